@@ -1,0 +1,81 @@
+import { defineConfig } from 'oxlint';
+
+type OxlintOverride = NonNullable<Parameters<typeof defineConfig>[0]['overrides']>[number];
+
+/** The rooms of src/ and what each may import (docs/design-decisions.md, Floors). */
+const rooms: Record<string, { rooms: string[]; libraries: string[] }> = {
+  domain: { rooms: [], libraries: [] },
+  monitor: { rooms: ['domain'], libraries: [] },
+  schedule: { rooms: ['domain', 'monitor'], libraries: ['node-cron'] },
+  'evaluation-api': { rooms: ['domain', 'monitor'], libraries: ['undici', 'p-retry', 'zod'] },
+  store: { rooms: ['domain', 'monitor'], libraries: ['better-sqlite3'] },
+  metrics: { rooms: ['domain', 'monitor'], libraries: ['prom-client'] },
+  log: { rooms: ['domain', 'monitor'], libraries: ['pino'] },
+  web: { rooms: ['domain', 'monitor'], libraries: ['hono', '@hono/node-server'] },
+  config: { rooms: ['domain', 'monitor'], libraries: ['yaml', 'zod'] },
+  simulator: { rooms: [], libraries: ['hono', '@hono/node-server'] },
+};
+const allRooms = [...Object.keys(rooms), 'cli'];
+const allLibraries = [
+  ...new Set([...Object.values(rooms).flatMap((room) => room.libraries), 'commander']),
+];
+
+function floor(name: string, room: { rooms: string[]; libraries: string[] }): OxlintOverride {
+  const closedRooms = allRooms.filter((other) => other !== name && !room.rooms.includes(other));
+  const patterns = closedRooms.map((other) => ({
+    regex: `^(\\.\\./)+${other}/`,
+    message: `src/${name} may not know src/${other}: see docs/design-decisions.md, Floors.`,
+  }));
+  patterns.push({
+    regex: '^(\\.\\./)+[a-z-]+\\.(ts|js)$',
+    message: `src/${name} may not import what composes it.`,
+  });
+  // Of the monitor an adapter knows the ports, the events and the errors, not the engine.
+  if (name !== 'monitor' && room.rooms.includes('monitor')) {
+    patterns.push({
+      regex: '/monitor/(monitor|poller|failure-reporter)\\.ts$',
+      message: 'Adapters know only the ports, events and errors of the monitor.',
+    });
+  }
+  const libraries = allLibraries.filter((library) => !room.libraries.includes(library));
+  patterns.push({
+    regex: `^(${libraries.join('|')})($|/)`,
+    message: 'Another room owns this library: see docs/design-decisions.md, Floors.',
+  });
+  return {
+    files: [`src/${name}/**/*.ts`],
+    rules: { 'no-restricted-imports': ['error', { patterns }] },
+  };
+}
+
+export default defineConfig({
+  plugins: ['typescript', 'import', 'unicorn', 'promise', 'oxc', 'vitest', 'node'],
+  categories: { correctness: 'error', suspicious: 'error', perf: 'error' },
+  rules: {
+    'import/no-cycle': 'error',
+    'typescript/no-floating-promises': 'error',
+    'typescript/no-misused-promises': 'error',
+    'typescript/await-thenable': 'error',
+    'typescript/no-explicit-any': 'error',
+    'typescript/switch-exhaustiveness-check': 'error',
+    'typescript/consistent-type-imports': 'error',
+    'no-console': 'error',
+    'node/no-process-env': 'error',
+    'no-restricted-properties': ['error', { object: 'Date', property: 'now' }],
+  },
+  overrides: [
+    ...Object.entries(rooms).map(([name, room]) => floor(name, room)),
+    { files: ['src/clock.ts'], rules: { 'no-restricted-properties': 'off' } },
+    { files: ['src/config/**/*.ts'], rules: { 'node/no-process-env': 'off' } },
+    {
+      files: ['test/**/*.ts', 'scripts/**/*.ts', 'bench/**/*.ts', '*.config.ts'],
+      rules: {
+        'no-restricted-properties': 'off',
+        'node/no-process-env': 'off',
+        'no-console': 'off',
+        'no-await-in-loop': 'off',
+      },
+    },
+  ],
+  ignorePatterns: ['dist', 'coverage', 'node_modules'],
+});

@@ -1,0 +1,49 @@
+import type { LogLevel } from '../monitor/ports.ts';
+
+/** Where an API key comes from; the value itself is read before each poll (contract 2). */
+export type KeySource =
+  | { readonly file: string }
+  /** `value` is what the variable held when the configuration was loaded, undefined if it was unset or empty. */
+  | { readonly env: string; readonly value: string | undefined };
+
+export interface ProjectConfig {
+  readonly id: string;
+  /** A cron expression of 5 or 6 fields, valid. */
+  readonly schedule: string;
+  /** An IANA zone, valid. */
+  readonly timezone: string;
+  readonly key: KeySource;
+  readonly datasets: boolean;
+}
+
+export interface ServiceConfig {
+  /** Without a trailing slash. */
+  readonly baseUrl: string;
+  readonly timeoutMs: number;
+  readonly retries: number;
+  readonly maxConcurrency: number;
+  /** 0 is no limit; may be fractional. */
+  readonly maxRequestsPerSecond: number;
+  readonly maxResponseBytes: number;
+  /** Absolute path of a PEM file. */
+  readonly caFile: string | undefined;
+  readonly proxyUrl: string | undefined;
+}
+
+/** A valid configuration, deeply frozen. Paths are absolute, durations ms. */
+export interface Config {
+  /** The file it was read from. */
+  readonly file: string;
+  readonly service: ServiceConfig;
+  readonly jitterMs: number;
+  readonly missingAfter: number;
+  readonly projects: readonly ProjectConfig[];
+  readonly store: { readonly path: string; readonly retentionMs: number };
+  readonly web: {
+    readonly host: string;
+    readonly port: number;
+    readonly enableLifecycle: boolean;
+    readonly configFile: string | undefined;
+  };
+  readonly log: { readonly level: LogLevel };
+}

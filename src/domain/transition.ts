@@ -1,0 +1,125 @@
+import type { KnownListing, KnownRecord, Listing, ObservedRecord } from './record.ts';
+import type { Origin, Status } from './status.ts';
+
+/** A record's move from one status to another. */
+export interface Transition {
+  readonly id: string;
+  readonly name: string | undefined;
+  readonly from: Origin;
+  readonly to: Status;
+  /** How long `from` was seen, ms, never negative; undefined from `NEW`. */
+  readonly heldMs: number | undefined;
+}
+
+/** What one listing changes, to be committed as a whole. */
+export interface Changes {
+  /** The first listing of its kind: statuses without transitions. */
+  readonly baseline: boolean;
+  /** The new state of every record that differs from what is known. */
+  readonly records: readonly KnownRecord[];
+  readonly transitions: readonly Transition[];
+  /** Records that became gone with this listing. */
+  readonly gone: readonly KnownRecord[];
+}
+
+/** When a listing was read and how patient to be with records that it lacks. */
+export interface DetectionOptions {
+  /** Epoch ms of the poll: the `since` of what changed. */
+  readonly at: number;
+  /** Complete listings in a row without a record before it is gone; 1 or more. */
+  readonly missingAfter: number;
+}
+
+/** Compares a listing with what is known (contract 4, Transitions). Pure; the only place that knows what a transition is. */
+export function detectChanges(
+  known: KnownListing,
+  listing: Listing,
+  options: DetectionOptions,
+): Changes {
+  const records: KnownRecord[] = [];
+  const transitions: Transition[] = [];
+  for (const observed of listing.records.values()) {
+    const before = known.records.get(observed.id);
+    const moved = before?.status !== observed.status;
+    if (moved && known.baselined) {
+      transitions.push(transition(before, observed, options.at));
+    }
+    if (before === undefined || moved || differs(before, observed)) {
+      const since = before === undefined || moved ? options.at : before.since;
+      records.push({ ...observed, since, missing: 0, gone: false });
+    }
+  }
+  for (const id of listing.presentIds) {
+    const before = known.records.get(id);
+    if (before !== undefined && !listing.records.has(id) && (before.missing > 0 || before.gone)) {
+      records.push({ ...before, missing: 0, gone: false });
+    }
+  }
+  const absent = listing.complete
+    ? absentRecords(
+        known,
+        (record) => !listing.records.has(record.id) && !listing.presentIds.has(record.id),
+        options.missingAfter,
+      )
+    : [];
+  return changes(!known.baselined, [...records, ...absent], transitions);
+}
+
+/**
+ * The changes of a listing that is the same as the last one: who was missing is missing once more (contract 4,
+ * Fetching). `complete` is that of the last listing.
+ */
+export function detectRepeatedAbsence(
+  known: KnownListing,
+  complete: boolean,
+  missingAfter: number,
+): Changes {
+  const absent = complete ? absentRecords(known, (record) => record.missing > 0, missingAfter) : [];
+  return changes(false, absent, []);
+}
+
+function changes(
+  baseline: boolean,
+  records: readonly KnownRecord[],
+  transitions: readonly Transition[],
+): Changes {
+  return { baseline, records, transitions, gone: records.filter((record) => record.gone) };
+}
+
+function absentRecords(
+  known: KnownListing,
+  isAbsent: (record: KnownRecord) => boolean,
+  missingAfter: number,
+): readonly KnownRecord[] {
+  const absent: KnownRecord[] = [];
+  for (const record of known.records.values()) {
+    if (record.gone || !isAbsent(record)) continue;
+    const missing = record.missing + 1;
+    absent.push({ ...record, missing, gone: missing >= missingAfter });
+  }
+  return absent;
+}
+
+function transition(
+  before: KnownRecord | undefined,
+  observed: ObservedRecord,
+  at: number,
+): Transition {
+  return {
+    id: observed.id,
+    name: observed.name,
+    from: before?.status ?? 'NEW',
+    to: observed.status,
+    heldMs: before === undefined ? undefined : Math.max(0, at - before.since),
+  };
+}
+
+function differs(before: KnownRecord, observed: ObservedRecord): boolean {
+  return (
+    before.gone ||
+    before.missing > 0 ||
+    before.statusRaw !== observed.statusRaw ||
+    before.name !== observed.name ||
+    before.timestamp !== observed.timestamp
+  );
+}

@@ -1,0 +1,128 @@
+import type { NoErrorInfoReason, ErrorInfo } from '../domain/failure.ts';
+import type { AnomalyReason, KnownRecord } from '../domain/record.ts';
+import type { Kind, Status } from '../domain/status.ts';
+import type { ApiErrorDetails, PollFailureReason, StoreFailureReason } from './errors.ts';
+import type { CommittedTransition, PollHealth } from './ports.ts';
+
+export type Endpoint = 'list_prompts' | 'get_prompt' | 'list_datasets';
+
+/** A request without a usable response (metrics.md, `evalwatch_api_request_failures_total`). */
+export type RequestFailureReason =
+  'timeout' | 'network' | 'tls' | 'too_large' | 'invalid_response' | 'redirect';
+
+/** What has happened. Everything about a poll is emitted after its commit. Durations are ms, times epoch ms. */
+export type MonitorEvent =
+  | {
+      readonly type: 'poll.finished';
+      readonly project: string;
+      readonly durationMs: number;
+      readonly health: PollHealth;
+      /** As they were before this poll. */
+      readonly failuresBefore: number;
+      /** Undefined if the poll succeeded. */
+      readonly failure: PollFailure | undefined;
+      /** Every listing of it was the same as the last time. */
+      readonly unchanged: boolean;
+      /** Prompts that its listing showed; undefined if that could not be read. */
+      readonly prompts: number | undefined;
+      readonly transitions: number;
+      /** Something was stored besides the poll's own outcome. */
+      readonly changed: boolean;
+    }
+  | {
+      readonly type: 'listing.baseline';
+      readonly project: string;
+      readonly kind: Kind;
+      readonly counts: Readonly<Partial<Record<Status, number>>>;
+    }
+  | {
+      readonly type: 'record.transition';
+      readonly project: string;
+      readonly transition: CommittedTransition;
+    }
+  | {
+      readonly type: 'record.gone';
+      readonly project: string;
+      readonly kind: Kind;
+      readonly record: KnownRecord;
+    }
+  | {
+      readonly type: 'items.anomalous';
+      readonly project: string;
+      readonly kind: Kind;
+      readonly reason: AnomalyReason;
+      readonly count: number;
+      /** The first 10. */
+      readonly indexes: readonly number[];
+      /** False when the last listing had the same ones: counted, not logged. */
+      readonly changed: boolean;
+    }
+  | {
+      readonly type: 'prompt.failed';
+      readonly project: string;
+      readonly transitionId: number;
+      readonly promptId: string;
+      readonly promptName: string | undefined;
+      readonly errorInfo: ErrorInfo | null;
+      readonly errorMsgTruncated: boolean;
+      readonly reason: NoErrorInfoReason | undefined;
+    }
+  | { readonly type: 'error_info.fetched'; readonly ok: boolean }
+  | {
+      readonly type: 'api.responded';
+      readonly endpoint: Endpoint;
+      readonly statusCode: number;
+    }
+  | {
+      readonly type: 'api.request_finished';
+      readonly endpoint: Endpoint;
+      readonly durationMs: number;
+      /** Of the body, after decompression. */
+      readonly bytes: number;
+      readonly failure: RequestFailureReason | undefined;
+    }
+  | {
+      /** Emitted when the wait begins. */
+      readonly type: 'api.retry_scheduled';
+      readonly project: string;
+      readonly endpoint: Endpoint;
+      /** Of the attempt that failed, from 1. */
+      readonly attempt: number;
+      readonly delayMs: number;
+      readonly reason: PollFailureReason;
+      readonly statusCode: number | undefined;
+    }
+  | { readonly type: 'api.retried'; readonly endpoint: Endpoint }
+  | { readonly type: 'store.committed'; readonly durationMs: number }
+  | {
+      readonly type: 'store.commit_failed';
+      readonly reason: StoreFailureReason;
+      readonly error: Error;
+    }
+  | { readonly type: 'scheduler.started_poll'; readonly project: string; readonly lagMs: number }
+  | { readonly type: 'scheduler.overlapped'; readonly project: string }
+  | { readonly type: 'scheduler.missed'; readonly project: string; readonly count: number };
+
+export interface PollFailure {
+  readonly reason: PollFailureReason;
+  readonly message: string;
+  readonly details: ApiErrorDetails;
+}
+
+export type Observer = (event: MonitorEvent) => void;
+
+/** Tells every observer; one that throws silences no other, and its error goes to `onError`. */
+export function emitTo(
+  observers: readonly Observer[],
+  onError: (error: unknown, event: MonitorEvent) => void,
+): Observer {
+  return (event) => {
+    for (const observe of observers) {
+      try {
+        observe(event);
+      } catch (error) {
+        onError(error, event);
+      }
+    }
+  };
+}

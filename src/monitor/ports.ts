@@ -1,0 +1,226 @@
+import type { ErrorInfo, Settlement, Tries } from '../domain/failure.ts';
+import type { KnownListing, Listing } from '../domain/record.ts';
+import type { Kind, Origin, Status, WaitingStatus } from '../domain/status.ts';
+import type { Changes, Transition } from '../domain/transition.ts';
+import type { PollFailureReason } from './errors.ts';
+
+/** The two clocks of a computer. */
+export interface Clock {
+  /** Wall time, epoch ms. It can jump either way. */
+  now(): number;
+  /** Time that only goes forward, ms from any origin; for durations. */
+  monotonic(): number;
+}
+
+// The Evaluation Service
+
+/** What makes the next listing comparable with one that was read completely. */
+export interface Validator {
+  readonly etag: string | undefined;
+  /** Digest of the body's bytes, after decompression. */
+  readonly digest: string;
+}
+
+export type ListingAnswer =
+  | { readonly unchanged: false; readonly listing: Listing; readonly validator: Validator }
+  /** A 304, or the bytes of `previous` once more. */
+  | { readonly unchanged: true; readonly full: boolean };
+
+export interface ListOptions {
+  /** Of the last listing that was committed; its body is recognised when it comes again. */
+  readonly previous: Validator | undefined;
+  /** Whether the service may answer 304 to the ETag of `previous` (contract 4, Fetching). */
+  readonly revalidate: boolean;
+  /** The project's last poll failed: it queues behind the healthy ones. */
+  readonly inTrouble: boolean;
+  /** Called when the first request goes out. */
+  readonly onFirstRequest: () => void;
+  /** Aborts the whole call; it then rejects with the signal's reason. */
+  readonly signal: Shutdown;
+}
+
+/** How a request in flight learns of a shutdown (contract 4, Stopping). */
+export interface Shutdown {
+  /** Aborts every wait (for a retry, a slot, the rate) and lets a request in flight end. */
+  readonly waits: AbortSignal;
+  /** Aborts requests in flight as well. */
+  readonly requests: AbortSignal;
+}
+
+export interface EvaluationService {
+  /** Lists the prompts or datasets of a project, with retries. @throws {ApiError} */
+  list(project: string, kind: Kind, options: ListOptions): Promise<ListingAnswer>;
+  /**
+   * Asks once for the error_info of a prompt; undefined when the answer has none.
+   * @throws {ApiError}
+   */
+  getErrorInfo(
+    project: string,
+    promptId: string,
+    signal: Shutdown,
+  ): Promise<{ readonly errorInfo: ErrorInfo; readonly errorMsgTruncated: boolean } | undefined>;
+}
+
+// The store
+
+export interface KnownProject {
+  /** Changes with every commit of a listing of this project. */
+  readonly version: number;
+  /** One for each kind that was asked for. */
+  readonly listings: ReadonlyMap<Kind, KnownListing>;
+}
+
+/** How a project's polls go. Times are epoch ms. */
+export interface PollHealth {
+  /** The last finished poll succeeded and was committed. */
+  readonly up: boolean;
+  readonly consecutiveFailures: number;
+  /** Why the last finished poll failed. */
+  readonly reason: PollFailureReason | undefined;
+  readonly lastPollAt: number | undefined;
+  readonly lastSuccessAt: number | undefined;
+}
+
+/** The outcome of one poll, committed in one transaction (contract 4, Transitions). */
+export interface PollCommit {
+  readonly project: string;
+  /** Epoch ms: the time of its transitions. */
+  readonly at: number;
+  readonly health: PollHealth;
+  /** `version` of the `KnownProject` that `listings` was computed from. */
+  readonly version: number;
+  /** What was read and differs from what is known; none for a failed or an unchanged poll. */
+  readonly listings: ReadonlyMap<Kind, Changes>;
+}
+
+export interface CommittedTransition extends Transition {
+  readonly transitionId: number;
+  readonly kind: Kind;
+}
+
+export interface PendingFailure {
+  readonly transitionId: number;
+  readonly project: string;
+  readonly promptId: string;
+  readonly promptName: string | undefined;
+  /** When its project left the configuration, epoch ms; undefined while it is in it. */
+  readonly removedAt: number | undefined;
+  readonly tries: Tries;
+}
+
+export interface PendingFailureQuery {
+  /** Only failures that are due at this time, or whose last try lies after it (the clock was set back). */
+  readonly dueAt?: number;
+  readonly projects?: readonly string[];
+  readonly limit: number;
+}
+
+/** What metrics and the status page show of one kind of record of a project. */
+export interface ListingSnapshot {
+  /** Records that are not gone, by status; every status of the kind. */
+  readonly counts: ReadonlyMap<Status, number>;
+  /** Of them, those that the last complete listing lacked. */
+  readonly missing: number;
+  readonly goneTotal: number;
+  /** Committed transitions; pairs that never happened are absent. */
+  readonly transitions: readonly (readonly [from: Origin, to: Status, count: number])[];
+  /** Epoch ms of the newest transition to FAILED. */
+  readonly lastFailureAt: number | undefined;
+  /** Since when the longest waiting record waits, epoch ms. */
+  readonly oldest: ReadonlyMap<WaitingStatus, number>;
+}
+
+export interface ProjectSnapshot {
+  readonly project: string;
+  /** When it was first configured, epoch ms. */
+  readonly configuredAt: number;
+  readonly health: PollHealth;
+  readonly listings: ReadonlyMap<Kind, ListingSnapshot>;
+}
+
+export interface StoreSnapshot {
+  /** The configured projects. */
+  readonly projects: readonly ProjectSnapshot[];
+  readonly backlog: { readonly count: number; readonly oldestAt: number | undefined };
+}
+
+/** Newest first; without a filter everything. */
+export interface RowQuery {
+  readonly project?: string | undefined;
+  readonly status?: Status | undefined;
+  /** Epoch ms. */
+  readonly since?: number | undefined;
+  readonly limit?: number | undefined;
+}
+
+export interface StatusRow {
+  readonly project: string;
+  readonly promptId: string;
+  readonly promptName: string | undefined;
+  readonly status: Status;
+  readonly statusRaw: string | undefined;
+  readonly since: number;
+  readonly missing: number;
+}
+
+export interface TransitionRow {
+  readonly transitionId: number;
+  readonly at: number;
+  readonly project: string;
+  readonly kind: Kind;
+  readonly id: string;
+  readonly from: Origin;
+  readonly to: Status;
+}
+
+export interface FailureRow {
+  readonly transitionId: number;
+  readonly at: number;
+  readonly project: string;
+  readonly promptId: string;
+  /** Undefined while the failure is pending. */
+  readonly settlement: Settlement | undefined;
+}
+
+/** Reading, possible beside the daemon that writes. Every method rejects with a {@link StoreError}. */
+export interface StoreReader {
+  /** Ids of every project that the store knows, removed ones included. */
+  projects(): Promise<readonly string[]>;
+  snapshot(): Promise<StoreSnapshot>;
+  /** Prompts that are not gone; `since` filters by their last change. */
+  statuses(query: RowQuery): Promise<readonly StatusRow[]>;
+  /** Transitions of prompts and datasets. */
+  transitions(query: RowQuery): Promise<readonly TransitionRow[]>;
+  failures(query: RowQuery): Promise<readonly FailureRow[]>;
+  close(): Promise<void>;
+}
+
+/** The state of one monitor. Every method rejects with a {@link StoreError}, and has then done nothing. */
+export interface Store extends StoreReader {
+  /**
+   * Makes these the configured projects: new ones are added, absent ones marked removed, with their polls' failures
+   * and statuses kept.
+   */
+  configureProjects(ids: readonly string[], at: number): Promise<void>;
+  loadHealth(project: string): Promise<PollHealth>;
+  loadKnown(project: string, kinds: readonly Kind[]): Promise<KnownProject>;
+  /**
+   * Commits a poll whole: health, statuses, transitions, totals, and a pending failure for each prompt that moved to
+   * FAILED. Undefined if somebody else committed a listing since `version`: then nothing was written.
+   */
+  commitPoll(commit: PollCommit): Promise<readonly CommittedTransition[] | undefined>;
+  /** Failures without their line, oldest first. */
+  pendingFailures(query: PendingFailureQuery): Promise<readonly PendingFailure[]>;
+  /** After the line was logged. */
+  settleFailure(transitionId: number, settlement: Settlement, at: number): Promise<void>;
+  postponeFailure(transitionId: number, tries: Tries): Promise<void>;
+  /** Deletes transitions, settled failures and removed projects from before this time (contract 2, retention). */
+  prune(before: number): Promise<void>;
+  /** File sizes in bytes. */
+  size(): Promise<{ readonly database: number; readonly wal: number }>;
+}
+
+// Logging
+
+export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
