@@ -29,7 +29,7 @@ export interface Tries {
   readonly useless: number;
   readonly firstAt: number | undefined;
   readonly lastAt: number | undefined;
-  /** When to try (again); at once if in the past. */
+  /** When to try (again); 0 before the first try, so that no clock can delay that. */
   readonly nextAt: number;
 }
 

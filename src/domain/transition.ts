@@ -62,7 +62,7 @@ export function detectChanges(
         options.missingAfter,
       )
     : [];
-  return changes(!known.baselined, [...records, ...absent], transitions);
+  return toChanges(!known.baselined, [...records, ...absent], transitions);
 }
 
 /**
@@ -75,10 +75,24 @@ export function detectRepeatedAbsence(
   missingAfter: number,
 ): Changes {
   const absent = complete ? absentRecords(known, (record) => record.missing > 0, missingAfter) : [];
-  return changes(false, absent, []);
+  return toChanges(false, absent, []);
 }
 
-function changes(
+/** How many records are missing, and not gone, once these changes are committed. */
+export function countMissing(known: KnownListing, changes: Changes): number {
+  let count = 0;
+  for (const record of known.records.values()) if (isMissing(record)) count += 1;
+  for (const record of changes.records) {
+    count += Number(isMissing(record)) - Number(isMissing(known.records.get(record.id)));
+  }
+  return count;
+}
+
+function isMissing(record: KnownRecord | undefined): boolean {
+  return record !== undefined && record.missing > 0 && !record.gone;
+}
+
+function toChanges(
   baseline: boolean,
   records: readonly KnownRecord[],
   transitions: readonly Transition[],

@@ -23,8 +23,10 @@ export interface Validator {
 
 export type ListingAnswer =
   | { readonly unchanged: false; readonly listing: Listing; readonly validator: Validator }
-  /** A 304, or the bytes of `previous` once more. */
-  | { readonly unchanged: true; readonly full: boolean };
+  /** The bytes of `previous` once more, perhaps under another ETag. */
+  | { readonly unchanged: true; readonly full: true; readonly validator: Validator }
+  /** A 304 to the ETag of `previous`. */
+  | { readonly unchanged: true; readonly full: false; readonly validator?: never };
 
 export interface ListOptions {
   /** Of the last listing that was committed; its body is recognised when it comes again. */
@@ -112,7 +114,8 @@ export interface PendingFailureQuery {
   /** Only failures that are due at this time, or whose last try lies after it (the clock was set back). */
   readonly dueAt?: number;
   readonly projects?: readonly string[];
-  readonly limit: number;
+  /** At most so many of each project, its oldest: one project's backlog never hides another's. */
+  readonly limitPerProject: number;
 }
 
 /** What metrics and the status page show of one kind of record of a project. */

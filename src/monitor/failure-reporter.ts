@@ -1,0 +1,210 @@
+import {
+  afterFailedTry,
+  isRemovedForGood,
+  lookAgainAt,
+  type FailedTry,
+  type Settlement,
+} from '../domain/failure.ts';
+import { ApiError, StoreError } from './errors.ts';
+import type { Observer } from './events.ts';
+import type { Clock, EvaluationService, PendingFailure, Shutdown, Store } from './ports.ts';
+
+/** How often the store is asked for failures that fell due. */
+const LOOK_EVERY_MS = 1000;
+/** How long the reporter leaves a store alone that just failed. */
+const STORE_REST_MS = 5000;
+
+export interface FailureReporter {
+  /** Begins to drain pending failures, at once and whenever some fall due. */
+  start(): void;
+  /** Says that there are new ones. */
+  wake(): void;
+  /** Starts nothing more; resolves when what was begun has ended. */
+  stop(): Promise<void>;
+  /** Tries each pending failure of these projects once, due or not. @throws {StoreError} */
+  drain(projects: readonly string[]): Promise<void>;
+}
+
+export interface FailureReporterOptions {
+  readonly service: Pick<EvaluationService, 'getErrorInfo'>;
+  readonly store: Pick<Store, 'pendingFailures' | 'settleFailure' | 'postponeFailure'>;
+  readonly clock: Clock;
+  readonly emit: Observer;
+  /** Failures of one project that are asked for at the same time. */
+  readonly parallelPerProject: number;
+  readonly shutdown: Shutdown;
+}
+
+/**
+ * Logs each failure with its error_info, at least once whatever crashes: the line first, then the row is settled
+ * (contract 4, Failures).
+ */
+export function createFailureReporter(options: FailureReporterOptions): FailureReporter {
+  const { service, store, clock, emit, parallelPerProject, shutdown } = options;
+  const running = new Map<number, { readonly project: string; readonly work: Promise<void> }>();
+  /** Lines that were written while the store could not take note of it. */
+  const logged = new Map<number, Settlement>();
+  let timer: NodeJS.Timeout | undefined;
+  let looking: Promise<void> | undefined;
+  let lookAgain = false;
+  let restUntil = Number.NEGATIVE_INFINITY;
+
+  function wake(): void {
+    if (timer === undefined || shutdown.waits.aborted) return;
+    if (looking !== undefined) {
+      lookAgain = true;
+      return;
+    }
+    lookAgain = false;
+    looking = look().finally(() => {
+      looking = undefined;
+      if (lookAgain) wake();
+    });
+  }
+
+  async function look(): Promise<void> {
+    if (clock.monotonic() < restUntil) return;
+    try {
+      const due = await store.pendingFailures({
+        dueAt: clock.now(),
+        limitPerProject: parallelPerProject,
+      });
+      for (const failure of due) begin(failure);
+    } catch (error) {
+      restAfter(error);
+    }
+  }
+
+  function begin(failure: PendingFailure): void {
+    const { project, transitionId } = failure;
+    if (running.has(transitionId)) return;
+    const work = report(failure)
+      .catch(restAfter)
+      .finally(() => {
+        running.delete(transitionId);
+        if (!running.values().some((other) => other.project === project)) wake();
+      });
+    running.set(transitionId, { project, work });
+  }
+
+  /** One try for one failure. A shutdown in between leaves it as it was. */
+  async function report(failure: PendingFailure): Promise<void> {
+    const known = logged.get(failure.transitionId);
+    if (known !== undefined) return await settle(failure, known);
+    if (failure.removedAt !== undefined) return await waitForProject(failure, failure.removedAt);
+    if (failure.promptId === '.' || failure.promptId === '..') {
+      return await logAndSettle(failure, { reason: 'invalid_id' });
+    }
+    const tried = await tryOnce(failure);
+    if (tried === undefined) return;
+    if ('settlement' in tried) return await logAndSettle(failure, tried.settlement);
+    const next = afterFailedTry(failure.tries, tried.failed, clock.now());
+    if ('settlement' in next) return await logAndSettle(failure, next.settlement);
+    await store.postponeFailure(failure.transitionId, next.tries);
+  }
+
+  async function tryOnce(
+    failure: PendingFailure,
+  ): Promise<{ settlement: Settlement } | { failed: FailedTry } | undefined> {
+    try {
+      const info = await service.getErrorInfo(failure.project, failure.promptId, shutdown);
+      emit({ type: 'error_info.fetched', ok: info !== undefined });
+      return info === undefined
+        ? { failed: { useless: true, reason: 'no_error_info' } }
+        : { settlement: info };
+    } catch (error) {
+      if (shutdown.waits.aborted && !(error instanceof ApiError)) return undefined;
+      if (!(error instanceof ApiError)) throw error;
+      emit({ type: 'error_info.fetched', ok: false });
+      return { failed: judge(error) };
+    }
+  }
+
+  async function waitForProject(failure: PendingFailure, removedAt: number): Promise<void> {
+    const now = clock.now();
+    if (isRemovedForGood(removedAt, now)) {
+      return await logAndSettle(failure, { reason: 'project_removed' });
+    }
+    const tries = { ...failure.tries, lastAt: now, nextAt: lookAgainAt(now) };
+    await store.postponeFailure(failure.transitionId, tries);
+  }
+
+  async function logAndSettle(failure: PendingFailure, settlement: Settlement): Promise<void> {
+    emit({
+      type: 'prompt.failed',
+      project: failure.project,
+      transitionId: failure.transitionId,
+      promptId: failure.promptId,
+      promptName: failure.promptName,
+      errorInfo: settlement.errorInfo ?? null,
+      errorMsgTruncated: settlement.errorInfo !== undefined && settlement.errorMsgTruncated,
+      reason: settlement.reason,
+    });
+    logged.set(failure.transitionId, settlement);
+    await settle(failure, settlement);
+  }
+
+  async function settle(failure: PendingFailure, settlement: Settlement): Promise<void> {
+    await store.settleFailure(failure.transitionId, settlement, clock.now());
+    logged.delete(failure.transitionId);
+  }
+
+  /** The store tells of its own failures; here they only slow the reporter down. */
+  function restAfter(error: unknown): void {
+    if (!(error instanceof StoreError)) throw error;
+    restUntil = clock.monotonic() + STORE_REST_MS;
+  }
+
+  return {
+    wake,
+    start: () => {
+      timer = setInterval(wake, LOOK_EVERY_MS);
+      wake();
+    },
+    stop: async () => {
+      clearInterval(timer);
+      timer = undefined;
+      await looking;
+      await Promise.all(running.values().map(({ work }) => work));
+    },
+    drain: async (projects) => {
+      const pending = await store.pendingFailures({
+        projects,
+        limitPerProject: Number.MAX_SAFE_INTEGER,
+      });
+      const queue = pending.values();
+      const worker = async () => {
+        for (const failure of queue) {
+          if (shutdown.waits.aborted) return;
+          // oxlint-disable-next-line no-await-in-loop -- a worker does one after the other
+          await report(failure);
+        }
+      };
+      await Promise.all(Array.from({ length: parallelPerProject }, worker));
+    },
+  };
+}
+
+/** Whether an answer is no use, or the service cannot answer now (contract 4, Failures). */
+function judge(error: ApiError): FailedTry {
+  const { reason, details } = error;
+  switch (reason) {
+    case 'not_found':
+    case 'validation':
+    case 'redirect':
+    case 'too_large':
+    case 'invalid_response':
+      return { useless: true, reason };
+    case 'client_error':
+      if (details.statusCode !== 408) return { useless: true, reason };
+      break;
+    case 'auth':
+    case 'rate_limited':
+    case 'server_error':
+    case 'timeout':
+    case 'network':
+    case 'tls':
+      break;
+  }
+  return { useless: false, retryAfterMs: details.retryAfterMs };
+}
