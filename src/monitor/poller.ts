@@ -8,6 +8,8 @@ import {
 import { isNews, summarize, type AnomalySummary } from './anomaly-memory.ts';
 import { ApiError, StoreError } from './errors.ts';
 import type { MonitorEvent, Observer, PollFailure } from './events.ts';
+import { afterAnswer, mayRevalidate, withoutEtag, type ListingMemory } from './listing-memory.ts';
+import { afterPoll, NEVER_POLLED } from './poll-health.ts';
 import type {
   Clock,
   CommittedTransition,
@@ -17,11 +19,7 @@ import type {
   PollHealth,
   Shutdown,
   Store,
-  Validator,
 } from './ports.ts';
-
-/** A 304 is not trusted for longer than this without a full answer in between (contract 4, Fetching). */
-const LONGEST_TRUST_MS = 60 * 60 * 1000;
 
 /** A project as the poller needs it. */
 export interface PolledProject {
@@ -61,21 +59,10 @@ export interface PollerOptions {
   readonly shutdown: Shutdown;
 }
 
-/** What is remembered of the last committed listing of one kind, to recognise it when it comes again. */
-interface ListingMemory {
-  readonly validator: Validator;
-  readonly complete: boolean;
-  /** Records in it. */
-  readonly size: number;
-  /** Records that it lacked and that are not gone. */
-  readonly missing: number;
-  /** Monotonic time of the last full answer. */
-  readonly fullAt: number;
-}
-
 interface ProjectState {
   health: PollHealth;
   readonly listings: Map<Kind, ListingMemory>;
+  /** Of the last listing, committed or not: what is logged is what differs from them. */
   readonly anomalies: Map<Kind, readonly AnomalySummary[]>;
 }
 
@@ -142,7 +129,7 @@ export function createPoller(options: PollerOptions): Poller {
       try {
         const answer = await service.list(project.id, kind, {
           previous: memory?.validator,
-          revalidate: memory !== undefined && mayTrust(memory, run),
+          revalidate: memory !== undefined && mayRevalidate(memory, run.nextAt, clock),
           inTrouble: state.health.consecutiveFailures > 0,
           onFirstRequest,
           signal: shutdown,
@@ -164,12 +151,6 @@ export function createPoller(options: PollerOptions): Poller {
     });
   }
 
-  function mayTrust(memory: ListingMemory, run: PollRun): boolean {
-    if (run.nextAt === undefined) return false;
-    const untilNext = run.nextAt - clock.now();
-    return clock.monotonic() + untilNext - memory.fullAt <= LONGEST_TRUST_MS;
-  }
-
   interface Outcome {
     readonly health: PollHealth;
     readonly failure: PollFailure | undefined;
@@ -185,7 +166,7 @@ export function createPoller(options: PollerOptions): Poller {
     const at = clock.now();
     const failed = readings.find((reading) => 'error' in reading);
     const failure = failed === undefined ? undefined : describe(failed.error);
-    const health = nextHealth(state.health, failure, at);
+    const health = afterPoll(state.health, failure?.reason, at);
     for (const reading of readings) forgetEtagAfterNonsense(reading, state);
     try {
       const known = await loadWhatIsNeeded(project, readings, state);
@@ -204,7 +185,7 @@ export function createPoller(options: PollerOptions): Poller {
       const storeFailure: PollFailure = { reason: 'store', message: error.message, details: {} };
       const reported = failure ?? storeFailure;
       return {
-        health: nextHealth(state.health, reported, at),
+        health: afterPoll(state.health, reported.reason, at),
         failure: reported,
         changes: new Map(),
         transitions: [],
@@ -258,39 +239,27 @@ export function createPoller(options: PollerOptions): Poller {
     for (const reading of readings) {
       if ('error' in reading) continue;
       const { kind, answer } = reading;
-      const memory = state.listings.get(kind);
       const change = changes.get(kind);
       const before = known?.listings.get(kind);
-      const missing =
-        change === undefined || before === undefined ? 0 : countMissing(before, change);
-      if (!answer.unchanged) {
-        const { listing, validator } = answer;
-        const size = listing.records.size;
-        const fullAt = clock.monotonic();
-        state.listings.set(kind, { validator, complete: listing.complete, size, missing, fullAt });
-      } else if (memory !== undefined) {
-        const fullAt = answer.full ? clock.monotonic() : memory.fullAt;
-        const validator = answer.validator ?? memory.validator;
-        state.listings.set(kind, { ...memory, validator, missing, fullAt });
-      }
+      const missing = change && before ? countMissing(before, change) : 0;
+      const memory = afterAnswer(state.listings.get(kind), answer, missing, clock);
+      if (memory !== undefined) state.listings.set(kind, memory);
     }
   }
 
   function forgetEtagAfterNonsense(reading: Reading, state: ProjectState): void {
     const memory = state.listings.get(reading.kind);
     if (memory === undefined || !('error' in reading)) return;
-    if (reading.error.reason !== 'invalid_response') return;
-    const validator = { ...memory.validator, etag: undefined };
-    state.listings.set(reading.kind, { ...memory, validator });
+    if (reading.error.reason === 'invalid_response') {
+      state.listings.set(reading.kind, withoutEtag(memory));
+    }
   }
 
   function tellAnomalies(project: string, reading: Reading, state: ProjectState): void {
     const { kind } = reading;
+    const summaries = anomaliesOf(reading, state.listings.get(kind));
+    if (summaries === undefined) return;
     const before = state.anomalies.get(kind) ?? [];
-    const anomalies = anomaliesOf(reading);
-    const summaries = anomalies === undefined ? before : summarize(anomalies);
-    const isListing = 'answer' in reading || anomalies !== undefined;
-    if (!isListing) return;
     for (const summary of summaries) {
       const { reason, count, indexes } = summary;
       const changed = isNews(summary, before);
@@ -324,26 +293,6 @@ export function createPoller(options: PollerOptions): Poller {
   };
 }
 
-const NEVER_POLLED: PollHealth = {
-  up: false,
-  consecutiveFailures: 0,
-  reason: undefined,
-  lastPollAt: undefined,
-  lastSuccessAt: undefined,
-};
-
-function nextHealth(before: PollHealth, failure: PollFailure | undefined, at: number): PollHealth {
-  return failure === undefined
-    ? { up: true, consecutiveFailures: 0, reason: undefined, lastPollAt: at, lastSuccessAt: at }
-    : {
-        up: false,
-        consecutiveFailures: before.consecutiveFailures + 1,
-        reason: failure.reason,
-        lastPollAt: at,
-        lastSuccessAt: before.lastSuccessAt,
-      };
-}
-
 function describe(error: ApiError): PollFailure {
   return { reason: error.reason, message: error.message, details: error.details };
 }
@@ -352,8 +301,16 @@ function isWorthStoring(changes: Changes): boolean {
   return changes.baseline || changes.records.length > 0;
 }
 
-/** Undefined when there is no new listing to speak of. */
-function anomaliesOf(reading: Reading) {
-  if ('error' in reading) return reading.error.details.anomalies;
-  return reading.answer.unchanged ? undefined : reading.answer.listing.anomalies;
+/** Undefined when there was no listing. */
+function anomaliesOf(
+  reading: Reading,
+  memory: ListingMemory | undefined,
+): readonly AnomalySummary[] | undefined {
+  if ('answer' in reading) {
+    return reading.answer.unchanged
+      ? (memory?.anomalies ?? [])
+      : summarize(reading.answer.listing.anomalies);
+  }
+  const { anomalies } = reading.error.details;
+  return anomalies && summarize(anomalies);
 }

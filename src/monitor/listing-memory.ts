@@ -1,0 +1,55 @@
+import { summarize, type AnomalySummary } from './anomaly-memory.ts';
+import type { Clock, ListingAnswer, Validator } from './ports.ts';
+
+/** A 304 is not trusted for longer than this without a full answer in between (contract 4, Fetching). */
+const LONGEST_TRUST_MS = 60 * 60 * 1000;
+
+/** What is remembered of the last committed listing of one kind, to recognise it when it comes again. */
+export interface ListingMemory {
+  readonly validator: Validator;
+  readonly complete: boolean;
+  readonly anomalies: readonly AnomalySummary[];
+  /** Records in it. */
+  readonly size: number;
+  /** Records that it lacked and that are not gone. */
+  readonly missing: number;
+  /** Monotonic time of the last full answer. */
+  readonly fullAt: number;
+}
+
+/** Whether a 304 would do, when the project's next poll comes at `nextAt` (epoch ms). */
+export function mayRevalidate(
+  memory: ListingMemory,
+  nextAt: number | undefined,
+  clock: Clock,
+): boolean {
+  if (nextAt === undefined) return false;
+  return clock.monotonic() + (nextAt - clock.now()) - memory.fullAt <= LONGEST_TRUST_MS;
+}
+
+/** After an answer that made no sense, the next one has to be whole. */
+export function withoutEtag(memory: ListingMemory): ListingMemory {
+  return { ...memory, validator: { ...memory.validator, etag: undefined } };
+}
+
+/** The memory after `answer` was committed, with `missing` records missing then. */
+export function afterAnswer(
+  memory: ListingMemory | undefined,
+  answer: ListingAnswer,
+  missing: number,
+  clock: Clock,
+): ListingMemory | undefined {
+  if (!answer.unchanged) {
+    const { listing, validator } = answer;
+    return {
+      validator,
+      complete: listing.complete,
+      anomalies: summarize(listing.anomalies),
+      size: listing.records.size,
+      missing,
+      fullAt: clock.monotonic(),
+    };
+  }
+  if (memory === undefined || !answer.full) return memory && { ...memory, missing };
+  return { ...memory, validator: answer.validator, missing, fullAt: clock.monotonic() };
+}

@@ -1,0 +1,87 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { getRequestListener } from '@hono/node-server';
+import { createRoutes, type WebContent } from './routes.ts';
+
+export interface WebServer {
+  /** Where it listens, `http://host:port`. */
+  readonly url: string;
+  /** Ends at once what is still being answered. */
+  close(): Promise<void>;
+}
+
+export interface WebAddress {
+  readonly host: string;
+  /** 0 for any free one. */
+  readonly port: number;
+}
+
+/** Requests answered at the same time, health endpoints not counted; more get a 503. */
+const MAX_IN_FLIGHT = 32;
+const MAX_CONNECTIONS = 2000;
+const MAX_HEADER_BYTES = 16 * 1024;
+const REQUEST_TIMEOUT_MS = 10_000;
+/** A client that has not read its answer by then is cut off: answers in flight hold memory. */
+const ANSWER_TIMEOUT_MS = 15_000;
+const IDLE_TIMEOUT_MS = 30_000;
+
+/**
+ * Serves the HTTP interface (contract 3).
+ * @throws {Error} with the system's `code` (`EADDRINUSE`, `EACCES`, …) when it cannot listen.
+ */
+export async function startWebServer(
+  content: WebContent,
+  { host, port }: WebAddress,
+): Promise<WebServer> {
+  const answer = getRequestListener(createRoutes(content).fetch);
+  const server = createServer(
+    {
+      headersTimeout: REQUEST_TIMEOUT_MS,
+      requestTimeout: REQUEST_TIMEOUT_MS,
+      keepAliveTimeout: IDLE_TIMEOUT_MS,
+      connectionsCheckingInterval: 1000,
+      maxHeaderSize: MAX_HEADER_BYTES,
+    },
+    withinLimits((request, response) => void answer(request, response)),
+  );
+  server.maxConnections = MAX_CONNECTIONS;
+  server.setTimeout(IDLE_TIMEOUT_MS);
+  server.listen(port, host);
+  await once(server, 'listening');
+  return {
+    url: urlOf(server.address()),
+    close: async () => {
+      const closed = once(server, 'close');
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+type Listener = (request: IncomingMessage, response: ServerResponse) => void;
+
+/** Counts a request until its answer is read or its client gone; health endpoints always pass. */
+function withinLimits(listener: Listener): Listener {
+  let inFlight = 0;
+  return (request, response) => {
+    if (request.url?.startsWith('/-/')) return listener(request, response);
+    if (inFlight >= MAX_IN_FLIGHT) {
+      response.writeHead(503, { 'content-type': 'application/json', 'retry-after': '1' });
+      return response.end(JSON.stringify({ error: 'too many requests at the same time' }));
+    }
+    inFlight += 1;
+    const deadline = setTimeout(() => response.destroy(), ANSWER_TIMEOUT_MS);
+    response.once('close', () => {
+      clearTimeout(deadline);
+      inFlight -= 1;
+    });
+    return listener(request, response);
+  };
+}
+
+function urlOf(address: ReturnType<Server['address']>): string {
+  if (address === null || typeof address === 'string') return String(address);
+  const host = address.family === 'IPv6' ? `[${address.address}]` : address.address;
+  return `http://${host}:${address.port}`;
+}
