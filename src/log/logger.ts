@@ -1,0 +1,83 @@
+import { pino } from 'pino';
+import { LOG_LEVELS, type LogLevel } from '../monitor/ports.ts';
+import type { Destination } from './destination.ts';
+import { presentFields } from './present.ts';
+
+/** `event` and what applies of the fields of contract 5; undefined ones are left out, errors are described. */
+interface LogFields {
+  readonly event: string;
+  readonly [field: string]: unknown;
+}
+
+type Write = (fields: LogFields, msg: string) => void;
+
+/** Writes log lines; `msg` is a static text. */
+export interface Logger extends Readonly<Record<LogLevel, Write>> {
+  setLevel(level: LogLevel): void;
+  /** Tells `listener` of each line written, those before this call included; the last listener counts. */
+  onLine(listener: (level: LogLevel) => void): void;
+}
+
+export interface LoggerOptions {
+  readonly level: LogLevel;
+  /** Where lines go, whole and in order before the call returns. */
+  readonly destination: Destination;
+  /** Takes every key out of a text. */
+  readonly scrub: (text: string) => string;
+  /**
+   * Called once, when the destination could not take a line; nothing is written from then on. It is to end the process
+   * before it returns, or what follows is done without its line (contract 5).
+   */
+  readonly onDead: (error: Error) => void;
+}
+
+/** JSON lines by pino: `level` as a word, `time` ISO 8601 UTC, no key in any value (contract 5). */
+export function createLogger(options: LoggerOptions): Logger {
+  const { destination, scrub, onDead } = options;
+  const written: Record<LogLevel, number> = { debug: 0, info: 0, warn: 0, error: 0 };
+  let tell: ((level: LogLevel) => void) | undefined;
+  let dead = false;
+  const lines = pino(
+    {
+      level: options.level,
+      base: null,
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: (level) => ({ level }) },
+      // Errors are described before pino sees them: its own serializer prints causes, where keys hide.
+      serializers: { err: (error: unknown) => error },
+    },
+    destination,
+  );
+
+  function writerOf(level: LogLevel): Write {
+    return (fields, msg) => {
+      if (dead || !lines.isLevelEnabled(level)) return;
+      const presentable = presentFields(fields, scrub);
+      try {
+        lines[level](presentable, msg);
+      } catch (error) {
+        dead = true;
+        onDead(error instanceof Error ? error : new Error(String(error)));
+        return;
+      }
+      written[level] += 1;
+      tell?.(level);
+    };
+  }
+
+  return {
+    debug: writerOf('debug'),
+    info: writerOf('info'),
+    warn: writerOf('warn'),
+    error: writerOf('error'),
+    setLevel(level) {
+      lines.level = level;
+    },
+    onLine(listener) {
+      for (const level of LOG_LEVELS) {
+        for (let line = 0; line < written[level]; line += 1) listener(level);
+      }
+      tell = listener;
+    },
+  };
+}

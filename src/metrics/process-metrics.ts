@@ -1,0 +1,160 @@
+import { Counter, Gauge, Histogram, collectDefaultMetrics, type Registry } from 'prom-client';
+import { STORE_FAILURE_REASONS } from '../monitor/errors.ts';
+import type { Endpoint, RequestFailureReason } from '../monitor/events.ts';
+import { LOG_LEVELS } from '../monitor/ports.ts';
+
+const ENDPOINTS: readonly Endpoint[] = ['list_prompts', 'get_prompt', 'list_datasets'];
+
+const REQUEST_FAILURE_REASONS: readonly RequestFailureReason[] = [
+  'timeout',
+  'network',
+  'tls',
+  'too_large',
+  'invalid_response',
+  'redirect',
+];
+
+const STATUS_CODES = new Set(
+  [200, 304, 400, 401, 403, 404, 408, 422, 429, 500, 502, 503, 504].map(String),
+);
+
+/** The value of the `code` label: one of the listed, else `other`, so that a service cannot make series. */
+export function codeLabel(statusCode: number): string {
+  const code = String(statusCode);
+  return STATUS_CODES.has(code) ? code : 'other';
+}
+
+export interface BuildInfo {
+  readonly version: string;
+  readonly revision: string;
+  readonly sqliteVersion: string;
+}
+
+export type ProcessMetrics = ReturnType<typeof createProcessMetrics>;
+
+/**
+ * The metrics that belong to no project, on `registry`, every series of them at 0 (metrics.md, "process"), with
+ * prom-client's own about the process. `startedAt` in epoch ms counts as the first successful reload.
+ */
+export function createProcessMetrics(registry: Registry, build: BuildInfo, startedAt: number) {
+  const registers = [registry];
+  const metrics = {
+    pollDuration: new Histogram({
+      name: 'evalwatch_poll_duration_seconds',
+      help: 'Seconds from the start of a poll to its end, waiting for slot and rate included.',
+      buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
+      registers,
+    }),
+    apiRequests: new Counter({
+      name: 'evalwatch_api_requests_total',
+      help: 'Responses of the Evaluation Service by endpoint and HTTP status code.',
+      labelNames: ['endpoint', 'code'],
+      registers,
+    }),
+    apiRequestFailures: new Counter({
+      name: 'evalwatch_api_request_failures_total',
+      help: 'Requests to the Evaluation Service without a usable response, by reason.',
+      labelNames: ['endpoint', 'reason'],
+      registers,
+    }),
+    apiRequestDuration: new Histogram({
+      name: 'evalwatch_api_request_duration_seconds',
+      help: 'Seconds from sending a request to the end of its response body, or to its failure.',
+      labelNames: ['endpoint'],
+      buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+      registers,
+    }),
+    apiRetries: new Counter({
+      name: 'evalwatch_api_retries_total',
+      help: 'Requests sent again after a failed attempt.',
+      labelNames: ['endpoint'],
+      registers,
+    }),
+    apiResponseBytes: new Counter({
+      name: 'evalwatch_api_response_bytes_total',
+      help: 'Bytes of response bodies read, after decompression.',
+      labelNames: ['endpoint'],
+      registers,
+    }),
+    errorInfoFetches: new Counter({
+      name: 'evalwatch_error_info_fetches_total',
+      help: 'Attempts to get the error_info of a failed prompt.',
+      registers,
+    }),
+    errorInfoFetchFailures: new Counter({
+      name: 'evalwatch_error_info_fetch_failures_total',
+      help: 'Attempts to get an error_info that brought none.',
+      registers,
+    }),
+    storeCommitDuration: new Histogram({
+      name: 'evalwatch_store_commit_duration_seconds',
+      help: 'Seconds that write transactions took, fsync included.',
+      buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5],
+      registers,
+    }),
+    storeCommitFailures: new Counter({
+      name: 'evalwatch_store_commit_failures_total',
+      help: 'Write transactions, and reads for this page, that the store failed to do, by reason.',
+      labelNames: ['reason'],
+      registers,
+    }),
+    schedulerLag: new Histogram({
+      name: 'evalwatch_scheduler_lag_seconds',
+      help: 'Seconds from when a poll was due until its first request was sent.',
+      buckets: [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300],
+      registers,
+    }),
+    configReloadSuccessful: new Gauge({
+      name: 'evalwatch_config_last_reload_successful',
+      help: 'Whether the last attempt to load the configuration succeeded, 1 or 0.',
+      registers,
+    }),
+    configReloadSuccessTime: new Gauge({
+      name: 'evalwatch_config_last_reload_success_timestamp_seconds',
+      help: 'When the configuration was last loaded with success, Unix time in seconds.',
+      registers,
+    }),
+    logMessages: new Counter({
+      name: 'evalwatch_log_messages_total',
+      help: 'Log lines written, by level.',
+      labelNames: ['level'],
+      registers,
+    }),
+    buildInfo: new Gauge({
+      name: 'evalwatch_build_info',
+      help: 'Always 1; the labels tell what is running.',
+      labelNames: ['version', 'revision', 'node_version', 'sqlite_version'],
+      registers,
+    }),
+  };
+
+  for (const endpoint of ENDPOINTS) {
+    for (const code of [...STATUS_CODES, 'other']) metrics.apiRequests.inc({ endpoint, code }, 0);
+    for (const reason of REQUEST_FAILURE_REASONS) {
+      metrics.apiRequestFailures.inc({ endpoint, reason }, 0);
+    }
+    metrics.apiRequestDuration.zero({ endpoint });
+    metrics.apiRetries.inc({ endpoint }, 0);
+    metrics.apiResponseBytes.inc({ endpoint }, 0);
+  }
+  for (const reason of STORE_FAILURE_REASONS) metrics.storeCommitFailures.inc({ reason }, 0);
+  for (const level of LOG_LEVELS) metrics.logMessages.inc({ level }, 0);
+  metrics.configReloadSuccessful.set(1);
+  metrics.configReloadSuccessTime.set(startedAt / 1000);
+  metrics.buildInfo.set(
+    {
+      version: build.version,
+      revision: build.revision,
+      node_version: process.versions.node,
+      sqlite_version: build.sqliteVersion,
+    },
+    1,
+  );
+
+  collectDefaultMetrics({ register: registry });
+  // Gauges with the ending of a counter, which promtool objects to.
+  for (const what of ['handles', 'requests', 'resources']) {
+    registry.removeSingleMetric(`nodejs_active_${what}_total`);
+  }
+  return metrics;
+}

@@ -1,0 +1,136 @@
+import { ANOMALY_REASONS, type AnomalyReason } from '../domain/record.ts';
+import { WAITING_STATUSES, type WaitingStatus } from '../domain/status.ts';
+import { POLL_FAILURE_REASONS, type PollFailureReason } from '../monitor/errors.ts';
+import type { MonitorEvent } from '../monitor/events.ts';
+import type { PollHealth } from '../monitor/ports.ts';
+import { SINGLE, renderLabels, type Family } from './exposition.ts';
+import { Histogram, histogramSamples } from './histogram.ts';
+
+const STATE_DURATION_BOUNDS = [60, 300, 900, 3600, 14_400, 86_400];
+
+/** What this process counts of one configured project, everything from 0. */
+export class ProjectSeries {
+  readonly id: string;
+  /** The label that names it, rendered. */
+  readonly labels: string;
+  datasets: boolean;
+  health: PollHealth;
+  polls = 0;
+  unchanged = 0;
+  overlapped = 0;
+  missed = 0;
+  readonly failures: Map<PollFailureReason, number> = zeros(POLL_FAILURE_REASONS);
+  readonly anomalies: Map<AnomalyReason, number> = zeros(ANOMALY_REASONS);
+  readonly stateDurations: Readonly<Record<WaitingStatus, Histogram>> = {
+    PENDING: new Histogram(STATE_DURATION_BOUNDS),
+    RUNNING: new Histogram(STATE_DURATION_BOUNDS),
+  };
+
+  constructor(id: string, datasets: boolean, health: PollHealth) {
+    this.id = id;
+    this.labels = renderLabels({ project: id });
+    this.datasets = datasets;
+    this.health = health;
+  }
+
+  pollFinished(event: Extract<MonitorEvent, { type: 'poll.finished' }>): void {
+    this.polls += 1;
+    this.health = event.health;
+    if (event.failure !== undefined) add(this.failures, event.failure.reason, 1);
+    else if (event.unchanged) this.unchanged += 1;
+  }
+
+  sawAnomalies(reason: AnomalyReason, count: number): void {
+    add(this.anomalies, reason, count);
+  }
+
+  leftState(status: WaitingStatus, heldMs: number): void {
+    this.stateDurations[status].observe(heldMs);
+  }
+
+  runOverlapped(): void {
+    this.overlapped += 1;
+  }
+
+  runsMissed(count: number): void {
+    this.missed += count;
+  }
+}
+
+/** Per-project metrics that need no store (metrics.md, "process", and the two that are right without it). */
+export const PROJECT_FAMILIES: readonly Family<ProjectSeries>[] = [
+  {
+    name: 'evalwatch_project_up',
+    type: 'gauge',
+    help: 'Whether the last finished poll of the project succeeded and was committed, 1 or 0.',
+    samples: SINGLE,
+    values: ({ health }) => [health.up ? 1 : 0],
+  },
+  {
+    name: 'evalwatch_project_consecutive_poll_failures',
+    type: 'gauge',
+    help: 'Failed polls of the project since its last successful one.',
+    samples: SINGLE,
+    values: ({ health }) => [health.consecutiveFailures],
+  },
+  {
+    name: 'evalwatch_polls_total',
+    type: 'counter',
+    help: 'Finished polls, successful or not.',
+    samples: SINGLE,
+    values: ({ polls }) => [polls],
+  },
+  {
+    name: 'evalwatch_poll_failures_total',
+    type: 'counter',
+    help: 'Failed polls by reason.',
+    samples: POLL_FAILURE_REASONS.map((reason) => ({ labels: { reason } })),
+    values: ({ failures }) => [...failures.values()],
+  },
+  {
+    name: 'evalwatch_polls_unchanged_total',
+    type: 'counter',
+    help: 'Successful polls that found the listing not modified or equal to the last one.',
+    samples: SINGLE,
+    values: ({ unchanged }) => [unchanged],
+  },
+  {
+    name: 'evalwatch_prompt_state_duration_seconds',
+    type: 'histogram',
+    help: 'Seconds that prompts spent in PENDING or RUNNING, observed when they leave it.',
+    samples: WAITING_STATUSES.flatMap((status) =>
+      histogramSamples(STATE_DURATION_BOUNDS, { status }),
+    ),
+    values: ({ stateDurations }) =>
+      WAITING_STATUSES.flatMap((status) => stateDurations[status].values()),
+  },
+  {
+    name: 'evalwatch_item_anomalies_total',
+    type: 'counter',
+    help: 'Items of listings that are not as documented, by reason, counted in every listing.',
+    samples: ANOMALY_REASONS.map((reason) => ({ labels: { reason } })),
+    values: ({ anomalies }) => [...anomalies.values()],
+  },
+  {
+    name: 'evalwatch_scheduler_overlapped_runs_total',
+    type: 'counter',
+    help: 'Scheduled polls skipped because the previous one was still running.',
+    samples: SINGLE,
+    values: ({ overlapped }) => [overlapped],
+  },
+  {
+    name: 'evalwatch_scheduler_missed_runs_total',
+    type: 'counter',
+    help: 'Scheduled polls that never started: clock jump, blocked loop, suspended process.',
+    samples: SINGLE,
+    values: ({ missed }) => [missed],
+  },
+];
+
+function zeros<Key>(keys: readonly Key[]): Map<Key, number> {
+  return new Map(keys.map((key) => [key, 0]));
+}
+
+function add<Key>(counts: Map<Key, number>, key: Key, count: number): void {
+  counts.set(key, (counts.get(key) ?? 0) + count);
+}

@@ -1,0 +1,154 @@
+import {
+  WAITING_STATUSES,
+  statusesOf,
+  transitionPairs,
+  type Kind,
+  type Origin,
+  type Status,
+} from '../domain/status.ts';
+import type { ListingSnapshot, ProjectSnapshot, StoreSnapshot } from '../monitor/ports.ts';
+import {
+  SINGLE,
+  renderFamilies,
+  renderGauge,
+  toSeconds,
+  type Family,
+  type Labelled,
+} from './exposition.ts';
+import type { ProjectSeries } from './project-series.ts';
+
+/**
+ * Every series that is read from the store (metrics.md, "store") but those that memory knows better. Projects that are
+ * not configured here are left out, and datasets where they are not watched.
+ */
+export function renderStore(
+  snapshot: StoreSnapshot,
+  configured: ReadonlyMap<string, ProjectSeries>,
+): string {
+  const projects: Labelled<ProjectSnapshot>[] = [];
+  const prompts: Labelled<ListingSnapshot>[] = [];
+  const datasets: Labelled<ListingSnapshot>[] = [];
+  for (const project of snapshot.projects) {
+    const series = configured.get(project.project);
+    if (series === undefined) continue;
+    projects.push([series.labels, project]);
+    prompts.push([series.labels, project.listings.get('prompt') ?? EMPTY]);
+    if (series.datasets) datasets.push([series.labels, project.listings.get('dataset') ?? EMPTY]);
+  }
+  return (
+    renderFamilies(PROJECT_FAMILIES, projects) +
+    renderFamilies(PROMPT_FAMILIES, prompts) +
+    renderFamilies(DATASET_FAMILIES, datasets) +
+    renderGauge(
+      'evalwatch_error_info_backlog',
+      'Failures of prompts whose error_info is not logged yet.',
+      snapshot.backlog.count,
+    ) +
+    renderGauge(
+      'evalwatch_error_info_backlog_oldest_timestamp_seconds',
+      'When the oldest failure whose error_info is not logged yet was found, Unix time in seconds.',
+      toSeconds(snapshot.backlog.oldestAt),
+    )
+  );
+}
+
+const EMPTY: ListingSnapshot = {
+  counts: new Map(),
+  missing: 0,
+  goneTotal: 0,
+  transitions: [],
+  lastFailureAt: undefined,
+  oldest: new Map(),
+};
+
+const PROJECT_FAMILIES: readonly Family<ProjectSnapshot>[] = [
+  {
+    name: 'evalwatch_project_configured_timestamp_seconds',
+    type: 'gauge',
+    help: 'When the project was first configured, Unix time in seconds.',
+    samples: SINGLE,
+    values: ({ configuredAt }) => [toSeconds(configuredAt)],
+  },
+  {
+    name: 'evalwatch_poll_last_success_timestamp_seconds',
+    type: 'gauge',
+    help: 'When the last successful poll of the project was committed, Unix time in seconds.',
+    samples: SINGLE,
+    values: ({ health }) => [toSeconds(health.lastSuccessAt)],
+  },
+];
+
+const PROMPT_FAMILIES: readonly Family<ListingSnapshot>[] = [
+  ...familiesOf('prompt'),
+  {
+    name: 'evalwatch_prompts_missing',
+    type: 'gauge',
+    help: 'Prompts that the last complete listing lacked and that are not gone yet.',
+    samples: SINGLE,
+    values: ({ missing }) => [missing],
+  },
+  {
+    name: 'evalwatch_prompts_gone_total',
+    type: 'counter',
+    help: 'Prompts that became gone: absent from several complete listings in a row.',
+    samples: SINGLE,
+    values: ({ goneTotal }) => [goneTotal],
+  },
+  {
+    name: 'evalwatch_prompt_oldest_in_state_timestamp_seconds',
+    type: 'gauge',
+    help: 'When the prompt that is longest in PENDING or RUNNING was first seen so, Unix time in seconds.',
+    samples: WAITING_STATUSES.map((status) => ({ labels: { status } })),
+    values: ({ oldest }) => WAITING_STATUSES.map((status) => toSeconds(oldest.get(status))),
+  },
+];
+
+const DATASET_FAMILIES = familiesOf('dataset');
+
+/** What prompts and datasets have in common. */
+function familiesOf(kind: Kind): readonly Family<ListingSnapshot>[] {
+  const statuses = statusesOf(kind);
+  const pairs = transitionPairs(kind);
+  const positions = positionsOf(pairs);
+  return [
+    {
+      name: `evalwatch_${kind}s`,
+      type: 'gauge',
+      help: `Number of ${kind}s by last known status.`,
+      samples: statuses.map((status) => ({ labels: { status } })),
+      values: ({ counts }) => statuses.map((status) => counts.get(status) ?? 0),
+    },
+    {
+      name: `evalwatch_${kind}_transitions_total`,
+      type: 'counter',
+      help: `Committed moves of ${kind}s from one status to another; from NEW when first seen.`,
+      samples: pairs.map(([from, to]) => ({ labels: { from, to } })),
+      values: ({ transitions }) => {
+        const counts = Array<number>(pairs.length).fill(0);
+        for (const [from, to, count] of transitions) {
+          const position = positions.get(from)?.get(to);
+          if (position !== undefined) counts[position] = count;
+        }
+        return counts;
+      },
+    },
+    {
+      name: `evalwatch_${kind}_last_failure_timestamp_seconds`,
+      type: 'gauge',
+      help: `When the newest move of a ${kind} to FAILED was committed, Unix time in seconds.`,
+      samples: SINGLE,
+      values: ({ lastFailureAt }) => [toSeconds(lastFailureAt)],
+    },
+  ];
+}
+
+function positionsOf(
+  pairs: ReturnType<typeof transitionPairs>,
+): ReadonlyMap<Origin, ReadonlyMap<Status, number>> {
+  const positions = new Map<Origin, Map<Status, number>>();
+  for (const [position, [from, to]] of pairs.entries()) {
+    const row = positions.get(from) ?? new Map<Status, number>();
+    positions.set(from, row.set(to, position));
+  }
+  return positions;
+}

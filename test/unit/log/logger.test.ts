@@ -1,0 +1,181 @@
+import { describe, expect, it } from 'vitest';
+import type { Destination } from '../../../src/log/destination.ts';
+import { createLogger, type LoggerOptions } from '../../../src/log/logger.ts';
+import { StoreError } from '../../../src/monitor/errors.ts';
+import { LOG_LEVELS, type LogLevel } from '../../../src/monitor/ports.ts';
+
+const KEY = 'secret-key-"quoted"-\\1234';
+
+function setUp(options: Partial<LoggerOptions> = {}) {
+  const texts: string[] = [];
+  const logger = createLogger({
+    level: 'debug',
+    destination: { write: (line) => texts.push(line) },
+    scrub: (text) => text.replaceAll(KEY, '[redacted]'),
+    onDead: (error) => {
+      throw error;
+    },
+    ...options,
+  });
+  const lines = () => texts.map((line) => JSON.parse(line) as Record<string, unknown>);
+  return { logger, texts, lines };
+}
+
+describe('a line', () => {
+  it('is JSON with level, time, event, fields and msg, and nothing else', () => {
+    const { logger, texts, lines } = setUp();
+    logger.warn({ event: 'some.event', project: 'p', reason: undefined, none: null }, 'Text');
+    const [line] = lines();
+    expect(texts[0]?.endsWith('}\n')).toBe(true);
+    expect(line).toEqual({
+      level: 'warn',
+      time: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+      event: 'some.event',
+      project: 'p',
+      none: null,
+      msg: 'Text',
+    });
+  });
+
+  it.each(LOG_LEVELS)('names its level %s as a word', (level) => {
+    const { logger, lines } = setUp();
+    logger[level]({ event: 'e' }, 'm');
+    expect(lines()[0]?.['level']).toBe(level);
+  });
+
+  it('stays on one line whatever its texts hold', () => {
+    const { logger, texts, lines } = setUp();
+    const nasty = 'a\nb\r\u0000"\\\u2028 😀';
+    logger.info({ event: 'e', prompt_name: nasty }, 'm');
+    expect(texts[0]?.indexOf('\n')).toBe((texts[0]?.length ?? 0) - 1);
+    expect(lines()[0]?.['prompt_name']).toBe(nasty);
+  });
+
+  it('has no lone surrogates', () => {
+    const { logger, texts, lines } = setUp();
+    logger.info({ event: 'e', prompt_id: 'a\ud800b', deep: ['\udfff'] }, 'm');
+    expect(lines()[0]).toMatchObject({ prompt_id: 'a\ufffdb', deep: ['\ufffd'] });
+    expect(texts[0]).not.toMatch(/\\u[dD][89a-fA-F]/);
+  });
+});
+
+describe('a key', () => {
+  const inner = new Error(`inner ${KEY}`);
+  it.each<[string, unknown]>([
+    ['a field', `before ${KEY} after`],
+    ['an array', [1, [KEY]]],
+    ['an object', { a: { b: { c: KEY } } }],
+    ['an error message', new Error(KEY)],
+    ['an error name', Object.assign(new Error('m'), { name: KEY })],
+    ['an error code', Object.assign(new Error('m'), { code: KEY })],
+    ['a cause', new StoreError('io', 'm', new Error('c', { cause: inner }))],
+    ['a cause that is a text', new Error('m', { cause: KEY })],
+    ['another property of an error', Object.assign(new Error('m'), { header: KEY, reason: KEY })],
+    ['a cause that is an object', new Error('m', { cause: { header: KEY } })],
+  ])('does not appear when it is in %s', (_, value) => {
+    const { logger, texts, lines } = setUp();
+    logger.error({ event: 'e', value, err: value }, 'm');
+    const everyText = JSON.stringify(lines());
+    expect(texts[0]).not.toContain('secret-key');
+    expect(everyText).not.toContain('secret-key');
+  });
+
+  it('does not appear in part where a long error text is cut', () => {
+    const { logger, texts } = setUp();
+    for (let length = 2000; length <= 2048; length += 1) {
+      logger.error({ event: 'e', err: new Error('x'.repeat(length) + KEY) }, 'm');
+    }
+    expect(texts.join('')).not.toContain('secret');
+  });
+});
+
+describe('an error', () => {
+  it('is told by type, message, code and causes', () => {
+    const { logger, lines } = setUp();
+    const system = Object.assign(new Error('no space'), { code: 'ENOSPC' });
+    logger.error({ event: 'e', err: new StoreError('full', 'cannot write', system) }, 'm');
+    expect(lines()[0]?.['err']).toEqual({
+      type: 'StoreError',
+      message: 'cannot write',
+      cause: { type: 'Error', message: 'no space', code: 'ENOSPC' },
+    });
+  });
+
+  it('that nobody foresaw has its stack', () => {
+    const { logger, lines } = setUp();
+    logger.error({ event: 'e', err: new TypeError('oops') }, 'm');
+    expect(lines()[0]?.['err']).toMatchObject({
+      type: 'TypeError',
+      stack: expect.stringContaining('logger.test.ts'),
+    });
+  });
+
+  it('is its own cause without end, and is cut', () => {
+    const { logger, lines } = setUp();
+    const error = new Error('round');
+    error.cause = error;
+    logger.error({ event: 'e', err: error, deep: nest(100) }, 'm');
+    expect(lines()).toHaveLength(1);
+  });
+
+  it('with a huge text is cut', () => {
+    const { logger, texts } = setUp();
+    logger.error({ event: 'e', err: new Error('x'.repeat(1_000_000)) }, 'm');
+    expect(texts[0]?.length).toBeLessThan(10_000);
+  });
+});
+
+describe('the level', () => {
+  it('keeps lesser lines from being written, and can be changed', () => {
+    const { logger, lines } = setUp({ level: 'warn' });
+    logger.info({ event: 'lost' }, 'm');
+    logger.setLevel('info');
+    logger.info({ event: 'seen' }, 'm');
+    logger.debug({ event: 'lost' }, 'm');
+    expect(lines().map((line) => line['event'])).toEqual(['seen']);
+  });
+});
+
+describe('the listener', () => {
+  it('is told of every line written, before it came and after, and of no other', () => {
+    const { logger } = setUp({ level: 'info' });
+    const told: LogLevel[] = [];
+    logger.warn({ event: 'e' }, 'm');
+    logger.debug({ event: 'e' }, 'm');
+    logger.onLine((level) => told.push(level));
+    logger.error({ event: 'e' }, 'm');
+    logger.debug({ event: 'e' }, 'm');
+    expect(told).toEqual(['warn', 'error']);
+  });
+});
+
+describe('a destination that cannot be written', () => {
+  it('is told once and not tried again, and its lines are not counted', () => {
+    let tries = 0;
+    const destination: Destination = {
+      write: () => {
+        tries += 1;
+        throw Object.assign(new Error('broken pipe'), { code: 'EPIPE' });
+      },
+    };
+    const deaths: Error[] = [];
+    const { logger } = setUp({
+      destination,
+      onDead: (error) => {
+        deaths.push(error);
+        logger.error({ event: 'daemon.dying', err: error }, 'm');
+      },
+    });
+    const told: LogLevel[] = [];
+    logger.onLine((level) => told.push(level));
+    logger.info({ event: 'e' }, 'm');
+    logger.info({ event: 'e' }, 'm');
+    expect(deaths.map((error) => error.message)).toEqual(['broken pipe']);
+    expect(tries).toBe(1);
+    expect(told).toEqual([]);
+  });
+});
+
+function nest(depth: number): unknown {
+  return depth === 0 ? KEY : { inner: nest(depth - 1) };
+}

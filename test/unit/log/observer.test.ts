@@ -1,0 +1,383 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import type { KnownRecord } from '../../../src/domain/record.ts';
+import { DATASET_STATUSES, type Kind, type Status } from '../../../src/domain/status.ts';
+import { createLogger } from '../../../src/log/logger.ts';
+import { createLogObserver, type LogObserver } from '../../../src/log/observer.ts';
+import { StoreError, type StoreFailureReason } from '../../../src/monitor/errors.ts';
+import type { MonitorEvent, PollFailure } from '../../../src/monitor/events.ts';
+
+type Line = Record<string, unknown>;
+
+const MINUTE = 60_000;
+let monotonic = 0;
+let lines: Line[] = [];
+let observer: LogObserver;
+
+beforeEach(() => {
+  monotonic = 1;
+  lines = [];
+  const logger = createLogger({
+    level: 'debug',
+    destination: { write: (line) => lines.push(JSON.parse(line) as Line) },
+    scrub: (text) => text,
+    onDead: (error) => {
+      throw error;
+    },
+  });
+  // The wall clock stands still or runs backwards: no line may depend on it.
+  observer = createLogObserver(logger, { now: () => -monotonic, monotonic: () => monotonic });
+});
+
+/** The lines of these events, without time and msg. */
+function linesOf(...events: readonly MonitorEvent[]): Line[] {
+  const before = lines.length;
+  for (const event of events) observer.observe(event);
+  return lines.slice(before).map(({ time, msg, ...line }) => {
+    expect(typeof time).toBe('string');
+    expect(typeof msg).toBe('string');
+    return line;
+  });
+}
+
+type PollFinished = Extract<MonitorEvent, { type: 'poll.finished' }>;
+
+function finished(fields: Partial<PollFinished> & { consecutive?: number }): PollFinished {
+  const { consecutive = 0, ...rest } = fields;
+  return {
+    type: 'poll.finished',
+    project: 'p',
+    durationMs: 12,
+    health: {
+      up: consecutive === 0,
+      consecutiveFailures: consecutive,
+      reason: undefined,
+      lastPollAt: undefined,
+      lastSuccessAt: undefined,
+    },
+    failuresBefore: 0,
+    failure: undefined,
+    unchanged: false,
+    prompts: 7,
+    transitions: 0,
+    changed: false,
+    ...rest,
+  };
+}
+
+const down: PollFailure = { reason: 'server_error', message: 'down', details: {} };
+
+function failed(consecutive: number, failure: PollFailure = down, project = 'p'): PollFinished {
+  return finished({ project, failure, consecutive, failuresBefore: consecutive - 1 });
+}
+
+describe('poll.completed', () => {
+  it.each([
+    [true, 'info'],
+    [false, 'debug'],
+  ])('when something was stored is %s comes at %s', (changed, level) => {
+    expect(linesOf(finished({ changed, transitions: 2 }))).toEqual([
+      { level, event: 'poll.completed', project: 'p', prompts: 7, transitions: 2, duration_ms: 12 },
+    ]);
+  });
+});
+
+describe('poll.failed', () => {
+  it('says why, with what the service answered', () => {
+    const failure: PollFailure = {
+      reason: 'redirect',
+      message: 'redirected',
+      details: {
+        statusCode: 302,
+        location: 'https://elsewhere.example',
+        detail: '[]',
+        cause: new Error('inner'),
+      },
+    };
+    expect(linesOf(failed(1, failure))).toEqual([
+      {
+        level: 'error',
+        event: 'poll.failed',
+        project: 'p',
+        reason: 'redirect',
+        status_code: 302,
+        location: 'https://elsewhere.example',
+        detail: '[]',
+        consecutive_failures: 1,
+        duration_ms: 12,
+        err: {
+          type: 'ApiError',
+          message: 'redirected',
+          cause: expect.objectContaining({ type: 'Error', message: 'inner' }),
+        },
+      },
+    ]);
+  });
+
+  it('comes for the first failure of a run and then once per 5 minutes, with the count', () => {
+    const counts = [];
+    for (let poll = 1; poll <= 61; poll += 1) {
+      counts.push(...linesOf(failed(poll)).map((line) => line['consecutive_failures']));
+      monotonic += 10_000;
+    }
+    expect(counts).toEqual([1, 31, 61]);
+  });
+
+  it('comes for the first failure of each run, however short the runs are', () => {
+    const events = [failed(1), failed(2), finished({ failuresBefore: 2 }), failed(1), failed(2)];
+    const told = linesOf(...events).filter((line) => line['event'] === 'poll.failed');
+    expect(told.map((line) => line['consecutive_failures'])).toEqual([1, 1]);
+  });
+
+  it('comes at once for a run that began before the daemon did', () => {
+    expect(linesOf(failed(9), failed(10))).toHaveLength(1);
+  });
+
+  it('is told of each project by itself', () => {
+    expect(linesOf(failed(1, down, 'a'), failed(1, down, 'b'), failed(2, down, 'a'))).toHaveLength(
+      2,
+    );
+  });
+
+  it('forgets a project that left the configuration', () => {
+    linesOf(failed(1, down, 'stays'), failed(1, down, 'leaves'));
+    observer.setProjects(['stays']);
+    const told = linesOf(failed(2, down, 'stays'), failed(2, down, 'leaves'));
+    expect(told.map((line) => line['project'])).toEqual(['leaves']);
+  });
+});
+
+describe('poll.recovered', () => {
+  it('comes with the first success after failures, and says how many', () => {
+    const told = linesOf(failed(4), finished({ failuresBefore: 4 }), finished({}));
+    expect(told.slice(1)).toMatchObject([
+      { level: 'info', event: 'poll.recovered', project: 'p', consecutive_failures: 4 },
+      { event: 'poll.completed' },
+      { event: 'poll.completed' },
+    ]);
+  });
+});
+
+describe('api.retried', () => {
+  const retry = (attempt: number, project = 'p'): MonitorEvent => ({
+    type: 'api.retry_scheduled',
+    project,
+    endpoint: 'list_prompts',
+    attempt,
+    delayMs: 250,
+    reason: 'rate_limited',
+    statusCode: 429,
+  });
+
+  it('says what failed and how long the wait is', () => {
+    expect(linesOf(retry(1))).toEqual([
+      {
+        level: 'warn',
+        event: 'api.retried',
+        project: 'p',
+        endpoint: 'list_prompts',
+        attempt: 1,
+        delay_ms: 250,
+        reason: 'rate_limited',
+        status_code: 429,
+      },
+    ]);
+  });
+
+  it('warns of the first since the last success, across polls; the others are debug', () => {
+    const told = linesOf(
+      retry(1),
+      retry(2),
+      failed(1),
+      retry(1),
+      finished({ failuresBefore: 1 }),
+      retry(1),
+      retry(2),
+      retry(1, 'other'),
+    ).filter((line) => line['event'] === 'api.retried');
+    expect(told.map((line) => line['level'])).toEqual([
+      'warn',
+      'debug',
+      'debug',
+      'warn',
+      'debug',
+      'warn',
+    ]);
+  });
+
+  it('is not what is said when the request goes out again', () => {
+    expect(linesOf({ type: 'api.retried', endpoint: 'list_prompts' })).toEqual([]);
+  });
+});
+
+describe('moves', () => {
+  const transition = { name: 'n', from: 'RUNNING', to: 'FAILED', heldMs: 5 } as const;
+
+  it.each<[Kind, Line]>([
+    ['prompt', { event: 'prompt.transition', prompt_id: 'i', prompt_name: 'n' }],
+    ['dataset', { event: 'dataset.transition', dataset_id: 'i' }],
+  ])('of a %s are told', (kind, expected) => {
+    const event: MonitorEvent = {
+      type: 'record.transition',
+      project: 'p',
+      transition: { ...transition, id: 'i', kind, transitionId: 3 },
+    };
+    expect(linesOf(event)).toEqual([
+      {
+        level: 'info',
+        project: 'p',
+        from: 'RUNNING',
+        to: 'FAILED',
+        transition_id: 3,
+        ...expected,
+      },
+    ]);
+  });
+
+  it.each<[Kind, Status, string]>([
+    ...DATASET_STATUSES.map((status): [Kind, Status, string] => ['dataset', status, 'info']),
+    ['prompt', 'PENDING', 'warn'],
+    ['prompt', 'RUNNING', 'warn'],
+    ['prompt', 'COMPLETED', 'info'],
+    ['prompt', 'FAILED', 'info'],
+    ['prompt', 'UNKNOWN', 'info'],
+  ])('to gone of a %s in %s are told at %s', (kind, status, level) => {
+    const record: KnownRecord = {
+      id: 'i',
+      status,
+      statusRaw: undefined,
+      name: 'n',
+      timestamp: undefined,
+      since: 1,
+      missing: 3,
+      gone: true,
+    };
+    const id = kind === 'prompt' ? { prompt_id: 'i', prompt_name: 'n' } : { dataset_id: 'i' };
+    expect(linesOf({ type: 'record.gone', project: 'p', kind, record })).toEqual([
+      { level, event: `${kind}.gone`, project: 'p', status, ...id },
+    ]);
+  });
+
+  it('start with a baseline that counts the statuses', () => {
+    const counts = { PENDING: 2, FAILED: 1 };
+    const event: MonitorEvent = { type: 'listing.baseline', project: 'p', kind: 'prompt', counts };
+    expect(linesOf(event)).toEqual([
+      { level: 'info', event: 'project.baseline', project: 'p', kind: 'prompt', counts },
+    ]);
+  });
+});
+
+describe('items.anomalous', () => {
+  it.each([true, false])('is told only when it changed: %s', (changed) => {
+    const event: MonitorEvent = {
+      type: 'items.anomalous',
+      project: 'p',
+      kind: 'prompt',
+      reason: 'unknown_status',
+      count: 30,
+      indexes: [0, 4],
+      changed,
+    };
+    const line = {
+      level: 'warn',
+      event: 'items.anomalous',
+      project: 'p',
+      kind: 'prompt',
+      reason: 'unknown_status',
+      count: 30,
+      indexes: [0, 4],
+    };
+    expect(linesOf(event)).toEqual(changed ? [line] : []);
+  });
+});
+
+describe('prompt.failed', () => {
+  const failure: Extract<MonitorEvent, { type: 'prompt.failed' }> = {
+    type: 'prompt.failed',
+    project: 'p',
+    transitionId: 9,
+    promptId: 'i',
+    promptName: 'n',
+    errorInfo: null,
+    errorMsgTruncated: false,
+    reason: undefined,
+  };
+  const common = {
+    level: 'error',
+    event: 'prompt.failed',
+    project: 'p',
+    transition_id: 9,
+    prompt_id: 'i',
+    prompt_name: 'n',
+  };
+
+  it('has the error_info', () => {
+    const errorInfo = { error_id: 'E1', error_msg: null };
+    expect(linesOf({ ...failure, errorInfo })).toEqual([{ ...common, error_info: errorInfo }]);
+  });
+
+  it('says beside the error_info that its message was cut', () => {
+    const errorInfo = { error_id: 'E1', error_msg: 'long' };
+    expect(linesOf({ ...failure, errorInfo, errorMsgTruncated: true })).toEqual([
+      { ...common, error_info: errorInfo, error_msg_truncated: true },
+    ]);
+  });
+
+  it('has error_info null and a reason where there is none', () => {
+    expect(linesOf({ ...failure, promptName: undefined, reason: 'not_found' })).toEqual([
+      { ...common, prompt_name: undefined, error_info: null, reason: 'not_found' },
+    ]);
+  });
+});
+
+describe('store.commit_failed', () => {
+  const commitFailed = (reason: StoreFailureReason): MonitorEvent => ({
+    type: 'store.commit_failed',
+    reason,
+    error: new StoreError(reason, 'cannot'),
+  });
+
+  it('says why', () => {
+    expect(linesOf(commitFailed('full'))).toEqual([
+      {
+        level: 'error',
+        event: 'store.commit_failed',
+        reason: 'full',
+        consecutive_failures: 1,
+        err: { type: 'StoreError', message: 'cannot' },
+      },
+    ]);
+  });
+
+  it('comes for the first of a run of each reason and then once a minute, with the count', () => {
+    const full = commitFailed('full');
+    expect(linesOf(full, full, commitFailed('io'), full)).toHaveLength(2);
+    monotonic += MINUTE - 1;
+    expect(linesOf(full)).toEqual([]);
+    monotonic += 1;
+    expect(linesOf(full)).toMatchObject([{ reason: 'full', consecutive_failures: 5 }]);
+  });
+
+  it('starts a new run after a commit', () => {
+    const events = [commitFailed('io'), commitFailed('io')];
+    linesOf(...events, { type: 'store.committed', durationMs: 1 });
+    expect(linesOf(...events)).toMatchObject([{ consecutive_failures: 1 }]);
+  });
+});
+
+it.each<MonitorEvent>([
+  { type: 'error_info.fetched', ok: false },
+  { type: 'api.responded', endpoint: 'get_prompt', statusCode: 500 },
+  ...(['timeout', undefined] as const).map((failure): MonitorEvent => ({
+    type: 'api.request_finished',
+    endpoint: 'get_prompt',
+    durationMs: 1,
+    bytes: 1,
+    failure,
+  })),
+  { type: 'store.committed', durationMs: 1 },
+  { type: 'scheduler.started_poll', project: 'p', lagMs: 1 },
+  { type: 'scheduler.overlapped', project: 'p' },
+  { type: 'scheduler.missed', project: 'p', count: 3 },
+])('$type is for the metrics and has no line', (event) => {
+  expect(linesOf(event)).toEqual([]);
+});

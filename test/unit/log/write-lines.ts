@@ -1,0 +1,23 @@
+import { fileDescriptor } from '../../../src/log/destination.ts';
+import { createLogger } from '../../../src/log/logger.ts';
+
+// A process that writes numbered lines to its stdout, after a line on its stdin says go:
+//   node write-lines.ts COUNT [nonblocking]
+const [count, mode] = process.argv.slice(2);
+// Node makes a pipe non-blocking as soon as somebody looks at its stream.
+if (mode === 'nonblocking') process.stdout.on('error', () => undefined);
+const logger = createLogger({
+  level: 'info',
+  destination: fileDescriptor(1),
+  scrub: (text) => text,
+  onDead: (error) => {
+    process.stderr.write(`dead: ${'code' in error ? String(error.code) : error.message}\n`);
+    process.exitCode = 1;
+  },
+});
+process.stdin.once('data', () => {
+  for (let number = 0; number < Number(count); number += 1) {
+    logger.info({ event: 'line', number, padding: 'x'.repeat(100) }, 'Line');
+  }
+  process.stdin.destroy();
+});

@@ -1,0 +1,459 @@
+import { describe, expect, it } from 'vitest';
+import { StoreError } from '../../../src/monitor/errors.ts';
+import type { MonitorEvent } from '../../../src/monitor/events.ts';
+import type { PollHealth, StoreSnapshot } from '../../../src/monitor/ports.ts';
+import { parseExposition } from './parse-exposition.ts';
+import { NEVER_POLLED, START, setUp, snapshotOf, stored } from './setup.ts';
+
+type PollFinished = Extract<MonitorEvent, { type: 'poll.finished' }>;
+
+function finished(project: string, fields: Partial<PollFinished> = {}): PollFinished {
+  return {
+    type: 'poll.finished',
+    project,
+    durationMs: 300,
+    health: { ...NEVER_POLLED, up: true, lastSuccessAt: START },
+    failuresBefore: 0,
+    failure: undefined,
+    unchanged: false,
+    prompts: 1,
+    transitions: 0,
+    changed: false,
+    ...fields,
+  };
+}
+
+describe('the first scrape', () => {
+  it.each([
+    ['evalwatch_project_up', 1],
+    ['evalwatch_project_consecutive_poll_failures', 1],
+    ['evalwatch_polls_total', 1],
+    ['evalwatch_poll_failures_total', 13],
+    ['evalwatch_polls_unchanged_total', 1],
+    ['evalwatch_prompt_state_duration_seconds', 2 * (7 + 2)],
+    ['evalwatch_item_anomalies_total', 3],
+    ['evalwatch_scheduler_overlapped_runs_total', 1],
+    ['evalwatch_scheduler_missed_runs_total', 1],
+    ['evalwatch_poll_duration_seconds', 11 + 2],
+    ['evalwatch_api_requests_total', 3 * 14],
+    ['evalwatch_api_request_failures_total', 3 * 6],
+    ['evalwatch_api_request_duration_seconds', 3 * (12 + 2)],
+    ['evalwatch_api_retries_total', 3],
+    ['evalwatch_api_response_bytes_total', 3],
+    ['evalwatch_error_info_fetches_total', 1],
+    ['evalwatch_error_info_fetch_failures_total', 1],
+    ['evalwatch_store_commit_duration_seconds', 12 + 2],
+    ['evalwatch_store_commit_failures_total', 5],
+    ['evalwatch_scheduler_lag_seconds', 11 + 2],
+    ['evalwatch_log_messages_total', 4],
+  ])('has every series of %s, %i of them, at 0', async (name, count) => {
+    const { metrics, configure } = setUp();
+    configure('p');
+    const family = parseExposition(await metrics.render()).get(name);
+    expect([...(family?.samples.values() ?? [])]).toEqual(Array<number>(count).fill(0));
+  });
+
+  it('says what is running, since when it is configured, and how big the store is', async () => {
+    const { scrape } = setUp();
+    const node = process.versions.node;
+    const build = `version="1.2.3",revision="abc",node_version="${node}",sqlite_version="3.54.0"`;
+    const series = await scrape();
+    expect(series.get(`evalwatch_build_info{${build}}`)).toBe(1);
+    expect(series.get('evalwatch_config_last_reload_successful')).toBe(1);
+    expect(series.get('evalwatch_config_last_reload_success_timestamp_seconds')).toBe(START / 1000);
+    expect(series.get('evalwatch_store_database_bytes')).toBe(4096);
+    expect(series.get('evalwatch_store_wal_bytes')).toBe(0);
+  });
+
+  it("has prom-client's metrics of the process, without gauges that end in _total", async () => {
+    const { scrape } = setUp();
+    const names = [...(await scrape()).keys()];
+    expect(names).toContain('process_start_time_seconds');
+    expect(names).toContain('nodejs_eventloop_lag_seconds');
+    expect(names.filter((name) => /^nodejs_active_.*_total/.test(name))).toEqual([]);
+  });
+
+  it('is text 0.0.4', () => {
+    expect(setUp().metrics.contentType).toBe('text/plain; version=0.0.4; charset=utf-8');
+  });
+
+  it('keeps two daemons in one process apart', async () => {
+    const [one, other] = [setUp(), setUp()];
+    one.metrics.countLogLine('warn');
+    expect((await other.scrape()).get('evalwatch_log_messages_total{level="warn"}')).toBe(0);
+  });
+});
+
+describe('a project', () => {
+  it.each(['quote"', 'back\\slash', 'line\nfeed', '\\n', 'héllo 😀', '{a="b"}'])(
+    'may be called %j',
+    async (id) => {
+      const { configure, scrape } = setUp();
+      configure(id);
+      const escaped = JSON.stringify(id);
+      expect((await scrape()).get(`evalwatch_polls_total{project=${escaped}}`)).toBe(0);
+    },
+  );
+
+  it('leaves no series behind when it is removed, nor do its late events make any', async () => {
+    const { metrics, configure, scrape } = setUp({
+      store: {
+        snapshot: async () => snapshotOf([stored('gone'), stored('stays')]),
+        size: async () => ({ database: 1, wal: 1 }),
+      },
+      schedule: () =>
+        ['gone', 'stays'].map((project) => ({ project, nextPollAt: 1, maxIntervalSeconds: 1 })),
+    });
+    configure('gone', 'stays');
+    metrics.observe(finished('gone'));
+    configure('stays');
+    metrics.observe(finished('gone'));
+    metrics.observe({ type: 'scheduler.overlapped', project: 'gone' });
+    const labels = [...(await scrape()).keys()].filter((series) => series.includes('project="'));
+    expect(labels.length).toBeGreaterThan(0);
+    expect(labels.filter((series) => series.includes('gone"'))).toEqual([]);
+  });
+
+  it('counts on through a reload that keeps it, and from 0 when it comes back', async () => {
+    const { metrics, configure, scrape } = setUp();
+    const polls = async () => (await scrape()).get('evalwatch_polls_total{project="p"}');
+    configure('p');
+    metrics.observe(finished('p'));
+    configure('p', 'q');
+    expect(await polls()).toBe(1);
+    configure('q');
+    expect(await polls()).toBeUndefined();
+    configure('p');
+    expect(await polls()).toBe(0);
+  });
+
+  it('keeps what memory knows of its health through a reload', async () => {
+    const { metrics, configure, scrape } = setUp();
+    configure('p');
+    metrics.observe(finished('p'));
+    configure('p');
+    expect((await scrape()).get('evalwatch_project_up{project="p"}')).toBe(1);
+  });
+
+  it('starts with the health that the store remembers', async () => {
+    const { metrics, scrape } = setUp();
+    const health: PollHealth = { ...NEVER_POLLED, consecutiveFailures: 4, reason: 'auth' };
+    metrics.setProjects([{ id: 'p', datasets: false, health }]);
+    const series = await scrape();
+    expect(series.get('evalwatch_project_up{project="p"}')).toBe(0);
+    expect(series.get('evalwatch_project_consecutive_poll_failures{project="p"}')).toBe(4);
+  });
+
+  it('shows when it is due, unless nothing is', async () => {
+    const { configure, scrape } = setUp({
+      schedule: () => [
+        { project: 'p', nextPollAt: START, maxIntervalSeconds: 86_400 },
+        { project: 'idle', nextPollAt: undefined, maxIntervalSeconds: 10 },
+      ],
+    });
+    configure('p', 'idle');
+    const series = await scrape();
+    const next = 'evalwatch_project_next_poll_timestamp_seconds';
+    const interval = 'evalwatch_project_schedule_max_interval_seconds';
+    expect(series.get(`${next}{project="p"}`)).toBe(START / 1000);
+    expect(series.has(`${next}{project="idle"}`)).toBe(false);
+    expect(series.get(`${interval}{project="p"}`)).toBe(86_400);
+    expect(series.get(`${interval}{project="idle"}`)).toBe(10);
+  });
+});
+
+describe('what happens is counted', () => {
+  const failure = { reason: 'timeout', message: 'm', details: {} } as const;
+  const move: Extract<MonitorEvent, { type: 'record.transition' }> = {
+    type: 'record.transition',
+    project: 'p',
+    transition: {
+      id: 'i',
+      name: undefined,
+      transitionId: 1,
+      kind: 'prompt',
+      from: 'RUNNING',
+      to: 'FAILED',
+      heldMs: 61_500,
+    },
+  };
+  const heldOf = (status: string, sample: string) =>
+    `evalwatch_prompt_state_duration_seconds_${sample.replace('{', `{project="p",status="${status}"`)}`;
+  const request = {
+    type: 'api.request_finished',
+    endpoint: 'get_prompt',
+    durationMs: 120,
+    bytes: 500,
+    failure: undefined,
+  } as const;
+
+  it.each<[string, MonitorEvent, Record<string, number>]>([
+    [
+      'a successful poll',
+      finished('p'),
+      {
+        'evalwatch_polls_total{project="p"}': 1,
+        'evalwatch_polls_unchanged_total{project="p"}': 0,
+        'evalwatch_project_up{project="p"}': 1,
+        evalwatch_poll_duration_seconds_sum: 0.3,
+        'evalwatch_poll_duration_seconds_bucket{le="0.25"}': 0,
+        'evalwatch_poll_duration_seconds_bucket{le="0.5"}': 1,
+      },
+    ],
+    [
+      'an unchanged poll',
+      finished('p', { unchanged: true }),
+      {
+        'evalwatch_polls_total{project="p"}': 1,
+        'evalwatch_polls_unchanged_total{project="p"}': 1,
+      },
+    ],
+    [
+      'a failed poll, unchanged or not',
+      finished('p', {
+        failure,
+        unchanged: true,
+        health: { ...NEVER_POLLED, consecutiveFailures: 3 },
+      }),
+      {
+        'evalwatch_polls_total{project="p"}': 1,
+        'evalwatch_polls_unchanged_total{project="p"}': 0,
+        'evalwatch_poll_failures_total{project="p",reason="timeout"}': 1,
+        'evalwatch_poll_failures_total{project="p",reason="network"}': 0,
+        'evalwatch_project_up{project="p"}': 0,
+        'evalwatch_project_consecutive_poll_failures{project="p"}': 3,
+        evalwatch_poll_duration_seconds_count: 1,
+      },
+    ],
+    [
+      'the time that a prompt was running',
+      move,
+      {
+        [heldOf('RUNNING', 'bucket{,le="60"}')]: 0,
+        [heldOf('RUNNING', 'bucket{,le="300"}')]: 1,
+        [heldOf('RUNNING', 'bucket{,le="+Inf"}')]: 1,
+        [heldOf('RUNNING', 'sum{}')]: 61.5,
+        [heldOf('PENDING', 'count{}')]: 0,
+      },
+    ],
+    [
+      'a wait of exactly a bound, in its bucket',
+      { ...move, transition: { ...move.transition, from: 'PENDING', heldMs: 60_000 } },
+      { [heldOf('PENDING', 'bucket{,le="60"}')]: 1 },
+    ],
+    [
+      'a wait longer than every bound',
+      { ...move, transition: { ...move.transition, heldMs: 90_000_000 } },
+      {
+        [heldOf('RUNNING', 'bucket{,le="86400"}')]: 0,
+        [heldOf('RUNNING', 'bucket{,le="+Inf"}')]: 1,
+      },
+    ],
+    [
+      'no time of a dataset',
+      { ...move, transition: { ...move.transition, kind: 'dataset' } },
+      { [heldOf('RUNNING', 'count{}')]: 0 },
+    ],
+    [
+      'no time of a prompt that did not wait',
+      { ...move, transition: { ...move.transition, from: 'COMPLETED' } },
+      { [heldOf('RUNNING', 'count{}')]: 0, [heldOf('PENDING', 'count{}')]: 0 },
+    ],
+    [
+      'an anomaly that the last listing had too',
+      {
+        type: 'items.anomalous',
+        project: 'p',
+        kind: 'prompt',
+        reason: 'duplicate_id',
+        count: 12,
+        indexes: [1],
+        changed: false,
+      },
+      {
+        'evalwatch_item_anomalies_total{project="p",reason="duplicate_id"}': 12,
+        'evalwatch_item_anomalies_total{project="p",reason="invalid"}': 0,
+      },
+    ],
+    [
+      'an error_info',
+      { type: 'error_info.fetched', ok: true },
+      { evalwatch_error_info_fetches_total: 1, evalwatch_error_info_fetch_failures_total: 0 },
+    ],
+    [
+      'an error_info that could not be had',
+      { type: 'error_info.fetched', ok: false },
+      { evalwatch_error_info_fetches_total: 1, evalwatch_error_info_fetch_failures_total: 1 },
+    ],
+    [
+      'a response by its code',
+      { type: 'api.responded', endpoint: 'list_prompts', statusCode: 429 },
+      {
+        'evalwatch_api_requests_total{endpoint="list_prompts",code="429"}': 1,
+        'evalwatch_api_requests_total{endpoint="get_prompt",code="429"}': 0,
+      },
+    ],
+    [
+      'a response with a code of its own making as other',
+      { type: 'api.responded', endpoint: 'list_datasets', statusCode: 418 },
+      { 'evalwatch_api_requests_total{endpoint="list_datasets",code="other"}': 1 },
+    ],
+    [
+      'a request, its time and its bytes',
+      request,
+      {
+        'evalwatch_api_request_duration_seconds_bucket{le="0.1",endpoint="get_prompt"}': 0,
+        'evalwatch_api_request_duration_seconds_bucket{le="0.25",endpoint="get_prompt"}': 1,
+        'evalwatch_api_response_bytes_total{endpoint="get_prompt"}': 500,
+        'evalwatch_api_request_failures_total{endpoint="get_prompt",reason="tls"}': 0,
+      },
+    ],
+    [
+      'a request without a usable response',
+      { ...request, failure: 'tls' },
+      { 'evalwatch_api_request_failures_total{endpoint="get_prompt",reason="tls"}': 1 },
+    ],
+    [
+      'a retry when it is sent',
+      { type: 'api.retried', endpoint: 'list_prompts' },
+      { 'evalwatch_api_retries_total{endpoint="list_prompts"}': 1 },
+    ],
+    [
+      'no retry when it is only planned',
+      {
+        type: 'api.retry_scheduled',
+        project: 'p',
+        endpoint: 'list_prompts',
+        attempt: 1,
+        delayMs: 1,
+        reason: 'network',
+        statusCode: undefined,
+      },
+      { 'evalwatch_api_retries_total{endpoint="list_prompts"}': 0 },
+    ],
+    [
+      'a commit',
+      { type: 'store.committed', durationMs: 3 },
+      {
+        'evalwatch_store_commit_duration_seconds_bucket{le="0.0025"}': 0,
+        'evalwatch_store_commit_duration_seconds_bucket{le="0.005"}': 1,
+      },
+    ],
+    [
+      'a failed commit',
+      { type: 'store.commit_failed', reason: 'full', error: new Error('full') },
+      {
+        'evalwatch_store_commit_failures_total{reason="full"}': 1,
+        evalwatch_store_commit_duration_seconds_count: 0,
+      },
+    ],
+    [
+      'the lag of a poll',
+      { type: 'scheduler.started_poll', project: 'p', lagMs: 700 },
+      {
+        'evalwatch_scheduler_lag_seconds_bucket{le="0.5"}': 0,
+        'evalwatch_scheduler_lag_seconds_bucket{le="1"}': 1,
+      },
+    ],
+    [
+      'a skipped run',
+      { type: 'scheduler.overlapped', project: 'p' },
+      { 'evalwatch_scheduler_overlapped_runs_total{project="p"}': 1 },
+    ],
+    [
+      'missed runs, each',
+      { type: 'scheduler.missed', project: 'p', count: 5 },
+      { 'evalwatch_scheduler_missed_runs_total{project="p"}': 5 },
+    ],
+  ])('%s', async (_, event, expected) => {
+    const { metrics, configure, scrape } = setUp();
+    configure('p');
+    metrics.observe(event);
+    const series = await scrape();
+    const found = Object.keys(expected).map((name) => [name, series.get(name)]);
+    expect(Object.fromEntries(found)).toEqual(expected);
+  });
+
+  it('log lines by level', async () => {
+    const { metrics, scrape } = setUp();
+    metrics.countLogLine('error');
+    metrics.countLogLine('error');
+    expect((await scrape()).get('evalwatch_log_messages_total{level="error"}')).toBe(2);
+  });
+
+  it('a reload that failed leaves the time of the last good one', async () => {
+    const { metrics, clock, scrape } = setUp();
+    const reload = async () => {
+      const series = await scrape();
+      return [
+        series.get('evalwatch_config_last_reload_successful'),
+        series.get('evalwatch_config_last_reload_success_timestamp_seconds'),
+      ];
+    };
+    clock.time = START + 60_000;
+    metrics.reloaded(false);
+    expect(await reload()).toEqual([0, START / 1000]);
+    metrics.reloaded(true);
+    expect(await reload()).toEqual([1, (START + 60_000) / 1000]);
+  });
+});
+
+describe('a store that cannot be read', () => {
+  const broken = (error: unknown) => ({
+    snapshot: async (): Promise<StoreSnapshot> => {
+      throw error;
+    },
+    size: async () => ({ database: 1, wal: 1 }),
+  });
+
+  it('costs only its own series, and is counted in the same scrape', async () => {
+    const error = new StoreError('corrupt', 'malformed');
+    const { metrics, configure, scrape, emitted } = setUp({ store: broken(error) });
+    configure('p');
+    metrics.observe(finished('p'));
+    const series = await scrape();
+    expect(series.get('evalwatch_project_up{project="p"}')).toBe(1);
+    expect(series.get('evalwatch_project_consecutive_poll_failures{project="p"}')).toBe(0);
+    expect(series.get('evalwatch_polls_total{project="p"}')).toBe(1);
+    expect(series.get('evalwatch_store_commit_failures_total{reason="corrupt"}')).toBe(1);
+    expect([...series.keys()].filter((name) => name.startsWith('evalwatch_prompts'))).toEqual([]);
+    expect(series.has('evalwatch_error_info_backlog')).toBe(false);
+    expect(emitted).toEqual([{ type: 'store.commit_failed', reason: 'corrupt', error }]);
+  });
+
+  it('is counted as other when nobody knows why', async () => {
+    const { scrape } = setUp({ store: broken('what?') });
+    expect((await scrape()).get('evalwatch_store_commit_failures_total{reason="other"}')).toBe(1);
+  });
+
+  it('hides its sizes when they cannot be had', async () => {
+    const { scrape } = setUp({
+      store: {
+        snapshot: async () => snapshotOf([]),
+        size: () => Promise.reject(new StoreError('io', 'gone')),
+      },
+    });
+    const series = await scrape();
+    expect(series.has('evalwatch_store_database_bytes')).toBe(false);
+    expect(series.get('evalwatch_error_info_backlog')).toBe(0);
+    expect(series.get('evalwatch_store_commit_failures_total{reason="io"}')).toBe(1);
+  });
+});
+
+it('scrapes at the same time share one reading of the store, later ones read again', async () => {
+  let reads = 0;
+  const { metrics } = setUp({
+    store: {
+      snapshot: async () => {
+        reads += 1;
+        return snapshotOf([]);
+      },
+      size: async () => ({ database: 1, wal: 1 }),
+    },
+  });
+  const texts = await Promise.all([metrics.render(), metrics.render(), metrics.render()]);
+  expect(new Set(texts).size).toBe(1);
+  expect(reads).toBe(1);
+  await metrics.render();
+  expect(reads).toBe(2);
+});

@@ -1,0 +1,73 @@
+import { createMetrics, type MetricsOptions } from '../../../src/metrics/metrics.ts';
+import type { MonitorEvent } from '../../../src/monitor/events.ts';
+import type {
+  ListingSnapshot,
+  PollHealth,
+  ProjectSnapshot,
+  StoreSnapshot,
+} from '../../../src/monitor/ports.ts';
+import { parseExposition } from './parse-exposition.ts';
+
+export const START = 1_767_225_600_123;
+
+export const NEVER_POLLED: PollHealth = {
+  up: false,
+  consecutiveFailures: 0,
+  reason: undefined,
+  lastPollAt: undefined,
+  lastSuccessAt: undefined,
+};
+
+export function listing(fields: Partial<ListingSnapshot> = {}): ListingSnapshot {
+  return {
+    counts: new Map(),
+    missing: 0,
+    goneTotal: 0,
+    transitions: [],
+    lastFailureAt: undefined,
+    oldest: new Map(),
+    ...fields,
+  };
+}
+
+export function stored(project: string, fields: Partial<ProjectSnapshot> = {}): ProjectSnapshot {
+  return { project, configuredAt: START, health: NEVER_POLLED, listings: new Map(), ...fields };
+}
+
+export function snapshotOf(
+  projects: readonly ProjectSnapshot[],
+  backlog: StoreSnapshot['backlog'] = { count: 0, oldestAt: undefined },
+): StoreSnapshot {
+  return { projects, backlog };
+}
+
+/** Metrics over a store that knows nothing, unless told otherwise; what they emit they observe. */
+export function setUp(options: Partial<MetricsOptions> = {}) {
+  const emitted: MonitorEvent[] = [];
+  const clock = { time: START, now: () => clock.time, monotonic: () => 0 };
+  const metrics = createMetrics({
+    version: '1.2.3',
+    revision: 'abc',
+    sqliteVersion: '3.54.0',
+    clock,
+    store: {
+      snapshot: async () => snapshotOf([]),
+      size: async () => ({ database: 4096, wal: 0 }),
+    },
+    schedule: () => [],
+    emit: (event) => {
+      emitted.push(event);
+      metrics.observe(event);
+    },
+    ...options,
+  });
+  /** Configures projects that were never polled. */
+  const configure = (...ids: readonly string[]) =>
+    metrics.setProjects(ids.map((id) => ({ id, datasets: false, health: NEVER_POLLED })));
+  /** Every series by name and labels, from a text that is valid. */
+  const scrape = async (): Promise<ReadonlyMap<string, number>> => {
+    const families = parseExposition(await metrics.render());
+    return new Map(families.values().flatMap(({ samples }) => samples));
+  };
+  return { metrics, clock, emitted, configure, scrape };
+}

@@ -1,0 +1,138 @@
+import { describe, expect, it } from 'vitest';
+import { transitionPairs, type Kind } from '../../../src/domain/status.ts';
+import type { ProjectSnapshot, StoreSnapshot } from '../../../src/monitor/ports.ts';
+import { NEVER_POLLED, START, listing, setUp, snapshotOf, stored } from './setup.ts';
+
+/** The series of a store, of projects that all watch their datasets if `datasets` is set. */
+async function scrapeStore(
+  snapshot: StoreSnapshot,
+  datasets = false,
+): Promise<ReadonlyMap<string, number>> {
+  const { metrics, scrape } = setUp({
+    store: { snapshot: async () => snapshot, size: async () => ({ database: 1, wal: 1 }) },
+  });
+  metrics.setProjects(
+    snapshot.projects.map(({ project: id }) => ({ id, datasets, health: NEVER_POLLED })),
+  );
+  return await scrape();
+}
+
+function namesOf(series: ReadonlyMap<string, number>, name: string): string[] {
+  return [...series.keys()].filter((key) => key === name || key.startsWith(`${name}{`));
+}
+
+const project = (fields: Parameters<typeof listing>[0], kind: Kind = 'prompt'): ProjectSnapshot =>
+  stored('p', { listings: new Map([[kind, listing(fields)]]) });
+
+describe('prompts', () => {
+  it('are counted in all five statuses, always', async () => {
+    const series = await scrapeStore(snapshotOf([project({ counts: new Map([['FAILED', 7]]) })]));
+    expect(namesOf(series, 'evalwatch_prompts').map((name) => [name, series.get(name)])).toEqual([
+      ['evalwatch_prompts{project="p",status="PENDING"}', 0],
+      ['evalwatch_prompts{project="p",status="RUNNING"}', 0],
+      ['evalwatch_prompts{project="p",status="COMPLETED"}', 0],
+      ['evalwatch_prompts{project="p",status="FAILED"}', 7],
+      ['evalwatch_prompts{project="p",status="UNKNOWN"}', 0],
+    ]);
+  });
+
+  it('missing and gone are counted', async () => {
+    const series = await scrapeStore(snapshotOf([project({ missing: 2, goneTotal: 9 })]));
+    expect(series.get('evalwatch_prompts_missing{project="p"}')).toBe(2);
+    expect(series.get('evalwatch_prompts_gone_total{project="p"}')).toBe(9);
+  });
+
+  it('that wait longest and that failed last have their times, in seconds', async () => {
+    const oldest = new Map([['RUNNING', START] as const]);
+    const series = await scrapeStore(
+      snapshotOf([project({ oldest, lastFailureAt: START + 1000 })]),
+    );
+    const waiting = 'evalwatch_prompt_oldest_in_state_timestamp_seconds';
+    expect(series.get(`${waiting}{project="p",status="RUNNING"}`)).toBe(1_767_225_600.123);
+    expect(namesOf(series, waiting)).toHaveLength(1);
+    expect(series.get('evalwatch_prompt_last_failure_timestamp_seconds{project="p"}')).toBe(
+      1_767_225_601.123,
+    );
+  });
+});
+
+describe('moves', () => {
+  it.each<[Kind, number]>([
+    ['prompt', 25],
+    ['dataset', 36],
+  ])('of a %s have all %i pairs, at 0 where there was none', async (kind, count) => {
+    const transitions = [['PENDING', 'FAILED', 3] as const, ['NEW', 'UNKNOWN', 2] as const];
+    const series = await scrapeStore(snapshotOf([project({ transitions }, kind)]), true);
+    const name = `evalwatch_${kind}_transitions_total`;
+    const expected = transitionPairs(kind).map(([from, to]) => [
+      `${name}{project="p",from="${from}",to="${to}"}`,
+      transitions.find((pair) => pair[0] === from && pair[1] === to)?.[2] ?? 0,
+    ]);
+    expect(expected).toHaveLength(count);
+    expect(namesOf(series, name).map((key) => [key, series.get(key)])).toEqual(expected);
+  });
+});
+
+describe('datasets', () => {
+  const both = stored('p', {
+    listings: new Map([
+      ['prompt', listing()],
+      ['dataset', listing({ counts: new Map([['NONE', 4]]), lastFailureAt: START })],
+    ]),
+  });
+
+  it('have a status NONE and nothing of what only prompts have', async () => {
+    const series = await scrapeStore(snapshotOf([both]), true);
+    expect(namesOf(series, 'evalwatch_datasets')).toHaveLength(6);
+    expect(series.get('evalwatch_datasets{project="p",status="NONE"}')).toBe(4);
+    expect(series.get('evalwatch_dataset_last_failure_timestamp_seconds{project="p"}')).toBe(
+      START / 1000,
+    );
+    expect(namesOf(series, 'evalwatch_datasets_missing')).toEqual([]);
+  });
+
+  it('have no series where they are not watched, whatever the store remembers', async () => {
+    const series = await scrapeStore(snapshotOf([both]), false);
+    expect([...series.keys()].filter((name) => name.startsWith('evalwatch_dataset'))).toEqual([]);
+  });
+
+  it('start at 0 where they are watched and were never listed', async () => {
+    const series = await scrapeStore(snapshotOf([stored('p')]), true);
+    expect(series.get('evalwatch_datasets{project="p",status="RUNNING"}')).toBe(0);
+    expect(namesOf(series, 'evalwatch_dataset_transitions_total')).toHaveLength(36);
+  });
+});
+
+describe('a project', () => {
+  it('that was never listed has its series all the same', async () => {
+    const series = await scrapeStore(snapshotOf([stored('p')]));
+    expect(namesOf(series, 'evalwatch_prompts')).toHaveLength(5);
+    expect(namesOf(series, 'evalwatch_prompt_transitions_total')).toHaveLength(25);
+    expect(series.get('evalwatch_project_configured_timestamp_seconds{project="p"}')).toBe(
+      START / 1000,
+    );
+  });
+
+  it.each([
+    'evalwatch_prompt_last_failure_timestamp_seconds',
+    'evalwatch_prompt_oldest_in_state_timestamp_seconds',
+    'evalwatch_poll_last_success_timestamp_seconds',
+    'evalwatch_error_info_backlog_oldest_timestamp_seconds',
+  ])('to which nothing happened yet has no %s', async (name) => {
+    expect(namesOf(await scrapeStore(snapshotOf([stored('p')])), name)).toEqual([]);
+  });
+
+  it('that succeeded says when', async () => {
+    const health = { ...NEVER_POLLED, lastSuccessAt: START };
+    const series = await scrapeStore(snapshotOf([stored('p', { health })]));
+    expect(series.get('evalwatch_poll_last_success_timestamp_seconds{project="p"}')).toBe(
+      START / 1000,
+    );
+  });
+});
+
+it('failures whose line is still to come are counted, with the time of the oldest', async () => {
+  const series = await scrapeStore(snapshotOf([], { count: 3, oldestAt: START }));
+  expect(series.get('evalwatch_error_info_backlog')).toBe(3);
+  expect(series.get('evalwatch_error_info_backlog_oldest_timestamp_seconds')).toBe(START / 1000);
+});
