@@ -17,7 +17,7 @@ export interface ProjectConfig {
 }
 
 export interface ServiceConfig {
-  /** Without a trailing slash. */
+  /** Without a trailing slash, without a login, query or fragment. */
   readonly baseUrl: string;
   readonly timeoutMs: number;
   readonly retries: number;
@@ -27,6 +27,7 @@ export interface ServiceConfig {
   readonly maxResponseBytes: number;
   /** Absolute path of a PEM file. */
   readonly caFile: string | undefined;
+  /** May hold a login. */
   readonly proxyUrl: string | undefined;
 }
 
@@ -37,10 +38,13 @@ export interface Config {
   readonly service: ServiceConfig;
   readonly jitterMs: number;
   readonly missingAfter: number;
+  /** At least one, in the order of the file. */
   readonly projects: readonly ProjectConfig[];
   readonly store: { readonly path: string; readonly retentionMs: number };
   readonly web: {
+    /** Without brackets if it is an IPv6 address. */
     readonly host: string;
+    /** 0 is any free one. */
     readonly port: number;
     readonly enableLifecycle: boolean;
     readonly configFile: string | undefined;

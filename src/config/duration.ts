@@ -1,0 +1,38 @@
+/** The grammar of a duration: units descending, each once, at least one. */
+export const DURATION_PATTERN = '^(?=\\d)(\\d+d)?(\\d+h)?(\\d+m)?(\\d+s)?(\\d+ms)?$';
+
+const DURATION = new RegExp(DURATION_PATTERN);
+const MS = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1000, ms: 1 } as const;
+
+/** `500ms`, `10s`, `1h30m` as milliseconds; undefined for any other text (contract 2). */
+export function parseDuration(text: string): number | undefined {
+  if (!DURATION.test(text)) return undefined;
+  return Object.entries(MS).reduce((sum, [unit, ms]) => {
+    const [, digits] = new RegExp(`(\\d+)${unit}(?![a-z])`).exec(text) ?? [];
+    return sum + Number(digits ?? 0) * ms;
+  }, 0);
+}
+
+const WRITTEN_OUT: readonly (readonly [RegExp, string])[] = [
+  [/\s+/g, ''],
+  [/days?/g, 'd'],
+  [/hours?|hrs?/g, 'h'],
+  [/milliseconds?|millis|msecs?/g, 'ms'],
+  [/minutes?|mins?/g, 'm'],
+  [/seconds?|secs?/g, 's'],
+];
+
+/**
+ * What somebody who wrote this instead of a duration may have meant; undefined if nobody can tell. A bare number gets
+ * the unit of `example`.
+ */
+export function suggestDuration(input: unknown, example: string): string | undefined {
+  if (typeof input !== 'string' && typeof input !== 'number') return undefined;
+  const text = String(input);
+  if (/^\d+$/.test(text)) return text + example.replace(/^\d+/, '');
+  const respelled = WRITTEN_OUT.reduce(
+    (spelling, [pattern, unit]) => spelling.replace(pattern, unit),
+    text.toLowerCase(),
+  );
+  return parseDuration(respelled) === undefined ? undefined : respelled;
+}

@@ -1,0 +1,40 @@
+import { z } from 'zod';
+import { fileSchema } from './schema.ts';
+
+const FILE_OR_ENV = [{ required: ['api_key_file'] }, { required: ['api_key_env'] }];
+
+/**
+ * The JSON Schema (draft 2020-12) of the configuration file, for editors. It knows shape, defaults, ranges and key
+ * sources; what needs a look around (time zones, cron expressions, files, http:// to whom) only the program can check.
+ */
+export function configJsonSchema(): object {
+  const { properties = {}, ...schema } = z.toJSONSchema(fileSchema, {
+    target: 'draft-2020-12',
+    io: 'input',
+    override: ({ jsonSchema }) => {
+      if (jsonSchema.properties !== undefined && 'api_key_env' in jsonSchema.properties) {
+        jsonSchema.not = { required: ['api_key_file', 'api_key_env'] };
+      }
+    },
+  });
+  return {
+    ...schema,
+    title: 'evalwatch configuration',
+    properties: Object.fromEntries(
+      Object.entries(properties).map(([name, section]) => [name, allowEmpty(section)]),
+    ),
+    anyOf: [
+      { properties: { service: { anyOf: FILE_OR_ENV } } },
+      { properties: { projects: { items: { anyOf: FILE_OR_ENV } } } },
+    ],
+  };
+}
+
+/** A section that has defaults for all of its options may be left empty. */
+function allowEmpty(
+  section: z.core.JSONSchema._JSONSchema,
+): z.core.JSONSchema._JSONSchema | object {
+  return typeof section === 'object' && section.type === 'object' && section.required === undefined
+    ? { ...section, type: ['object', 'null'] }
+    : section;
+}

@@ -1,0 +1,88 @@
+import { dirname, resolve } from 'node:path';
+import { checkCaFile } from './ca-file.ts';
+import type { Config } from './config.ts';
+import { ConfigError } from './config-error.ts';
+import type { Env } from './environment.ts';
+import { invalid, place, unknownKeys } from './faults.ts';
+import { applyOverrides } from './overrides.ts';
+import { checkRules, type Finding } from './rules.ts';
+import { fileSchema } from './schema.ts';
+import { readTextFile } from './text-file.ts';
+import { toConfig } from './to-config.ts';
+import { isMapping, mappingAt, type Tree } from './tree.ts';
+import { readYaml, type YamlDocument } from './yaml-document.ts';
+
+export interface LoadOptions {
+  /** Its directory is where the paths in it start. */
+  readonly file: string;
+  readonly env: Env;
+  /** What is wrong with a cron expression, as the end of a sentence about it: `must …`; undefined if nothing is. */
+  readonly validateSchedule: (expression: string) => string | undefined;
+  /** Whether an `api_key_env` that is unset or empty is a mistake (`run` and `poll`), or just no key yet. */
+  readonly requireKeys: boolean;
+}
+
+/** Some 40,000 projects. */
+const MAX_FILE_BYTES = 4 * 1024 * 1024;
+
+/**
+ * Reads and checks the configuration: the file, and what the environment puts in its place (contract 2). Asks nothing
+ * of the service and reads no key file.
+ * @throws {ConfigError} with every mistake at once, or the only one after which nothing else can be checked
+ */
+export async function loadConfig(options: LoadOptions): Promise<Config> {
+  const { file, env } = options;
+  const document = await readDocument(file);
+  const root = document.value ?? {};
+  if (!isMapping(root)) throw invalid([{ file, ...document.locate([]), message: NO_MAPPING }]);
+  const { tree, variables } = applyOverrides(withSections(root), env);
+  const parsed = fileSchema.safeParse(tree);
+  const issues = parsed.error?.issues ?? [];
+  const findings = [
+    ...issues.filter((issue) => issue.code !== 'unrecognized_keys'),
+    ...checkRules(tree, { ...options, lineOf: (path) => document.locate(path).line }),
+    ...(await checkFiles(tree, dirname(file))),
+  ];
+  const faults = [
+    ...document.faults.map((fault) => ({ file, ...fault })),
+    ...issues.flatMap((issue) => unknownKeys(issue, document, file)),
+    ...findings.map((finding) => place(finding, document, file, variables)),
+  ];
+  if (!parsed.success || faults.length > 0) throw invalid(faults);
+  return toConfig(parsed.data, file, env);
+}
+
+const NO_MAPPING = 'the file must be a mapping (key: value)';
+
+async function readDocument(file: string): Promise<YamlDocument> {
+  const { text, fault, cause } = await readTextFile(file, MAX_FILE_BYTES);
+  if (fault !== undefined) {
+    const advice = '; name one with --config, or start from a copy of config/evalwatch.yaml';
+    const message = cause === undefined ? fault : fault + advice;
+    throw new ConfigError('unreadable', [{ file, line: 1, column: 1, message }], cause);
+  }
+  const document = readYaml(text);
+  if ('syntaxFault' in document) {
+    throw new ConfigError('syntax', [{ file, ...document.syntaxFault }]);
+  }
+  return document;
+}
+
+/** With an empty mapping for each section that is absent or left empty. */
+function withSections(root: Tree): Tree {
+  const { service, store, web, log } = root;
+  return {
+    ...root,
+    service: service ?? {},
+    store: store ?? {},
+    web: web ?? {},
+    log: log ?? {},
+  };
+}
+
+async function checkFiles(tree: Tree, directory: string): Promise<readonly Finding[]> {
+  const caFile = mappingAt(tree, 'service')['ca_file'];
+  if (typeof caFile !== 'string' || caFile === '') return [];
+  const message = await checkCaFile(resolve(directory, caFile));
+  return message === undefined ? [] : [{ path: ['service', 'ca_file'], message }];
+}

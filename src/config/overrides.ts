@@ -1,0 +1,31 @@
+import { type Env, readVariable, resolveFromUser } from './environment.ts';
+import { isMapping, type Tree } from './tree.ts';
+
+/** Variables that stand in for options of the file (contract 2). */
+const OVERRIDES = [
+  { name: 'EVALWATCH_SERVICE_BASE_URL', section: 'service', key: 'base_url' },
+  { name: 'EVALWATCH_STORE_PATH', section: 'store', key: 'path' },
+  { name: 'EVALWATCH_WEB_LISTEN', section: 'web', key: 'listen' },
+  { name: 'EVALWATCH_LOG_LEVEL', section: 'log', key: 'level' },
+] as const;
+
+/**
+ * The tree with the values that the environment gives in the place of its own, which are not looked at any more, and
+ * the variable's name by `section.key` of what was replaced.
+ */
+export function applyOverrides(
+  tree: Tree,
+  env: Env,
+): { readonly tree: Tree; readonly variables: ReadonlyMap<string, string> } {
+  const variables = new Map<string, string>();
+  const result = { ...tree };
+  for (const { name, section, key } of OVERRIDES) {
+    const given = readVariable(env, name);
+    const before = result[section];
+    if (given === undefined || !isMapping(before)) continue;
+    const value = section === 'store' ? resolveFromUser(given, env) : given;
+    result[section] = { ...before, [key]: value };
+    variables.set(`${section}.${key}`, name);
+  }
+  return { tree: result, variables };
+}

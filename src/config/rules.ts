@@ -1,0 +1,130 @@
+import { isPlainHttp } from './address.ts';
+import { type Env, readVariable, VARIABLE_NAME } from './environment.ts';
+import { isMapping, mappingAt, type Tree } from './tree.ts';
+import type { Path } from './yaml-document.ts';
+
+/** A mistake before it has a position: the option it is about, and what is wrong with it ("must be …"). */
+export interface Finding {
+  readonly path: Path;
+  readonly message: string;
+}
+
+export interface RulesContext {
+  readonly env: Env;
+  /** An API key that the environment lacks is a mistake. */
+  readonly requireKeys: boolean;
+  /** What is wrong with a cron expression, as `must …`. */
+  readonly validateSchedule: (expression: string) => string | undefined;
+  /** Line of an option in the file. */
+  readonly lineOf: (path: Path) => number;
+}
+
+/**
+ * The rules that the schema cannot hold: of several options together, or of more than the file. They look at the raw
+ * tree, so that they speak up also when something else is wrong, and pass over values of wrong types.
+ */
+export function checkRules(tree: Tree, context: RulesContext): readonly Finding[] {
+  return [
+    ...checkPlainHttp(mappingAt(tree, 'service')),
+    ...checkSchedules(tree, context),
+    ...checkProjectIds(tree, context),
+    ...checkKeySources(tree, context),
+  ];
+}
+
+function checkPlainHttp(service: Tree): readonly Finding[] {
+  const { base_url: address, allow_http: allowed, proxy_url: proxy } = service;
+  const plain = typeof address === 'string' && isPlainHttp(address);
+  if (plain === false || allowed === true) return [];
+  const needed = 'must start with https://, unless allow_http is true';
+  if (plain === 'remote') {
+    return [{ path: ['service', 'base_url'], message: `${needed}: others could read the key` }];
+  }
+  if (typeof proxy !== 'string') return [];
+  return [{ path: ['service', 'base_url'], message: `${needed}: the proxy could read the key` }];
+}
+
+function checkSchedules(tree: Tree, { validateSchedule }: RulesContext): readonly Finding[] {
+  const places = [
+    { path: ['schedule'], schedule: tree['schedule'] },
+    ...projectsOf(tree).map(({ index, project }) => ({
+      path: ['projects', index, 'schedule'],
+      schedule: project['schedule'],
+    })),
+  ];
+  return places.flatMap(({ path, schedule }) => {
+    if (typeof schedule !== 'string' || schedule === '') return [];
+    const message = validateSchedule(schedule);
+    return message === undefined ? [] : [{ path, message }];
+  });
+}
+
+function checkProjectIds(tree: Tree, { lineOf }: RulesContext): readonly Finding[] {
+  const first = new Map<string, number>();
+  const findings: Finding[] = [];
+  for (const { index, project } of projectsOf(tree)) {
+    const id = project['id'];
+    if (typeof id !== 'string') continue;
+    const before = first.get(id);
+    if (before === undefined) {
+      first.set(id, index);
+      continue;
+    }
+    const line = lineOf(['projects', before, 'id']);
+    findings.push({
+      path: ['projects', index, 'id'],
+      message: `is the id of the project on line ${line} already`,
+    });
+  }
+  return findings;
+}
+
+function checkKeySources(tree: Tree, context: RulesContext): readonly Finding[] {
+  const service = mappingAt(tree, 'service');
+  const projects = projectsOf(tree);
+  const inPlaces = [
+    ...checkKeySource(['service'], service, context),
+    ...projects.flatMap(({ index, project }) =>
+      checkKeySource(['projects', index], project, context),
+    ),
+  ];
+  if (!isMapping(tree['service']) || hasKeySource(service)) return inPlaces;
+  const without = projects.filter(({ project }) => !hasKeySource(project));
+  if (projects.length === without.length) {
+    return [...inPlaces, { path: ['service'], message: 'needs api_key_file or api_key_env' }];
+  }
+  return [
+    ...inPlaces,
+    ...without.map(({ index }) => ({
+      path: ['projects', index],
+      message: 'needs api_key_file or api_key_env, for the service has none',
+    })),
+  ];
+}
+
+function checkKeySource(
+  path: Path,
+  { api_key_file: file, api_key_env: variable }: Tree,
+  { env, requireKeys }: RulesContext,
+): readonly Finding[] {
+  const option = [...path, 'api_key_env'];
+  if (file !== undefined && variable !== undefined) {
+    return [{ path: option, message: 'cannot stand beside api_key_file: give one of them' }];
+  }
+  if (!requireKeys || typeof variable !== 'string' || !VARIABLE_NAME.test(variable)) return [];
+  if (readVariable(env, variable) !== undefined) return [];
+  // Without its name: it might be the key, written here by mistake.
+  return [{ path: option, message: 'names an environment variable that is not set or empty' }];
+}
+
+function hasKeySource(place: Tree): boolean {
+  return place['api_key_file'] !== undefined || place['api_key_env'] !== undefined;
+}
+
+function projectsOf(tree: Tree): readonly { readonly index: number; readonly project: Tree }[] {
+  const projects: unknown = tree['projects'];
+  if (!Array.isArray(projects)) return [];
+  return projects.flatMap((project: unknown, index) =>
+    isMapping(project) ? [{ index, project }] : [],
+  );
+}

@@ -1,0 +1,175 @@
+import { z } from 'zod';
+import { LOG_LEVELS } from '../monitor/ports.ts';
+import { parseBaseUrl, parseListen, parseProxyUrl } from './address.ts';
+import { VARIABLE_NAME } from './environment.ts';
+import {
+  checked,
+  duration,
+  flag,
+  mapping,
+  path,
+  size,
+  text,
+  wholeNumber,
+  wrongType,
+} from './option-types.ts';
+import { closest, didYouMean } from './suggest.ts';
+import { parseTimezone } from './timezone.ts';
+
+// Rules that concern several options are in rules.ts: zod skips those of an object with any mistake in it.
+
+const keySource = {
+  api_key_file: path(
+    'File that holds the API key, relative to this file. Read again before each poll; white space around the key is dropped.',
+  ).optional(),
+  api_key_env: z
+    .string({ error: wrongType('the name of an environment variable') })
+    .regex(VARIABLE_NAME, { error: 'must be the name of an environment variable' })
+    .meta({ description: 'Environment variable that holds the API key, instead of a file.' })
+    .optional(),
+};
+
+const service = {
+  base_url: checked('an address', parseBaseUrl).meta({
+    description:
+      'Address of the Evaluation Service. http:// only to a loopback host, or with allow_http.',
+    pattern: '^[hH][tT][tT][pP][sS]?://[^\\s\\\\?#/@]+(/[^\\s\\\\?#]*)?$',
+  }),
+  allow_http: flag(
+    false,
+    'Allow http:// to other hosts than loopback, although the key can be read on the way.',
+  ),
+  ...keySource,
+  timeout: duration(
+    ['10s', '100ms', '10m'],
+    'Deadline of one attempt, its body included; waiting for a slot or the rate limit does not count.',
+  ),
+  retries: wholeNumber(
+    [3, 0, 10],
+    'Further attempts of a listing after the first. A single prompt is asked for once per try.',
+  ),
+  max_concurrency: wholeNumber([8, 1, 256], 'Requests in flight at any time.'),
+  max_requests_per_second: z
+    .number({ error: wrongType('a number from 0 to 10000') })
+    .min(0, { error: 'must be a number from 0 to 10000' })
+    .max(10_000, { error: 'must be a number from 0 to 10000' })
+    .prefault(10)
+    .meta({
+      description: 'Requests sent in any second, listings and details together. 0 is no limit.',
+    }),
+  max_response_size: size(
+    ['64MiB', '1KiB', '256MiB'],
+    'Largest body that is read, after decompression.',
+  ),
+  ca_file: path(
+    'PEM certificates to trust instead of the usual authorities, relative to this file.',
+  ).optional(),
+  proxy_url: checked('an address', parseProxyUrl)
+    .meta({
+      description:
+        'HTTP proxy. Proxies that the environment names are not used. With a proxy an http:// service needs allow_http.',
+      pattern: '^[hH][tT][tT][pP][sS]?://[^\\s/?#\\\\]+/?$',
+    })
+    .optional(),
+};
+
+const timezone = () => checked('a time zone such as UTC or Europe/Berlin', parseTimezone);
+const schedule = () => text('a cron expression');
+
+const project = {
+  id: text('the id of a project')
+    .refine((id) => Array.from(id).length <= 512 && id.isWellFormed(), {
+      error: 'must have at most 512 characters, all of them valid',
+    })
+    .refine((id) => id !== '.' && id !== '..', { error: 'must not be . or ..' })
+    .meta({ description: 'Id of the project at the service.', maxLength: 512 }),
+  schedule: schedule()
+    .meta({ description: 'Cron expression for this project instead of the default.' })
+    .optional(),
+  timezone: timezone()
+    .meta({ description: 'Time zone for this project instead of the default.' })
+    .optional(),
+  ...keySource,
+  datasets: flag(false, "Also watch the project's datasets."),
+};
+
+const store = {
+  path: path('SQLite database, relative to this file.').prefault('data/evalwatch.db'),
+  retention: duration(
+    ['90d', '1s', '3650d'],
+    'How long transitions, settled failures and removed projects are kept. Totals outlive it.',
+  ),
+};
+
+const web = {
+  listen: checked('host:port, such as 127.0.0.1:10570', parseListen)
+    .prefault('127.0.0.1:10570')
+    .meta({
+      description: 'Address and port to serve HTTP on, such as 0.0.0.0:10570 or [::1]:10570.',
+      pattern: '^(\\[[^\\]]+\\]|[^:\\[\\]]+):\\d{1,5}$',
+    }),
+  enable_lifecycle: flag(false, 'Allow POST /-/reload.'),
+  config_file: path(
+    "TLS and basic auth in the format of Prometheus' exporter-toolkit, relative to this file.",
+  ).optional(),
+};
+
+const log = {
+  level: z
+    .enum(LOG_LEVELS, {
+      error: ({ input }) => {
+        const what = `one of ${LOG_LEVELS.join(', ')}`;
+        return typeof input === 'string'
+          ? `must be ${what}${didYouMean(closest(input, LOG_LEVELS))}`
+          : wrongType(what)({ input });
+      },
+    })
+    .prefault('info')
+    .meta({ description: 'Lines below this level are not written.' }),
+};
+
+const root = {
+  service: mapping(service).meta({ description: 'The Evaluation Service and how to ask it.' }),
+  schedule: schedule().prefault('*/30 * * * * *').meta({
+    description: 'Cron expression of 5 fields, or 6 with seconds first: when projects are polled.',
+  }),
+  timezone: timezone()
+    .prefault('UTC')
+    .meta({ description: 'IANA time zone in which schedules are read.' }),
+  jitter: duration(['0s', '0s', '1h'], 'Spread of starts, chosen per project.'),
+  missing_after: wholeNumber(
+    [3, 1, 1000],
+    'Complete listings in a row without a prompt before it counts as gone.',
+  ),
+  projects: z
+    .array(mapping(project), {
+      error: ({ input }) =>
+        input === null
+          ? 'must list at least one project'
+          : wrongType('a list of projects')({ input }),
+    })
+    .min(1, { error: 'must list at least one project' })
+    .meta({ description: 'The projects to watch.' }),
+  store: mapping(store).prefault({}).meta({ description: 'Where statuses are kept.' }),
+  web: mapping(web).prefault({}).meta({ description: 'Metrics, health and the status page.' }),
+  log: mapping(log).prefault({}).meta({ description: 'Log lines on stdout.' }),
+};
+
+/**
+ * The configuration file (contract 2), strict, with its defaults; durations become ms, sizes bytes. A section may be
+ * left empty: whoever parses puts an empty mapping in its place.
+ */
+export const fileSchema = mapping(root);
+
+/** The file's content once parsed. */
+export type ConfigFile = z.output<typeof fileSchema>;
+
+/** The options of each section, `''` being the top level and `projects` one project. */
+export const KEYS: Readonly<Record<string, readonly string[]>> = {
+  '': Object.keys(root),
+  service: Object.keys(service),
+  projects: Object.keys(project),
+  store: Object.keys(store),
+  web: Object.keys(web),
+  log: Object.keys(log),
+};

@@ -1,0 +1,26 @@
+const BYTES: Readonly<Record<string, number>> = {
+  B: 1,
+  KiB: 1024,
+  MiB: 1024 ** 2,
+  GiB: 1024 ** 3,
+};
+
+/** The grammar of a size. */
+export const SIZE_PATTERN = '^(\\d+)(B|KiB|MiB|GiB)$';
+
+const SIZE = new RegExp(SIZE_PATTERN);
+
+/** `512KiB`, `64MiB` as bytes. Undefined for any other text (contract 2). */
+export function parseSize(text: string): number | undefined {
+  const [, digits, unit] = SIZE.exec(text) ?? [];
+  const bytes = BYTES[unit ?? ''];
+  return digits === undefined || bytes === undefined ? undefined : Number(digits) * bytes;
+}
+
+/** What somebody who wrote this instead of a size may have meant; undefined if nobody can tell. */
+export function suggestSize(input: unknown): string | undefined {
+  if (typeof input !== 'string' && typeof input !== 'number') return undefined;
+  const [, digits, prefix] = /^(\d+)\s*([kmg]?)(?:i?b|bytes?)?$/i.exec(String(input)) ?? [];
+  if (digits === undefined || prefix === undefined) return undefined;
+  return `${digits}${prefix === '' ? 'B' : `${prefix.toUpperCase()}iB`}`;
+}

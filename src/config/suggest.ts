@@ -1,0 +1,52 @@
+/** `, did you mean "…"?`, or nothing where there is no suggestion. */
+export function didYouMean(suggestion: string | undefined): string {
+  return suggestion === undefined ? '' : `, did you mean ${JSON.stringify(suggestion)}?`;
+}
+
+/**
+ * The candidate that somebody who wrote `text` probably meant: another spelling of it (case, `_` and `-` apart), one
+ * that it abbreviates, or the nearest within a third of its length in typing slips.
+ */
+export function closest(text: string, candidates: readonly string[]): string | undefined {
+  const plain = simplify(text);
+  if (plain.length > 64) return undefined;
+  let best: string | undefined;
+  let bestSlips = Math.max(1, Math.floor(plain.length / 3)) + 1;
+  for (const candidate of candidates) {
+    const slips = countSlips(plain, simplify(candidate));
+    if (slips < bestSlips) [best, bestSlips] = [candidate, slips];
+  }
+  if (best !== undefined || plain.length < 3) return best;
+  return candidates.find((candidate) => abbreviates(plain, simplify(candidate)));
+}
+
+function simplify(text: string): string {
+  return text.toLowerCase().replaceAll(/[\s_-]/g, '');
+}
+
+function abbreviates(one: string, other: string): boolean {
+  return other.startsWith(one) || one.startsWith(other);
+}
+
+/** Letters left out, added, replaced or swapped with their neighbour, between two texts. */
+function countSlips(one: string, other: string): number {
+  let beforeLast: number[] = [];
+  let last = Array.from({ length: other.length + 1 }, (_, column) => column);
+  for (let row = 1; row <= one.length; row++) {
+    const current = [row];
+    for (let column = 1; column <= other.length; column++) {
+      const same = one[row - 1] === other[column - 1];
+      const swapped = one[row - 1] === other[column - 2] && one[row - 2] === other[column - 1];
+      current.push(
+        Math.min(
+          (last[column] ?? 0) + 1,
+          (current[column - 1] ?? 0) + 1,
+          (last[column - 1] ?? 0) + (same ? 0 : 1),
+          swapped ? (beforeLast[column - 2] ?? 0) + 1 : Infinity,
+        ),
+      );
+    }
+    [beforeLast, last] = [last, current];
+  }
+  return last[other.length] ?? 0;
+}

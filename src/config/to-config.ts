@@ -1,0 +1,60 @@
+import { dirname, resolve } from 'node:path';
+import type { Config, KeySource } from './config.ts';
+import { type Env, readVariable } from './environment.ts';
+import type { ConfigFile } from './schema.ts';
+
+/** The frozen configuration from the content of a file without any mistake; its paths start from the file's directory. */
+export function toConfig(content: ConfigFile, file: string, env: Env): Config {
+  const { service, store, web } = content;
+  const directory = dirname(file);
+  const absolute = (path: string | undefined) =>
+    path === undefined ? undefined : resolve(directory, path);
+  return deepFreeze({
+    file: resolve(file),
+    service: {
+      baseUrl: service.base_url,
+      timeoutMs: service.timeout,
+      retries: service.retries,
+      maxConcurrency: service.max_concurrency,
+      maxRequestsPerSecond: service.max_requests_per_second,
+      maxResponseBytes: service.max_response_size,
+      caFile: absolute(service.ca_file),
+      proxyUrl: service.proxy_url,
+    },
+    jitterMs: content.jitter,
+    missingAfter: content.missing_after,
+    projects: content.projects.map((project) => ({
+      id: project.id,
+      schedule: project.schedule ?? content.schedule,
+      timezone: project.timezone ?? content.timezone,
+      key: keySource(hasKeySource(project) ? project : service, directory, env),
+      datasets: project.datasets,
+    })),
+    store: { path: resolve(directory, store.path), retentionMs: store.retention },
+    web: {
+      host: web.listen.host,
+      port: web.listen.port,
+      enableLifecycle: web.enable_lifecycle,
+      configFile: absolute(web.config_file),
+    },
+    log: { level: content.log.level },
+  });
+}
+
+type KeyPlace = Pick<ConfigFile['service'], 'api_key_file' | 'api_key_env'>;
+
+function hasKeySource({ api_key_file: file, api_key_env: variable }: KeyPlace): boolean {
+  return file !== undefined || variable !== undefined;
+}
+
+function keySource(place: KeyPlace, directory: string, env: Env): KeySource {
+  const { api_key_file: file, api_key_env: variable = '' } = place;
+  return file === undefined
+    ? { env: variable, value: readVariable(env, variable) }
+    : { file: resolve(directory, file) };
+}
+
+function deepFreeze<T>(value: T): T {
+  if (typeof value === 'object' && value !== null) Object.values(value).forEach(deepFreeze);
+  return Object.freeze(value);
+}

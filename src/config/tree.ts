@@ -1,0 +1,12 @@
+/** A mapping of a file as it was read, before anything is known of its content. */
+export type Tree = Readonly<Record<string, unknown>>;
+
+export function isMapping(value: unknown): value is Tree {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The mapping under a key, an empty one if something else is there. */
+export function mappingAt(tree: Tree, key: string): Tree {
+  const value = tree[key];
+  return isMapping(value) ? value : {};
+}

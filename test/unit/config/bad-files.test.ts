@@ -1,0 +1,247 @@
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { errorOf, load, places } from './loading.ts';
+
+const directory = join(import.meta.dirname, 'bad');
+
+/** What is said about each file in bad/, as `line:column message`. */
+const EXPECTED: Readonly<Record<string, readonly string[]>> = {
+  'alias-bomb': ['1:1 not usable YAML: it is nested too deeply, or has too many aliases (*)'],
+  'alias-circle': ['5:5 projects[0] must be a mapping (key: value), not a list'],
+  'alias-without-anchor': [
+    '4:11 not valid YAML: a value that starts with * must be in quotes, such as "*/30 * * * * *", and an alias needs its anchor (&) before it',
+  ],
+  'api-key-in-the-file': [
+    '2:3 service needs api_key_file or api_key_env',
+    '3:3 unknown key "api_key", did you mean "api_key_file"?',
+  ],
+  'api-key-without-a-space': ['1:10 service needs api_key_file or api_key_env', '1:54 unknown key'],
+  'bad-cron': ['4:11 schedule must be a cron expression'],
+  'bad-cron-in-project': ['6:15 projects[0].schedule must be a cron expression'],
+  'ca-file-directory': ['4:12 service.ca_file is of no use: this is a directory, not a file'],
+  'ca-file-missing': ['4:12 service.ca_file is of no use: there is no such file'],
+  'ca-file-without-certificates': [
+    '4:12 service.ca_file must be a file with certificates in PEM form',
+  ],
+  'cron-at-daily': ['4:11 not valid YAML: a value that starts with %, @ or ` must be in quotes'],
+  'cron-without-quotes': [
+    '4:16 not valid YAML: a value that starts with * must be in quotes, such as "*/30 * * * * *", and an alias needs its anchor (&) before it',
+  ],
+  'duplicate-key': ['5:1 this key is given twice, first on line 4'],
+  'duplicate-key-in-project': ['7:5 this key is given twice, first on line 6'],
+  'duplicate-project': ['7:9 projects[2].id is the id of the project on line 5 already'],
+  'duration-ascending': ['4:12 service.timeout must be a duration such as 10s'],
+  'duration-bare-number': [
+    '4:12 service.timeout must be a duration such as 10s, did you mean "10s"?',
+  ],
+  'duration-bare-number-in-quotes': [
+    '4:12 service.timeout must be a duration such as 10s, did you mean "10s"?',
+  ],
+  'duration-bare-number-of-days': [
+    '7:14 store.retention must be a duration such as 90d, did you mean "30d"?',
+  ],
+  'duration-empty': ['4:12 service.timeout must be a duration such as 10s'],
+  'duration-fraction': ['4:12 service.timeout must be a duration such as 10s'],
+  'duration-in-words': ['4:12 service.timeout must be a duration such as 10s, did you mean "10s"?'],
+  'duration-too-long': ['4:12 service.timeout must be from 100ms to 10m'],
+  'duration-too-short': ['4:12 service.timeout must be from 100ms to 10m'],
+  empty: [
+    '1:1 service.base_url is missing',
+    '1:1 projects is missing',
+    '1:1 service needs api_key_file or api_key_env',
+  ],
+  'empty-value': ['4:10 timezone is empty: it must be a time zone such as UTC or Europe/Berlin'],
+  'everything-at-once': [
+    '2:3 service needs api_key_file or api_key_env',
+    '2:13 service.base_url must start with https://, unless allow_http is true: others could read the key',
+    '3:3 unknown key "timout", did you mean "timeout"?',
+    '4:12 service.retries must be a whole number from 0 to 10',
+    '5:1 unknown key "scheduel", did you mean "schedule"?',
+    '6:11 timezone must be a time zone such as UTC or Europe/Berlin, did you mean "Europe/Berlin"?',
+    '9:9 projects[1].id is the id of the project on line 8 already',
+    '10:15 projects[1].schedule must be a cron expression',
+    '12:10 log.level must be one of debug, info, warn, error',
+  ],
+  'key-as-variable': ['3:16 service.api_key_env must be the name of an environment variable'],
+  'key-at-the-wrong-level': ['4:1 unknown key "timeout" here, it belongs under "service"'],
+  'key-file-empty': ['3:17 service.api_key_file must be a path, not empty'],
+  'key-in-the-wrong-section': ['6:5 unknown key "retention" here, it belongs under "store"'],
+  'key-missing': ['2:3 service needs api_key_file or api_key_env'],
+  'key-missing-for-one': [
+    '6:5 projects[1] needs api_key_file or api_key_env, for the service has none',
+  ],
+  'key-that-is-a-list': ['1:1 unknown key'],
+  'key-twice': ['4:16 service.api_key_env cannot stand beside api_key_file: give one of them'],
+  'key-twice-in-project': [
+    '6:18 projects[0].api_key_env cannot stand beside api_key_file: give one of them',
+  ],
+  'key-variable-not-set': [
+    '3:16 service.api_key_env names an environment variable that is not set or empty',
+  ],
+  'key-variable-prototype': [
+    '3:16 service.api_key_env names an environment variable that is not set or empty',
+  ],
+  list: ['1:1 the file must be a mapping (key: value)'],
+  'listen-colon-port': [
+    '7:11 web.listen must be host:port, such as 127.0.0.1:10570, did you mean "0.0.0.0:10570"?',
+  ],
+  'listen-ipv6-without-brackets': [
+    '7:11 web.listen must be host:port, such as 127.0.0.1:10570, did you mean "[::1]:10570"?',
+  ],
+  'listen-not-an-address': ['7:11 web.listen must be host:port, such as 127.0.0.1:10570'],
+  'listen-port-only': [
+    '7:11 web.listen must be host:port, such as 127.0.0.1:10570, did you mean "127.0.0.1:10570"?',
+  ],
+  'listen-port-too-large': ['7:11 web.listen must have a port from 0 to 65535'],
+  'listen-url': ['7:11 web.listen must be host:port, such as 127.0.0.1:10570'],
+  'listen-without-port': [
+    '7:11 web.listen must be host:port, such as 127.0.0.1:10570, did you mean "127.0.0.1:10570"?',
+  ],
+  'log-level': ['7:10 log.level must be one of debug, info, warn, error, did you mean "warn"?'],
+  'merge-key': ['4:1 unknown key'],
+  'missing-base-url': ['2:3 service.base_url is missing'],
+  'missing-service': [
+    '1:1 service.base_url is missing',
+    '1:1 service needs api_key_file or api_key_env',
+  ],
+  'no-projects': ['1:1 projects is missing'],
+  'number-infinite': ['4:28 service.max_requests_per_second must be a number from 0 to 10000'],
+  'number-negative': ['4:12 service.retries must be a whole number from 0 to 10'],
+  'number-too-large': ['4:12 service.retries must be a whole number from 0 to 10'],
+  'only-comments': [
+    '1:1 service.base_url is missing',
+    '1:1 projects is missing',
+    '1:1 service needs api_key_file or api_key_env',
+  ],
+  'project-id-dots': [
+    '5:9 projects[0].id must not be . or ..',
+    '6:9 projects[1].id must not be . or ..',
+  ],
+  'project-id-empty': ['5:9 projects[0].id must be the id of a project, not empty'],
+  'project-id-surrogate': [
+    '5:9 projects[0].id must have at most 512 characters, all of them valid',
+  ],
+  'project-id-too-long': ['5:9 projects[0].id must have at most 512 characters, all of them valid'],
+  'project-without-id': ['5:5 projects[0].id is missing'],
+  'projects-empty': ['4:10 projects must list at least one project'],
+  'projects-empty-list': ['4:11 projects must list at least one project'],
+  'projects-mapping': ['5:3 projects must be a list of projects, not a mapping'],
+  'projects-of-texts': [
+    '5:5 projects[0] must be a mapping (key: value), not a text',
+    '6:4 projects[1] is empty: it must be a mapping (key: value)',
+  ],
+  'projects-text': ['4:11 projects must be a list of projects, not a text'],
+  'prototype-keys': ['4:1 unknown key "__proto__"', '5:1 unknown key "constructor"'],
+  'proxy-login-not-encoded': [
+    '4:14 service.proxy_url must have its login percent-encoded: a % in it is %25',
+  ],
+  'proxy-of-another-scheme': [
+    '4:14 service.proxy_url must be an address that starts with http:// or https://',
+  ],
+  'proxy-with-path': [
+    '4:14 service.proxy_url must be scheme, host and port only, such as http://proxy.example.com:3128',
+  ],
+  'service-list': ['2:3 service must be a mapping (key: value), not a list'],
+  'service-text': ['1:10 service must be a mapping (key: value), not a text'],
+  'size-bare-number': [
+    '4:22 service.max_response_size must be a size such as 64MiB, did you mean "1048576B"?',
+  ],
+  'size-decimal': [
+    '4:22 service.max_response_size must be a size such as 64MiB, did you mean "64MiB"?',
+  ],
+  'size-too-large': ['4:22 service.max_response_size must be from 1KiB to 256MiB'],
+  'syntax-bracket': [
+    '5:1 not valid YAML: this is not indented like its neighbours, or a bracket is not closed',
+  ],
+  'syntax-colon': [
+    '2:3 not valid YAML: a colon after a key is missing, or an indentation is wrong',
+  ],
+  'syntax-escape': [
+    '2:15 not valid YAML: an unknown escape in double quotes; single quotes keep a backslash as it is',
+  ],
+  'syntax-first-only': [
+    '3:1 not valid YAML: this is not indented like its neighbours, or a bracket is not closed',
+  ],
+  'syntax-indent': [
+    '3:1 not valid YAML: this is not indented like its neighbours, or a bracket is not closed',
+  ],
+  'syntax-quote': [
+    '5:1 not valid YAML: a closing quote or bracket, a comma, or a colon and the space after it is missing',
+  ],
+  'syntax-space': [
+    '3:3 not valid YAML: a closing quote or bracket, a comma, or a colon and the space after it is missing',
+  ],
+  'syntax-tab': ['2:1 not valid YAML: tabs cannot indent, use spaces'],
+  text: ['1:1 the file must be a mapping (key: value)'],
+  'timezone-offset': ['4:11 timezone must be a time zone such as UTC or Europe/Berlin'],
+  'two-documents': ['6:1 a second document starts here, only one is read'],
+  'unknown-key': ['4:1 unknown key "scheduel", did you mean "schedule"?'],
+  'unknown-key-camel-case': ['4:3 unknown key "maxConcurrency", did you mean "max_concurrency"?'],
+  'unknown-key-without-suggestion': ['4:3 unknown key "colour"'],
+  'unknown-tag': ['3:17 this tag (!) means nothing here'],
+  'unknown-timezone': [
+    '4:11 timezone must be a time zone such as UTC or Europe/Berlin, did you mean "Europe/Berlin"?',
+  ],
+  'unknown-timezone-far-off': ['4:11 timezone must be a time zone such as UTC or Europe/Berlin'],
+  'url-almost-loopback': [
+    '2:13 service.base_url must start with https://, unless allow_http is true: others could read the key',
+  ],
+  'url-of-another-scheme': [
+    '2:13 service.base_url must be an address that starts with http:// or https://',
+  ],
+  'url-plain-http': [
+    '2:13 service.base_url must start with https://, unless allow_http is true: others could read the key',
+  ],
+  'url-plain-http-by-proxy': [
+    '2:13 service.base_url must start with https://, unless allow_http is true: the proxy could read the key',
+  ],
+  'url-with-fragment': ['2:13 service.base_url must have no query (?) and no fragment (#)'],
+  'url-with-login': [
+    '2:13 service.base_url must hold no user or password: name a key with api_key_file or api_key_env',
+  ],
+  'url-with-query': ['2:13 service.base_url must have no query (?) and no fragment (#)'],
+  'url-with-space': [
+    '2:13 service.base_url must be an address that starts with http:// or https://',
+  ],
+  'url-without-scheme': [
+    '2:13 service.base_url must be an address that starts with http:// or https://',
+  ],
+  'wrong-types': [
+    '2:13 service.base_url must be an address, not a list',
+    '3:15 service.allow_http must be true or false, not a text',
+    '4:17 service.api_key_file must be a path, not a mapping',
+    '5:12 service.timeout must be a duration such as 10s',
+    '6:12 service.retries must be a whole number from 0 to 10, not a text',
+    '7:20 service.max_concurrency must be a whole number from 1 to 256',
+    '8:28 service.max_requests_per_second must be a number from 0 to 10000, not a text',
+    '9:22 service.max_response_size must be a size such as 64MiB, not a list',
+    '10:11 schedule must be a cron expression, in quotes',
+    '11:11 timezone must be a time zone such as UTC or Europe/Berlin',
+    '12:9 jitter must be a duration such as 10s, not a mapping',
+    '13:16 missing_after must be a whole number from 1 to 1000',
+    '15:9 projects[0].id must be the id of a project, in quotes',
+    '16:15 projects[0].datasets must be true or false',
+    '18:9 store.path must be a path, in quotes',
+    '20:21 web.enable_lifecycle must be true or false, not a text',
+    '22:10 log.level must be one of debug, info, warn, error',
+  ],
+};
+
+describe('a bad configuration file', () => {
+  it.each(Object.entries(EXPECTED))('%s', async (name, expected) => {
+    const file = join(directory, `${name}.yaml`);
+    const error = await errorOf(load(file));
+    expect(places(error.faults)).toEqual(expected);
+    expect(error.faults.every((fault) => fault.file === file)).toBe(true);
+    expect(error.message).toBe(
+      expected.map((fault) => `${file}:${fault.replace(' ', ': ')}`).join('\n'),
+    );
+    expect(error.message).not.toContain('5ecret');
+  });
+
+  it('has its place in the table above', () => {
+    const files = readdirSync(directory).map((file) => file.replace(/\.yaml$/, ''));
+    expect(files.toSorted()).toEqual(Object.keys(EXPECTED).toSorted());
+  });
+});

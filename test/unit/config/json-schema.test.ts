@@ -1,0 +1,63 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { configJsonSchema } from '../../../src/config/json-schema.ts';
+
+const schema = configJsonSchema();
+
+it('is shipped as it is generated', () => {
+  const file = join(import.meta.dirname, '../../../config/evalwatch.schema.json');
+  expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual(schema);
+});
+
+it('names its draft and refuses unknown keys', () => {
+  expect(schema).toMatchObject({
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    type: 'object',
+    required: ['service', 'projects'],
+    additionalProperties: false,
+    properties: {
+      service: { required: ['base_url'], additionalProperties: false },
+      projects: { minItems: 1, items: { required: ['id'], additionalProperties: false } },
+    },
+  });
+});
+
+it('lets sections with defaults be left empty', () => {
+  expect(schema).toMatchObject({
+    properties: {
+      service: { type: 'object' },
+      store: { type: ['object', 'null'] },
+      web: { type: ['object', 'null'] },
+      log: { type: ['object', 'null'] },
+    },
+  });
+});
+
+it('wants exactly one key source in a place, and one for each project', () => {
+  const both = { required: ['api_key_file', 'api_key_env'] };
+  const one = [{ required: ['api_key_file'] }, { required: ['api_key_env'] }];
+  expect(schema).toMatchObject({
+    properties: { service: { not: both }, projects: { items: { not: both } } },
+    anyOf: [
+      { properties: { service: { anyOf: one } } },
+      { properties: { projects: { items: { anyOf: one } } } },
+    ],
+  });
+});
+
+it('knows durations, sizes, ranges and defaults', () => {
+  expect(schema).toMatchObject({
+    properties: {
+      service: {
+        properties: {
+          timeout: { type: 'string', default: '10s', pattern: expect.stringContaining('ms') },
+          max_response_size: { default: '64MiB', pattern: expect.stringContaining('MiB') },
+          retries: { type: 'integer', minimum: 0, maximum: 10, default: 3 },
+          max_requests_per_second: { type: 'number', minimum: 0, maximum: 10_000, default: 10 },
+        },
+      },
+      log: { properties: { level: { enum: ['debug', 'info', 'warn', 'error'] } } },
+    },
+  });
+});

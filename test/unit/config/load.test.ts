@@ -1,0 +1,420 @@
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { rootCertificates } from 'node:tls';
+import { describe, expect, it } from 'vitest';
+import { KEYS } from '../../../src/config/schema.ts';
+import { errorOf, load, loadText, minimal, places, temporaryDirectory } from './loading.ts';
+
+const directory = temporaryDirectory();
+
+describe('a configuration file', () => {
+  it('needs a base_url, a key source and a project, and has defaults for everything else', async () => {
+    expect(await loadText(directory, minimal())).toEqual({
+      file: join(directory, 'evalwatch.yaml'),
+      service: {
+        baseUrl: 'https://evaluation.example.com',
+        timeoutMs: 10_000,
+        retries: 3,
+        maxConcurrency: 8,
+        maxRequestsPerSecond: 10,
+        maxResponseBytes: 67_108_864,
+        caFile: undefined,
+        proxyUrl: undefined,
+      },
+      jitterMs: 0,
+      missingAfter: 3,
+      projects: [
+        {
+          id: 'checkout-bot',
+          schedule: '*/30 * * * * *',
+          timezone: 'UTC',
+          key: { file: join(directory, 'key') },
+          datasets: false,
+        },
+      ],
+      store: { path: join(directory, 'data/evalwatch.db'), retentionMs: 7_776_000_000 },
+      web: { host: '127.0.0.1', port: 10_570, enableLifecycle: false, configFile: undefined },
+      log: { level: 'info' },
+    });
+  });
+
+  it('takes every option', async () => {
+    writeFileSync(join(directory, 'ca.pem'), rootCertificates.slice(0, 2).join('\n'));
+    const config = await loadText(
+      directory,
+      `service:
+  base_url: http://evaluation.example.com/api/
+  allow_http: true
+  api_key_env: EVALUATION_KEY
+  timeout: 1m30s
+  retries: 0
+  max_concurrency: 1
+  max_requests_per_second: 0.5
+  max_response_size: 512KiB
+  ca_file: ca.pem
+  proxy_url: http://proxy.example.com:3128
+schedule: "0 * * * *"
+timezone: europe/berlin
+jitter: 5s
+missing_after: 1
+projects:
+  - id: b
+    schedule: "*/10 * * * * *"
+    timezone: Asia/Tokyo
+    api_key_file: keys/b
+    datasets: true
+  - id: a
+store:
+  path: /var/lib/evalwatch/evalwatch.db
+  retention: 30d
+web:
+  listen: "[::]:0"
+  enable_lifecycle: true
+  config_file: web.yaml
+log:
+  level: debug
+`,
+      { env: { EVALUATION_KEY: ' 12345678 ' } },
+    );
+    expect(config).toEqual({
+      file: join(directory, 'evalwatch.yaml'),
+      service: {
+        baseUrl: 'http://evaluation.example.com/api',
+        timeoutMs: 90_000,
+        retries: 0,
+        maxConcurrency: 1,
+        maxRequestsPerSecond: 0.5,
+        maxResponseBytes: 524_288,
+        caFile: join(directory, 'ca.pem'),
+        proxyUrl: 'http://proxy.example.com:3128/',
+      },
+      jitterMs: 5000,
+      missingAfter: 1,
+      projects: [
+        {
+          id: 'b',
+          schedule: '*/10 * * * * *',
+          timezone: 'Asia/Tokyo',
+          key: { file: join(directory, 'keys/b') },
+          datasets: true,
+        },
+        {
+          id: 'a',
+          schedule: '0 * * * *',
+          timezone: 'Europe/Berlin',
+          key: { env: 'EVALUATION_KEY', value: ' 12345678 ' },
+          datasets: false,
+        },
+      ],
+      store: { path: '/var/lib/evalwatch/evalwatch.db', retentionMs: 2_592_000_000 },
+      web: {
+        host: '::',
+        port: 0,
+        enableLifecycle: true,
+        configFile: join(directory, 'web.yaml'),
+      },
+      log: { level: 'debug' },
+    });
+  });
+
+  it('may leave a section empty', async () => {
+    const text = minimal({ top: 'store:\nweb:\nlog:' });
+    expect(await loadText(directory, text)).toEqual(await loadText(directory, minimal()));
+  });
+
+  it('may share values by anchors and aliases', async () => {
+    const projects = Array.from({ length: 1000 }, (_, n) => `  - { id: p${n}, schedule: *often }`);
+    const { projects: loaded } = await loadText(
+      directory,
+      `service: { base_url: https://evaluation.example.com, api_key_file: key }
+schedule: &often "*/5 * * * * *"
+projects:
+${projects.join('\n')}
+`,
+    );
+    expect(loaded).toHaveLength(1000);
+    expect(loaded.every(({ schedule }) => schedule === '*/5 * * * * *')).toBe(true);
+  });
+
+  it('keeps to YAML 1.2 whatever its directive says', async () => {
+    const text = `%YAML 1.1\n---\n${minimal({ project: 'datasets: yes' })}`;
+    const { faults } = await errorOf(loadText(directory, text));
+    expect(places(faults)).toEqual(['8:15 projects[0].datasets must be true or false, not a text']);
+  });
+
+  it('may come from Windows', async () => {
+    const text = `\ufeff${minimal({ top: 'jitter: 1' })}`.replaceAll('\n', '\r\n');
+    const { faults } = await errorOf(loadText(directory, text));
+    expect(places(faults)).toEqual([
+      '6:9 jitter must be a duration such as 10s, did you mean "1s"?',
+    ]);
+  });
+
+  it('gives a configuration that nobody can change', async () => {
+    const config = await loadText(directory, minimal());
+    const objects = [
+      config,
+      config.service,
+      config.projects,
+      config.projects[0],
+      config.projects[0]?.key,
+      config.store,
+      config.web,
+      config.log,
+    ];
+    expect(objects.every((object) => Object.isFrozen(object))).toBe(true);
+  });
+
+  it('names its paths from its own directory, not from where a symbolic link leads', async () => {
+    const elsewhere = join(directory, 'elsewhere');
+    mkdirSync(elsewhere);
+    await loadText(directory, minimal());
+    symlinkSync(join(directory, 'evalwatch.yaml'), join(elsewhere, 'linked.yaml'));
+    const config = await load(join(elsewhere, 'linked.yaml'));
+    expect(config.store.path).toBe(join(elsewhere, 'data/evalwatch.db'));
+  });
+});
+
+describe('a range holds both of its ends', () => {
+  const at = (section: 'service' | 'top', text: string) => minimal({ [section]: text });
+
+  it.each([
+    ['service', 'timeout', '100ms', '10m', '99ms', '10m1ms'],
+    ['service', 'retries', '0', '10', '-1', '11'],
+    ['service', 'max_concurrency', '1', '256', '0', '257'],
+    ['service', 'max_requests_per_second', '0', '10000', '-0.1', '10000.1'],
+    ['service', 'max_response_size', '1KiB', '256MiB', '1023B', '257MiB'],
+    ['top', 'jitter', '0s', '1h', undefined, '1h1ms'],
+    ['top', 'missing_after', '1', '1000', '0', '1001'],
+    ['top', 'store: { retention', '1s }', '3650d }', '999ms }', '3651d }'],
+  ] as const)('%s: %s', async (section, key, least, most, below, above) => {
+    for (const value of [least, most]) {
+      await loadText(directory, at(section, `${key}: ${value}`));
+    }
+    for (const value of [below, above].filter((text) => text !== undefined)) {
+      const { faults } = await errorOf(loadText(directory, at(section, `${key}: ${value}`)));
+      expect(faults.map(({ message }) => message)).toEqual([
+        expect.stringMatching(/ must be (a (whole )?number )?from \S+ to \S+$/),
+      ]);
+    }
+  });
+
+  it('project ids: 1 to 512 code points', async () => {
+    const id = '😀'.repeat(512);
+    const config = await loadText(directory, minimal().replace('checkout-bot', id));
+    expect(config.projects[0]?.id).toBe(id);
+    await errorOf(loadText(directory, minimal().replace('checkout-bot', `${id}x`)));
+  });
+});
+
+describe('http:// to the service', () => {
+  const service = (url: string, more = '') =>
+    minimal({ service: more }).replace('https://evaluation.example.com', url);
+
+  it.each([
+    ['http://localhost:8080', ''],
+    ['http://127.8.8.8', ''],
+    ['http://[::1]:8080', ''],
+    ['http://evaluation.example.com', 'allow_http: true'],
+    ['http://localhost', 'allow_http: true\nproxy_url: http://proxy.example.com'],
+    ['https://evaluation.example.com', 'proxy_url: http://proxy.example.com'],
+  ])('%s with %j is allowed', async (url, more) => {
+    const config = await loadText(directory, service(url, more));
+    expect(config.service.baseUrl).toBe(url);
+  });
+
+  it.each([
+    ['http://evaluation.example.com', ''],
+    ['http://evaluation.example.com', 'allow_http: false'],
+    ['http://localhost', 'proxy_url: http://proxy.example.com'],
+  ])('%s with %j is not', async (url, more) => {
+    const { faults } = await errorOf(loadText(directory, service(url, more)));
+    expect(places(faults)).toEqual([
+      expect.stringMatching(/^2:13 service.base_url must start with https:\/\/, unless allow_http/),
+    ]);
+  });
+});
+
+describe('a key source', () => {
+  const withEnv = minimal().replace('api_key_file: key', 'api_key_env: EVALUATION_KEY');
+
+  it('of a project takes the place of the service’s, whichever form either has', async () => {
+    const config = await loadText(
+      directory,
+      `${withEnv}    api_key_file: own\n  - id: other\n    api_key_env: OTHER_KEY\n  - id: third\n`,
+      { env: { EVALUATION_KEY: 'service-key', OTHER_KEY: 'other-key' } },
+    );
+    expect(config.projects.map(({ key }) => key)).toEqual([
+      { file: join(directory, 'own') },
+      { env: 'OTHER_KEY', value: 'other-key' },
+      { env: 'EVALUATION_KEY', value: 'service-key' },
+    ]);
+  });
+
+  it('is not needed at the service when every project has its own', async () => {
+    const text = minimal({ project: 'api_key_file: own' }).replace('  api_key_file: key\n', '');
+    expect((await loadText(directory, text)).projects[0]?.key).toEqual({
+      file: join(directory, 'own'),
+    });
+  });
+
+  it.each([{}, { EVALUATION_KEY: '' }, { EVALUATION_KEY: ' \n' }])(
+    'in an unset or empty variable is a mistake only where keys are required: %j',
+    async (env) => {
+      const error = await errorOf(loadText(directory, withEnv, { env }));
+      expect(places(error.faults)).toEqual([
+        '3:16 service.api_key_env names an environment variable that is not set or empty',
+      ]);
+      const config = await loadText(directory, withEnv, { env, requireKeys: false });
+      expect(config.projects[0]?.key).toEqual({ env: 'EVALUATION_KEY', value: undefined });
+    },
+  );
+});
+
+describe('the environment overrides the file', () => {
+  const overrides = {
+    EVALWATCH_SERVICE_BASE_URL: 'https://other.example.com/',
+    EVALWATCH_STORE_PATH: 'here.db',
+    EVALWATCH_WEB_LISTEN: '0.0.0.0:80',
+    EVALWATCH_LOG_LEVEL: 'error',
+  };
+
+  it('with four variables, a relative path starting from where the user stands', async () => {
+    const config = await loadText(directory, minimal(), { env: overrides });
+    expect(config.service.baseUrl).toBe('https://other.example.com');
+    expect(config.store.path).toBe(join(process.cwd(), 'here.db'));
+    expect(config.web).toMatchObject({ host: '0.0.0.0', port: 80 });
+    expect(config.log.level).toBe('error');
+  });
+
+  it('unless a variable is empty', async () => {
+    const env = Object.fromEntries(Object.keys(overrides).map((name) => [name, '']));
+    expect(await loadText(directory, minimal(), { env })).toEqual(
+      await loadText(directory, minimal()),
+    );
+  });
+
+  it('so that a required option may be left out and a bad one does not matter', async () => {
+    const text = minimal({ top: 'log:\n  level: loud' }).replace(/ {2}base_url: .*\n/, '');
+    const config = await loadText(directory, text, { env: overrides });
+    expect(config.service.baseUrl).toBe('https://other.example.com');
+    expect(config.log.level).toBe('error');
+  });
+
+  it('and is named where it is wrong, beside the mistakes of the file', async () => {
+    const env = {
+      EVALWATCH_SERVICE_BASE_URL: 'http://other.example.com',
+      EVALWATCH_WEB_LISTEN: '80',
+      EVALWATCH_LOG_LEVEL: 'warning',
+    };
+    const error = await errorOf(loadText(directory, minimal({ top: 'jitter: 2h' }), { env }));
+    expect(error.message.split('\n')).toEqual([
+      'EVALWATCH_LOG_LEVEL: must be one of debug, info, warn, error, did you mean "warn"?',
+      'EVALWATCH_SERVICE_BASE_URL: must start with https://, unless allow_http is true: others could read the key',
+      'EVALWATCH_WEB_LISTEN: must be host:port, such as 127.0.0.1:10570, did you mean "127.0.0.1:80"?',
+      `${join(directory, 'evalwatch.yaml')}:6:9: jitter must be from 0s to 1h`,
+    ]);
+    expect(error.faults[0]).toMatchObject({
+      file: 'EVALWATCH_LOG_LEVEL',
+      line: 0,
+      column: 0,
+    });
+  });
+});
+
+describe('a ca_file', () => {
+  const text = minimal({ service: 'ca_file: ca.pem' });
+  const damaged = String(rootCertificates[0]).replace(/\n.{10}/, '\nAAAAAAAAAA');
+
+  it.each([
+    ['nothing', '', 'must be a file with certificates in PEM form'],
+    ['a key', '-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n', 'must be a file'],
+    ['damage', `${rootCertificates[1]}\n${damaged}`, 'one of its certificates is damaged'],
+    ['bytes', Buffer.from([0xff, 0xfe, 0]), 'the file is not UTF-8 text'],
+  ])('with %s in it is a mistake', async (_what, content, message) => {
+    writeFileSync(join(directory, 'ca.pem'), content);
+    const { faults } = await errorOf(loadText(directory, text));
+    expect(places(faults)).toEqual([expect.stringContaining(message)]);
+    expect(faults[0]).toMatchObject({ line: 4, column: 12 });
+  });
+});
+
+describe('a file that cannot be read is one mistake', () => {
+  const ADVICE = '; name one with --config, or start from a copy of config/evalwatch.yaml';
+
+  it.each([
+    ['missing.yaml', `there is no such file${ADVICE}`],
+    ['evalwatch.yaml/inside.yaml', `there is no such file${ADVICE}`],
+    ['', `this is a directory, not a file${ADVICE}`],
+    ['nul\0.yaml', `the file cannot be read (ERR_INVALID_ARG_VALUE)${ADVICE}`],
+  ])('%j', async (name, message) => {
+    await loadText(directory, minimal());
+    const file = join(directory, name);
+    const error = await errorOf(load(file));
+    expect(error.reason).toBe('unreadable');
+    expect(error.message).toBe(`${file}:1:1: ${message}`);
+    expect(error.cause).toBeInstanceOf(Error);
+  });
+
+  it.each([
+    ['not UTF-8', Buffer.from('a: \xe4\n', 'latin1'), 'the file is not UTF-8 text'],
+    ['UTF-16', Buffer.from('\ufeffa: 1\n', 'utf16le'), 'the file is not UTF-8 text'],
+    ['too large', Buffer.alloc(4_194_305, '#'), 'the file is larger than 4194304 bytes'],
+  ])('%s', async (_what, content, message) => {
+    const error = await errorOf(loadText(directory, content));
+    expect(error).toMatchObject({ reason: 'unreadable', cause: undefined });
+    expect(places(error.faults)).toEqual([`1:1 ${message}`]);
+  });
+
+  it('endless', async () => {
+    const error = await errorOf(load('/dev/zero'));
+    expect(error.message).toBe('/dev/zero:1:1: the file is larger than 4194304 bytes');
+  });
+});
+
+describe('an error', () => {
+  it.each([
+    ['syntax', 'a: [\n'],
+    ['invalid', 'a: 1\n'],
+  ])('has the reason %s', async (reason, text) => {
+    expect((await errorOf(loadText(directory, text))).reason).toBe(reason);
+  });
+
+  it('tells of mistakes inside an alias where they stand, and only once', async () => {
+    const { faults } = await errorOf(
+      loadText(
+        directory,
+        `service: { base_url: https://evaluation.example.com, api_key_file: key }
+projects:
+  - &first { id: "", datasets: 1 }
+  - *first
+`,
+      ),
+    );
+    expect(new Set(faults.map(({ line }) => line))).toEqual(new Set([3]));
+    expect(new Set(places(faults)).size).toBe(faults.length);
+  });
+});
+
+describe('the shipped config/evalwatch.yaml', () => {
+  const shipped = join(import.meta.dirname, '../../../config/evalwatch.yaml');
+
+  it('says the defaults', async () => {
+    const config = await load(shipped);
+    const plain = await loadText(
+      directory,
+      minimal().replace('api_key_file: key', 'api_key_file: /run/secrets/evaluation_api_key'),
+    );
+    const { path: storePath } = config.store;
+    expect(storePath).toBe(join(shipped, '../data/evalwatch.db'));
+    expect({ ...config, file: '', store: '' }).toEqual({ ...plain, file: '', store: '' });
+    expect(config.store.retentionMs).toBe(plain.store.retentionMs);
+  });
+
+  it('has every option of the schema', () => {
+    const text = readFileSync(shipped, 'utf8');
+    for (const key of Object.values(KEYS).flat()) {
+      expect(text).toMatch(new RegExp(`^ *(- |# )?${key}:`, 'm'));
+    }
+  });
+});

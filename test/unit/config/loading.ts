@@ -1,0 +1,72 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll } from 'vitest';
+import { ConfigError, type ConfigFault } from '../../../src/config/config-error.ts';
+import type { Config } from '../../../src/config/config.ts';
+import type { Env } from '../../../src/config/environment.ts';
+import { loadConfig } from '../../../src/config/load.ts';
+
+/** Stands in for the schedule room: a cron expression is five or six words of cron characters. */
+function validateSchedule(expression: string): string | undefined {
+  return /^([\d*/,-]+ ){4,5}[\d*/,-]+$/.test(expression) ? undefined : 'must be a cron expression';
+}
+
+/** A directory of its own for each test file that asks for one. */
+export function temporaryDirectory(): string {
+  const directory = mkdtempSync(join(tmpdir(), 'evalwatch-config-'));
+  afterAll(() => {
+    rmSync(directory, { recursive: true });
+  });
+  return directory;
+}
+
+export async function load(
+  file: string,
+  { env = {}, requireKeys = true }: { readonly env?: Env; readonly requireKeys?: boolean } = {},
+): Promise<Config> {
+  return loadConfig({ file, env, validateSchedule, requireKeys });
+}
+
+export async function loadText(
+  directory: string,
+  text: string | Uint8Array,
+  options?: Parameters<typeof load>[1],
+): Promise<Config> {
+  const file = join(directory, 'evalwatch.yaml');
+  writeFileSync(file, text);
+  return load(file, options);
+}
+
+/** The error of a load that must fail. */
+export async function errorOf(loading: Promise<Config>): Promise<ConfigError> {
+  const error = await loading.then(
+    () => new Error('it was loaded without complaint'),
+    (reason: unknown) => reason,
+  );
+  if (error instanceof ConfigError) return error;
+  throw error;
+}
+
+/** Faults as `line:column message`. */
+export function places(faults: readonly ConfigFault[]): readonly string[] {
+  return faults.map(({ line, column, message }) => `${line}:${column} ${message}`);
+}
+
+/** A file that needs nothing else, with more options under `service` and at the top level. */
+export function minimal({ service = '', top = '', project = '' } = {}): string {
+  return `service:
+  base_url: https://evaluation.example.com
+  api_key_file: key
+${indent(service, 2)}projects:
+  - id: checkout-bot
+${indent(project, 4)}${indent(top, 0)}`;
+}
+
+function indent(lines: string, depth: number): string {
+  return lines
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => `${' '.repeat(depth)}${line}\n`)
+    .join('');
+}
