@@ -13,7 +13,7 @@ const rooms: Record<string, { rooms: string[]; libraries: string[] }> = {
   log: { rooms: ['domain', 'monitor'], libraries: ['pino'] },
   web: { rooms: ['domain', 'monitor'], libraries: ['hono', '@hono/node-server'] },
   config: { rooms: ['domain', 'monitor'], libraries: ['yaml', 'zod'] },
-  simulator: { rooms: [], libraries: ['hono', '@hono/node-server'] },
+  simulator: { rooms: [], libraries: [] },
 };
 const allRooms = [...Object.keys(rooms), 'cli'];
 const allLibraries = [

@@ -1,0 +1,36 @@
+/** The API keys that a simulated service accepts; they may be changed while it runs. */
+export interface KeyRing {
+  /** Makes a key valid, for one project or, without one, for all; it replaces the key that was valid for the same. */
+  set(key: string, project?: string): void;
+  /** Makes a key invalid everywhere. */
+  revoke(key: string): void;
+  /** Whether a key is valid for any project at all. */
+  knows(key: string): boolean;
+  allows(key: string, project: string): boolean;
+  /** The key to use for a project; undefined if every one that there was is revoked. */
+  of(project: string): string | undefined;
+}
+
+/** The key of a simulation that is given none. */
+export const DEFAULT_KEY = 'simulated-service-key';
+
+/** @param keys one key for all projects, or the key of each by project id */
+export function createKeyRing(
+  keys: string | Readonly<Record<string, string>> = DEFAULT_KEY,
+): KeyRing {
+  let common = typeof keys === 'string' ? keys : undefined;
+  const own = new Map(typeof keys === 'string' ? [] : Object.entries(keys));
+  return {
+    set(key, project) {
+      if (project === undefined) common = key;
+      else own.set(project, key);
+    },
+    revoke(key) {
+      if (common === key) common = undefined;
+      for (const [project, ownKey] of own) if (ownKey === key) own.delete(project);
+    },
+    knows: (key) => key === common || [...own.values()].includes(key),
+    allows: (key, project) => key === common || key === own.get(project),
+    of: (project) => own.get(project) ?? common,
+  };
+}

@@ -1,0 +1,61 @@
+import { createHash } from 'node:crypto';
+import { type Dataset, type Kind, type Prompt, promptListItem } from './records.ts';
+import type { World } from './world.ts';
+
+/** Id and status of an item as its listing's JSON has them; null for what it lacks. */
+export type ItemStatus = readonly [id: unknown, status: unknown];
+
+/** A listing, ready to be sent. */
+export interface RenderedListing {
+  readonly body: Buffer;
+  /** Of these bytes, without quotes. */
+  readonly etag: string;
+  readonly items: readonly ItemStatus[];
+}
+
+interface Fragment {
+  readonly json: string;
+  readonly item: ItemStatus;
+}
+
+/**
+ * Renders listings, each only once until one of its records changes. Records are immutable, so the text of each is
+ * kept as well: a hundred thousand prompts of which a few moved are a join.
+ */
+export function createListings(
+  world: World,
+): (project: string, kind: Kind) => RenderedListing | undefined {
+  const fragments = new WeakMap<Prompt | Dataset, Fragment>();
+  const rendered = new Map<
+    string,
+    { readonly version: number; readonly listing: RenderedListing }
+  >();
+
+  function fragmentOf(record: Prompt | Dataset): Fragment {
+    const known = fragments.get(record);
+    if (known !== undefined) return known;
+    const json = JSON.stringify('llm' in record ? promptListItem(record) : record);
+    const fragment: Fragment = { json, item: [record.id, record.status ?? null] };
+    fragments.set(record, fragment);
+    return fragment;
+  }
+
+  function render(records: Iterable<Prompt | Dataset>): RenderedListing {
+    const parts = Array.from(records, fragmentOf);
+    const body = Buffer.from(`[${parts.map((part) => part.json).join(',')}]`);
+    const etag = createHash('sha1').update(body).digest('base64url');
+    return { body, etag, items: parts.map((part) => part.item) };
+  }
+
+  return (project, kind) => {
+    const records = kind === 'prompt' ? world.prompts(project) : world.datasets(project);
+    if (records === undefined) return undefined;
+    const key = `${kind} ${project}`;
+    const version = world.version(project, kind);
+    const last = rendered.get(key);
+    if (last?.version === version) return last.listing;
+    const listing = render(records.values());
+    rendered.set(key, { version, listing });
+    return listing;
+  };
+}

@@ -1,0 +1,112 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { control, isControl } from './control.ts';
+import { deliver } from './deliver.ts';
+import { applyFault } from './fault.ts';
+import { createFaultPlan, type FaultPlan, type FaultRule } from './fault-plan.ts';
+import { createJournal, type JournalEntry } from './journal.ts';
+import { createKeyRing, type KeyRing } from './key-ring.ts';
+import { createRequestLog, type RequestLog } from './request-log.ts';
+import { createService, type EtagStyle, keyOf } from './service.ts';
+import type { World } from './world.ts';
+
+export interface SimulatorOptions {
+  readonly world: World;
+  /** 0, the default, takes any free port. */
+  readonly port?: number | undefined;
+  /** Default 127.0.0.1. */
+  readonly host?: string | undefined;
+  /** One key for all projects, or the key of each by project id. Default {@link DEFAULT_KEY}. */
+  readonly keys?: string | Readonly<Record<string, string>> | undefined;
+  /** Ms between two steps of the world; 0, the default, leaves them to the caller. */
+  readonly tickMs?: number | undefined;
+  readonly faults?: readonly FaultRule[] | undefined;
+  /** Of the faults' probabilities. Default 1. */
+  readonly faultSeed?: number | undefined;
+  /** True keeps an entry for each of the last 100,000 listings served; a function gets them instead. Default false. */
+  readonly journal?: boolean | ((entry: JournalEntry) => void) | undefined;
+  /** Default `strong`. */
+  readonly etag?: EtagStyle | undefined;
+  /** Compresses for clients that accept it. Default false. */
+  readonly compression?: boolean | undefined;
+}
+
+/** A running simulated Evaluation Service. */
+export interface Simulator {
+  /** Its base address, without a trailing slash. */
+  readonly url: string;
+  readonly world: World;
+  readonly keys: KeyRing;
+  readonly faults: FaultPlan;
+  /** Empty unless the option says true. */
+  readonly journal: readonly JournalEntry[];
+  readonly requests: RequestLog;
+  /** Stops the steps, breaks off every answer and closes every connection. */
+  close(): Promise<void>;
+}
+
+/** Longer than any client keeps an idle connection: the client closes first, and no request meets a closing one. */
+const KEEP_ALIVE_MS = 75_000;
+
+/**
+ * Serves a world as the Evaluation Service does, and, to this machine, the controls of {@link control}.
+ * @throws {Error} of the system, when the port cannot be had (`EADDRINUSE`)
+ */
+export async function startSimulator(options: SimulatorOptions): Promise<Simulator> {
+  const { world, host = '127.0.0.1', tickMs = 0 } = options;
+  const keys = createKeyRing(options.keys);
+  const faults = createFaultPlan(options.faults ?? [], options.faultSeed ?? 1);
+  const journal = createJournal(options.journal ?? false);
+  const requests = createRequestLog();
+  const answerFaithfully = createService({
+    world,
+    keys,
+    etag: options.etag ?? 'strong',
+    compression: options.compression ?? false,
+  });
+
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    request.resume();
+    const producedAt = world.now();
+    const { answer: faithful, endpoint, project } = answerFaithfully(request);
+    requests.add(request, response, { at: producedAt, endpoint, project });
+    const drawn = endpoint === 'other' ? [] : faults.draw({ endpoint, project });
+    const sent = drawn.reduce((kept, fault) => applyFault(kept, fault, keyOf(request)), faithful);
+    const complete = await deliver(response, sent);
+    if (complete && sent.listing !== undefined) {
+      journal.record(sent.listing, { producedAt, finishedAt: world.now() }, sent.status === 304);
+    }
+  }
+
+  const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (request, response) => {
+    if (isControl(request)) void control({ world, keys, faults, journal }, request, response);
+    else void answer(request, response);
+  });
+  server.listen(options.port ?? 0, host);
+  await once(server, 'listening');
+  const ticks = tickMs > 0 ? setInterval(() => world.step(), tickMs).unref() : undefined;
+
+  return {
+    url: urlOf(server.address(), host),
+    world,
+    keys,
+    faults,
+    journal: journal.entries,
+    requests,
+    async close() {
+      clearInterval(ticks);
+      const closed = once(server, 'close');
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+function urlOf(
+  address: ReturnType<ReturnType<typeof createServer>['address']>,
+  host: string,
+): string {
+  if (address === null || typeof address === 'string') throw new Error('The server has no port.');
+  return `http://${host.includes(':') ? `[${host}]` : host}:${address.port}`;
+}

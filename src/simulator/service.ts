@@ -1,0 +1,179 @@
+import type { IncomingMessage } from 'node:http';
+import {
+  type Answer,
+  bodyAnswer,
+  compressed,
+  emptyAnswer,
+  errorAnswer,
+  jsonAnswer,
+  validationAnswer,
+} from './answer.ts';
+import { negotiate } from './encoding.ts';
+import type { Endpoint } from './fault-plan.ts';
+import type { KeyRing } from './key-ring.ts';
+import { createListings } from './listings.ts';
+import { type Kind, promptDetail } from './records.ts';
+import type { World } from './world.ts';
+
+export type EtagStyle = 'none' | 'weak' | 'strong';
+
+export interface ServiceOptions {
+  readonly world: World;
+  readonly keys: KeyRing;
+  /** Of listings; with one, a matching If-None-Match is answered 304. */
+  readonly etag: EtagStyle;
+  /** Compresses for clients that ask for it. */
+  readonly compression: boolean;
+}
+
+/** The answer of a service without faults, and what it was asked for. */
+export interface FaithfulAnswer {
+  readonly answer: Answer;
+  readonly endpoint: Endpoint | 'other';
+  /** The project that is concerned; undefined if the request names nothing that exists. */
+  readonly project: string | undefined;
+}
+
+interface Route {
+  readonly endpoint: Endpoint;
+  readonly pattern: RegExp;
+  readonly parameter: 'projectid' | 'promptid';
+}
+
+const ROUTES: readonly Route[] = [
+  {
+    endpoint: 'list_datasets',
+    pattern: /^\/v2\/projects\/([^/]+)\/datasets\/$/,
+    parameter: 'projectid',
+  },
+  {
+    endpoint: 'list_prompts',
+    pattern: /^\/v2\/projects\/([^/]+)\/prompts\/$/,
+    parameter: 'projectid',
+  },
+  { endpoint: 'get_prompt', pattern: /^\/v2\/prompts\/([^/]+)\/$/, parameter: 'promptid' },
+];
+const LONGEST_ID = 512;
+
+/**
+ * The Evaluation Service as its document has it. Where that is silent it does as FastAPI does: 401 for a missing or
+ * wrong key, 403 for one of another project, 404, 405, and 307 to the path with its slash.
+ */
+export function createService(
+  options: ServiceOptions,
+): (request: IncomingMessage) => FaithfulAnswer {
+  const { world, keys } = options;
+  const listings = createListings(world);
+
+  function answerTo(request: IncomingMessage, route: Route, text: string): FaithfulAnswer {
+    const { endpoint, parameter } = route;
+    const decoded = decode(text);
+    const id = decoded ?? '';
+    const project = endpoint === 'get_prompt' ? world.projectOfPrompt(id) : id;
+    const known = project !== undefined && world.prompts(project) !== undefined;
+    const about = { endpoint, project: known ? project : undefined };
+
+    const key = keyOf(request);
+    if (request.method !== 'GET') {
+      return { ...about, answer: errorAnswer(405, undefined, { allow: 'GET' }) };
+    }
+    if (key === '') return { ...about, answer: errorAnswer(401, 'API key is missing') };
+    if (!keys.knows(key)) return { ...about, answer: errorAnswer(401, 'API key is not valid') };
+    const fault = decoded === undefined ? malformed(parameter) : invalid(parameter, decoded);
+    if (fault !== undefined) return { ...about, answer: fault };
+    if (!known) return { ...about, answer: errorAnswer(404) };
+    if (!keys.allows(key, project)) {
+      return { ...about, answer: errorAnswer(403, 'API key is not valid for this project') };
+    }
+    if (endpoint === 'get_prompt') {
+      const prompt = world.prompts(project)?.get(id);
+      return {
+        ...about,
+        answer: prompt ? jsonAnswer(200, promptDetail(prompt)) : errorAnswer(404),
+      };
+    }
+    const kind = endpoint === 'list_prompts' ? 'prompt' : 'dataset';
+    return { ...about, answer: listingAnswer(request, project, kind) };
+  }
+
+  function listingAnswer(request: IncomingMessage, project: string, kind: Kind): Answer {
+    const rendered = listings(project, kind);
+    if (rendered === undefined) return errorAnswer(404);
+    const asked = options.etag === 'none' ? undefined : request.headers['if-none-match'];
+    const listing = { project, kind, items: rendered.items, conditional: asked !== undefined };
+    const etag = `${options.etag === 'weak' ? 'W/' : ''}"${rendered.etag}"`;
+    const headers: Record<string, string> = options.etag === 'none' ? {} : { etag };
+    if (asked !== undefined && names(asked, rendered.etag)) {
+      return { ...emptyAnswer(304, headers), listing };
+    }
+    return { ...bodyAnswer(200, rendered.body, headers), listing };
+  }
+
+  return (request) => {
+    const [path = '', query] = (request.url ?? '').split('?', 2);
+    const found = findRoute(path);
+    if (found === undefined) {
+      const slashed = findRoute(`${path}/`) !== undefined;
+      const answer = slashed ? redirectToSlash(request, path, query) : errorAnswer(404);
+      return { answer, endpoint: 'other', project: undefined };
+    }
+    const faithful = answerTo(request, found.route, found.text);
+    const accepted = options.compression ? request.headers['accept-encoding'] : undefined;
+    const coding = accepted === undefined ? undefined : negotiate(accepted);
+    return coding === undefined
+      ? faithful
+      : { ...faithful, answer: compressed(faithful.answer, coding) };
+  };
+}
+
+/** The API key of a request; '' if it has none. */
+export function keyOf(request: IncomingMessage): string {
+  const key = request.headers['x-api-key'];
+  return typeof key === 'string' ? key : '';
+}
+
+function findRoute(path: string): { readonly route: Route; readonly text: string } | undefined {
+  for (const route of ROUTES) {
+    const text = route.pattern.exec(path)?.[1];
+    if (text !== undefined) return { route, text };
+  }
+  return undefined;
+}
+
+function redirectToSlash(request: IncomingMessage, path: string, query?: string): Answer {
+  const tail = query === undefined ? '' : `?${query}`;
+  return emptyAnswer(307, { location: `http://${request.headers.host ?? ''}${path}/${tail}` });
+}
+
+/** Undefined when the percent-encoding is broken or stands for no UTF-8. */
+function decode(segment: string): string | undefined {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return undefined;
+  }
+}
+
+function malformed(parameter: string): Answer {
+  return validationAnswer(parameter, 'String should be valid percent-encoded UTF-8', 'value_error');
+}
+
+function invalid(parameter: string, id: string): Answer | undefined {
+  if (Array.from(id).length > LONGEST_ID) {
+    const msg = `String should have at most ${LONGEST_ID} characters`;
+    return validationAnswer(parameter, msg, 'string_too_long');
+  }
+  if (/\p{Cc}/u.test(id)) {
+    const msg = 'String should have no control characters';
+    return validationAnswer(parameter, msg, 'string_pattern_mismatch');
+  }
+  return undefined;
+}
+
+/** Whether an If-None-Match header names this ETag, weak or strong. */
+function names(ifNoneMatch: string, etag: string): boolean {
+  return ifNoneMatch
+    .split(',')
+    .map((tag) => tag.trim().replace(/^W\//, ''))
+    .some((tag) => tag === '*' || tag === `"${etag}"`);
+}

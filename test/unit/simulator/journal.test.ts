@@ -1,0 +1,177 @@
+import { connect } from 'node:net';
+import { describe, expect, it } from 'vitest';
+import { parseFaults } from '../../../src/simulator/fault-text.ts';
+import type { JournalEntry } from '../../../src/simulator/journal.ts';
+import { DATASETS, KEY, PROMPTS, simulate, stillWorld } from './simulation.ts';
+
+/** A journaling simulation of one prompt, `only`, in PENDING. */
+function journaling(faults = '') {
+  const world = stillWorld({ promptsPerProject: 0, datasetsPerProject: 0 });
+  world.addPrompt('checkout-bot', { id: 'only' });
+  world.addDataset('checkout-bot', { id: 'data' });
+  return simulate({ world, journal: true, faults: parseFaults(faults) });
+}
+
+describe('The journal', () => {
+  it('has each listing that was served, with what its body said and when', async () => {
+    const before = Date.now();
+    const { world, journal, getJson } = await journaling();
+
+    await getJson(PROMPTS);
+    world.setStatus('checkout-bot', 'only', 'FAILED');
+    await getJson(DATASETS);
+    await getJson(PROMPTS);
+
+    await expect.poll(() => journal).toHaveLength(3);
+    expect(journal).toMatchObject([
+      { seq: 1, project: 'checkout-bot', kind: 'prompt', items: [['only', 'PENDING']] },
+      { seq: 2, project: 'checkout-bot', kind: 'dataset', items: [['data', null]] },
+      { seq: 3, unchanged: false, items: [['only', 'FAILED']] },
+    ]);
+    for (const { producedAt, finishedAt } of journal) {
+      expect(producedAt).toBeGreaterThanOrEqual(before);
+      expect(finishedAt).toBeGreaterThanOrEqual(producedAt);
+    }
+  });
+
+  it('has a 304 as the listing that it stands for', async () => {
+    const { journal, get } = await journaling();
+    const tag = String((await get(PROMPTS)).headers['etag']);
+
+    await get(PROMPTS, { 'if-none-match': tag });
+
+    await expect.poll(() => journal).toHaveLength(2);
+    expect(journal[1]).toMatchObject({ unchanged: true, items: [['only', 'PENDING']] });
+  });
+
+  it.each(['truncate', 'reset=headers', 'reset=body'])(
+    'has no 304 that was spoilt by %s, and its client gets none',
+    async (text) => {
+      const { faults, journal, get } = await journaling();
+      const tag = String((await get(PROMPTS)).headers['etag']);
+      faults.set(parseFaults(text));
+
+      await expect(get(PROMPTS, { 'if-none-match': tag })).rejects.toMatchObject({
+        code: expect.stringMatching(/^(ECONNRESET|UND_ERR_SOCKET)$/),
+      });
+
+      expect(journal).toHaveLength(1);
+    },
+  );
+
+  it('has an untrue 304 as what the client had last', async () => {
+    const { world, faults, journal, get } = await journaling();
+    const tag = String((await get(PROMPTS)).headers['etag']);
+    world.setStatus('checkout-bot', 'only', 'RUNNING');
+    faults.set(parseFaults('status=304'));
+
+    await get(PROMPTS, { 'if-none-match': tag });
+
+    await expect.poll(() => journal).toHaveLength(2);
+    expect(journal[1]).toMatchObject({ unchanged: true, items: [['only', 'PENDING']] });
+  });
+
+  it.each([
+    'delay=10ms',
+    'gzip',
+    'br',
+    'zstd',
+    'deflate',
+    'deflate-raw',
+    'drip=50000',
+    'drip-headers=50000',
+    'content-type',
+    'echo=header',
+    'status=200',
+  ])('has a listing that arrives in spite of %s', async (text) => {
+    const { journal, get } = await journaling(text);
+
+    await get(PROMPTS);
+
+    await expect.poll(() => journal).toHaveLength(1);
+    expect(journal[0]?.items).toEqual([['only', 'PENDING']]);
+  });
+
+  it.each([
+    ['items=unknown-status', [['only', 'PAUSED']]],
+    ['items=no-id', [[null, 'PENDING']]],
+    ['items=null-status', [['only', null]]],
+    [
+      'items=duplicate',
+      [
+        ['only', 'RUNNING'],
+        ['only', 'PENDING'],
+      ],
+    ],
+  ])('says of %s what was served, not what is true', async (text, items) => {
+    const { journal, get } = await journaling(text);
+
+    await get(PROMPTS);
+
+    await expect.poll(() => journal).toHaveLength(1);
+    expect(journal[0]?.items).toEqual(items);
+  });
+
+  it.each([
+    'truncate',
+    'truncate-chunked',
+    'reset=before',
+    'reset=headers',
+    'reset=body',
+    'status=500',
+    'status=204',
+    'status=206',
+    'status=304',
+    'redirect',
+    'garbage',
+    'garbage=object',
+    'oversize=1KiB',
+    'bomb=1MiB',
+    'broken=gzip',
+    'broken=br',
+    'echo=error',
+  ])('has no listing that was spoilt by %s', async (text) => {
+    const { faults, journal, get } = await journaling(text);
+    await get(PROMPTS).catch(() => undefined);
+
+    faults.clear();
+    await get(DATASETS);
+
+    await expect.poll(() => journal).toHaveLength(1);
+    expect(journal[0]?.kind).toBe('dataset');
+  });
+
+  it('has no listing whose client went away too early', async () => {
+    const world = stillWorld({ promptsPerProject: 20_000 });
+    const { url, requests, journal } = await simulate({ world, journal: true });
+    const socket = connect(Number(new URL(url).port), '127.0.0.1');
+    socket.write(`GET ${PROMPTS} HTTP/1.1\r\nHost: x\r\nX-API-Key: ${KEY}\r\n\r\n`);
+    socket.once('data', () => socket.destroy());
+
+    await expect.poll(() => requests.count({ status: 200 })).toBe(1);
+    await expect.poll(() => requests.inFlight).toBe(0);
+
+    expect(journal).toEqual([]);
+  });
+
+  it('has neither errors nor single prompts', async () => {
+    const { journal, get } = await journaling();
+
+    await get('/v2/prompts/only/');
+    await get('/v2/projects/none/prompts/');
+    await get(PROMPTS, { 'x-api-key': 'wrong' });
+    await get(DATASETS);
+
+    await expect.poll(() => journal).toHaveLength(1);
+  });
+
+  it('goes to a function instead', async () => {
+    const entries: JournalEntry[] = [];
+    const { journal, get } = await simulate({ journal: (entry) => entries.push(entry) });
+
+    await get(PROMPTS);
+
+    await expect.poll(() => entries).toHaveLength(1);
+    expect(journal).toEqual([]);
+  });
+});
