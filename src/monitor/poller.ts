@@ -43,11 +43,11 @@ export interface Poller {
    * shutdown: it then changed nothing. Never rejects for what the service or the store did.
    */
   poll(project: PolledProject, run: PollRun): Promise<FinishedPoll | undefined>;
-  /** Takes a project's health over from the store. */
-  watch(project: string, health: PollHealth): void;
+  /** Takes a project's health over from the store; undefined if it was never polled. */
+  watch(project: string, health: PollHealth | undefined): void;
   /** Forgets a project that is no longer configured. */
   forget(project: string): void;
-  health(project: string): PollHealth | undefined;
+  health(project: string): PollHealth;
 }
 
 export interface PollerOptions {
@@ -284,12 +284,12 @@ export function createPoller(options: PollerOptions): Poller {
   return {
     poll,
     watch: (project, health) => {
-      stateOf(project).health = health;
+      stateOf(project).health = health ?? NEVER_POLLED;
     },
     forget: (project) => {
       states.delete(project);
     },
-    health: (project) => states.get(project)?.health,
+    health: (project) => states.get(project)?.health ?? NEVER_POLLED,
   };
 }
 

@@ -1,0 +1,48 @@
+# syntax=docker/dockerfile:1
+
+FROM node:24-bookworm-slim AS build
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+RUN npm ci
+COPY tsconfig.json tsconfig.build.json ./
+COPY scripts scripts
+COPY src src
+RUN npm run build
+
+# Production dependencies only, without what belongs to other platforms and without SQLite's sources.
+FROM node:24-bookworm-slim AS dependencies
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+RUN npm ci --omit=dev --omit=optional \
+ && arch="$(node -p process.arch)" \
+ && find node_modules/better-sqlite3/prebuilds -type f ! -name "linux-$arch.node" -delete \
+ && rm -rf node_modules/better-sqlite3/deps node_modules/better-sqlite3/src \
+ && find node_modules -type f \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' -o -iname '*.md' \) -delete \
+ && mkdir /data
+
+FROM node:24-bookworm-slim
+ARG VERSION=0.1.0
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="evalwatch" \
+      org.opencontainers.image.description="Watches the evaluations of an Evaluation Service and tells when they fail" \
+      org.opencontainers.image.licenses="MIT" \
+      org.opencontainers.image.version="$VERSION" \
+      org.opencontainers.image.revision="$REVISION"
+ENV NODE_ENV=production \
+    EVALWATCH_CONFIG=/etc/evalwatch/evalwatch.yaml \
+    EVALWATCH_WEB_LISTEN=0.0.0.0:10570 \
+    EVALWATCH_STORE_PATH=/data/evalwatch.db \
+    EVALWATCH_REVISION=$REVISION
+WORKDIR /app
+COPY --from=dependencies /app/node_modules node_modules
+COPY --from=build /app/dist dist
+COPY package.json LICENSE ./
+COPY --from=dependencies --chown=node:node /data /data
+USER node
+VOLUME /data
+EXPOSE 10570
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=30s --timeout=5s --start-period=20s --retries=3 \
+  CMD ["node", "/app/dist/health-check.js"]
+ENTRYPOINT ["node", "/app/dist/main.js"]
+CMD ["run"]

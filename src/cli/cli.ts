@@ -1,0 +1,94 @@
+import { Command } from 'commander';
+import { systemClock } from '../clock.ts';
+import { environment } from '../config/environment.ts';
+import { version } from '../version.ts';
+import { registerCheck } from './check.ts';
+import type { Act, Context, Signals } from './command.ts';
+import { registerDemo } from './demo.ts';
+import { registerFailures } from './failures.ts';
+import { outcomeOf } from './faults.ts';
+import { createOutput, type Output, type OutputStream } from './output.ts';
+import { registerPoll } from './poll.ts';
+import { registerRun } from './run.ts';
+import { registerSimulate } from './simulate.ts';
+import { registerStatus } from './status.ts';
+import { cut, visible } from './text.ts';
+import { registerTransitions } from './transitions.ts';
+
+/** The commands in the order of the help text; each adds itself to the program. */
+const COMMANDS = [
+  registerRun,
+  registerCheck,
+  registerPoll,
+  registerStatus,
+  registerTransitions,
+  registerFailures,
+  registerSimulate,
+  registerDemo,
+];
+
+/**
+ * Runs one command line (without the two words for Node and the script) and resolves to its exit code: 0 done,
+ * 1 failed, 2 bad usage or bad configuration (contract 1). Never rejects.
+ */
+export async function main(
+  argv: readonly string[],
+  io: { readonly stdout: OutputStream; readonly stderr: OutputStream },
+  signals: Signals,
+): Promise<number> {
+  const stdout = createOutput(io.stdout);
+  const { warn, progress } = createNotices(createOutput(io.stderr));
+  const context: Context = {
+    stdout,
+    warn,
+    progress,
+    env: environment(),
+    clock: systemClock,
+    signals,
+  };
+  let exitCode = 0;
+  let help = '';
+  const program = createProgram();
+  program.configureOutput({
+    writeOut: (text) => {
+      help += text;
+    },
+    writeErr: (text) => {
+      for (const line of text.trimEnd().split('\n')) warn(line);
+    },
+  });
+  const act: Act = (action) => async (options) => {
+    exitCode = await action(options, context);
+  };
+  for (const register of COMMANDS) register(program, act);
+
+  try {
+    await program.parseAsync(argv, { from: 'user' });
+  } catch (error) {
+    const outcome = outcomeOf(error);
+    for (const line of outcome.lines) warn(line);
+    exitCode = outcome.exitCode;
+  }
+  // Whoever does not want to read the help has it their way.
+  await stdout.write(help).catch(() => {});
+  return exitCode;
+}
+
+function createProgram(): Command {
+  return new Command('evalwatch')
+    .description('Watches the evaluations of an Evaluation Service and tells when they fail')
+    .version(version)
+    .exitOverride();
+}
+
+function createNotices(stderr: Output): Pick<Context, 'warn' | 'progress'> {
+  // Nobody can be told that stderr cannot be written.
+  const write = (text: string) => void stderr.write(text).catch(() => {});
+  const { width } = stderr;
+  return {
+    warn: (line) => write(`${visible(line)}\n`),
+    progress: (text) => {
+      if (width !== undefined) write(`\r\u001b[2K${cut(visible(text), width - 1)}`);
+    },
+  };
+}

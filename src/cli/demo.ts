@@ -1,0 +1,124 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Daemon } from '../daemon.ts';
+import type { MonitorEvent } from '../monitor/events.ts';
+import type { Action, Context, Register } from './command.ts';
+import { loadConfiguration } from './configuration.ts';
+import { visible } from './text.ts';
+
+const PORT = 10570;
+
+export const registerDemo: Register = (program, act) => {
+  program
+    .command('demo')
+    .description('Show it all at work: a simulated service and a daemon that watches it')
+    .action(act(demo));
+};
+
+const demo: Action<Record<string, never>> = async (_options, context) => {
+  const stop = Promise.withResolvers<void>();
+  context.signals.onSignal = () => stop.resolve();
+  await using opened = new AsyncDisposableStack();
+  const directory = await mkdtemp(join(tmpdir(), 'evalwatch-demo-'));
+  opened.defer(() => rm(directory, { recursive: true, force: true }));
+  const [{ startSimulator }, { World }, { DEFAULT_KEY }] = await Promise.all([
+    import('../simulator/server.ts'),
+    import('../simulator/world.ts'),
+    import('../simulator/key-ring.ts'),
+  ]);
+  const world = new World({ now: context.clock.now });
+  const simulator = await startSimulator({ world, tickMs: 1000 });
+  opened.defer(() => simulator.close());
+
+  const file = join(directory, 'evalwatch.yaml');
+  await writeFile(join(directory, 'api-key'), DEFAULT_KEY, { mode: 0o600 });
+  await writeFile(file, configuration(simulator.url, world.projects));
+  const daemon = await startOnFreePort(file, context);
+  opened.defer(() => daemon.stop());
+  await context.stdout.writeLines([
+    'A simulated Evaluation Service, and evalwatch polling it every 2 seconds. Ctrl-C ends both.',
+    '',
+    `  overview  ${daemon.url}/`,
+    `  metrics   ${daemon.url}/metrics`,
+    `  service   ${simulator.url}  (API key ${DEFAULT_KEY})`,
+    `  ask it    npm run --silent evalwatch -- failures --config ${file}`,
+    '',
+  ]);
+  await stop.promise;
+  return 0;
+};
+
+function configuration(baseUrl: string, projects: readonly string[]): string {
+  return `service:
+  base_url: ${baseUrl}
+  api_key_file: api-key
+schedule: "*/2 * * * * *"
+projects:
+${projects.map((id) => `  - id: ${JSON.stringify(id)}\n    datasets: true`).join('\n')}
+store:
+  path: evalwatch.db
+web:
+  listen: 127.0.0.1:${PORT}
+`;
+}
+
+async function startOnFreePort(file: string, context: Context): Promise<Daemon> {
+  const [{ createSecrets }, { createLogger }, { startDaemon }] = await Promise.all([
+    import('../evaluation-api/secrets.ts'),
+    import('../log/logger.ts'),
+    import('../daemon.ts'),
+  ]);
+  // What the variables of a real installation say is not meant for the demo.
+  const config = await loadConfiguration(file, { env: {} }, 'with keys');
+  const secrets = createSecrets();
+  const start = (port: number) =>
+    startDaemon({
+      config: { ...config, web: { ...config.web, port } },
+      // The readable lines below take the place of the log.
+      logger: createLogger({
+        level: 'error',
+        destination: { write: () => {} },
+        scrub: secrets.scrub,
+        onDead: () => {},
+      }),
+      secrets,
+      clock: context.clock,
+      revision: 'unknown',
+      observers: [(event) => void tell(event, context)],
+    });
+  return await start(PORT).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EADDRINUSE') throw error;
+    return start(0);
+  });
+}
+
+async function tell(event: MonitorEvent, { stdout, clock }: Context): Promise<void> {
+  const text = readable(event);
+  if (text === undefined) return;
+  const time = new Date(clock.now()).toISOString().slice(11, 19);
+  // Nobody is left to be told when the terminal has gone.
+  await stdout.write(`${time}  ${visible(text)}\n`).catch(() => {});
+}
+
+function readable(event: MonitorEvent): string | undefined {
+  switch (event.type) {
+    case 'listing.baseline': {
+      const counts = Object.entries(event.counts).map(([status, count]) => `${count} ${status}`);
+      return `${event.project}  first look at its ${event.kind}s: ${counts.join(', ')}`;
+    }
+    case 'record.transition': {
+      const { kind, id, from, to } = event.transition;
+      return `${event.project}  ${kind} ${id}  ${from} -> ${to}`;
+    }
+    case 'prompt.failed': {
+      const { error_id, error_msg } = event.errorInfo ?? {};
+      const why = event.reason ?? `${error_id}: ${error_msg}`;
+      return `${event.project}  prompt ${event.promptId}  FAILED because of ${why}`;
+    }
+    case 'poll.finished':
+      return event.failure && `${event.project}  poll failed: ${event.failure.message}`;
+    default:
+      return undefined;
+  }
+}

@@ -1,0 +1,36 @@
+import type { KeySource, ProjectConfig } from '../config/config.ts';
+import { ApiError } from '../monitor/errors.ts';
+
+/** A shorter key is accepted, but `check` warns of it (contract 2). */
+const SHORT = 16;
+
+/** Tells of each API key that is not there yet, unusable or short, and whose it is. Never shows a key. */
+export async function keyWarnings(projects: readonly ProjectConfig[]): Promise<readonly string[]> {
+  const bySource = Map.groupBy(projects, ({ key }) => JSON.stringify(key));
+  const warnings = await Promise.all(
+    [...bySource.values()].map(async ([project, ...others]) => {
+      const fault = project && (await keyFault(project.key));
+      return fault && `project ${project.id}${andMore(others.length)}: ${fault}`;
+    }),
+  );
+  return warnings.filter((warning) => warning !== undefined);
+}
+
+async function keyFault(source: KeySource): Promise<string | undefined> {
+  // Without its name: it might be the key, written there by mistake.
+  if ('env' in source && source.value === undefined) {
+    return 'the environment variable of the API key is not set';
+  }
+  const { readKey } = await import('../evaluation-api/api-key.ts');
+  try {
+    const { length } = await readKey(source);
+    return length < SHORT ? `the API key has fewer than ${SHORT} characters` : undefined;
+  } catch (error) {
+    if (error instanceof ApiError) return error.message;
+    throw error;
+  }
+}
+
+function andMore(count: number): string {
+  return count === 0 ? '' : ` and ${count} more`;
+}

@@ -1,0 +1,67 @@
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { parseDuration, suggestDuration } from '../config/duration.ts';
+import { didYouMean } from '../config/suggest.ts';
+import { PROMPT_STATUSES, type Status } from '../domain/status.ts';
+
+/** `--config FILE`; where it is looked for without it is the affair of src/config/environment.ts. */
+export function configOption(): Option {
+  return new Option(
+    '--config <file>',
+    'configuration file (default: $EVALWATCH_CONFIG, else config/evalwatch.yaml)',
+  );
+}
+
+export function jsonOption(): Option {
+  return new Option('--json', 'print one JSON document instead of a table');
+}
+
+/** The options of the commands that read the store, as commander hands them over. */
+export interface QueryOptions {
+  readonly config?: string;
+  readonly project?: string;
+  readonly status?: Status;
+  /** How far back, ms. */
+  readonly since?: number;
+  readonly limit?: number;
+  readonly json?: true;
+}
+
+export function addQueryOptions(command: Command): Command {
+  return command
+    .addOption(configOption())
+    .option('--project <id>', 'of this project only')
+    .option('--since <duration>', 'of this last while only, such as 24h or 1h30m', duration)
+    .option('--limit <n>', 'at most so many, the newest', positiveInteger)
+    .addOption(jsonOption());
+}
+
+/** A status of a prompt in any case, for an argument of commander. */
+export function promptStatus(text: string): Status {
+  const status = PROMPT_STATUSES.find((each) => each === text.toUpperCase());
+  if (status !== undefined) return status;
+  throw new InvalidArgumentError(`It must be one of ${PROMPT_STATUSES.join(', ')}.`);
+}
+
+/** A duration of the configuration's grammar in ms, for an argument of commander. */
+export function duration(text: string): number {
+  const ms = parseDuration(text);
+  if (ms !== undefined && Number.isSafeInteger(ms)) return ms;
+  const suggestion = didYouMean(suggestDuration(text, '24h'));
+  throw new InvalidArgumentError(
+    `It must be a duration such as 30m, 24h or 7d${suggestion || '.'}`,
+  );
+}
+
+/** A whole number from 1, for an argument of commander. */
+export function positiveInteger(text: string): number {
+  const number = Number(text);
+  if (/^\d+$/.test(text) && number >= 1 && Number.isSafeInteger(number)) return number;
+  throw new InvalidArgumentError('It must be a whole number from 1.');
+}
+
+/** A TCP port, 0 for any free one, for an argument of commander. */
+export function portNumber(text: string): number {
+  const number = Number(text);
+  if (/^\d+$/.test(text) && number <= 65_535) return number;
+  throw new InvalidArgumentError('It must be a port from 0 to 65535.');
+}

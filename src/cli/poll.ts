@@ -1,0 +1,100 @@
+import type { Config } from '../config/config.ts';
+import type { FinishedPoll } from '../monitor/poller.ts';
+import type { Action, Context, Register } from './command.ts';
+import { loadConfiguration } from './configuration.ts';
+import { UsageError } from './faults.ts';
+import { configOption, jsonOption } from './options.ts';
+import { requireKnown } from './query.ts';
+import { jsonLines, tableLines, type Column } from './table.ts';
+
+interface PollOptions {
+  readonly config?: string;
+  readonly project?: string;
+  readonly json?: true;
+}
+
+export const registerPoll: Register = (program, act) => {
+  program
+    .command('poll')
+    .description('Poll every project once, or one, and log what has failed')
+    .addOption(configOption())
+    .option('--project <id>', 'only this project')
+    .addOption(jsonOption())
+    .action(act(poll));
+};
+
+const poll: Action<PollOptions> = async (options, context) => {
+  const config = await loadConfiguration(options.config, context, 'with keys');
+  const finished = await pollOnce(config, options.project, context);
+  await (options.json
+    ? context.stdout.writeLines(jsonLines(finished, toJson))
+    : context.stdout.writeLines(tableLines(finished, COLUMNS, context.stdout.width)));
+  return finished.some(({ failure }) => failure !== undefined) ? 1 : 0;
+};
+
+/** @throws {StoreError} also when a daemon holds the store */
+async function pollOnce(
+  config: Config,
+  only: string | undefined,
+  context: Context,
+): Promise<readonly FinishedPoll[]> {
+  const [{ openEngine }, { createLogger }, { fileDescriptor }, { createSecrets }] =
+    await Promise.all([
+      import('../engine.ts'),
+      import('../log/logger.ts'),
+      import('../log/destination.ts'),
+      import('../evaluation-api/secrets.ts'),
+    ]);
+  const secrets = createSecrets();
+  const logger = createLogger({
+    level: config.log.level,
+    destination: fileDescriptor(2),
+    scrub: secrets.scrub,
+    onDead: () => process.exit(1),
+  });
+  const progress = context.progress;
+  const engine = await openEngine({ config, logger, secrets, clock: context.clock });
+  try {
+    await engine.configure(config.projects);
+    const projects = config.projects.filter(({ id }) => only === undefined || id === only);
+    if (only !== undefined && projects.length === 0) {
+      requireKnown(only, config, await engine.store.projects());
+      throw new UsageError(`project ${JSON.stringify(only)} is no longer in the configuration`);
+    }
+    let done = 0;
+    const finished = await Promise.all(
+      projects.map(async (project) => {
+        const run = { dueAt: context.clock.now(), nextAt: undefined };
+        const outcome = await engine.poller.poll(project, run);
+        done += 1;
+        progress(`polled ${done} of ${projects.length}`);
+        return outcome;
+      }),
+    );
+    await engine.reporter.drain(projects.map(({ id }) => id));
+    return finished.filter((outcome) => outcome !== undefined);
+  } finally {
+    progress('');
+    await engine.close();
+  }
+}
+
+const COLUMNS: readonly Column<FinishedPoll>[] = [
+  { name: 'project', cell: ({ project }) => project, cuttable: true },
+  { name: 'ok', cell: ({ failure }) => (failure === undefined ? 'yes' : 'no') },
+  { name: 'reason', cell: ({ failure }) => failure?.reason ?? '' },
+  { name: 'prompts', cell: ({ prompts }) => String(prompts ?? '') },
+  { name: 'transitions', cell: ({ transitions }) => String(transitions) },
+  { name: 'duration_ms', cell: ({ durationMs }) => String(Math.round(durationMs)) },
+];
+
+function toJson({ project, failure, prompts, transitions, durationMs }: FinishedPoll): object {
+  return {
+    project,
+    ok: failure === undefined,
+    reason: failure?.reason ?? null,
+    prompts: prompts ?? null,
+    transitions,
+    duration_ms: Math.round(durationMs),
+  };
+}

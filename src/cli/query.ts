@@ -1,0 +1,67 @@
+import { closest, didYouMean } from '../config/suggest.ts';
+import type { Config } from '../config/config.ts';
+import type { RowQuery, StoreReader } from '../monitor/ports.ts';
+import type { Action, Context } from './command.ts';
+import { loadConfiguration } from './configuration.ts';
+import { UsageError } from './faults.ts';
+import type { QueryOptions } from './options.ts';
+import { jsonLines, tableLines, type Column } from './table.ts';
+
+/** What a reading command reads and how it shows it. */
+export interface View<Row> {
+  /** What the rows are, in the plural, for the sentence that says that there are none. */
+  readonly noun: string;
+  readonly read: (reader: StoreReader, query: RowQuery) => Promise<readonly Row[]>;
+  readonly columns: readonly Column<Row>[];
+  /** The row of the JSON document (contract 1). */
+  readonly toJson: (row: Row) => object;
+}
+
+/** A command that reads rows of the store, beside a running daemon or without one, and prints them. */
+export function queryAction<Row>(view: View<Row>): Action<QueryOptions> {
+  return async (options, context) => {
+    const config = await loadConfiguration(options.config, context, 'without keys');
+    const rows = await readRows(view, options, config, context);
+    if (options.json) {
+      await context.stdout.writeLines(jsonLines(rows, view.toJson));
+    } else if (rows.length > 0) {
+      await context.stdout.writeLines(tableLines(rows, view.columns, context.stdout.width));
+    } else {
+      context.warn(`no ${view.noun} ${isFiltered(options) ? 'match' : 'recorded'}`);
+    }
+    return 0;
+  };
+}
+
+async function readRows<Row>(
+  view: View<Row>,
+  { project, status, since, limit }: QueryOptions,
+  config: Config,
+  { clock }: Context,
+): Promise<readonly Row[]> {
+  const { openReader } = await import('../store/sqlite-reader.ts');
+  const reader = await openReader({ path: config.store.path });
+  try {
+    if (project !== undefined) requireKnown(project, config, await reader.projects());
+    return await view.read(reader, {
+      project,
+      status,
+      since: since === undefined ? undefined : clock.now() - since,
+      limit,
+    });
+  } finally {
+    await reader.close();
+  }
+}
+
+/** @throws {UsageError} for a project that neither the configuration nor the store knows */
+export function requireKnown(project: string, config: Config, stored: readonly string[]): void {
+  const known = [...new Set([...config.projects.map(({ id }) => id), ...stored])];
+  if (known.includes(project)) return;
+  const suggestion = didYouMean(closest(project, known));
+  throw new UsageError(`unknown project ${JSON.stringify(project)}${suggestion}`);
+}
+
+function isFiltered({ project, status, since }: QueryOptions): boolean {
+  return project !== undefined || status !== undefined || since !== undefined;
+}

@@ -1,0 +1,46 @@
+import type { PlannedProject } from './plan.ts';
+import { timeText } from './text.ts';
+
+const HOUR = 60 * 60 * 1000;
+const WEEK = 7 * 24;
+
+/**
+ * Says when the listings alone need more requests per second than allowed, on average over the busiest clock hour of
+ * the week to come: a shorter crowd only queues, an hour of it makes polls overlap.
+ */
+export function rateWarnings(
+  planned: readonly PlannedProject[],
+  maxPerSecond: number,
+  now: number,
+): readonly string[] {
+  if (maxPerSecond === 0) return [];
+  const busiest = busiestHour(planned, now);
+  const perSecond = busiest.requests / (HOUR / 1000);
+  if (perSecond <= maxPerSecond) return [];
+  return [
+    `the schedules need ${rounded(perSecond)} requests per second in the hour from ${timeText(busiest.at)}, ` +
+      `max_requests_per_second allows ${maxPerSecond}: polls will start late or be skipped`,
+  ];
+}
+
+function busiestHour(planned: readonly PlannedProject[], now: number) {
+  const shared = Map.groupBy(planned, ({ project }) => `${project.schedule}\n${project.timezone}`);
+  const start = Math.floor(now / HOUR) * HOUR;
+  let busiest = { at: start, requests: 0 };
+  for (let hour = 0; hour < WEEK; hour += 1) {
+    const at = start + hour * HOUR;
+    let requests = 0;
+    for (const projects of shared.values()) {
+      // A run is due at its moment: this hour's first millisecond is its own, the next hour's is not.
+      const runs = projects[0]?.schedule.countBetween(at - 1, at + HOUR - 1, HOUR / 1000) ?? 0;
+      for (const { project } of projects) requests += runs * (project.datasets ? 2 : 1);
+    }
+    if (requests > busiest.requests) busiest = { at, requests };
+  }
+  return busiest;
+}
+
+/** Two decimals, rounded up: a figure over the limit must look like it. */
+function rounded(value: number): number {
+  return Math.ceil(value * 100) / 100;
+}

@@ -1,0 +1,52 @@
+import { readVariable } from '../config/environment.ts';
+import type { Action, Register } from './command.ts';
+import { loadConfiguration } from './configuration.ts';
+import { configOption } from './options.ts';
+
+interface RunOptions {
+  readonly config?: string;
+}
+
+export const registerRun: Register = (program, act) => {
+  program
+    .command('run')
+    .description('Watch the configured projects until SIGTERM or SIGINT: the daemon')
+    .addOption(configOption())
+    .action(act(run));
+};
+
+const run: Action<RunOptions> = async (options, context) => {
+  const stop = Promise.withResolvers<void>();
+  context.signals.onSignal = (signal) => {
+    if (signal !== 'SIGHUP') stop.resolve();
+  };
+  const config = await loadConfiguration(options.config, context, 'with keys');
+  const [{ createSecrets }, { createLogger }, { fileDescriptor }, { startDaemon }] =
+    await Promise.all([
+      import('../evaluation-api/secrets.ts'),
+      import('../log/logger.ts'),
+      import('../log/destination.ts'),
+      import('../daemon.ts'),
+    ]);
+  const secrets = createSecrets();
+  const logger = createLogger({
+    level: config.log.level,
+    destination: fileDescriptor(1),
+    scrub: secrets.scrub,
+    onDead: (error) => {
+      // At once: nothing may be done whose line is not written (contract 5).
+      context.warn(`error: stdout cannot be written, so evalwatch ends: ${error.message}`);
+      process.exit(1);
+    },
+  });
+  const daemon = await startDaemon({
+    config,
+    logger,
+    secrets,
+    clock: context.clock,
+    revision: readVariable(context.env, 'EVALWATCH_REVISION') ?? 'unknown',
+  });
+  await stop.promise;
+  await daemon.stop();
+  return 0;
+};

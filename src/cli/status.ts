@@ -1,0 +1,36 @@
+import type { StatusRow } from '../monitor/ports.ts';
+import type { Register } from './command.ts';
+import { addQueryOptions, promptStatus } from './options.ts';
+import { queryAction, type View } from './query.ts';
+import { timeText } from './text.ts';
+
+const view: View<StatusRow> = {
+  noun: 'prompts',
+  read: (reader, query) => reader.statuses(query),
+  columns: [
+    { name: 'project', cell: (row) => row.project, cuttable: true },
+    { name: 'prompt_id', cell: (row) => row.promptId, cuttable: true },
+    { name: 'status', cell: (row) => row.status },
+    { name: 'since', cell: (row) => timeText(row.since) },
+    { name: 'missing', cell: (row) => String(row.missing) },
+    { name: 'prompt_name', cell: (row) => row.promptName, cuttable: true },
+  ],
+  toJson: (row) => ({
+    project: row.project,
+    prompt_id: row.promptId,
+    prompt_name: row.promptName ?? null,
+    status: row.status,
+    status_raw: row.statusRaw ?? null,
+    since: new Date(row.since).toISOString(),
+    missing: row.missing,
+  }),
+};
+
+export const registerStatus: Register = (program, act) => {
+  addQueryOptions(
+    program
+      .command('status')
+      .description('Print the status of every prompt that is not gone, newest change first')
+      .option('--status <status>', 'in this status only', promptStatus),
+  ).action(act(queryAction(view)));
+};

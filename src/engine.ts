@@ -1,0 +1,113 @@
+import type { Config, ProjectConfig } from './config/config.ts';
+import { createEvaluationService } from './evaluation-api/client.ts';
+import type { Secrets } from './evaluation-api/secrets.ts';
+import { createShutdown, type ShutdownControl } from './lifecycle.ts';
+import type { Logger } from './log/logger.ts';
+import { createLogObserver } from './log/observer.ts';
+import { emitTo, type Observer } from './monitor/events.ts';
+import { createFailureReporter, type FailureReporter } from './monitor/failure-reporter.ts';
+import { createPoller, type Poller } from './monitor/poller.ts';
+import type { Clock, PollHealth, Store } from './monitor/ports.ts';
+import { openStore } from './store/sqlite-store.ts';
+import { version } from './version.ts';
+
+/** What every command that polls is made of. */
+export interface Engine {
+  readonly store: Store;
+  readonly poller: Poller;
+  readonly reporter: FailureReporter;
+  readonly shutdown: ShutdownControl;
+  readonly emit: Observer;
+  /** Tells this observer, too, of all that happens from now on. */
+  observe(observer: Observer): void;
+  /** Takes the projects of a configuration over. @throws {StoreError} */
+  configure(projects: readonly ProjectConfig[]): Promise<void>;
+  /** The configured projects, in the order of the configuration. */
+  projects(): readonly WatchedProject[];
+  /** Undefined if it is not configured. */
+  project(id: string): ProjectConfig | undefined;
+  close(): Promise<void>;
+}
+
+export type WatchedProject = ProjectConfig & { readonly health: PollHealth };
+
+export interface EngineOptions {
+  readonly config: Config;
+  readonly logger: Logger;
+  readonly secrets: Secrets;
+  readonly clock: Clock;
+}
+
+/**
+ * Opens the store, holding it against others, and puts together what polls and reports.
+ * @throws {StoreError} when the store cannot be opened or another process holds it
+ */
+export async function openEngine(options: EngineOptions): Promise<Engine> {
+  const { config, logger, secrets, clock } = options;
+  const log = createLogObserver(logger, clock);
+  const observers: Observer[] = [log.observe];
+  const emit = emitTo(observers, (error) => {
+    logger.error({ event: 'observer.failed', err: error }, 'an observer failed');
+  });
+  const store = await openStore({
+    path: config.store.path,
+    clock,
+    emit,
+    onCreated: (path) => logger.warn({ event: 'store.created', path }, 'new store'),
+  });
+  const shutdown = createShutdown();
+  let projects: ReadonlyMap<string, ProjectConfig> = new Map();
+  const service = createEvaluationService({
+    service: config.service,
+    keyOf: (project) => projects.get(project)?.key,
+    secrets,
+    clock,
+    emit,
+    version,
+  });
+  const { missingAfter } = config;
+  const poller = createPoller({ service, store, clock, emit, missingAfter, shutdown });
+  const parallelPerProject = Math.max(1, Math.floor(config.service.maxConcurrency / 2));
+  const reporter = createFailureReporter({
+    service,
+    store,
+    clock,
+    emit,
+    parallelPerProject,
+    shutdown,
+  });
+
+  async function configure(configured: readonly ProjectConfig[]): Promise<void> {
+    const next = new Map(configured.map((project) => [project.id, project]));
+    await store.configureProjects([...next.keys()], clock.now());
+    const added = [...next.keys()].filter((id) => !projects.has(id));
+    const health = await Promise.all(added.map((id) => store.loadHealth(id)));
+    for (const [index, id] of added.entries()) poller.watch(id, health[index]);
+    for (const id of projects.keys()) if (!next.has(id)) poller.forget(id);
+    projects = next;
+    log.setProjects([...next.keys()]);
+  }
+
+  return {
+    store,
+    poller,
+    reporter,
+    shutdown,
+    emit,
+    observe: (observer) => {
+      observers.push(observer);
+    },
+    configure,
+    projects: () =>
+      projects
+        .values()
+        .map((project) => ({ ...project, health: poller.health(project.id) }))
+        .toArray(),
+    project: (id) => projects.get(id),
+    close: async () => {
+      shutdown.end();
+      await service.close();
+      await store.close();
+    },
+  };
+}

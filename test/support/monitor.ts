@@ -1,0 +1,107 @@
+import type { Listing, ObservedRecord } from '../../src/domain/record.ts';
+import { statusOf, type Kind } from '../../src/domain/status.ts';
+import { ApiError, type ApiErrorDetails, type ApiFailureReason } from '../../src/monitor/errors.ts';
+import type { MonitorEvent } from '../../src/monitor/events.ts';
+import type { Clock, ListOptions, ListingAnswer } from '../../src/monitor/ports.ts';
+
+/** Both clocks of a test: they stand still until they are moved. */
+export function fakeClock(
+  start = 1_000_000,
+): Clock & { advance(ms: number): void; set(now: number): void } {
+  let now = start;
+  let monotonic = 0;
+  return {
+    now: () => now,
+    monotonic: () => monotonic,
+    advance: (ms) => {
+      now += ms;
+      monotonic += ms;
+    },
+    set: (time) => {
+      now = time;
+    },
+  };
+}
+
+export function neverStopping() {
+  return { waits: new AbortController().signal, requests: new AbortController().signal };
+}
+
+/** Collects events, all or those of one type. */
+export function eventLog() {
+  const events: MonitorEvent[] = [];
+  return {
+    events,
+    emit: (event: MonitorEvent) => {
+      events.push(event);
+    },
+    of: <Type extends MonitorEvent['type']>(type: Type) =>
+      events.filter((event): event is Extract<MonitorEvent, { type: Type }> => event.type === type),
+    clear: () => {
+      events.length = 0;
+    },
+  };
+}
+
+/** A listing that shows these raw statuses by id. */
+export function listingOf(
+  statuses: Readonly<Record<string, string>>,
+  more: Partial<Listing> = {},
+): Listing {
+  const records = new Map(
+    Object.entries(statuses).map(([id, raw]): [string, ObservedRecord] => {
+      const status = statusOf(raw);
+      const statusRaw = status === 'UNKNOWN' ? raw : undefined;
+      return [id, { id, status, statusRaw, name: `name of ${id}`, timestamp: undefined }];
+    }),
+  );
+  return { records, presentIds: new Set(), complete: true, anomalies: [], ...more };
+}
+
+/** An Evaluation Service whose next answers a test sets. */
+export function scriptedService() {
+  let next: ListingAnswer | ApiError | 'hang' | undefined;
+  let datasets: ListingAnswer | ApiError | undefined;
+  let served = 0;
+  const asked: { project: string; kind: Kind; options: ListOptions }[] = [];
+  return {
+    asked,
+    shows: (listing: Listing) => {
+      served += 1;
+      next = { unchanged: false, listing, validator: { etag: `"${served}"`, digest: `${served}` } };
+    },
+    showsDatasets: (listing: Listing) => {
+      served += 1;
+      datasets = {
+        unchanged: false,
+        listing,
+        validator: { etag: `"${served}"`, digest: `${served}` },
+      };
+    },
+    repeats: () => {
+      next = { unchanged: true, full: false };
+    },
+    fails: (reason: ApiFailureReason, details: ApiErrorDetails = {}) => {
+      next = new ApiError(reason, `the service answered ${reason}`, details);
+    },
+    failsDatasets: (reason: ApiFailureReason) => {
+      datasets = new ApiError(reason, `the service answered ${reason}`);
+    },
+    hangs: () => {
+      next = 'hang';
+    },
+    list: async (project: string, kind: Kind, options: ListOptions): Promise<ListingAnswer> => {
+      asked.push({ project, kind, options });
+      const answer = kind === 'prompt' ? next : datasets;
+      if (answer === 'hang') {
+        await new Promise((_resolve, reject) => {
+          options.signal.waits.addEventListener('abort', () => reject(new Error('stopped')));
+        });
+      }
+      options.onFirstRequest();
+      if (answer === undefined || answer === 'hang') throw new Error(`no answer set for ${kind}`);
+      if (answer instanceof ApiError) throw answer;
+      return answer;
+    },
+  };
+}

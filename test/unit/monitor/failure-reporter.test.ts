@@ -1,0 +1,326 @@
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { ErrorInfo } from '../../../src/domain/failure.ts';
+import { ApiError, StoreError, type ApiFailureReason } from '../../../src/monitor/errors.ts';
+import { createFailureReporter } from '../../../src/monitor/failure-reporter.ts';
+import type { Store } from '../../../src/monitor/ports.ts';
+import { createPoller } from '../../../src/monitor/poller.ts';
+import { openStore } from '../../../src/store/sqlite-store.ts';
+import {
+  eventLog,
+  fakeClock,
+  listingOf,
+  neverStopping,
+  scriptedService,
+} from '../../support/monitor.ts';
+import { temporaryDirectory } from '../../support/temporary.ts';
+
+const MINUTE = 60_000;
+const info: ErrorInfo = { error_id: 'QUOTA', error_msg: 'too much' };
+
+async function setUp() {
+  const directory = await temporaryDirectory();
+  const clock = fakeClock();
+  const log = eventLog();
+  const store = await openStore({ path: join(directory.path, 'store.db'), clock, emit: () => {} });
+  await store.configureProjects(['p'], clock.now());
+  const listings = scriptedService();
+  const shutdown = neverStopping();
+  const poller = createPoller({
+    service: listings,
+    store,
+    clock,
+    emit: () => {},
+    missingAfter: 3,
+    shutdown,
+  });
+  const fails = async (...ids: readonly string[]) => {
+    const run = { dueAt: clock.now(), nextAt: undefined };
+    listings.shows(listingOf({}));
+    await poller.poll({ id: 'p', datasets: false }, run);
+    listings.shows(listingOf(Object.fromEntries(ids.map((id) => [id, 'FAILED']))));
+    await poller.poll({ id: 'p', datasets: false }, run);
+  };
+
+  let answer: () => Promise<ErrorInfo | undefined> = () => Promise.resolve(info);
+  const asked: string[] = [];
+  const broken = new Set<keyof Store>();
+  const unlessBroken = <Result>(method: keyof Store, call: () => Promise<Result>) =>
+    broken.has(method) ? Promise.reject(new StoreError('full', 'the disk is full')) : call();
+  const reporterOf = () =>
+    createFailureReporter({
+      service: {
+        getErrorInfo: async (_project, promptId) => {
+          asked.push(promptId);
+          const errorInfo = await answer();
+          return errorInfo && { errorInfo, errorMsgTruncated: false };
+        },
+      },
+      store: {
+        pendingFailures: (query) => store.pendingFailures(query),
+        settleFailure: (...given) =>
+          unlessBroken('settleFailure', () => store.settleFailure(...given)),
+        postponeFailure: (...given) => store.postponeFailure(...given),
+      },
+      clock,
+      emit: log.emit,
+      parallelPerProject: 2,
+      shutdown,
+    });
+  return {
+    clock,
+    log,
+    store,
+    fails,
+    asked,
+    broken,
+    reporterOf,
+    answers: (next: () => Promise<ErrorInfo | undefined>) => {
+      answer = next;
+    },
+    refuses: (reason: ApiFailureReason, statusCode?: number) => {
+      answer = () => Promise.reject(new ApiError(reason, reason, { statusCode }));
+    },
+    /** Looks until nothing is due any more. */
+    report: async () => {
+      const reporter = reporterOf();
+      reporter.start();
+      await reporter.stop();
+    },
+    [Symbol.asyncDispose]: async () => {
+      await store.close();
+      await directory[Symbol.asyncDispose]();
+    },
+  };
+}
+
+let given: Awaited<ReturnType<typeof setUp>>;
+beforeEach(async () => {
+  given = await setUp();
+});
+afterEach(() => given[Symbol.asyncDispose]());
+
+it('logs the error_info of a failure, then settles it', async () => {
+  const { fails, report, log, store } = given;
+  await fails('a');
+
+  await report();
+
+  expect(log.of('prompt.failed')).toMatchObject([
+    { project: 'p', promptId: 'a', promptName: 'name of a', errorInfo: info, reason: undefined },
+  ]);
+  expect(await store.failures({})).toMatchObject([{ settlement: { errorInfo: info } }]);
+  expect(await store.pendingFailures({ limitPerProject: 10 })).toEqual([]);
+});
+
+it('never asks for an id of . or .., and says so at once', async () => {
+  const { fails, report, log, asked } = given;
+  await fails('.', '..');
+
+  await report();
+
+  expect(asked).toEqual([]);
+  expect(log.of('prompt.failed').map(({ errorInfo, reason }) => [errorInfo, reason])).toEqual([
+    [null, 'invalid_id'],
+    [null, 'invalid_id'],
+  ]);
+});
+
+it.each([
+  ['not_found', 404],
+  ['validation', 422],
+  ['client_error', 418],
+  ['redirect', 302],
+  ['too_large', 200],
+  ['invalid_response', 200],
+] as const)('gives up after 3 tries over 5 minutes when the answer is %s', async (reason, code) => {
+  const { fails, report, log, refuses, clock, asked } = given;
+  await fails('a');
+  refuses(reason, code);
+
+  await report();
+  clock.advance(MINUTE);
+  await report();
+  clock.advance(3 * MINUTE);
+  await report();
+  expect(log.of('prompt.failed')).toEqual([]);
+  clock.advance(MINUTE);
+  await report();
+
+  expect(asked).toHaveLength(3);
+  expect(log.of('prompt.failed')).toMatchObject([{ errorInfo: null, reason }]);
+});
+
+it('gives up the same way when the answer has no error_info', async () => {
+  const { fails, report, log, answers, clock } = given;
+  await fails('a');
+  answers(() => Promise.resolve(undefined));
+
+  for (const minutes of [0, 1, 4]) {
+    clock.advance(minutes * MINUTE);
+    await report();
+  }
+
+  expect(log.of('prompt.failed')).toMatchObject([{ errorInfo: null, reason: 'no_error_info' }]);
+  expect(log.of('error_info.fetched').map(({ ok }) => ok)).toEqual([false, false, false]);
+});
+
+it.each([
+  ['network', undefined],
+  ['tls', undefined],
+  ['timeout', undefined],
+  ['client_error', 408],
+  ['rate_limited', 429],
+  ['server_error', 503],
+  ['auth', 401],
+] as const)('waits for a service that is down (%s %s), and loses nothing', async (reason, code) => {
+  const { fails, report, log, refuses, answers, clock, asked } = given;
+  await fails('a');
+  refuses(reason, code);
+
+  await report();
+  clock.advance(30_000);
+  await report();
+  expect(asked).toHaveLength(2);
+  clock.advance(23 * 60 * MINUTE);
+  await report();
+  expect(log.of('prompt.failed')).toEqual([]);
+  answers(() => Promise.resolve(info));
+  clock.advance(30 * MINUTE);
+  await report();
+
+  expect(log.of('prompt.failed')).toMatchObject([{ errorInfo: info }]);
+});
+
+it('settles a failure as unavailable when the service was down for 24 hours', async () => {
+  const { fails, report, log, refuses, clock } = given;
+  await fails('a');
+  refuses('network');
+
+  await report();
+  clock.advance(24 * 60 * MINUTE);
+  await report();
+
+  expect(log.of('prompt.failed')).toMatchObject([{ errorInfo: null, reason: 'unavailable' }]);
+});
+
+it('tries again at once when the clock was set back behind the last try', async () => {
+  const { fails, report, log, refuses, answers, clock } = given;
+  await fails('a');
+  refuses('network');
+  await report();
+  answers(() => Promise.resolve(info));
+  clock.set(clock.now() - 60 * MINUTE);
+
+  await report();
+
+  expect(log.of('prompt.failed')).toHaveLength(1);
+});
+
+it('is not delayed by a clock that was set back before the first try', async () => {
+  const { fails, report, log, clock } = given;
+  await fails('a');
+  clock.set(clock.now() - 60 * MINUTE);
+
+  await report();
+
+  expect(log.of('prompt.failed')).toHaveLength(1);
+});
+
+describe('a project that left the configuration', () => {
+  it('is waited for 5 minutes, then its failures are settled as project_removed', async () => {
+    const { fails, report, log, store, clock, asked } = given;
+    await fails('a');
+    await store.configureProjects([], clock.now());
+
+    await report();
+    clock.advance(4 * MINUTE);
+    await report();
+    expect(log.of('prompt.failed')).toEqual([]);
+    clock.advance(MINUTE);
+    await report();
+
+    expect(asked).toEqual([]);
+    expect(log.of('prompt.failed')).toMatchObject([{ reason: 'project_removed' }]);
+  });
+
+  it('and comes back loses nothing', async () => {
+    const { fails, report, log, store, clock } = given;
+    await fails('a');
+    await store.configureProjects([], clock.now());
+    await report();
+    await store.configureProjects(['p'], clock.now());
+    clock.advance(30_000);
+
+    await report();
+
+    expect(log.of('prompt.failed')).toMatchObject([{ errorInfo: info }]);
+  });
+});
+
+describe('a store that cannot settle', () => {
+  it('makes no second line while the process lives', async () => {
+    const { fails, log, broken, reporterOf, clock, store, asked } = given;
+    await fails('a');
+    broken.add('settleFailure');
+    const reporter = reporterOf();
+
+    await expect(reporter.drain(['p'])).rejects.toThrow(StoreError);
+    expect(log.of('prompt.failed')).toHaveLength(1);
+    broken.clear();
+    clock.advance(10_000);
+    await reporter.drain(['p']);
+
+    expect(log.of('prompt.failed')).toHaveLength(1);
+    expect(asked).toHaveLength(1);
+    expect(await store.pendingFailures({ limitPerProject: 1 })).toEqual([]);
+  });
+
+  it('makes a second line with the same transition_id after a crash in between', async () => {
+    const { fails, log, broken, reporterOf } = given;
+    await fails('a');
+    broken.add('settleFailure');
+    await expect(reporterOf().drain(['p'])).rejects.toThrow(StoreError);
+    broken.clear();
+
+    await reporterOf().drain(['p']);
+
+    const [first, second] = log.of('prompt.failed');
+    expect(second?.transitionId).toBe(first?.transitionId);
+  });
+});
+
+it('drains every pending failure once, due or not', async () => {
+  const { fails, refuses, answers, reporterOf, log } = given;
+  await fails('a', 'b', 'c', 'd', 'e');
+  refuses('network');
+  await reporterOf().drain(['p']);
+  answers(() => Promise.resolve(info));
+
+  await reporterOf().drain(['p']);
+
+  expect(log.of('prompt.failed').map(({ promptId }) => promptId)).toEqual([
+    'a',
+    'b',
+    'c',
+    'd',
+    'e',
+  ]);
+});
+
+it('asks for no more of a project at the same time than it may', async () => {
+  const { fails, answers, reporterOf, asked, log } = given;
+  await fails('a', 'b', 'c', 'd', 'e');
+  const held = Promise.withResolvers<ErrorInfo>();
+  answers(() => held.promise);
+  const reporter = reporterOf();
+  reporter.start();
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  expect(asked).toHaveLength(2);
+
+  held.resolve(info);
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  await reporter.stop();
+
+  expect(log.of('prompt.failed')).toHaveLength(5);
+});

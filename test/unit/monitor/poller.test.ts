@@ -1,0 +1,359 @@
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { StoreError } from '../../../src/monitor/errors.ts';
+import { createPoller, type PolledProject } from '../../../src/monitor/poller.ts';
+import type { Store } from '../../../src/monitor/ports.ts';
+import { openStore } from '../../../src/store/sqlite-store.ts';
+import { eventLog, fakeClock, listingOf, scriptedService } from '../../support/monitor.ts';
+import { temporaryDirectory } from '../../support/temporary.ts';
+
+const MINUTE = 60_000;
+
+async function setUp() {
+  const directory = await temporaryDirectory();
+  const clock = fakeClock();
+  const log = eventLog();
+  const service = scriptedService();
+  const store = await openStore({ path: join(directory.path, 'store.db'), clock, emit: () => {} });
+  await store.configureProjects(['p'], clock.now());
+  const broken = new Set<keyof Store>();
+  const shutdown = { waits: new AbortController(), requests: new AbortController() };
+  const unlessBroken = <Result>(method: keyof Store, call: () => Promise<Result>) =>
+    broken.has(method) ? Promise.reject(new StoreError('full', 'the disk is full')) : call();
+  const poller = createPoller({
+    service,
+    clock,
+    emit: log.emit,
+    missingAfter: 3,
+    shutdown: { waits: shutdown.waits.signal, requests: shutdown.requests.signal },
+    store: {
+      loadKnown: (...asked) => unlessBroken('loadKnown', () => store.loadKnown(...asked)),
+      commitPoll: (commit) => unlessBroken('commitPoll', () => store.commitPoll(commit)),
+    },
+  });
+  const poll = (project: PolledProject = { id: 'p', datasets: false }, untilNext = 1000) => {
+    clock.advance(1000);
+    const now = clock.now();
+    return poller.poll(project, { dueAt: now - 50, nextAt: now + untilNext });
+  };
+  return {
+    clock,
+    log,
+    service,
+    store,
+    broken,
+    shutdown,
+    poller,
+    poll,
+    [Symbol.asyncDispose]: async () => {
+      await store.close();
+      await directory[Symbol.asyncDispose]();
+    },
+  };
+}
+
+let given: Awaited<ReturnType<typeof setUp>>;
+beforeEach(async () => {
+  given = await setUp();
+});
+afterEach(() => given[Symbol.asyncDispose]());
+
+describe('a successful poll', () => {
+  it('tells what was committed, after the commit, the poll itself last', async () => {
+    const { service, poll, log, store } = given;
+    service.shows(listingOf({ a: 'RUNNING' }));
+    await poll();
+    log.clear();
+    service.shows(listingOf({ a: 'FAILED', b: 'FAILED' }));
+
+    const finished = await poll();
+
+    expect(log.events.map((event) => event.type)).toEqual([
+      'scheduler.started_poll',
+      'record.transition',
+      'record.transition',
+      'poll.finished',
+    ]);
+    expect(finished).toMatchObject({ transitions: 2, prompts: 2, changed: true, unchanged: false });
+    const rows = await store.transitions({});
+    expect(rows.map((row) => row.transitionId)).toEqual(
+      log
+        .of('record.transition')
+        .map((event) => event.transition.transitionId)
+        .toReversed(),
+    );
+  });
+
+  it('tells the baseline with a count of each status', async () => {
+    const { service, poll, log } = given;
+    service.shows(listingOf({ a: 'FAILED', b: 'FAILED', c: 'RUNNING' }));
+
+    await poll();
+
+    expect(log.of('listing.baseline')).toMatchObject([{ counts: { FAILED: 2, RUNNING: 1 } }]);
+    expect(log.of('record.transition')).toEqual([]);
+  });
+
+  it('measures the lag from the due time to the first request', async () => {
+    given.service.shows(listingOf({}));
+
+    await given.poll();
+
+    expect(given.log.of('scheduler.started_poll')).toMatchObject([{ lagMs: 50 }]);
+  });
+
+  it('is unchanged when the same listing comes again, and stores no change', async () => {
+    const { service, poll } = given;
+    service.shows(listingOf({ a: 'RUNNING' }));
+    await poll();
+    service.repeats();
+
+    expect(await poll()).toMatchObject({ unchanged: true, changed: false, prompts: 1 });
+  });
+});
+
+describe('a failed poll', () => {
+  it('changes no status and counts on', async () => {
+    const { service, poll, store } = given;
+    service.shows(listingOf({ a: 'RUNNING' }));
+    await poll();
+    service.fails('server_error', { statusCode: 500 });
+
+    await poll();
+    const second = await poll();
+
+    expect(second).toMatchObject({
+      failure: { reason: 'server_error', details: { statusCode: 500 } },
+      health: { up: false, consecutiveFailures: 2, reason: 'server_error' },
+      prompts: undefined,
+    });
+    expect(await store.loadHealth('p')).toMatchObject({ up: false, consecutiveFailures: 2 });
+    expect(await store.statuses({})).toMatchObject([{ promptId: 'a', status: 'RUNNING' }]);
+  });
+
+  it('makes the next one queue behind the healthy', async () => {
+    const { service, poll } = given;
+    service.fails('timeout');
+
+    await poll();
+    await poll();
+
+    expect(service.asked.map(({ options }) => options.inTrouble)).toEqual([false, true]);
+  });
+
+  it('is over with the first success', async () => {
+    const { service, poll } = given;
+    service.fails('timeout');
+    await poll();
+    service.shows(listingOf({}));
+
+    expect(await poll()).toMatchObject({
+      failuresBefore: 1,
+      health: { up: true, consecutiveFailures: 0, reason: undefined },
+    });
+  });
+});
+
+describe('a project with datasets', () => {
+  const project = { id: 'p', datasets: true };
+
+  it('keeps what was read when the other listing failed, and the poll has failed', async () => {
+    const { service, poll, store } = given;
+    service.shows(listingOf({ a: 'RUNNING' }));
+    service.failsDatasets('auth');
+
+    const finished = await poll(project);
+
+    expect(finished).toMatchObject({ failure: { reason: 'auth' }, changed: true });
+    expect(await store.statuses({})).toMatchObject([{ promptId: 'a', status: 'RUNNING' }]);
+  });
+
+  it('has a baseline of each', async () => {
+    const { service, poll, log } = given;
+    service.shows(listingOf({ a: 'RUNNING' }));
+    service.failsDatasets('auth');
+    await poll(project);
+    service.shows(listingOf({ a: 'FAILED' }));
+    service.showsDatasets(listingOf({ d: 'FAILED' }));
+
+    await poll(project);
+
+    expect(log.of('listing.baseline').map((event) => event.kind)).toEqual(['prompt', 'dataset']);
+    expect(log.of('record.transition')).toMatchObject([
+      { transition: { kind: 'prompt', from: 'RUNNING', to: 'FAILED' } },
+    ]);
+  });
+});
+
+describe('a store that cannot be written', () => {
+  it('fails the poll, and what was read is found again when it can', async () => {
+    const { service, poll, broken, log, poller } = given;
+    service.shows(listingOf({ a: 'RUNNING' }));
+    await poll();
+    service.shows(listingOf({ a: 'FAILED' }));
+    broken.add('commitPoll');
+
+    const failed = await poll();
+    const known = service.asked.at(-1)?.options.previous;
+    broken.clear();
+    const recovered = await poll();
+
+    expect(failed).toMatchObject({ failure: { reason: 'store' }, transitions: 0, changed: false });
+    expect(service.asked.at(-1)?.options.previous).toEqual(known);
+    expect(recovered).toMatchObject({ transitions: 1, failuresBefore: 1 });
+    expect(log.of('record.transition')).toHaveLength(1);
+    expect(poller.health('p')).toMatchObject({ up: true });
+  });
+
+  it('does not hide why the service gave nothing', async () => {
+    given.service.fails('network');
+    given.broken.add('commitPoll');
+
+    expect(await given.poll()).toMatchObject({ failure: { reason: 'network' } });
+  });
+
+  it('fails the poll also when it cannot be read', async () => {
+    given.service.shows(listingOf({}));
+    given.broken.add('loadKnown');
+
+    expect(await given.poll()).toMatchObject({ failure: { reason: 'store' } });
+  });
+});
+
+describe('the ETag of the last listing', () => {
+  it('may be used while the next poll comes within an hour of the last full answer', async () => {
+    const { service, poll } = given;
+    const usual = { id: 'p', datasets: false };
+    service.shows(listingOf({}));
+    await poll(usual, 60 * MINUTE);
+    service.repeats();
+    await poll(usual, 59 * MINUTE);
+    await poll(usual, 60 * MINUTE);
+
+    expect(service.asked.map(({ options }) => options.revalidate)).toEqual([false, true, false]);
+    expect(service.asked[1]?.options.previous?.etag).toBe('"1"');
+  });
+
+  it('is not used after an answer that made no sense, until a whole one came', async () => {
+    const { service, poll } = given;
+    service.shows(listingOf({}));
+    await poll();
+    service.fails('invalid_response');
+    await poll();
+    await poll();
+    service.shows(listingOf({}));
+    await poll();
+    await poll();
+
+    const etags = service.asked.map(({ options }) => options.previous?.etag);
+    expect(etags).toEqual([undefined, '"1"', undefined, undefined, '"2"']);
+  });
+});
+
+describe('anomalies', () => {
+  const anomalies = [
+    { reason: 'invalid', index: 3, identity: 'x' },
+    { reason: 'invalid', index: 1, identity: 'y' },
+    { reason: 'unknown_status', index: 2, identity: 'z PAUSED' },
+  ] as const;
+
+  it('are told with each listing, an unchanged one too, and are news once', async () => {
+    const { service, poll, log } = given;
+    service.shows(listingOf({}, { anomalies }));
+    await poll();
+    service.repeats();
+    await poll();
+    service.shows(listingOf({}, { anomalies: anomalies.toReversed() }));
+    await poll();
+
+    const told = log.of('items.anomalous');
+    expect(told.map(({ reason, count, changed }) => [reason, count, changed])).toEqual([
+      ['invalid', 2, true],
+      ['unknown_status', 1, true],
+      ['invalid', 2, false],
+      ['unknown_status', 1, false],
+      ['invalid', 2, false],
+      ['unknown_status', 1, false],
+    ]);
+    expect(told[0]?.indexes).toEqual([3, 1]);
+  });
+
+  it('are news again when another item has them', async () => {
+    const { service, poll, log } = given;
+    service.shows(listingOf({}, { anomalies }));
+    await poll();
+    log.clear();
+    service.shows(listingOf({}, { anomalies: anomalies.slice(1) }));
+    await poll();
+
+    expect(log.of('items.anomalous').map(({ reason, changed }) => [reason, changed])).toEqual([
+      ['invalid', true],
+      ['unknown_status', false],
+    ]);
+  });
+
+  it('count also for a list in which nothing was usable', async () => {
+    const { service, poll, log } = given;
+    service.fails('invalid_response', { anomalies });
+
+    await poll();
+
+    expect(log.of('items.anomalous')).toHaveLength(2);
+    expect(log.of('poll.finished')).toMatchObject([{ failure: { reason: 'invalid_response' } }]);
+  });
+
+  it('show no more than the first 10 indexes', async () => {
+    const many = Array.from({ length: 50 }, (_, index) => ({
+      reason: 'invalid' as const,
+      index,
+      identity: `${index}`,
+    }));
+    given.service.shows(listingOf({}, { anomalies: many }));
+
+    await given.poll();
+
+    expect(given.log.of('items.anomalous')).toMatchObject([
+      { count: 50, indexes: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9] },
+    ]);
+  });
+});
+
+it('makes a prompt gone also by listings that are the same as the last one', async () => {
+  const { service, poll, log } = given;
+  service.shows(listingOf({ a: 'RUNNING', b: 'RUNNING' }));
+  await poll();
+  service.shows(listingOf({ b: 'RUNNING' }));
+  await poll();
+  service.repeats();
+  await poll();
+  await poll();
+  await poll();
+
+  expect(log.of('record.gone')).toMatchObject([{ kind: 'prompt', record: { id: 'a' } }]);
+});
+
+it('is not finished when it was cut short: nothing is told, nothing has changed', async () => {
+  const { service, poll, log, shutdown, store } = given;
+  service.hangs();
+
+  const polling = poll();
+  shutdown.waits.abort(new Error('stopping'));
+
+  expect(await polling).toBeUndefined();
+  expect(log.events).toEqual([]);
+  expect(await store.loadHealth('p')).toMatchObject({ lastPollAt: undefined });
+});
+
+it('takes the health over that the store has', async () => {
+  const { poller, service, poll } = given;
+  poller.watch('p', {
+    up: false,
+    consecutiveFailures: 7,
+    reason: 'auth',
+    lastPollAt: 1,
+    lastSuccessAt: undefined,
+  });
+  service.fails('auth');
+
+  expect(await poll()).toMatchObject({ failuresBefore: 7, health: { consecutiveFailures: 8 } });
+});
