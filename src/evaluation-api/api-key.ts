@@ -1,0 +1,47 @@
+import { constants } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { ApiError } from '../monitor/errors.ts';
+import { codeOf } from './errors.ts';
+
+/** Where a project's API key comes from. */
+export type KeySource =
+  { readonly file: string } | { readonly env: string; readonly value: string | undefined };
+
+const SHORTEST_KEY = 8;
+const MAX_FILE_BYTES = 16 * 1024;
+
+/**
+ * The key itself, without the white space around it (contract 2). Read anew each time, so that a rotated key works at
+ * once. No error tells anything of what was read.
+ * @throws {ApiError} `auth`, if there is none or it is nothing that a header can carry
+ */
+export async function readKey(source: KeySource | undefined): Promise<string> {
+  if (source === undefined) throw new ApiError('auth', 'the project has no API key');
+  const place = 'file' in source ? `the key file ${source.file}` : `the variable ${source.env}`;
+  const text = 'file' in source ? await readKeyFile(source.file, place) : source.value;
+  const key = text?.trim() ?? '';
+  const fault = faultOf(key);
+  if (fault !== undefined) throw new ApiError('auth', `${place} ${fault}`);
+  return key;
+}
+
+function faultOf(key: string): string | undefined {
+  if (key === '') return 'is empty';
+  if (/[\r\n]/.test(key)) return 'has several lines';
+  if (!/^[\x20-\x7e\xa0-\xff]+$/.test(key)) return 'has characters that no header can carry';
+  return key.length < SHORTEST_KEY ? `has fewer than ${SHORTEST_KEY} characters` : undefined;
+}
+
+async function readKeyFile(path: string, place: string): Promise<string> {
+  try {
+    // Non-blocking, since opening a named pipe would otherwise wait for somebody to write to it.
+    await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    const stat = await file.stat();
+    if (!stat.isFile()) throw new ApiError('auth', `${place} is no regular file`);
+    if (stat.size > MAX_FILE_BYTES) throw new ApiError('auth', `${place} is too large for a key`);
+    return await file.readFile('utf8');
+  } catch (error) {
+    if (error instanceof ApiError) throw error;
+    throw new ApiError('auth', `${place} cannot be read: ${codeOf(error)}`);
+  }
+}

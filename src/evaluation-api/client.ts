@@ -1,0 +1,149 @@
+import { hash } from 'node:crypto';
+import type { Kind } from '../domain/status.ts';
+import { ApiError } from '../monitor/errors.ts';
+import type { Observer } from '../monitor/events.ts';
+import type { Clock, EvaluationService, ListingAnswer, Validator } from '../monitor/ports.ts';
+import { readKey, type KeySource } from './api-key.ts';
+import { createDispatcher } from './dispatcher.ts';
+import { readErrorInfo } from './error-info.ts';
+import type { ResponseHead } from './exchange.ts';
+import { createGate } from './gate.ts';
+import { createHolds } from './holds.ts';
+import { readListing } from './listing.ts';
+import { etagOf } from './reply.ts';
+import { withRetries } from './retry.ts';
+import type { Secrets } from './secrets.ts';
+import { createSender } from './sender.ts';
+import { createTroubles } from './troubles.ts';
+
+/** The `service` section of the configuration (contract 2). */
+export interface ServiceSettings {
+  /** Without a trailing slash; may have a path. */
+  readonly baseUrl: string;
+  readonly timeoutMs: number;
+  readonly retries: number;
+  readonly maxConcurrency: number;
+  /** 0 is no limit; may be fractional. */
+  readonly maxRequestsPerSecond: number;
+  readonly maxResponseBytes: number;
+  /** Path of a PEM file. */
+  readonly caFile: string | undefined;
+  readonly proxyUrl: string | undefined;
+}
+
+export interface EvaluationServiceOptions {
+  readonly service: ServiceSettings;
+  /** Asked at each call, as projects come and go. */
+  readonly keyOf: (project: string) => KeySource | undefined;
+  readonly secrets: Secrets;
+  readonly clock: Clock;
+  readonly emit: Observer;
+  /** Of evalwatch, for the `User-Agent`. */
+  readonly version: string;
+  /** 0 up to, not including, 1. */
+  readonly random?: () => number;
+}
+
+/** `close` ends every connection at once. */
+export type HttpEvaluationService = EvaluationService & { close(): Promise<void> };
+
+/**
+ * The Evaluation Service over HTTP (contract 4, Fetching). Nothing but an `ApiError` or a signal's reason comes out of its
+ * calls, and no key in what they say.
+ * @throws {Error} if `caFile` cannot be read
+ */
+export function createEvaluationService(options: EvaluationServiceOptions): HttpEvaluationService {
+  const { service, keyOf, secrets, clock, emit, version, random = Math.random } = options;
+  const { scrub } = secrets;
+  const { origin } = new URL(service.baseUrl);
+  const dispatcher = createDispatcher({ ...service, origin });
+  const gate = createGate({
+    slots: service.maxConcurrency,
+    ratePerSecond: service.maxRequestsPerSecond,
+    clock,
+  });
+  const send = createSender({ ...service, version, dispatcher, gate, clock, emit, scrub });
+  const holds = createHolds(clock);
+  const troubles = createTroubles();
+
+  async function keyFor(project: string): Promise<string> {
+    const key = await readKey(keyOf(project));
+    secrets.remember(key);
+    return key;
+  }
+
+  function toAnswer(
+    kind: Kind,
+    previous: Validator | undefined,
+    body: Buffer | undefined,
+    head: ResponseHead | undefined,
+  ): ListingAnswer {
+    if (body === undefined) return { unchanged: true, full: false };
+    const validator = { etag: etagOf(head), digest: hash('sha256', body, 'base64') };
+    return validator.digest === previous?.digest
+      ? { unchanged: true, full: true, validator }
+      : { unchanged: false, listing: readListing(body, kind, scrub), validator };
+  }
+
+  return {
+    list: async (project, kind, { previous, revalidate, inTrouble, onFirstRequest, signal }) => {
+      signal.waits.throwIfAborted();
+      holds.check(project, kind);
+      const path = `/v2/projects/${segmentOf(project)}/${kind}s/`;
+      const endpoint = kind === 'prompt' ? 'list_prompts' : 'list_datasets';
+      const key = await keyFor(project);
+      const trouble = troubles.begin(project);
+      const attempt = async (number: number) =>
+        await send({
+          endpoint,
+          path,
+          key,
+          etag: revalidate ? previous?.etag : undefined,
+          classOf: () => (inTrouble || troubles.has(project) ? 'troubled' : 'healthy'),
+          signal,
+          onStart: number === 1 ? onFirstRequest : () => emit({ type: 'api.retried', endpoint }),
+          interpret: (body, head) => toAnswer(kind, previous, body, head),
+        });
+      try {
+        return await withRetries(attempt, {
+          retries: service.retries,
+          signal,
+          random,
+          onFailure: trouble.failed,
+          onWait: ({ reason, details: { statusCode } }, number, delayMs) => {
+            const type = 'api.retry_scheduled';
+            emit({ type, project, endpoint, attempt: number, delayMs, reason, statusCode });
+          },
+        });
+      } catch (error) {
+        if (error instanceof ApiError) holds.note(project, kind, error);
+        throw error;
+      } finally {
+        trouble.end();
+      }
+    },
+
+    getErrorInfo: async (project, promptId, signal) => {
+      signal.waits.throwIfAborted();
+      const path = `/v2/prompts/${segmentOf(promptId)}/`;
+      return await send({
+        endpoint: 'get_prompt',
+        path,
+        key: await keyFor(project),
+        classOf: () => 'detail',
+        signal,
+        interpret: (body) => body && readErrorInfo(body, scrub),
+      });
+    },
+
+    close: async () => await dispatcher.destroy(),
+  };
+}
+
+/** An id as one segment of a path. Those that a URL would swallow are never sent (contract 4, Fetching). */
+function segmentOf(id: string): string {
+  if (id === '.' || id === '..' || !id.isWellFormed()) {
+    throw new ApiError('invalid_response', 'no path can carry this id');
+  }
+  return encodeURIComponent(id);
+}

@@ -1,0 +1,43 @@
+import { ApiError, type ApiFailureReason } from '../monitor/errors.ts';
+import type { RequestFailureReason } from '../monitor/events.ts';
+import { cutCodePoints } from './text.ts';
+
+const LONGEST_MESSAGE = 300;
+
+const REQUEST_FAILURES: readonly RequestFailureReason[] = [
+  'timeout',
+  'network',
+  'tls',
+  'too_large',
+  'invalid_response',
+  'redirect',
+];
+
+const TIMEOUT_CODE = /^(ETIMEDOUT|UND_ERR_(CONNECT|HEADERS|BODY)_TIMEOUT)$/;
+/** Of OpenSSL, of Node's own checks of a certificate, and of a proxy's. */
+const TLS_CODE =
+  /^(EPROTO$|ERR_(TLS|SSL|OSSL)_|CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|INVALID_(CA|PURPOSE)|PATH_LENGTH_|HOSTNAME_MISMATCH|ERROR_IN_C|UND_ERR_PRX_TLS)/;
+
+/** The `code` of a system's or library's error, or its name. */
+export function codeOf(error: unknown): string {
+  if (!(error instanceof Error)) return 'unknown';
+  return 'code' in error && typeof error.code === 'string' ? error.code : error.name;
+}
+
+/**
+ * What an error of undici or of a socket comes to (contract 4, Fetching). Only its text is kept, as it may carry bytes of
+ * the answer.
+ */
+export function connectionError(error: unknown, scrub: (text: string) => string): ApiError {
+  const code = codeOf(error);
+  const text = error instanceof Error && error.message !== '' ? error.message : code;
+  const cause = cutCodePoints(scrub(text), LONGEST_MESSAGE);
+  if (TIMEOUT_CODE.test(code)) return new ApiError('timeout', `the request timed out: ${cause}`);
+  if (TLS_CODE.test(code)) return new ApiError('tls', `no secure connection: ${cause}`);
+  return new ApiError('network', `the connection failed: ${cause}`);
+}
+
+/** How a failed request is counted; undefined if its answer's status code says enough (metrics.md). */
+export function requestFailure(reason: ApiFailureReason): RequestFailureReason | undefined {
+  return REQUEST_FAILURES.find((failure) => failure === reason);
+}

@@ -1,0 +1,20 @@
+const LONGEST_MS = 5 * 60 * 1000;
+
+/** The two forms of an HTTP date that name their zone; what else `Date.parse` takes is a guess. */
+const HTTP_DATE = /^[A-Z][a-z]{2,8}, .+ GMT$/;
+
+/**
+ * How long a `Retry-After` header asks to wait, ms, at most 5 minutes (contract 4, Fetching); undefined if it makes no sense.
+ * @param now epoch ms
+ */
+export function parseRetryAfter(
+  header: string | readonly string[] | undefined,
+  now: number,
+): number | undefined {
+  const text = (typeof header === 'string' ? header : header?.[0])?.trim();
+  if (text === undefined) return undefined;
+  if (/^\d+$/.test(text)) return Math.min(Number(text) * 1000, LONGEST_MS);
+  if (!HTTP_DATE.test(text)) return undefined;
+  const wait = Date.parse(text) - now;
+  return wait >= 0 ? Math.min(wait, LONGEST_MS) : undefined;
+}

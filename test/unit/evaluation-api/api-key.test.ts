@@ -1,0 +1,75 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtemp, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { readKey } from '../../../src/evaluation-api/api-key.ts';
+import { failureOf } from './harness.ts';
+
+async function keyFile(content: string | Buffer): Promise<string> {
+  const path = join(await mkdtemp(join(tmpdir(), 'evalwatch-key-')), 'key');
+  await writeFile(path, content);
+  return path;
+}
+
+describe('reading a key', () => {
+  it.each([
+    ['bare', 'abcdefgh'],
+    ['with a line end', 'abcdefgh\n'],
+    ['with white space and a byte order mark', '\uFEFF \t abcdefgh \r\n\n'],
+  ])('takes one %s from a file', async (_, content) => {
+    expect(await readKey({ file: await keyFile(content) })).toBe('abcdefgh');
+  });
+
+  it('takes one from a variable', async () => {
+    expect(await readKey({ env: 'KEY', value: ' abc def g ' })).toBe('abc def g');
+  });
+
+  it('reads a rotated key the next time', async () => {
+    const file = await keyFile('first-key');
+    expect(await readKey({ file })).toBe('first-key');
+    await writeFile(file, 'second-key');
+    expect(await readKey({ file })).toBe('second-key');
+  });
+
+  it.each([
+    ['empty', '', 'is empty'],
+    ['blank', ' \n ', 'is empty'],
+    ['short', 'abcdefg\n', 'fewer than 8'],
+    ['of several lines', 'abcdefgh\nijklmnop', 'several lines'],
+    ['of several lines of the old Mac', 'abcdefgh\rijklmnop', 'several lines'],
+    ['with a NUL', 'abcdefgh\0ijkl', 'no header can carry'],
+    ['with a control character', 'abcdefgh\u0007ijkl', 'no header can carry'],
+    ['in another script', 'ключключключ', 'no header can carry'],
+    [
+      'binary',
+      Buffer.from([0xff, 0xfe, 0x80, 0x81, 0x82, 0x83, 0x84, 0x85]),
+      'no header can carry',
+    ],
+    ['huge', 'k'.repeat(100_000), 'too large'],
+  ])('refuses one that is %s, without showing it', async (_, content, wording) => {
+    const file = await keyFile(content);
+    const { reason, message } = await failureOf(readKey({ file }));
+    expect(reason).toBe('auth');
+    expect(message).toContain(file);
+    expect(message).toContain(wording);
+    expect(message.replace(file, '')).not.toContain('abcdefg');
+  });
+
+  it.each([
+    ['no project', undefined, 'no API key'],
+    ['an unset variable', { env: 'KEY', value: undefined }, 'the variable KEY is empty'],
+    ['no such file', { file: '/nowhere/key' }, '/nowhere/key cannot be read: ENOENT'],
+    ['a folder', { file: tmpdir() }, 'no regular file'],
+  ])('says so when there is %s', async (_, source, wording) => {
+    const { reason, message } = await failureOf(readKey(source));
+    expect(reason).toBe('auth');
+    expect(message).toContain(wording);
+  });
+
+  it('does not wait at a named pipe', async () => {
+    const path = join(await mkdtemp(join(tmpdir(), 'evalwatch-key-')), 'pipe');
+    execFileSync('mkfifo', [path]);
+    expect((await failureOf(readKey({ file: path }))).message).toContain('no regular file');
+  });
+});

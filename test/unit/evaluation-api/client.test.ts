@@ -1,0 +1,372 @@
+import { mkdtemp, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
+import type { ListingAnswer, Validator } from '../../../src/monitor/ports.ts';
+import {
+  answering,
+  connect,
+  failureOf,
+  inTurn,
+  KEY,
+  listOptions,
+  ofType,
+  RUNNING,
+  serve,
+} from './harness.ts';
+
+const BODY = JSON.stringify([{ id: 'p1', status: 'FAILED', name: 'one' }]);
+
+function validatorOf(answer: ListingAnswer): Validator {
+  if (answer.unchanged) throw new Error('it was unchanged');
+  return answer.validator;
+}
+
+describe('a request', () => {
+  it('asks with the key for JSON, in any compression', async () => {
+    const { url, requests } = await serve(answering(200, BODY));
+    const { service } = connect({ baseUrl: `${url}/some/base` });
+    await service.list('a project/ü', 'prompt', listOptions());
+    expect(requests[0]?.method).toBe('GET');
+    expect(requests[0]?.url).toBe('/some/base/v2/projects/a%20project%2F%C3%BC/prompts/');
+    expect(requests[0]?.headers).toMatchObject({
+      'x-api-key': KEY,
+      accept: 'application/json',
+      'accept-encoding': 'gzip, br, zstd, deflate',
+      'user-agent': 'evalwatch/1.2.3',
+    });
+    expect(requests[0]?.headers).not.toHaveProperty('if-none-match');
+  });
+
+  it.each([
+    ['/v2/projects/p/datasets/', 'list_datasets', 'dataset'],
+    ['/v2/projects/p/prompts/', 'list_prompts', 'prompt'],
+  ] as const)('for %s is counted as %s', async (path, endpoint, kind) => {
+    const { url, requests } = await serve(answering(200, BODY));
+    const { service, events } = connect({ baseUrl: url });
+    let started = 0;
+    await service.list('p', kind, listOptions({ onFirstRequest: () => (started += 1) }));
+    expect(requests[0]?.url).toBe(path);
+    expect(started).toBe(1);
+    expect(events).toEqual([
+      { type: 'api.responded', endpoint, statusCode: 200 },
+      {
+        type: 'api.request_finished',
+        endpoint,
+        durationMs: expect.any(Number) as number,
+        bytes: BODY.length,
+        failure: undefined,
+      },
+    ]);
+  });
+
+  it('for a single prompt names it as one segment', async () => {
+    const { url, requests } = await serve(answering(200, '{"error_info": {"error_id": "E"}}'));
+    const { service, events } = connect({ baseUrl: url });
+    const info = await service.getErrorInfo('p', '../%2e/?#', RUNNING);
+    expect(info).toEqual({
+      errorInfo: { error_id: 'E', error_msg: null },
+      errorMsgTruncated: false,
+    });
+    expect(requests[0]?.url).toBe('/v2/prompts/..%2F%252e%2F%3F%23/');
+    expect(ofType(events, 'api.responded')).toMatchObject([{ endpoint: 'get_prompt' }]);
+  });
+
+  it.each(['.', '..'])('is never sent for an id of %s', async (id) => {
+    const { url, requests } = await serve(answering(200, '{}'));
+    const { service } = connect({ baseUrl: url });
+    expect((await failureOf(service.getErrorInfo('p', id, RUNNING))).reason).toBe(
+      'invalid_response',
+    );
+    expect(requests).toEqual([]);
+  });
+
+  it('is never sent without a key, and sent with the next one that is there', async () => {
+    const { url, requests } = await serve(answering(200, BODY));
+    const file = join(await mkdtemp(join(tmpdir(), 'evalwatch-client-')), 'key');
+    const { service, events } = connect({ baseUrl: url, key: { file } });
+    const list = () => service.list('p', 'prompt', listOptions());
+    expect((await failureOf(list())).reason).toBe('auth');
+    expect((await failureOf(service.getErrorInfo('p', 'p1', RUNNING))).reason).toBe('auth');
+    expect(requests).toEqual([]);
+    expect(events).toEqual([]);
+    await writeFile(file, 'first-key');
+    await list();
+    await writeFile(file, 'second-key');
+    await list();
+    expect(requests.map(({ headers }) => headers['x-api-key'])).toEqual([
+      'first-key',
+      'second-key',
+    ]);
+  });
+
+  it('reuses its connections, also after an error with a small body', async () => {
+    const { url, server } = await serve(inTurn(answering(404, 'no'), answering(200, BODY)));
+    let connections = 0;
+    server.on('connection', () => (connections += 1));
+    const { service } = connect({ baseUrl: url });
+    await failureOf(service.list('p', 'prompt', listOptions()));
+    for (let count = 0; count < 10; count += 1) await service.list('p', 'prompt', listOptions());
+    // One rests for a moment after each answer, and another takes its turn.
+    expect(connections).toBeLessThanOrEqual(2);
+  });
+});
+
+describe('a listing', () => {
+  it('is read', async () => {
+    const { url } = await serve(answering(200, BODY, { etag: '"v1"' }));
+    const { service } = connect({ baseUrl: url });
+    const answer = await service.list('p', 'prompt', listOptions());
+    expect(answer).toMatchObject({
+      unchanged: false,
+      listing: { complete: true },
+      validator: { etag: '"v1"' },
+    });
+  });
+
+  it('is unchanged when its bytes are the same, even under another ETag', async () => {
+    const { url } = await serve(
+      inTurn(answering(200, BODY, { etag: '"v1"' }), answering(200, BODY, { etag: '"v2"' })),
+    );
+    const { service } = connect({ baseUrl: url });
+    const previous = validatorOf(await service.list('p', 'prompt', listOptions()));
+    expect(await service.list('p', 'prompt', listOptions({ previous }))).toEqual({
+      unchanged: true,
+      full: true,
+      validator: { etag: '"v2"', digest: previous.digest },
+    });
+  });
+
+  it('is unchanged when a 304 was asked for and came', async () => {
+    const { url, requests } = await serve(answering(304));
+    const { service, events } = connect({ baseUrl: url });
+    const previous = { etag: 'W/"v1"', digest: 'x' };
+    const answer = await service.list('p', 'prompt', listOptions({ previous, revalidate: true }));
+    expect(answer).toEqual({ unchanged: true, full: false });
+    expect(requests[0]?.headers['if-none-match']).toBe('W/"v1"');
+    expect(ofType(events, 'api.request_finished')).toMatchObject([
+      { failure: undefined, bytes: 0 },
+    ]);
+  });
+
+  it.each([
+    ['there is no ETag', { previous: { etag: undefined, digest: 'x' }, revalidate: true }],
+    ['it may not be used', { previous: { etag: '"v1"', digest: 'x' }, revalidate: false }],
+  ])('asks for no 304 when %s, and takes none', async (_, options) => {
+    const { url, requests } = await serve(answering(304));
+    const { service, events } = connect({ baseUrl: url });
+    const { reason, details } = await failureOf(service.list('p', 'prompt', listOptions(options)));
+    expect(reason).toBe('invalid_response');
+    expect(details.statusCode).toBe(304);
+    expect(requests[0]?.headers).not.toHaveProperty('if-none-match');
+    expect(ofType(events, 'api.request_finished')).toMatchObject([{ failure: 'invalid_response' }]);
+  });
+
+  it.each([
+    ['far too long', `"${'x'.repeat(2000)}"`],
+    ['not plain ASCII', '"é"'],
+    ['empty', ''],
+    ['given twice', ['"a"', '"b"']],
+  ])('has no ETag if that is %s', async (_, etag) => {
+    const { url } = await serve(answering(200, BODY, { etag }));
+    const { service } = connect({ baseUrl: url });
+    expect(validatorOf(await service.list('p', 'prompt', listOptions())).etag).toBeUndefined();
+  });
+});
+
+describe('a status code', () => {
+  it.each([
+    [201, 'invalid_response', 'invalid_response'],
+    [204, 'invalid_response', 'invalid_response'],
+    [206, 'invalid_response', 'invalid_response'],
+    [299, 'invalid_response', 'invalid_response'],
+    [300, 'redirect', 'redirect'],
+    [301, 'redirect', 'redirect'],
+    [308, 'redirect', 'redirect'],
+    [400, 'client_error', undefined],
+    [401, 'auth', undefined],
+    [403, 'auth', undefined],
+    [404, 'not_found', undefined],
+    [408, 'client_error', undefined],
+    [418, 'client_error', undefined],
+    [422, 'validation', undefined],
+    [429, 'rate_limited', undefined],
+    [500, 'server_error', undefined],
+    [503, 'server_error', undefined],
+    [599, 'server_error', undefined],
+    [600, 'invalid_response', 'invalid_response'],
+    [999, 'invalid_response', 'invalid_response'],
+  ])('%i means %s', async (statusCode, expected, failure) => {
+    const { url } = await serve(answering(statusCode, statusCode === 204 ? '' : BODY));
+    const { service, events } = connect({ baseUrl: url });
+    for (const call of [
+      service.list('p', 'prompt', listOptions()),
+      service.getErrorInfo('p', 'p1', RUNNING),
+    ]) {
+      const { reason, details } = await failureOf(call);
+      expect(reason).toBe(expected);
+      expect(details.statusCode).toBe(statusCode);
+    }
+    expect(ofType(events, 'api.responded').map((event) => event.statusCode)).toEqual([
+      statusCode,
+      statusCode,
+    ]);
+    expect(ofType(events, 'api.request_finished').map((event) => event.failure)).toEqual([
+      failure,
+      failure,
+    ]);
+  });
+
+  it('of a redirect is never followed, and where it points is told without the key', async () => {
+    const elsewhere = await serve(answering(200, BODY));
+    const location = `${elsewhere.url}/?key=${encodeURIComponent(KEY)}&more=${'x'.repeat(2000)}`;
+    const { url } = await serve(answering(302, '', { location }));
+    const { service } = connect({ baseUrl: url });
+    const { reason, details } = await failureOf(service.list('p', 'prompt', listOptions()));
+    expect(reason).toBe('redirect');
+    expect(details.location).toContain(`${elsewhere.url}/?key=[redacted]&more=xxx`);
+    expect(details.location).toHaveLength(1024);
+    expect(elsewhere.requests).toEqual([]);
+  });
+
+  it('of 422 comes with its detail, scrubbed and then cut', async () => {
+    const detail = [{ loc: ['path', 0], msg: `bad ${KEY}`, type: 'x'.repeat(300_000) }];
+    const { url } = await serve(answering(422, JSON.stringify({ detail }, undefined, 2)));
+    const { service } = connect({ baseUrl: url });
+    const { details } = await failureOf(service.list('p', 'prompt', listOptions()));
+    expect(details.detail).toMatch(/^\[\{"loc":\["path",0\],"msg":"bad \[redacted\]","type":"xxx/);
+    expect(details.detail).toHaveLength(2048);
+  });
+
+  it.each([
+    ['no JSON', 'oops'],
+    ['no object', '[]'],
+    ['nothing', ''],
+    ['no detail', '{}'],
+    ['far too much', JSON.stringify({ detail: 'x'.repeat(2_000_000) })],
+    ['too deep a detail', `{"detail": ${'['.repeat(100)}${']'.repeat(100)}}`],
+  ])('of 422 may come with %s', async (_, body) => {
+    const { url } = await serve(answering(422, body));
+    const { service } = connect({ baseUrl: url });
+    const { reason, details } = await failureOf(service.list('p', 'prompt', listOptions()));
+    expect(reason).toBe('validation');
+    expect(details.detail).toBeUndefined();
+  });
+});
+
+describe('a failed attempt', () => {
+  it.each([408, 429, 500, 502, 503, 504])('is repeated after %i', async (statusCode) => {
+    const { url, requests } = await serve(inTurn(answering(statusCode), answering(200, BODY)));
+    const { service, events } = connect({ baseUrl: url, retries: 1 });
+    let started = 0;
+    const answer = await service.list(
+      'p',
+      'prompt',
+      listOptions({ onFirstRequest: () => (started += 1) }),
+    );
+    expect(answer.unchanged).toBe(false);
+    expect(requests).toHaveLength(2);
+    expect(started).toBe(1);
+    expect(events.map(({ type }) => type)).toEqual([
+      'api.responded',
+      'api.request_finished',
+      'api.retry_scheduled',
+      'api.retried',
+      'api.responded',
+      'api.request_finished',
+    ]);
+    expect(ofType(events, 'api.retry_scheduled')).toMatchObject([
+      { project: 'p', endpoint: 'list_prompts', attempt: 1, delayMs: 250, statusCode },
+    ]);
+  });
+
+  it('is repeated as often as configured, then the last one counts', async () => {
+    const { url, requests } = await serve(inTurn(answering(500), answering(429)));
+    const { service } = connect({ baseUrl: url, retries: 1 });
+    expect((await failureOf(service.list('p', 'prompt', listOptions()))).reason).toBe(
+      'rate_limited',
+    );
+    expect(requests).toHaveLength(2);
+  });
+
+  it.each([400, 401, 404, 422, 301, 204])('is not repeated after %i', async (statusCode) => {
+    const { url, requests } = await serve(answering(statusCode));
+    const { service } = connect({ baseUrl: url, retries: 3 });
+    await failureOf(service.list('p', 'prompt', listOptions()));
+    expect(requests).toHaveLength(1);
+  });
+
+  it('of a single prompt is never repeated', async () => {
+    const { url, requests } = await serve(answering(503, '', { 'retry-after': '60' }));
+    const { service } = connect({ baseUrl: url, retries: 3 });
+    const { reason, details } = await failureOf(service.getErrorInfo('p', 'p1', RUNNING));
+    expect(reason).toBe('server_error');
+    expect(details.retryAfterMs).toBe(60_000);
+    expect(requests).toHaveLength(1);
+  });
+});
+
+describe('Retry-After', () => {
+  it('of up to 10 s is waited out within the poll', async () => {
+    const { url, requests } = await serve(
+      inTurn(answering(429, '', { 'retry-after': '1' }), answering(200, BODY)),
+    );
+    const { service, events } = connect({ baseUrl: url, retries: 1 });
+    await service.list('p', 'prompt', listOptions());
+    expect(ofType(events, 'api.retry_scheduled')).toMatchObject([{ delayMs: 1000 }]);
+    expect(requests).toHaveLength(2);
+  });
+
+  it.each([
+    ['too long', 3, '30'],
+    ['after the last attempt', 0, '5'],
+  ])(
+    'that is %s ends the poll and holds this listing alone, until it is over',
+    async (_, retries, header) => {
+      const { url, requests } = await serve(
+        inTurn(answering(503, '', { 'retry-after': header }), answering(200, BODY)),
+      );
+      let now = 0;
+      const clock = { now: () => 0, monotonic: () => now };
+      const { service, events } = connect({ baseUrl: url, retries, clock });
+      const list = () => service.list('p', 'prompt', listOptions());
+      await failureOf(list());
+      const retryAfterMs = Number(header) * 1000;
+      now = retryAfterMs - 1;
+      const { reason, details } = await failureOf(list());
+      expect(reason).toBe('server_error');
+      expect(details).toMatchObject({ statusCode: 503, retryAfterMs: 1 });
+      expect(requests).toHaveLength(1);
+      expect(ofType(events, 'api.retry_scheduled')).toEqual([]);
+      await service.list('p', 'dataset', listOptions());
+      await service.list('q', 'prompt', listOptions());
+      expect(requests).toHaveLength(3);
+      now = retryAfterMs;
+      await list();
+      expect(requests).toHaveLength(4);
+    },
+  );
+
+  it.each([
+    ['500', 500, '60'],
+    ['408', 408, '60'],
+    ['429 that makes no sense', 429, 'tomorrow'],
+  ])('of a %s is not heeded', async (_, statusCode, header) => {
+    const { url, requests } = await serve(
+      inTurn(answering(statusCode, '', { 'retry-after': header }), answering(200, BODY)),
+    );
+    const { service } = connect({ baseUrl: url, retries: 1 });
+    await service.list('p', 'prompt', listOptions());
+    expect(requests).toHaveLength(2);
+  });
+
+  it('may be a date', async () => {
+    const date = new Date(systemClock.now() + 60_000).toUTCString();
+    const { url } = await serve(answering(429, '', { 'retry-after': date }));
+    const { service } = connect({ baseUrl: url, retries: 3 });
+    const { details } = await failureOf(service.list('p', 'prompt', listOptions()));
+    expect(details.retryAfterMs).toBeGreaterThan(30_000);
+    expect(details.retryAfterMs).toBeLessThanOrEqual(60_000);
+  });
+});

@@ -1,0 +1,75 @@
+import { describe, expect, it } from 'vitest';
+import { createSecrets } from '../../../src/evaluation-api/secrets.ts';
+import { readErrorInfo } from '../../../src/evaluation-api/error-info.ts';
+
+const KEY = 'the-secret-key';
+const secrets = createSecrets();
+secrets.remember(KEY);
+
+function read(prompt: unknown) {
+  return readErrorInfo(Buffer.from(JSON.stringify(prompt)), secrets.scrub);
+}
+
+function message(text: string) {
+  const info = read({ error_info: { error_id: 'E', error_msg: text } });
+  return { text: info?.errorInfo.error_msg, truncated: info?.errorMsgTruncated };
+}
+
+describe('an error_info', () => {
+  it('is read whatever else the prompt has', () => {
+    expect(
+      read({ status: 'RUNNING', error_info: { error_id: 'E1', error_msg: 'no', more: 1 } }),
+    ).toEqual({
+      errorInfo: { error_id: 'E1', error_msg: 'no' },
+      errorMsgTruncated: false,
+    });
+  });
+
+  it.each([
+    [{ error_id: 'E1' }, { error_id: 'E1', error_msg: null }],
+    [
+      { error_msg: 'no', error_id: 5 },
+      { error_id: null, error_msg: 'no' },
+    ],
+    [
+      { error_msg: '', error_id: null },
+      { error_id: null, error_msg: '' },
+    ],
+  ])('may lack one of its texts: %o', (info, expected) => {
+    expect(read({ error_info: info })?.errorInfo).toEqual(expected);
+  });
+
+  it.each([{}, { error_info: null }, { error_info: 'E1' }, { error_info: {} }, { error_info: [] }])(
+    'is not in %o',
+    (prompt) => {
+      expect(read(prompt)).toBeUndefined();
+    },
+  );
+
+  it.each([[null], ['text'], [7]])('cannot be in %o, which is no prompt', (prompt) => {
+    expect(() => read(prompt)).toThrow('not an object');
+  });
+});
+
+describe('an error_msg', () => {
+  it.each([
+    ['exactly fits', 'é'.repeat(4096), 'é'.repeat(4096), false],
+    ['is a byte too long', `${'é'.repeat(4096)}!`, 'é'.repeat(4096), true],
+    ['would be cut within a character', `a${'😀'.repeat(3000)}`, `a${'😀'.repeat(2047)}`, true],
+    ['is empty', '', '', false],
+  ])('that %s is cut at 8,192 bytes between characters', (_, text, expected, truncated) => {
+    expect(message(text)).toEqual({ text: expected, truncated });
+    expect(Buffer.byteLength(expected)).toBeLessThanOrEqual(8192);
+  });
+
+  it('is scrubbed before it is cut', () => {
+    expect(message('x'.repeat(8188) + KEY)).toEqual({
+      text: `${'x'.repeat(8188)}[red`,
+      truncated: true,
+    });
+  });
+
+  it('has no halves of characters', () => {
+    expect(message('a\ud800').text).toBe('a\ufffd');
+  });
+});

@@ -1,0 +1,44 @@
+import { expect, it } from 'vitest';
+import { connectionError } from '../../../src/evaluation-api/errors.ts';
+
+function withCode(code: string): Error {
+  return Object.assign(new Error('as the platform says it'), { code });
+}
+
+it.each([
+  ['ECONNREFUSED', 'network'],
+  ['ECONNRESET', 'network'],
+  ['EHOSTUNREACH', 'network'],
+  ['ENOTFOUND', 'network'],
+  ['EAI_AGAIN', 'network'],
+  ['EPIPE', 'network'],
+  ['UND_ERR_SOCKET', 'network'],
+  ['UND_ERR_RES_CONTENT_LENGTH_MISMATCH', 'network'],
+  ['UND_ERR_PRX_CONN', 'network'],
+  ['HPE_INVALID_EOF_STATE', 'network'],
+  ['ETIMEDOUT', 'timeout'],
+  ['UND_ERR_CONNECT_TIMEOUT', 'timeout'],
+  ['EPROTO', 'tls'],
+  ['ERR_TLS_CERT_ALTNAME_INVALID', 'tls'],
+  ['ERR_SSL_WRONG_VERSION_NUMBER', 'tls'],
+  ['CERT_HAS_EXPIRED', 'tls'],
+  ['CERT_NOT_YET_VALID', 'tls'],
+  ['CERT_REVOKED', 'tls'],
+  ['DEPTH_ZERO_SELF_SIGNED_CERT', 'tls'],
+  ['SELF_SIGNED_CERT_IN_CHAIN', 'tls'],
+  ['UNABLE_TO_GET_ISSUER_CERT_LOCALLY', 'tls'],
+  ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'tls'],
+  ['INVALID_CA', 'tls'],
+  ['HOSTNAME_MISMATCH', 'tls'],
+  ['UND_ERR_PRX_TLS', 'tls'],
+])('%s is a %s error', (code, reason) => {
+  expect(connectionError(withCode(code), (text) => text).reason).toBe(reason);
+});
+
+it('tells a scrubbed and bounded text, and drops all else that an error may carry', () => {
+  const cause = Object.assign(new Error(`the-key ${'x'.repeat(1000)}`), { data: 'the-key' });
+  const error = connectionError(cause, (text) => text.replace('the-key', '[redacted]'));
+  expect(error.message).toMatch(/^the connection failed: \[redacted\] x+$/);
+  expect(error.message.length).toBeLessThan(400);
+  expect(error.details.cause).toBeUndefined();
+});

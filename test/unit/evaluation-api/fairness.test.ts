@@ -1,0 +1,102 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, it, vi } from 'vitest';
+import { answering, connect, failureOf, listOptions, RUNNING, serve } from './harness.ts';
+
+const BODY = JSON.stringify([{ id: 'p1', status: 'RUNNING' }]);
+
+function projectOf(url: string | undefined): string {
+  return url?.split('/')[3] ?? '';
+}
+
+describe('a project in trouble', () => {
+  it('delays no other, however many there are', async () => {
+    const { url, requests } = await serve((request, response) => {
+      if (!projectOf(request.url).startsWith('hangs')) response.end(BODY);
+    });
+    const { service } = connect({ baseUrl: url, maxConcurrency: 4, timeoutMs: 2000 });
+    const hanging = Array.from({ length: 10 }, (_, index) =>
+      failureOf(service.list(`hangs-${index}`, 'prompt', listOptions({ inTrouble: true }))),
+    );
+    const details = Array.from({ length: 10 }, () =>
+      failureOf(service.getErrorInfo('p', 'hangs', RUNNING)),
+    );
+    await vi.waitFor(() => expect(requests).toHaveLength(3));
+    for (let index = 0; index < 10; index += 1)
+      await service.list(`well-${index}`, 'prompt', listOptions());
+    expect(requests).toHaveLength(13);
+    await service.close();
+    await Promise.all([...hanging, ...details]);
+  });
+
+  it('is one from its first failed attempt on, with both of its listings', async () => {
+    const { url, requests } = await serve((request, response) => {
+      const path = request.url ?? '';
+      if (path.includes('well')) response.end(BODY);
+      else if (path.endsWith('/prompts/')) response.writeHead(500).end();
+    });
+    const { service } = connect({ baseUrl: url, maxConcurrency: 4, timeoutMs: 5000, retries: 1 });
+    const troubled = ['a', 'b'].flatMap((project) => [
+      failureOf(service.list(project, 'prompt', listOptions())),
+      failureOf(service.list(project, 'dataset', listOptions())),
+    ]);
+    await vi.waitFor(() => expect(requests).toHaveLength(4));
+    // Both datasets hang, which is half of the slots: the prompts have to wait with their second attempts.
+    await sleep(600);
+    expect(requests).toHaveLength(4);
+    await service.list('well', 'prompt', listOptions());
+    await service.close();
+    await Promise.all(troubled);
+  });
+
+  it('gives its slot back while it waits to try again', async () => {
+    const { url } = await serve((request, response) => {
+      if (projectOf(request.url) === 'well') response.end(BODY);
+      else answering(503, '', { 'retry-after': '2' })(request, response);
+    });
+    const { service, events } = connect({ baseUrl: url, maxConcurrency: 1, retries: 1 });
+    const troubled = failureOf(service.list('troubled', 'prompt', listOptions()));
+    await vi.waitFor(() => expect(events.at(-1)?.type).toBe('api.retry_scheduled'));
+    await service.list('well', 'prompt', listOptions());
+    expect(events.some(({ type }) => type === 'api.retried')).toBe(false);
+    expect((await troubled).reason).toBe('server_error');
+  });
+});
+
+describe('the service', () => {
+  it('never has more requests in flight than allowed', async () => {
+    let inFlight = 0;
+    let most = 0;
+    const { url } = await serve((_, response) => {
+      inFlight += 1;
+      most = Math.max(most, inFlight);
+      setTimeout(() => {
+        inFlight -= 1;
+        response.end(BODY);
+      }, 5);
+    });
+    const { service } = connect({ baseUrl: url, maxConcurrency: 3 });
+    await Promise.all(
+      Array.from({ length: 30 }, (_, index) => service.list(`p${index}`, 'prompt', listOptions())),
+    );
+    expect(most).toBe(3);
+  });
+
+  it('never sees more requests in a second than allowed, listings and details together', async () => {
+    const arrivals: number[] = [];
+    const { url } = await serve((_, response) => {
+      arrivals.push(performance.now());
+      response.end(BODY);
+    });
+    const { service } = connect({ baseUrl: url, maxConcurrency: 8, maxRequestsPerSecond: 4.5 });
+    await Promise.allSettled(
+      Array.from({ length: 5 }, (_, index) => [
+        service.list(`p${index}`, 'prompt', listOptions()),
+        service.getErrorInfo('p', `p${index}`, RUNNING),
+      ]).flat(),
+    );
+    expect(arrivals).toHaveLength(10);
+    for (const from of arrivals) {
+      expect(arrivals.filter((at) => at >= from && at < from + 950).length).toBeLessThanOrEqual(4);
+    }
+  });
+});

@@ -1,0 +1,290 @@
+import * as fc from 'fast-check';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import {
+  createGate,
+  type Gate,
+  type Pass,
+  type RequestClass,
+} from '../../../src/evaluation-api/gate.ts';
+
+const clock = { monotonic: () => performance.now() };
+const never = new AbortController().signal;
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+/** Lets everybody act who can without time going by. */
+async function settle(): Promise<void> {
+  await vi.advanceTimersByTimeAsync(0);
+}
+
+interface Admitted {
+  readonly who: string;
+  readonly pass: Pass;
+}
+
+/** Sends requests through a gate and remembers in which order they got in. */
+function crowd(gate: Gate) {
+  const admitted: Admitted[] = [];
+  const queue = async (
+    who: string,
+    wanted: RequestClass | (() => RequestClass),
+    signal = never,
+  ): Promise<void> => {
+    const pass = await gate.enter(typeof wanted === 'string' ? () => wanted : wanted, signal);
+    pass.sent();
+    admitted.push({ who, pass });
+  };
+  return { admitted, queue, names: () => admitted.map(({ who }) => who) };
+}
+
+describe('slots', () => {
+  it('are never more than there are, and each that is left is taken by the next in line', async () => {
+    const { queue, names, admitted } = crowd(createGate({ slots: 2, ratePerSecond: 0, clock }));
+    for (const who of ['a', 'b', 'c', 'd']) void queue(who, 'healthy');
+    await settle();
+    expect(names()).toEqual(['a', 'b']);
+    admitted[1]?.pass.leave();
+    admitted[1]?.pass.leave();
+    await settle();
+    expect(names()).toEqual(['a', 'b', 'c']);
+  });
+
+  it.each([
+    { slots: 1, troubled: 1 },
+    { slots: 2, troubled: 1 },
+    { slots: 3, troubled: 1 },
+    { slots: 8, troubled: 4 },
+  ])('of $slots, those in trouble hold $troubled at most, and so do details', async (row) => {
+    for (const kind of ['troubled', 'detail'] as const) {
+      const { queue, names } = crowd(createGate({ slots: row.slots, ratePerSecond: 0, clock }));
+      for (let index = 0; index < 20; index += 1) void queue('x', kind);
+      // oxlint-disable-next-line no-await-in-loop
+      await settle();
+      expect(names()).toHaveLength(row.troubled);
+    }
+  });
+
+  it('are left to the healthy by one at least, whatever else there is', async () => {
+    const { queue, names } = crowd(createGate({ slots: 4, ratePerSecond: 0, clock }));
+    for (let index = 0; index < 20; index += 1) {
+      void queue('troubled', 'troubled');
+      void queue('detail', 'detail');
+    }
+    await settle();
+    expect(names()).toHaveLength(3);
+    void queue('healthy', 'healthy');
+    await settle();
+    expect(names().at(-1)).toBe('healthy');
+  });
+
+  it('count for those in trouble from when a project got into it, in flight or not', async () => {
+    const { queue, names } = crowd(createGate({ slots: 4, ratePerSecond: 0, clock }));
+    let inTrouble = false;
+    for (const who of ['a', 'b']) void queue(who, () => (inTrouble ? 'troubled' : 'healthy'));
+    await settle();
+    inTrouble = true;
+    void queue('c', 'troubled');
+    await settle();
+    expect(names()).toEqual(['a', 'b']);
+    void queue('d', 'healthy');
+    await settle();
+    expect(names()).toEqual(['a', 'b', 'd']);
+  });
+});
+
+describe('the order', () => {
+  /** One slot, always left at once, with everybody already in line. */
+  async function orderOf(...line: readonly (readonly [string, RequestClass])[]): Promise<string> {
+    const gate = createGate({ slots: 1, ratePerSecond: 0, clock });
+    const holder = await gate.enter(() => 'healthy', never);
+    const { queue, admitted, names } = crowd(gate);
+    for (const [who, kind] of line) void queue(who, kind);
+    holder.leave();
+    for (let index = 0; index < line.length; index += 1) {
+      // oxlint-disable-next-line no-await-in-loop
+      await settle();
+      admitted.at(-1)?.pass.leave();
+    }
+    await settle();
+    return names().join('');
+  }
+
+  it('is first in, first out among the healthy', async () => {
+    expect(await orderOf(['a', 'healthy'], ['b', 'healthy'], ['c', 'healthy'])).toBe('abc');
+  });
+
+  it('has the healthy first, but gives every fourth request to the others, in turns', async () => {
+    const line = [
+      ...Array.from({ length: 3 }, () => ['D', 'detail'] as const),
+      ...Array.from({ length: 3 }, () => ['T', 'troubled'] as const),
+      ...Array.from({ length: 12 }, () => ['h', 'healthy'] as const),
+    ];
+    // The slot's first holder was healthy as well.
+    expect(await orderOf(...line)).toBe('hhThhhDhhhThhhDhTD');
+  });
+});
+
+describe('giving up', () => {
+  it('takes a request out of the line with the reason of the signal, and loses no slot', async () => {
+    const gate = createGate({ slots: 1, ratePerSecond: 0, clock });
+    const { queue, names, admitted } = crowd(gate);
+    const controller = new AbortController();
+    const reason = new Error('stopping');
+    void queue('a', 'healthy');
+    const given = queue('b', 'healthy', controller.signal);
+    void queue('c', 'healthy');
+    controller.abort(reason);
+    await expect(given).rejects.toBe(reason);
+    admitted[0]?.pass.leave();
+    await settle();
+    expect(names()).toEqual(['a', 'c']);
+    await expect(gate.enter(() => 'healthy', controller.signal)).rejects.toBe(reason);
+  });
+
+  it('of the last in line leaves no timer behind', async () => {
+    const { queue } = crowd(createGate({ slots: 5, ratePerSecond: 1, clock }));
+    const controller = new AbortController();
+    await queue('a', 'healthy');
+    const given = queue('b', 'healthy', controller.signal);
+    expect(vi.getTimerCount()).toBe(1);
+    controller.abort();
+    await expect(given).rejects.toBe(controller.signal.reason);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('leaves as many requests waiting as one likes without a warning', async () => {
+    const warnings: Error[] = [];
+    const note = (warning: Error) => warnings.push(warning);
+    process.on('warning', note);
+    const controller = new AbortController();
+    const gate = createGate({ slots: 1, ratePerSecond: 0, clock });
+    const waiting = Array.from({ length: 200 }, () =>
+      gate.enter(() => 'healthy', controller.signal),
+    );
+    controller.abort();
+    await Promise.allSettled(waiting);
+    await settle();
+    process.off('warning', note);
+    expect(warnings).toEqual([]);
+  });
+});
+
+describe('the rate', () => {
+  it.each([
+    { rate: 10, most: 10, withinMs: 1000 },
+    { rate: 2.5, most: 2, withinMs: 1000 },
+    { rate: 1, most: 1, withinMs: 1000 },
+    { rate: 0.5, most: 1, withinMs: 2000 },
+  ])('of $rate a second lets $most go in any $withinMs ms', async ({ rate, most, withinMs }) => {
+    const gate = createGate({ slots: 256, ratePerSecond: rate, clock });
+    const sent: number[] = [];
+    const send = async () => {
+      const pass = await gate.enter(() => 'healthy', never);
+      sent.push(clock.monotonic());
+      pass.sent();
+      pass.leave();
+    };
+    for (let index = 0; index < most * 5; index += 1) {
+      void send();
+    }
+    await vi.advanceTimersByTimeAsync(withinMs * 6);
+    expect(sent).toHaveLength(most * 5);
+    for (const from of sent) {
+      expect(sent.filter((at) => at >= from && at < from + withinMs).length).toBeLessThanOrEqual(
+        most,
+      );
+    }
+  });
+
+  it('counts a request by when it goes out, not by when it got its slot', async () => {
+    const gate = createGate({ slots: 8, ratePerSecond: 1, clock });
+    const first = await gate.enter(() => 'healthy', never);
+    const { queue, names } = crowd(gate);
+    void queue('second', 'healthy');
+    await vi.advanceTimersByTimeAsync(5000);
+    first.sent();
+    await vi.advanceTimersByTimeAsync(999);
+    expect(names()).toEqual([]);
+    await vi.advanceTimersByTimeAsync(100);
+    expect(names()).toEqual(['second']);
+  });
+
+  it('does not count a request that never went out', async () => {
+    const gate = createGate({ slots: 8, ratePerSecond: 1, clock });
+    const first = await gate.enter(() => 'healthy', never);
+    const { queue, names } = crowd(gate);
+    void queue('second', 'healthy');
+    first.leave();
+    await settle();
+    expect(names()).toEqual(['second']);
+  });
+});
+
+it('holds all its limits, and lets everybody in at last, in whatever order they come and go', async () => {
+  const step = fc.record({
+    kind: fc.constantFrom<RequestClass>('healthy', 'troubled', 'detail'),
+    afterMs: fc.nat(300),
+    connectMs: fc.nat(300),
+    holdMs: fc.nat(2000),
+    givesUpAfterMs: fc.option(fc.nat(3000)),
+  });
+  const setting = fc.record({
+    slots: fc.integer({ min: 1, max: 6 }),
+    rate: fc.constantFrom(0, 0.7, 2.5, 7),
+  });
+  await fc.assert(
+    fc.asyncProperty(setting, fc.array(step, { maxLength: 40 }), async ({ slots, rate }, steps) => {
+      const gate = createGate({ slots, ratePerSecond: rate, clock });
+      const inFlight: RequestClass[] = [];
+      const sentAt: number[] = [];
+      let ended = 0;
+      const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+      const run = async ({ kind, connectMs, holdMs, givesUpAfterMs }: (typeof steps)[number]) => {
+        const controller = new AbortController();
+        if (givesUpAfterMs !== null) setTimeout(() => controller.abort(), givesUpAfterMs);
+        try {
+          const pass = await gate.enter(() => kind, controller.signal);
+          inFlight.push(kind);
+          const troubled = inFlight.filter((other) => other === 'troubled').length;
+          const details = inFlight.filter((other) => other === 'detail').length;
+          expect(inFlight.length).toBeLessThanOrEqual(slots);
+          expect(Math.max(troubled, details)).toBeLessThanOrEqual(
+            Math.max(1, Math.floor(slots / 2)),
+          );
+          expect(troubled + details).toBeLessThanOrEqual(Math.max(1, slots - 1));
+          await sleep(connectMs);
+          pass.sent();
+          sentAt.push(clock.monotonic());
+          await sleep(holdMs);
+          inFlight.splice(inFlight.indexOf(kind), 1);
+          pass.leave();
+        } catch (error) {
+          if (error !== controller.signal.reason) throw error;
+        } finally {
+          ended += 1;
+        }
+      };
+      const all: Promise<void>[] = [];
+      for (const one of steps) {
+        // oxlint-disable-next-line no-await-in-loop
+        await vi.advanceTimersByTimeAsync(one.afterMs);
+        all.push(run(one));
+      }
+      await vi.advanceTimersByTimeAsync(40 * 4000);
+      expect(ended).toBe(steps.length);
+      await Promise.all(all);
+      const most = rate === 0 ? Number.POSITIVE_INFINITY : Math.max(1, Math.floor(rate));
+      const windowMs = Math.max(1000, 1000 / rate);
+      for (const from of sentAt) {
+        const within = sentAt.filter((at) => at >= from && at < from + windowMs);
+        expect(within.length).toBeLessThanOrEqual(most);
+      }
+    }),
+    { numRuns: 50 },
+  );
+});

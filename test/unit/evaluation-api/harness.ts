@@ -1,0 +1,158 @@
+import { once } from 'node:events';
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { onTestFinished } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
+import type { KeySource } from '../../../src/evaluation-api/api-key.ts';
+import {
+  createEvaluationService,
+  type HttpEvaluationService,
+  type ServiceSettings,
+} from '../../../src/evaluation-api/client.ts';
+import { createSecrets } from '../../../src/evaluation-api/secrets.ts';
+import { ApiError } from '../../../src/monitor/errors.ts';
+import type { MonitorEvent } from '../../../src/monitor/events.ts';
+import type { Clock, ListOptions } from '../../../src/monitor/ports.ts';
+
+export const KEY = 'key-of-the-tests/1+2=3';
+
+export interface TestServer {
+  readonly url: string;
+  readonly server: Server;
+  /** In the order in which they arrived. */
+  readonly requests: readonly IncomingMessage[];
+  readonly sockets: ReadonlySet<Socket>;
+}
+
+/** A server on the loopback for one test. */
+export async function serve(listener: RequestListener): Promise<TestServer> {
+  const requests: IncomingMessage[] = [];
+  const sockets = new Set<Socket>();
+  const server = createServer((request, response) => {
+    requests.push(request);
+    response.on('error', () => {});
+    listener(request, response);
+  });
+  server.on('connection', (socket) => {
+    sockets.add(socket);
+    socket.on('error', () => {});
+    socket.on('close', () => sockets.delete(socket));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  const { port } = server.address() as AddressInfo;
+  return { url: `http://127.0.0.1:${port}`, server, requests, sockets };
+}
+
+/** Answers every request with the same. */
+export function answering(
+  status: number,
+  body: string | Buffer = '',
+  headers: Record<string, string | string[]> = {},
+): RequestListener {
+  return (_, response) => {
+    response.writeHead(status, headers);
+    response.end(body);
+  };
+}
+
+/** Answers the first requests with the first listeners, and all further ones with the last. */
+export function inTurn(...listeners: readonly RequestListener[]): RequestListener {
+  let turn = 0;
+  return (request, response) => {
+    listeners[Math.min(turn, listeners.length - 1)]?.(request, response);
+    turn += 1;
+  };
+}
+
+/** Answers with bytes that no HTTP server would send, then goes. */
+export function raw(bytes: string | Buffer): RequestListener {
+  return (_: IncomingMessage, response: ServerResponse) => {
+    response.socket?.end(bytes);
+  };
+}
+
+export interface TestClient {
+  readonly service: HttpEvaluationService;
+  readonly events: readonly MonitorEvent[];
+}
+
+export interface TestClientOptions extends Partial<ServiceSettings> {
+  readonly baseUrl: string;
+  readonly key?: KeySource | undefined;
+  readonly clock?: Clock;
+}
+
+/** A client for one test; it waits between attempts for as short as it may. */
+export function connect({
+  key = { env: 'TEST_KEY', value: KEY },
+  clock = systemClock,
+  ...service
+}: TestClientOptions): TestClient {
+  const events: MonitorEvent[] = [];
+  const client = createEvaluationService({
+    service: {
+      timeoutMs: 10_000,
+      retries: 0,
+      maxConcurrency: 8,
+      maxRequestsPerSecond: 0,
+      maxResponseBytes: 1024 * 1024,
+      caFile: undefined,
+      proxyUrl: undefined,
+      ...service,
+    },
+    keyOf: () => key,
+    secrets: createSecrets(),
+    clock,
+    emit: (event) => events.push(event),
+    version: '1.2.3',
+    random: () => 0,
+  });
+  onTestFinished(async () => await client.close());
+  return { service: client, events };
+}
+
+/** Signals that never abort. */
+export const RUNNING = {
+  waits: new AbortController().signal,
+  requests: new AbortController().signal,
+};
+
+export function listOptions(options: Partial<ListOptions> = {}): ListOptions {
+  return {
+    previous: undefined,
+    revalidate: false,
+    inTrouble: false,
+    onFirstRequest: () => {},
+    signal: RUNNING,
+    ...options,
+  };
+}
+
+/** The `ApiError` with which a call ends; any other end fails the test. */
+export async function failureOf(call: Promise<unknown>): Promise<ApiError> {
+  try {
+    await call;
+  } catch (error) {
+    if (error instanceof ApiError) return error;
+    throw error;
+  }
+  throw new Error('the call succeeded');
+}
+
+export function ofType<T extends MonitorEvent['type']>(
+  events: readonly MonitorEvent[],
+  type: T,
+): readonly Extract<MonitorEvent, { type: T }>[] {
+  return events.filter((event): event is Extract<MonitorEvent, { type: T }> => event.type === type);
+}

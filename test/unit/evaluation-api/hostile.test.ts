@@ -1,0 +1,399 @@
+import { once } from 'node:events';
+import type { RequestListener, ServerResponse } from 'node:http';
+import { createServer } from 'node:net';
+import { Readable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { inspect } from 'node:util';
+import {
+  brotliCompressSync,
+  constants,
+  createZstdCompress,
+  deflateRawSync,
+  deflateSync,
+  gzipSync,
+  zstdCompressSync,
+} from 'node:zlib';
+import type { AddressInfo } from 'node:net';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import {
+  answering,
+  connect,
+  failureOf,
+  inTurn,
+  KEY,
+  listOptions,
+  ofType,
+  raw,
+  RUNNING,
+  serve,
+  type TestClientOptions,
+} from './harness.ts';
+
+const BODY = JSON.stringify(
+  Array.from({ length: 500 }, (_, index) => ({ id: `p${index}`, status: 'RUNNING' })),
+);
+
+/** What a listing from such a server comes to: the number of its records, or why there are none. */
+async function outcome(listener: RequestListener, options: Partial<TestClientOptions> = {}) {
+  const { url, requests, sockets } = await serve(listener);
+  const { service, events } = connect({ baseUrl: url, ...options });
+  const call = service.list('p', 'prompt', listOptions());
+  const end = await call.then(
+    (answer) => (answer.unchanged ? 'unchanged' : answer.listing.records.size),
+    async () => (await failureOf(call)).reason,
+  );
+  return { end, url, requests, sockets, events, service };
+}
+
+describe('compression', () => {
+  const codings = [
+    ['gzip', gzipSync],
+    ['x-gzip', gzipSync],
+    ['GZIP', gzipSync],
+    ['br', brotliCompressSync],
+    ['zstd', zstdCompressSync],
+    ['deflate', deflateSync],
+    ['deflate', deflateRawSync],
+    ['identity', (body: string) => Buffer.from(body)],
+    ['', (body: string) => Buffer.from(body)],
+    ['gzip, identity, br', (body: string) => brotliCompressSync(gzipSync(body))],
+    ['deflate, gzip', (body: string) => gzipSync(deflateRawSync(body))],
+  ] as const;
+
+  it.each(codings)('of %s is undone, and the bytes counted after it', async (coding, compress) => {
+    const { end, events } = await outcome(
+      answering(200, compress(BODY), { 'content-encoding': coding }),
+    );
+    expect(end).toBe(500);
+    expect(ofType(events, 'api.request_finished')).toMatchObject([{ bytes: BODY.length }]);
+  });
+
+  it.each(codings.slice(0, 7))('of %s is undone byte by byte', async (coding, compress) => {
+    const body = compress('[{"id":"p1","status":"RUNNING"}]');
+    const { end } = await outcome((_, response) => {
+      response.writeHead(200, { 'content-encoding': coding });
+      Readable.from(Array.from(body, (byte) => Buffer.of(byte))).pipe(response);
+    });
+    expect(end).toBe(1);
+  });
+
+  it.each(codings.slice(0, 7))(
+    'of %s that is truncated is an invalid response',
+    async (coding, compress) => {
+      const body = compress(BODY);
+      const headers = { 'content-encoding': coding };
+      const { end, events } = await outcome(
+        answering(200, body.subarray(0, body.length - 9), headers),
+        {
+          retries: 2,
+        },
+      );
+      expect(end).toBe('invalid_response');
+      expect(ofType(events, 'api.request_finished')).toMatchObject([
+        { failure: 'invalid_response' },
+      ]);
+    },
+  );
+
+  it.each(codings.slice(0, 7))(
+    'of %s that is cut with its connection is a network error',
+    async (coding, compress) => {
+      const { end } = await outcome((_, response) => {
+        const body = compress(BODY);
+        response.writeHead(200, { 'content-encoding': coding, 'content-length': body.length });
+        response.write(body.subarray(0, body.length >> 1), () => response.destroy());
+      });
+      expect(end).toBe('network');
+    },
+  );
+
+  it.each([
+    ['garbage', 'gzip', Buffer.from('no gzip at all')],
+    ['garbage', 'br', Buffer.from('no brotli at all')],
+    ['garbage', 'zstd', Buffer.from('no zstd at all')],
+    ['garbage', 'deflate', Buffer.from('no deflate at all')],
+    ['nothing', 'gzip', Buffer.alloc(0)],
+    ['nothing', 'deflate', Buffer.alloc(0)],
+    ['an unknown coding', 'compress', Buffer.from(BODY)],
+    ['far too many codings', 'gzip, gzip, gzip, gzip', Buffer.from(BODY)],
+  ])('with %s is an invalid response: %s', async (_, coding, body) => {
+    const { end } = await outcome(answering(200, body, { 'content-encoding': coding }));
+    expect(end).toBe('invalid_response');
+  });
+
+  it('with garbage is found before the body ends', async () => {
+    const { end } = await outcome((_, response) => {
+      response.writeHead(200, { 'content-encoding': 'gzip' });
+      response.write('no gzip at all');
+    });
+    expect(end).toBe('invalid_response');
+  });
+
+  it('of zstd may not ask for more memory than the web allows', async () => {
+    const params = { [constants.ZSTD_c_windowLog]: 27, [constants.ZSTD_c_contentSizeFlag]: 0 };
+    const { end } = await outcome((_, response) => {
+      response.writeHead(200, { 'content-encoding': 'zstd' });
+      const compress = createZstdCompress({ params });
+      compress.pipe(response);
+      compress.end(BODY);
+    });
+    expect(end).toBe('invalid_response');
+  });
+});
+
+describe('size', () => {
+  const limit = { maxResponseBytes: 100_000 };
+
+  it('may be just the limit', async () => {
+    const body = BODY.padEnd(100_000, ' ');
+    expect((await outcome(answering(200, body), limit)).end).toBe(500);
+    expect((await outcome(answering(200, `${body} `), limit)).end).toBe('too_large');
+  });
+
+  it.each([
+    ['gzip', gzipSync],
+    ['br', brotliCompressSync],
+    ['zstd', zstdCompressSync],
+    ['deflate', deflateSync],
+    ['deflate', deflateRawSync],
+  ])(
+    'over the limit after decompression of %s is found before all is read',
+    async (coding, compress) => {
+      const bomb = compress(Buffer.alloc(64 * 1024 * 1024));
+      const { end, events } = await outcome(answering(200, bomb, { 'content-encoding': coding }), {
+        ...limit,
+        retries: 2,
+      });
+      expect(end).toBe('too_large');
+      const [finished, ...others] = ofType(events, 'api.request_finished');
+      expect(finished).toMatchObject({ failure: 'too_large' });
+      expect(finished?.bytes).toBeLessThan(400_000);
+      expect(others).toEqual([]);
+    },
+  );
+
+  it('over the limit is read no further, and the connection closed', async () => {
+    let written = 0;
+    let closed: Promise<unknown> | undefined;
+    const { end, sockets } = await outcome((_, response) => {
+      closed = once(response, 'close');
+      response.writeHead(200);
+      const more = () => {
+        while (!response.destroyed && response.write(Buffer.alloc(65_536, ' '))) written += 65_536;
+      };
+      response.on('drain', more);
+      more();
+    }, limit);
+    expect(end).toBe('too_large');
+    await closed;
+    await vi.waitFor(() => expect(sockets.size).toBe(0));
+    expect(written).toBeLessThan(32 * 1024 * 1024);
+  });
+
+  it('that is announced over the limit is not waited for', async () => {
+    const { end, events } = await outcome((_, response) => {
+      response.writeHead(200, { 'content-length': 100_001 });
+      response.flushHeaders();
+    }, limit);
+    expect(end).toBe('too_large');
+    expect(ofType(events, 'api.request_finished')).toMatchObject([
+      { bytes: 0, failure: 'too_large' },
+    ]);
+  });
+
+  it('of an error is bounded too, and its status counts', async () => {
+    const { end } = await outcome((_, response) => {
+      response.writeHead(500);
+      const more = () => {
+        while (!response.destroyed && response.write(Buffer.alloc(65_536))) continue;
+      };
+      response.on('drain', more);
+      more();
+    });
+    expect(end).toBe('server_error');
+  });
+});
+
+describe('time', () => {
+  const short = { timeoutMs: 300 };
+
+  async function drip(response: ServerResponse, text: string): Promise<void> {
+    for (const character of text) {
+      if (response.destroyed || response.socket?.destroyed !== false) return;
+      response.socket.write(character);
+      await sleep(20);
+    }
+  }
+
+  it.each<[string, RequestListener]>([
+    ['answers never', () => {}],
+    [
+      'sends its header drop by drop',
+      (_, response) => void drip(response, `HTTP/1.1 200 OK\r\nX: ${'x'.repeat(500)}`),
+    ],
+    [
+      'sends its body drop by drop',
+      (_, response) =>
+        void drip(response, `HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n${'[ '.repeat(250)}`),
+    ],
+    ['never ends its body', (_, response) => void response.writeHead(200).write('[')],
+    [
+      'never ends its compressed body',
+      (_, response) =>
+        void response
+          .writeHead(200, { 'content-encoding': 'gzip' })
+          .write(gzipSync(BODY).subarray(0, 20)),
+    ],
+    [
+      'sends early hints for ever',
+      (_, response) => {
+        const timer = setInterval(
+          () => response.socket?.write('HTTP/1.1 103 Early Hints\r\n\r\n'),
+          20,
+        );
+        response.on('close', () => clearInterval(timer));
+      },
+    ],
+  ])('is up for a server that %s, and its connection closed', async (_, listener) => {
+    const { end, events, sockets } = await outcome(listener, short);
+    expect(end).toBe('timeout');
+    expect(ofType(events, 'api.request_finished')).toMatchObject([{ failure: 'timeout' }]);
+    await vi.waitFor(() => expect(sockets.size).toBe(0));
+  });
+
+  it('is up for a server that never ends its handshake, again and again', async () => {
+    const server = createServer({ pauseOnConnect: true });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    onTestFinished(() => void server.close());
+    const { port } = server.address() as AddressInfo;
+    const { service } = connect({ baseUrl: `https://127.0.0.1:${port}`, ...short, retries: 1 });
+    const { reason } = await failureOf(service.list('p', 'prompt', listOptions()));
+    expect(reason).toBe('timeout');
+  });
+
+  it('is counted anew for each attempt', async () => {
+    const { end, requests } = await outcome(
+      inTurn(() => {}, answering(200, BODY)),
+      { timeoutMs: 1000, retries: 1 },
+    );
+    expect(end).toBe(500);
+    expect(requests).toHaveLength(2);
+  });
+
+  it('does not change what an error means whose body never ends', async () => {
+    const { end } = await outcome((_, response) => void response.writeHead(401).write('no'), {
+      timeoutMs: 1000,
+    });
+    expect(end).toBe('auth');
+  });
+
+  it('is not used up by the wait for a slot', async () => {
+    const { url } = await serve((_, response) => void setTimeout(() => response.end(BODY), 200));
+    const { service } = connect({ baseUrl: url, timeoutMs: 1000, maxConcurrency: 1 });
+    const listings = Array.from({ length: 8 }, (_, index) =>
+      service.list(`p${index}`, 'prompt', listOptions()),
+    );
+    await expect(Promise.all(listings)).resolves.toHaveLength(8);
+  });
+});
+
+describe('the network', () => {
+  const half = `HTTP/1.1 200 OK\r\nContent-Length: ${BODY.length}\r\n\r\n${BODY.slice(0, 999)}`;
+
+  it.each<[string, RequestListener]>([
+    ['is cut before the answer', (_, response) => response.socket?.destroy()],
+    ['is reset before the answer', (_, response) => response.socket?.resetAndDestroy()],
+    ['is cut within the header', raw('HTTP/1.1 200 OK\r\nContent-Le')],
+    ['is cut within the body', raw(half)],
+    [
+      'is reset within the body',
+      (_, response) => response.socket?.write(half, () => response.socket?.resetAndDestroy()),
+    ],
+    [
+      'is cut within a chunk',
+      raw('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff\r\n[{"id"'),
+    ],
+    [
+      'is cut between chunks',
+      raw('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n[]\r\n'),
+    ],
+    [
+      'brings a broken chunk',
+      raw('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n[]xx\r\n0\r\n\r\n'),
+    ],
+    ['brings no HTTP at all', raw('SSH-2.0-OpenSSH_9.2\r\n')],
+    ['brings headers without end', raw(`HTTP/1.1 200 OK\r\nX: ${'x'.repeat(100_000)}`)],
+  ])('that %s is tried again', async (_, broken) => {
+    const { end, events } = await outcome(inTurn(broken, answering(200, BODY)), { retries: 1 });
+    expect(end).toBe(500);
+    expect(ofType(events, 'api.retry_scheduled')).toMatchObject([{ reason: 'network' }]);
+    expect(ofType(events, 'api.request_finished')[0]).toMatchObject({ failure: 'network' });
+  });
+
+  it('may be down', async () => {
+    const { url, server } = await serve(answering(200));
+    server.close();
+    await once(server, 'close');
+    const { service, events } = connect({ baseUrl: url });
+    const { reason, message } = await failureOf(service.list('p', 'prompt', listOptions()));
+    expect(reason).toBe('network');
+    expect(message).toContain('ECONNREFUSED');
+    expect(ofType(events, 'api.responded')).toEqual([]);
+  });
+
+  it('may not know the host', async () => {
+    const { service } = connect({ baseUrl: 'http://nowhere.invalid' });
+    expect((await failureOf(service.list('p', 'prompt', listOptions()))).reason).toBe('network');
+  });
+
+  it('may bring an answer without a length that ends with its connection', async () => {
+    expect((await outcome(raw(`HTTP/1.0 200 OK\r\n\r\n${BODY}`))).end).toBe(500);
+  });
+
+  it('may bring early hints before the answer', async () => {
+    const early = `HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: ${BODY.length}\r\n\r\n${BODY}`;
+    const { end, events } = await outcome(raw(early));
+    expect(end).toBe(500);
+    expect(ofType(events, 'api.responded')).toMatchObject([{ statusCode: 200 }]);
+  });
+});
+
+describe('the key', () => {
+  it('comes back in nothing that is told, wherever the service echoes it', async () => {
+    const told: unknown[] = [];
+    const echoes: readonly RequestListener[] = [
+      answering(
+        200,
+        JSON.stringify([
+          { id: 'p1', status: KEY, name: KEY },
+          { id: KEY, status: 'FAILED' },
+        ]),
+      ),
+      answering(200, JSON.stringify([{ id: KEY, status: 'FAILED' }])),
+      answering(200, `[${KEY}`),
+      answering(422, JSON.stringify({ detail: [{ msg: KEY, [KEY]: KEY }] })),
+      answering(307, '', { location: `/${KEY}?${encodeURIComponent(KEY)}` }),
+      answering(200, KEY, { 'content-encoding': 'gzip' }),
+      answering(200, '', { 'content-encoding': KEY }),
+      answering(500, KEY, { 'retry-after': KEY, etag: KEY }),
+      raw(`HTTP/1.1 200 ${KEY}\r\n${KEY}\r\n\r\n`),
+      raw(`${KEY}\r\n\r\n`),
+    ];
+    for (const echo of echoes) {
+      const { url } = await serve(echo);
+      const { service, events } = connect({ baseUrl: url });
+      told.push(
+        await service.list('p', 'prompt', listOptions()).catch((error: unknown) => error),
+        events,
+      );
+    }
+    const info = JSON.stringify({ error_info: { error_id: KEY, error_msg: `denied: ${KEY}` } });
+    const { url } = await serve(answering(200, info));
+    told.push(await connect({ baseUrl: url }).service.getErrorInfo('p', 'p1', RUNNING));
+    const text = inspect(told, { depth: null, showHidden: true });
+    expect(text).toContain('[redacted]');
+    expect(text).not.toContain(KEY);
+    expect(text).not.toContain(encodeURIComponent(KEY));
+  });
+});

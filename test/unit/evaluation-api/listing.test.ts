@@ -1,0 +1,262 @@
+import { describe, expect, it } from 'vitest';
+import { createSecrets } from '../../../src/evaluation-api/secrets.ts';
+import { readListing } from '../../../src/evaluation-api/listing.ts';
+import type { Listing } from '../../../src/domain/record.ts';
+import type { Kind } from '../../../src/domain/status.ts';
+import { ApiError } from '../../../src/monitor/errors.ts';
+
+const KEY = 'the-secret-key';
+const secrets = createSecrets();
+secrets.remember(KEY);
+
+function read(items: unknown, kind: Kind = 'prompt'): Listing {
+  const body = typeof items === 'string' ? items : JSON.stringify(items);
+  return readListing(Buffer.from(body), kind, secrets.scrub);
+}
+
+/** One sound item beside those of interest, so that the list as a whole is of use. */
+function readBeside(...items: readonly unknown[]): Listing {
+  return read([{ id: 'sound', status: 'PENDING' }, ...items]);
+}
+
+function reasons(listing: Pick<Listing, 'anomalies'>): readonly (readonly [string, number])[] {
+  return listing.anomalies.map(({ reason, index }) => [reason, index]);
+}
+
+function failure(items: unknown, kind?: Kind): ApiError {
+  try {
+    read(items, kind);
+  } catch (error) {
+    if (error instanceof ApiError) return error;
+    throw error;
+  }
+  throw new Error('it was read');
+}
+
+describe('an item', () => {
+  it('is read with its id, status, name and timestamp, whatever else there is', () => {
+    const listing = read([
+      { id: 'p1', status: 'RUNNING', name: 'one', timestamp: '3 o’clock', metric: {}, extra: [1] },
+    ]);
+    expect([...listing.records.values()]).toEqual([
+      { id: 'p1', status: 'RUNNING', statusRaw: undefined, name: 'one', timestamp: '3 o’clock' },
+    ]);
+    expect(listing).toMatchObject({ complete: true, anomalies: [] });
+  });
+
+  it.each([
+    ['absent', {}],
+    ['null', { name: null, timestamp: null }],
+    ['of another type', { name: 7, timestamp: ['now'] }],
+  ])('needs no name and no timestamp: %s', (_, fields) => {
+    const listing = read([{ id: 'p1', status: 'RUNNING', ...fields }]);
+    expect(listing.records.get('p1')).toMatchObject({ name: undefined, timestamp: undefined });
+    expect(listing.anomalies).toEqual([]);
+  });
+
+  it.each([
+    ['null', null],
+    ['a number', 1],
+    ['a text', 'p1'],
+    ['a list', [{ id: 'p1', status: 'RUNNING' }]],
+    ['without an id', { status: 'RUNNING' }],
+    ['with a number for an id', { id: 1, status: 'RUNNING' }],
+    ['with an empty id', { id: '', status: 'RUNNING' }],
+    ['with an id of 513 code points', { id: '😀'.repeat(513), status: 'RUNNING' }],
+    ['with half a character in its id', { id: 'a\ud800', status: 'RUNNING' }],
+    ['with a key in its id', { id: `x-${KEY}`, status: 'RUNNING' }],
+    ['with an encoded key in its id', { id: 'x-the%2Dsecret%2dkey', status: 'RUNNING' }],
+  ])('that is %s is invalid, and nobody can be said to be absent', (_, item) => {
+    const listing = readBeside(item);
+    expect([...listing.records.keys()]).toEqual(['sound']);
+    expect(reasons(listing)).toEqual([['invalid', 1]]);
+    expect(listing).toMatchObject({ complete: false, presentIds: new Set() });
+    expect(JSON.stringify(listing.anomalies)).not.toContain('secret');
+  });
+
+  it.each([
+    ['no status', {}],
+    ['null', { status: null }],
+    ['a number', { status: 1 }],
+    ['an object', { status: { toString: 'FAILED' } }],
+  ])('with a good id and %s for a status is invalid, but present', (_, fields) => {
+    const listing = readBeside({ id: 'p1', ...fields });
+    expect(reasons(listing)).toEqual([['invalid', 1]]);
+    expect(listing).toMatchObject({ complete: true, presentIds: new Set(['p1']) });
+  });
+
+  it.each(['__proto__', 'constructor', 'hasOwnProperty', '.', '..', ' ', 'a/b', '😀'.repeat(512)])(
+    'may have the id %s',
+    (id) => {
+      const listing = read(
+        `[{"id": ${JSON.stringify(id)}, "status": "FAILED", "__proto__": {"name": "x"}}]`,
+      );
+      expect(listing.records.get(id)).toMatchObject({ id, status: 'FAILED', name: undefined });
+      expect(listing.anomalies).toEqual([]);
+    },
+  );
+});
+
+describe('a status', () => {
+  it.each(['completed', 'CANCELLED', '', ' FAILED', 'NONE', 'UNKNOWN', 'NEW'])(
+    'of %o is kept as UNKNOWN with its text',
+    (raw) => {
+      const listing = read([{ id: 'p1', status: raw }]);
+      expect(listing.records.get('p1')).toMatchObject({ status: 'UNKNOWN', statusRaw: raw });
+      expect(reasons(listing)).toEqual([['unknown_status', 0]]);
+    },
+  );
+
+  it.each([{}, { status: null }])('may be lacking of a dataset: %o', (fields) => {
+    const listing = read([{ id: 'd1', ...fields }], 'dataset');
+    expect(listing.records.get('d1')).toMatchObject({ status: 'NONE', statusRaw: undefined });
+    expect(listing.anomalies).toEqual([]);
+  });
+
+  it('of a dataset that is no text is invalid', () => {
+    const listing = read([{ id: 'd1' }, { id: 'd2', status: 0 }], 'dataset');
+    expect(reasons(listing)).toEqual([['invalid', 1]]);
+  });
+});
+
+describe('an id that comes twice', () => {
+  const states = (listing: Listing) => [...listing.records.values()].map(({ status }) => status);
+
+  it('has the status of the last one', () => {
+    const listing = read([
+      { id: 'p1', status: 'RUNNING' },
+      { id: 'p1', status: 'PENDING' },
+      { id: 'p1', status: 'FAILED' },
+    ]);
+    expect(states(listing)).toEqual(['FAILED']);
+    expect(reasons(listing)).toEqual([
+      ['duplicate_id', 1],
+      ['duplicate_id', 2],
+    ]);
+  });
+
+  it('has the status of the last one that has any', () => {
+    const listing = read([{ id: 'p1', status: 'RUNNING' }, { id: 'p1' }]);
+    expect(states(listing)).toEqual(['RUNNING']);
+    expect(reasons(listing)).toEqual([['invalid', 1]]);
+  });
+
+  it('is a duplicate of an invalid one as well', () => {
+    const listing = read([{ id: 'p1' }, { id: 'p1', status: 'RUNNING' }]);
+    expect(reasons(listing)).toEqual([
+      ['invalid', 0],
+      ['duplicate_id', 1],
+    ]);
+  });
+});
+
+describe('an anomaly', () => {
+  const identity = (...items: readonly unknown[]) =>
+    readBeside(...items).anomalies.map((anomaly) => anomaly.identity);
+
+  it('is the same wherever it stands in the list', () => {
+    expect(identity({ id: 'a', status: 'x' })).toEqual(identity({ id: 'a', status: 'x' }));
+    expect(identity(1, { id: 'a', status: 'x' })[1]).toBe(identity({ id: 'a', status: 'x' })[0]);
+  });
+
+  it('is told from another by its id and raw status', () => {
+    const items = [
+      { id: 'a', status: 'x' },
+      { id: 'a', status: 'y' },
+      { id: 'b', status: 'x' },
+      { id: 'c' },
+    ];
+    const identities = items.flatMap((item) => identity(item));
+    expect(new Set(identities).size).toBe(items.length);
+  });
+});
+
+describe('texts', () => {
+  it('are cut by code points: names and timestamps at 1,024, raw statuses at 256', () => {
+    const long = '😀'.repeat(2000);
+    const listing = read([{ id: 'p1', status: long, name: long, timestamp: long }]);
+    expect(listing.records.get('p1')).toMatchObject({
+      statusRaw: '😀'.repeat(256),
+      name: '😀'.repeat(1024),
+      timestamp: '😀'.repeat(1024),
+    });
+  });
+
+  it('are scrubbed before they are cut', () => {
+    const listing = read([
+      { id: 'p1', status: 'S'.repeat(250) + KEY, name: 'n'.repeat(1020) + KEY, timestamp: KEY },
+    ]);
+    expect(listing.records.get('p1')).toMatchObject({
+      statusRaw: `${'S'.repeat(250)}[redac`,
+      name: `${'n'.repeat(1020)}[red`,
+      timestamp: '[redacted]',
+    });
+  });
+
+  it('have no halves of characters', () => {
+    const listing = read([{ id: 'p1', status: 'PENDING', name: 'a\ud800b' }]);
+    expect(listing.records.get('p1')?.name).toBe('a\ufffdb');
+  });
+});
+
+describe('a list', () => {
+  it('may be empty', () => {
+    expect(read([])).toMatchObject({ complete: true, anomalies: [], records: new Map() });
+  });
+
+  it('is in the order of the service', () => {
+    const ids = ['10', '9', 'b', 'a'];
+    expect([...read(ids.map((id) => ({ id, status: 'PENDING' }))).records.keys()]).toEqual(ids);
+  });
+
+  it('without a single usable item is an invalid response, whose anomalies count', () => {
+    const { reason, details } = failure([1, { id: 'p1' }, { id: 'p1' }]);
+    expect(reason).toBe('invalid_response');
+    expect(reasons({ anomalies: details.anomalies ?? [] })).toEqual([
+      ['invalid', 0],
+      ['invalid', 1],
+      ['invalid', 2],
+    ]);
+  });
+
+  it('may begin with a byte order mark', () => {
+    expect(read('\uFEFF[{"id": "p1", "status": "PENDING"}]').records.size).toBe(1);
+  });
+
+  it('may be nested 64 deep, and show brackets in its texts', () => {
+    const deep = '['.repeat(62) + ']'.repeat(62);
+    const name = JSON.stringify(`\\"${'['.repeat(100)}`);
+    expect(
+      read(`[{"id": "p1", "status": "PENDING", "name": ${name}, "x": ${deep}}]`).records.size,
+    ).toBe(1);
+  });
+});
+
+describe('a body is an invalid response', () => {
+  it.each([
+    ['if it is empty', ''],
+    ['if it is HTML', '<html>'],
+    ['if it is cut', '[{"id": "p1", "sta'],
+    ['if it is an object', '{"prompts": []}'],
+    ['if it is null', 'null'],
+    ['if it is a text', '"[]"'],
+    ['if it is nested 65 deep', '['.repeat(65) + ']'.repeat(65)],
+    ['if it is nested a million deep', '['.repeat(1e6)],
+    ['if it is nested deep in objects', '[{"a":'.repeat(1e6)],
+  ])('%s', (_, body) => {
+    const { reason, details } = failure(body);
+    expect(reason).toBe('invalid_response');
+    expect(details.anomalies).toBeUndefined();
+  });
+
+  it.each([
+    ['not UTF-8', Buffer.from('[{"id": "p\xe9", "status": "PENDING"}]', 'latin1')],
+    ['UTF-16', Buffer.from('\uFEFF[]', 'utf16le')],
+  ])('if it is %s', (_, body) => {
+    expect(() => readListing(body, 'prompt', secrets.scrub)).toThrow('not UTF-8');
+  });
+
+  it('and its error shows nothing of it', () => {
+    expect(failure(`[${KEY}`).message).not.toContain('secret');
+  });
+});

@@ -1,0 +1,26 @@
+import { expect, it } from 'vitest';
+import { parseRetryAfter } from '../../../src/evaluation-api/retry-after.ts';
+
+const now = Date.parse('2026-03-01T12:00:00Z');
+
+it.each([
+  ['seconds', '7', 7000],
+  ['nothing to wait', '0', 0],
+  ['white space around it', ' 7 ', 7000],
+  ['more than five minutes', '86400', 300_000],
+  ['a number beyond all measure', '9'.repeat(400), 300_000],
+  ['a date', 'Sun, 01 Mar 2026 12:00:08 GMT', 8000],
+  ['a date of the old form', 'Sunday, 01-Mar-26 12:00:08 GMT', 8000],
+  ['a date far away', 'Mon, 01 Mar 2027 12:00:08 GMT', 300_000],
+  ['a date that has passed', 'Sun, 01 Mar 2026 11:59:59 GMT', undefined],
+  ['a negative number', '-5', undefined],
+  ['a fraction', '1.5', undefined],
+  ['a date without a zone', 'Sun, 01 Mar 2026 12:00:08', undefined],
+  ['no such date', 'Sun, 99 Xxx 2026 12:00:08 GMT', undefined],
+  ['words', 'soon', undefined],
+  ['an empty text', '', undefined],
+  ['no header', undefined, undefined],
+  ['the first of several', ['3', '9'], 3000],
+])('reads %s', (_, header, expected) => {
+  expect(parseRetryAfter(header, now)).toBe(expected);
+});

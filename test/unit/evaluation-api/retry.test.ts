@@ -1,0 +1,118 @@
+import { describe, expect, it } from 'vitest';
+import { delayBefore, shouldRetry, withRetries } from '../../../src/evaluation-api/retry.ts';
+import {
+  API_FAILURE_REASONS,
+  ApiError,
+  type ApiErrorDetails,
+  type ApiFailureReason,
+} from '../../../src/monitor/errors.ts';
+
+function error(reason: ApiFailureReason, details?: ApiErrorDetails): ApiError {
+  return new ApiError(reason, 'as the test wants it', details);
+}
+
+describe('what is retried', () => {
+  it('is what may be better the next time', () => {
+    const retried = API_FAILURE_REASONS.filter((reason) => shouldRetry(error(reason)));
+    expect(retried).toEqual(['rate_limited', 'server_error', 'timeout', 'network']);
+  });
+
+  it.each([
+    ['a 408', error('client_error', { statusCode: 408 }), true],
+    ['a 400', error('client_error', { statusCode: 400 }), false],
+    ['a wait of 10 s', error('rate_limited', { retryAfterMs: 10_000 }), true],
+    ['a longer one', error('rate_limited', { retryAfterMs: 11_000 }), false],
+  ])('%s: %o', (_, failure, expected) => {
+    expect(shouldRetry(failure)).toBe(expected);
+  });
+});
+
+describe('the wait', () => {
+  it.each([
+    [1, 250, 500],
+    [2, 500, 1000],
+    [4, 2000, 4000],
+    [10, 5000, 10_000],
+    [5000, 5000, 10_000],
+  ])('after attempt %i is %i to %i ms', (attempt, least, most) => {
+    expect(delayBefore(error('network'), attempt, 0)).toBe(least);
+    expect(delayBefore(error('network'), attempt, 1)).toBe(most);
+  });
+
+  it('is as long as the service asks for, if that is longer', () => {
+    expect(delayBefore(error('rate_limited', { retryAfterMs: 7000 }), 1, 1)).toBe(7000);
+    expect(delayBefore(error('rate_limited', { retryAfterMs: 1 }), 1, 1)).toBe(500);
+  });
+});
+
+describe('attempts', () => {
+  const policy = (controller = new AbortController()) => ({
+    retries: 2,
+    signal: { waits: controller.signal },
+    random: () => 0,
+    onFailure: () => {},
+    onWait: () => {},
+  });
+
+  it('end with the error of the last one', async () => {
+    let attempts = 0;
+    const failing = withRetries(async (number) => {
+      attempts = number;
+      throw error('network', { statusCode: number });
+    }, policy());
+    await expect(failing).rejects.toMatchObject({ details: { statusCode: 3 } });
+    expect(attempts).toBe(3);
+  });
+
+  it('end at once with a mistake of our own, even in its guise', async () => {
+    const mistake = new TypeError('fetch failed');
+    const failing = withRetries(async () => {
+      throw mistake;
+    }, policy());
+    await expect(failing).rejects.toBe(mistake);
+  });
+
+  it('end with the reason of the signal when it cuts the wait', async () => {
+    const controller = new AbortController();
+    const reason = new Error('stopping');
+    const waits: number[] = [];
+    const failing = withRetries(
+      async () => {
+        throw error('rate_limited', { retryAfterMs: 10_000 });
+      },
+      {
+        ...policy(controller),
+        onWait: (_, __, delayMs) => {
+          waits.push(delayMs);
+          setTimeout(() => controller.abort(reason), 1);
+        },
+      },
+    );
+    await expect(failing).rejects.toBe(reason);
+    expect(waits).toEqual([10_000]);
+  });
+
+  it('are not followed by a wait once the signal has aborted', async () => {
+    const controller = new AbortController();
+    const reason = new Error('stopping');
+    let waits = 0;
+    const failing = withRetries(
+      async () => {
+        controller.abort(reason);
+        throw error('network');
+      },
+      { ...policy(controller), onWait: () => (waits += 1) },
+    );
+    await expect(failing).rejects.toBe(reason);
+    expect(waits).toBe(0);
+  });
+
+  it('keep a success that came after the signal', async () => {
+    const controller = new AbortController();
+    const result = await withRetries(async () => {
+      controller.abort();
+      return 'read';
+    }, policy(controller));
+    expect(result).toBe('read');
+  });
+});

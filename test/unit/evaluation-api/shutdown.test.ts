@@ -1,0 +1,108 @@
+import { once } from 'node:events';
+import { describe, expect, it, vi } from 'vitest';
+import type { Shutdown } from '../../../src/monitor/ports.ts';
+import { answering, connect, failureOf, listOptions, ofType, serve } from './harness.ts';
+
+const BODY = JSON.stringify([{ id: 'p1', status: 'RUNNING' }]);
+const STOPPING = new Error('stopping');
+const ENDED = new Error('time is up');
+
+function stoppable(): { signal: Shutdown; waits: AbortController; requests: AbortController } {
+  const waits = new AbortController();
+  const requests = new AbortController();
+  return { waits, requests, signal: { waits: waits.signal, requests: requests.signal } };
+}
+
+describe('a stop', () => {
+  it('lets a request in flight end', async () => {
+    const { waits, signal } = stoppable();
+    const { url } = await serve((_, response) => {
+      waits.abort(STOPPING);
+      setTimeout(() => response.end(BODY), 100);
+    });
+    const { service } = connect({ baseUrl: url });
+    expect(await service.list('p', 'prompt', listOptions({ signal }))).toMatchObject({
+      unchanged: false,
+    });
+  });
+
+  it('cuts a wait for a retry at once', async () => {
+    const { waits, signal } = stoppable();
+    const { url, requests } = await serve(answering(503, '', { 'retry-after': '9' }));
+    const { service, events } = connect({ baseUrl: url, retries: 1 });
+    const call = service.list('p', 'prompt', listOptions({ signal }));
+    await vi.waitFor(() => expect(ofType(events, 'api.retry_scheduled')).toHaveLength(1));
+    waits.abort(STOPPING);
+    await expect(call).rejects.toBe(STOPPING);
+    expect(requests).toHaveLength(1);
+  });
+
+  it('cuts a wait for a slot at once, and the next in line loses nothing by it', async () => {
+    const { waits, signal } = stoppable();
+    const { url, requests } = await serve(
+      (_, response) => void setTimeout(() => response.end(BODY), 200),
+    );
+    const { service } = connect({ baseUrl: url, maxConcurrency: 1 });
+    const first = service.list('a', 'prompt', listOptions());
+    const second = service.list('b', 'prompt', listOptions({ signal }));
+    const third = service.list('c', 'prompt', listOptions());
+    await vi.waitFor(() => expect(requests).toHaveLength(1));
+    waits.abort(STOPPING);
+    await expect(second).rejects.toBe(STOPPING);
+    await Promise.all([first, third]);
+    expect(requests).toHaveLength(2);
+  });
+
+  it('sends nothing any more', async () => {
+    const { waits, signal } = stoppable();
+    waits.abort(STOPPING);
+    const { url, requests } = await serve(answering(200, BODY));
+    const { service } = connect({ baseUrl: url });
+    await expect(service.list('p', 'prompt', listOptions({ signal }))).rejects.toBe(STOPPING);
+    await expect(service.getErrorInfo('p', 'p1', signal)).rejects.toBe(STOPPING);
+    expect(requests).toEqual([]);
+  });
+
+  it.each<[string, (end: () => void) => void]>([
+    ['before the answer', () => {}],
+    ['within the body', (write) => write()],
+  ])(
+    'ends a request in flight %s when its time is up, and tells nothing of it',
+    async (_, answer) => {
+      const { waits, requests, signal } = stoppable();
+      const { url, sockets } = await serve((__, response) => {
+        answer(() => response.writeHead(200).write('['));
+        setTimeout(() => {
+          waits.abort(STOPPING);
+          requests.abort(ENDED);
+        }, 50);
+      });
+      const { service, events } = connect({ baseUrl: url, retries: 3 });
+      await expect(service.list('p', 'prompt', listOptions({ signal }))).rejects.toBe(ENDED);
+      expect(events).toEqual([]);
+      await vi.waitFor(() => expect(sockets.size).toBe(0));
+    },
+  );
+});
+
+describe('closing', () => {
+  it('ends connections that were kept alive', async () => {
+    const { url, server, sockets } = await serve(answering(200, BODY));
+    const { service } = connect({ baseUrl: url });
+    const connected = once(server, 'connection');
+    await service.list('p', 'prompt', listOptions());
+    await connected;
+    expect(sockets.size).toBe(1);
+    await service.close();
+    await vi.waitFor(() => expect(sockets.size).toBe(0));
+  });
+
+  it('ends requests in flight as network errors', async () => {
+    const { url, requests } = await serve(() => {});
+    const { service } = connect({ baseUrl: url });
+    const call = failureOf(service.list('p', 'prompt', listOptions()));
+    await vi.waitFor(() => expect(requests).toHaveLength(1));
+    await service.close();
+    expect((await call).reason).toBe('network');
+  });
+});
