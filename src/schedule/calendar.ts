@@ -1,0 +1,128 @@
+import { readExpression } from './expression.ts';
+import { longestGap } from './longest-gap.ts';
+import { type Segment, zoneOf } from './zone.ts';
+
+const SECOND = 1000;
+const DAY = 24 * 60 * 60 * SECOND;
+/** Holds two leap days, whenever it begins. */
+const HORIZON = 9 * 366 * DAY;
+
+/** When a cron expression runs in a time zone (contract 4: schedules keep their rhythm). Times are epoch ms. */
+export interface Schedule {
+  /** The first run after this moment, on a whole second. */
+  nextAfter(ms: number): number;
+  /** The last run in (after, until], if there is one. */
+  lastBetween(after: number, until: number): number | undefined;
+  /** How many runs there are in (after, until], but never more than `cap`. */
+  countBetween(after: number, until: number, cap: number): number;
+  /** The longest gap that begins with a run in the 9 years to come, or with the first run after them (metrics.md). */
+  maxIntervalSeconds(now: number): number;
+}
+
+/** What is wrong with a cron expression (contract 2), as the end of a sentence about it; undefined if nothing is. */
+export function validateSchedule(expression: string): string | undefined {
+  return readExpression(expression).fault;
+}
+
+/** @throws {RangeError} if the expression has a fault or there is no such time zone */
+export function parseSchedule(expression: string, timezone: string): Schedule {
+  const read = readExpression(expression);
+  if (read.fault !== undefined) throw new RangeError(`the schedule ${read.fault}`);
+  const { days, times } = read;
+  const zone = zoneOf(timezone);
+
+  /** The first matching local time from this one on, whole seconds in ms. */
+  function localFrom(local: number): number {
+    const today = Math.floor(local / DAY);
+    let day = days.next(today);
+    if (day === today) {
+      const time = times.next((local - today * DAY) / SECOND);
+      if (time !== undefined) return today * DAY + time * SECOND;
+      day = days.next(today + 1);
+    }
+    if (day === undefined) throw new RangeError('no day is left');
+    return day * DAY + times.first * SECOND;
+  }
+
+  function firstIn(segment: Segment, from: number): number {
+    const { offset, before } = segment;
+    const settled = settledAt(segment);
+    // Local times that are here for the second time have been run, unless the schedule is one without hours.
+    const skipsRepeated = offset < before && !times.everyHour;
+    const regular = localFrom((skipsRepeated ? Math.max(from, settled) : from) + offset) - offset;
+    if (offset <= before || from >= settled) return regular;
+    // Local times that are skipped run as if the clock had not been put forward yet.
+    const skipped = localFrom(from + before) - before;
+    return skipped < settled ? Math.min(skipped, regular) : regular;
+  }
+
+  function nextAfter(ms: number): number {
+    let from = wholeSecondAfter(ms);
+    for (;;) {
+      const segment = zone.segmentAt(from);
+      const run = firstIn(segment, from);
+      if (run < segment.end) return run;
+      from = segment.end;
+    }
+  }
+
+  function lastBetween(after: number, until: number): number | undefined {
+    let last = nextAfter(after);
+    if (last > until) return undefined;
+    let end = until;
+    while (last < end) {
+      const middle = Math.floor((last + end) / 2);
+      const run = nextAfter(middle);
+      if (run > until) end = middle;
+      else last = run;
+    }
+    return last;
+  }
+
+  /** Counts local times in [from, to). */
+  function localCount(from: number, to: number): number {
+    const firstDay = Math.floor(from / DAY);
+    const lastDay = Math.floor(to / DAY);
+    const onLastDay = countBefore(lastDay, to);
+    return days.count(firstDay, lastDay) * times.perDay + onLastDay - countBefore(firstDay, from);
+  }
+
+  function countBefore(day: number, local: number): number {
+    return days.next(day) === day ? times.countBefore((local - day * DAY) / SECOND) : 0;
+  }
+
+  function countBetween(after: number, until: number, cap: number): number {
+    let count = 0;
+    let done = after;
+    while (done < until && count < cap) {
+      const segment = zone.segmentAt(done + 1);
+      if (done + 1 < settledAt(segment)) {
+        done = nextAfter(done);
+        if (done <= until) count += 1;
+      } else {
+        const end = Math.min(segment.end - 1, until);
+        const { offset } = segment;
+        count += localCount(wholeSecondAfter(done) + offset, wholeSecondAfter(end) + offset);
+        done = end;
+      }
+    }
+    return Math.min(count, cap);
+  }
+
+  return {
+    nextAfter,
+    lastBetween,
+    countBetween,
+    maxIntervalSeconds: (now) =>
+      longestGap({ days, times, zone, nextAfter, lastBetween }, now, now + HORIZON) / SECOND,
+  };
+}
+
+/** Until when runs are moved, doubled or left out because local time has jumped at the start of a segment. */
+function settledAt({ start, offset, before }: Segment): number {
+  return start + Math.abs(offset - before);
+}
+
+function wholeSecondAfter(ms: number): number {
+  return (Math.floor(ms / SECOND) + 1) * SECOND;
+}

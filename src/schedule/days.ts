@@ -1,0 +1,98 @@
+import type { ParsedFields } from 'node-cron';
+
+const DAY = 24 * 60 * 60 * 1000;
+/** 29 February falls on a given weekday at least once in 40 years, 1900 and 2100 included. */
+const PATIENCE = 41 * 366;
+
+/** The civil days on which an expression runs, counted from 1 January 1970. */
+export interface Days {
+  /** No day is left out. */
+  readonly every: boolean;
+  /** The first one from this day on; undefined if none ever comes. */
+  next(day: number): number | undefined;
+  /** How many there are from `from` up to `to`, `to` excluded. */
+  count(from: number, to: number): number;
+}
+
+type DayFields = Pick<ParsedFields, 'dayOfMonth' | 'month' | 'dayOfWeek'>;
+type DayValue = number | string;
+
+export function createDays(fields: DayFields): Days {
+  const every =
+    covers(fields.dayOfMonth, 1, 31) &&
+    covers(fields.month, 1, 12) &&
+    covers(fields.dayOfWeek, 0, 6);
+  // Most questions are about the same day, or one before the same next match: the last answer is kept.
+  let asked = 0;
+  let answer: number | undefined;
+
+  function search(day: number): number | undefined {
+    for (let candidate = day; candidate < day + PATIENCE; candidate += 1) {
+      if (matches(fields, new Date(candidate * DAY))) return candidate;
+    }
+    return undefined;
+  }
+
+  function next(day: number): number | undefined {
+    if (every) return day;
+    if (answer === undefined || day < asked || day > answer) {
+      asked = day;
+      answer = search(day);
+    }
+    return answer;
+  }
+
+  function count(from: number, to: number): number {
+    if (every) return to - from;
+    let found = 0;
+    for (let day = next(from); day !== undefined && day < to; day = next(day + 1)) found += 1;
+    return found;
+  }
+
+  return { every, next, count };
+}
+
+function covers(values: readonly DayValue[], first: number, last: number): boolean {
+  for (let value = first; value <= last; value += 1) if (!values.includes(value)) return false;
+  return true;
+}
+
+/**
+ * Whether a civil day, given as its midnight in UTC, matches. It says the same as the `match` of a node-cron task,
+ * which takes 8 µs: too long for each day of many years.
+ */
+function matches({ dayOfMonth, month, dayOfWeek }: DayFields, midnight: Date): boolean {
+  const date = midnight.getUTCDate();
+  const weekday = midnight.getUTCDay();
+  return (
+    month.includes(midnight.getUTCMonth() + 1) &&
+    (dayOfWeek.includes(weekday) || dayOfWeek.some((value) => isSpecialWeekday(value, midnight))) &&
+    (dayOfMonth.includes(date) || dayOfMonth.some((value) => specialDate(value, midnight) === date))
+  );
+}
+
+/** Whether a day is what `5L` (the last Friday of its month) or `5#2` (the second one) says. */
+function isSpecialWeekday(value: DayValue, day: Date): boolean {
+  if (typeof value === 'number' || Number.parseInt(value, 10) !== day.getUTCDay()) return false;
+  const date = day.getUTCDate();
+  if (value.endsWith('L')) return date + 7 > lengthOfMonth(day);
+  return Math.ceil(date / 7) === Number(value.at(-1));
+}
+
+/** The date that `L`, `L-3`, `15W` or `LW` means in the month of this day, if it has one. */
+function specialDate(value: DayValue, day: Date): number | undefined {
+  if (typeof value === 'number') return undefined;
+  const last = lengthOfMonth(day);
+  if (!value.endsWith('W')) return last - Number(value.slice(2));
+  const target = value === 'LW' ? last : Number.parseInt(value, 10);
+  if (target > last) return undefined;
+  // The nearest day from Monday to Friday of the same month.
+  const weekday = new Date(Date.UTC(day.getUTCFullYear(), day.getUTCMonth(), target)).getUTCDay();
+  if (weekday === 6) return target === 1 ? 3 : target - 1;
+  if (weekday === 0) return target === last ? target - 2 : target + 1;
+  return target;
+}
+
+function lengthOfMonth(day: Date): number {
+  return new Date(Date.UTC(day.getUTCFullYear(), day.getUTCMonth() + 1, 0)).getUTCDate();
+}

@@ -1,0 +1,74 @@
+import type { Schedule } from './calendar.ts';
+import type { Days } from './days.ts';
+import type { TimesOfDay } from './times-of-day.ts';
+import type { Zone } from './zone.ts';
+
+const SECOND = 1000;
+const HOUR = 60 * 60 * SECOND;
+const DAY = 24 * HOUR;
+
+export interface Calendar extends Pick<Schedule, 'nextAfter' | 'lastBetween'> {
+  readonly days: Days;
+  readonly times: TimesOfDay;
+  readonly zone: Zone;
+}
+
+/**
+ * The longest gap, ms, of those that begin with a run in (from, until], or with the first run after. It looks at days,
+ * not at runs: the gaps within a day are the same on every day but those on which local time jumps.
+ */
+export function longestGap(calendar: Calendar, from: number, until: number): number {
+  return Math.max(
+    calendar.times.longestGap * SECOND,
+    longestGapBetweenDays(calendar, from, until),
+    longestGapAtJumps(calendar, from, until),
+  );
+}
+
+function longestGapBetweenDays(
+  { days, times, zone, nextAfter }: Calendar,
+  from: number,
+  until: number,
+): number {
+  const beforeFirst = times.first * SECOND;
+  const beforeLast = times.last * SECOND;
+  if (days.every) return DAY + beforeFirst - beforeLast;
+  const firstRun = nextAfter(from);
+  // Of a time that autumn repeats the second one is a run only if the hour is *.
+  const occurrence = times.everyHour ? 'last' : 'first';
+  let longest = 0;
+  let day: number | undefined = Math.floor((firstRun + zone.segmentAt(firstRun).offset) / DAY);
+  let last = zone.toUtc(day * DAY + beforeLast, occurrence);
+  do {
+    day = days.next(day + 1);
+    if (day === undefined) break;
+    longest = Math.max(longest, zone.toUtc(day * DAY + beforeFirst, 'first') - last);
+    last = zone.toUtc(day * DAY + beforeLast, occurrence);
+  } while (last <= until);
+  return longest;
+}
+
+/** Around each jump of local time run by run, from the last run before it until the rhythm is back. */
+function longestGapAtJumps(
+  { days, times, zone, nextAfter, lastBetween }: Calendar,
+  from: number,
+  until: number,
+): number {
+  let longest = 0;
+  for (const { start, offset, before } of zone.jumps(from, until)) {
+    const jump = Math.abs(offset - before);
+    const settled = start + jump;
+    const firstDay = Math.floor((start - 1 + before) / DAY);
+    const lastDay = Math.floor((settled + offset) / DAY);
+    const shaken = !days.every || !times.everyHour || jump % HOUR > 0;
+    if (!shaken || (days.next(firstDay) ?? Infinity) > lastDay) continue;
+    // What is longer than two days lies between days.
+    let run = lastBetween(Math.max(from, start - 2 * DAY), start - 1);
+    while (run !== undefined && run < settled) {
+      const next = nextAfter(run);
+      longest = Math.max(longest, next - run);
+      run = next;
+    }
+  }
+  return longest;
+}

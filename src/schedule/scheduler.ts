@@ -1,0 +1,203 @@
+import { createHash } from 'node:crypto';
+import type { Observer } from '../monitor/events.ts';
+import type { Clock } from '../monitor/ports.ts';
+import { parseSchedule, type Schedule } from './calendar.ts';
+import { startHeartbeat } from './heartbeat.ts';
+
+const SECOND = 1000;
+/** After a clock that jumped by decades the missed runs are not worth counting to the end. */
+const MISSED_CAP = 100_000;
+/** A timer can fire a moment before the wall clock is where it was expected to be. */
+const TIMER_TOLERANCE = 20;
+
+export interface ScheduledProject {
+  readonly id: string;
+  /** A valid cron expression. */
+  readonly schedule: string;
+  /** A valid IANA zone. */
+  readonly timezone: string;
+  /** Epoch ms; undefined if it was never polled. */
+  readonly lastPollAt: number | undefined;
+}
+
+/** Times are epoch ms. */
+export interface Run {
+  /** When it should have started. */
+  readonly dueAt: number;
+  /** When the next one is due. */
+  readonly nextAt: number;
+}
+
+export interface Scheduler {
+  /**
+   * Makes these the scheduled projects. One that keeps its schedule, time zone and jitter keeps its due time; a poll
+   * that runs goes on in any case. Once started a new one is polled at once; before, one that was never polled or whose
+   * run came due since its last poll (contract 4). `jitterMs` is over how long starts are spread.
+   * @throws {RangeError} if a schedule or time zone is not valid; then nothing has changed
+   */
+  set(projects: readonly ScheduledProject[], jitterMs: number): void;
+  start(): void;
+  /** Starts no more polls. */
+  stop(): void;
+  /** Resolves when no poll runs any more. */
+  idle(): Promise<void>;
+  /** When the project is due next; in the past if a tick that should have come has not. Undefined if unknown. */
+  next(project: string): number | undefined;
+  /** For metrics.md; the longest interval is computed when it is first asked for. */
+  projects(): Iterable<{
+    readonly project: string;
+    readonly nextPollAt: number;
+    readonly maxIntervalSeconds: number;
+  }>;
+}
+
+export interface SchedulerOptions {
+  /** Polls a project once. Not called again for it before it has settled. */
+  readonly run: (project: string, run: Run) => Promise<void>;
+  readonly clock: Clock;
+  /** Is told `scheduler.overlapped` and `scheduler.missed`. */
+  readonly emit: Observer;
+  /** Is told what `run` should not have thrown. */
+  readonly onError: (error: unknown) => void;
+}
+
+/** A schedule in a time zone; projects share it. */
+interface Plan {
+  readonly schedule: Schedule;
+  maxIntervalSeconds: number | undefined;
+}
+
+interface Entry {
+  readonly id: string;
+  readonly plan: Plan;
+  /** How much later than its schedule the project is polled, ms. */
+  readonly offset: number;
+  dueAt: number;
+  /** Waits for a due time within this second. */
+  timer: NodeJS.Timeout | undefined;
+}
+
+/** Polls projects by their schedules, each at most once at a time (contract 4). */
+export function createScheduler({ run, clock, emit, onError }: SchedulerOptions): Scheduler {
+  let plans: ReadonlyMap<string, Plan> = new Map();
+  let entries: ReadonlyMap<string, Entry> = new Map();
+  const running = new Map<string, Promise<void>>();
+  let stopHeartbeat: (() => void) | undefined;
+  let lastBeatAt = -Infinity;
+
+  function set(projects: readonly ScheduledProject[], jitterMs: number): void {
+    const now = clock.now();
+    const nextPlans = new Map<string, Plan>();
+    const nextEntries = new Map<string, Entry>();
+    for (const project of projects) {
+      const key = JSON.stringify([project.schedule, project.timezone]);
+      const plan = nextPlans.get(key) ?? plans.get(key) ?? planOf(project);
+      nextPlans.set(key, plan);
+      const offset = jitterOf(project.id, jitterMs);
+      const old = entries.get(project.id);
+      const unchanged = old?.plan === plan && old.offset === offset;
+      nextEntries.set(project.id, unchanged ? old : entryOf(project, plan, offset, now));
+    }
+    for (const [id, old] of entries) if (nextEntries.get(id) !== old) clearTimeout(old.timer);
+    plans = nextPlans;
+    entries = nextEntries;
+    beat(now);
+  }
+
+  function entryOf(
+    { id, lastPollAt }: ScheduledProject,
+    plan: Plan,
+    offset: number,
+    now: number,
+  ): Entry {
+    const old = entries.get(id);
+    const atOnce =
+      old === undefined
+        ? stopHeartbeat !== undefined ||
+          lastPollAt === undefined ||
+          dueAfter({ plan, offset }, lastPollAt) <= now
+        : old.dueAt <= now;
+    const dueAt = atOnce ? now : dueAfter({ plan, offset }, now);
+    return { id, plan, offset, dueAt, timer: undefined };
+  }
+
+  function beat(now: number): void {
+    if (stopHeartbeat === undefined) return;
+    const wasSetBack = now < lastBeatAt;
+    lastBeatAt = now;
+    const nextBeatAt = (Math.floor(now / SECOND) + 1) * SECOND;
+    for (const entry of entries.values()) {
+      if (wasSetBack) entry.dueAt = Math.min(entry.dueAt, dueAfter(entry, now));
+      if (entry.dueAt <= now) tick(entry, now);
+      if (entry.dueAt < nextBeatAt) wait(entry, now);
+    }
+  }
+
+  function wait(entry: Entry, now: number): void {
+    clearTimeout(entry.timer);
+    entry.timer = setTimeout(() => {
+      const at = clock.now() + TIMER_TOLERANCE;
+      // Otherwise the clock was set back in between: the next beat sees to it.
+      if (entry.dueAt <= at) tick(entry, Math.max(clock.now(), entry.dueAt));
+    }, entry.dueAt - now);
+  }
+
+  function tick(entry: Entry, now: number): void {
+    const { id, plan, offset } = entry;
+    const ranAt = entry.dueAt - offset;
+    // Of the runs that have come due since, the latest one starts now.
+    const latest = plan.schedule.lastBetween(ranAt, now - offset) ?? ranAt;
+    const missed = plan.schedule.countBetween(ranAt, latest, MISSED_CAP);
+    entry.dueAt = dueAfter(entry, now);
+    if (missed > 0) emit({ type: 'scheduler.missed', project: id, count: missed });
+    if (running.has(id)) emit({ type: 'scheduler.overlapped', project: id });
+    else poll(id, { dueAt: latest + offset, nextAt: entry.dueAt });
+  }
+
+  function poll(id: string, due: Run): void {
+    // Async, so that what throws at once is no different from what rejects later.
+    const ended = (async () => run(id, due))()
+      .catch(onError)
+      .finally(() => running.delete(id));
+    running.set(id, ended);
+  }
+
+  return {
+    set,
+    start: () => {
+      stopHeartbeat ??= startHeartbeat(clock, () => beat(clock.now()));
+      beat(clock.now());
+    },
+    stop: () => {
+      stopHeartbeat?.();
+      stopHeartbeat = undefined;
+      for (const { timer } of entries.values()) clearTimeout(timer);
+    },
+    idle: async () => {
+      await Promise.allSettled(running.values());
+    },
+    next: (project) => entries.get(project)?.dueAt,
+    *projects() {
+      for (const { id, plan, dueAt } of entries.values()) {
+        plan.maxIntervalSeconds ??= plan.schedule.maxIntervalSeconds(clock.now());
+        const { maxIntervalSeconds } = plan;
+        yield { project: id, nextPollAt: dueAt, maxIntervalSeconds };
+      }
+    },
+  };
+}
+
+function planOf({ schedule, timezone }: ScheduledProject): Plan {
+  return { schedule: parseSchedule(schedule, timezone), maxIntervalSeconds: undefined };
+}
+
+/** The first time after this one at which a project is due, epoch ms. */
+function dueAfter({ plan, offset }: Pick<Entry, 'plan' | 'offset'>, ms: number): number {
+  return plan.schedule.nextAfter(ms - offset) + offset;
+}
+
+/** A project's share of the jitter, whole ms in [0, jitterMs): chance between projects, the same after a restart. */
+function jitterOf(project: string, jitterMs: number): number {
+  const digest = createHash('sha256').update(project).digest();
+  return Math.floor((digest.readUInt32BE(0) / 2 ** 32) * jitterMs);
+}

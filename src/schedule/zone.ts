@@ -1,0 +1,114 @@
+const SECOND = 1000;
+const DAY = 24 * 60 * 60 * SECOND;
+/** No zone changes its offset and changes it back within a week. */
+const STEP = 7 * DAY;
+/** Known zone history reaches at least so far to either side of what is asked for. */
+const MARGIN = 2 * STEP;
+
+/** A stretch of time in which a zone's offset from UTC stays the same. All ms; times are epoch ms. */
+export interface Segment {
+  readonly start: number;
+  /** Exclusive. The last known segment may go on after it. */
+  readonly end: number;
+  /** What is added to UTC to get local time. */
+  readonly offset: number;
+  /** The offset until `start`; the same as `offset` if nothing changed there. */
+  readonly before: number;
+}
+
+/** The offsets of one time zone. Local times are ms too: what epoch ms would be if the zone were UTC. */
+export interface Zone {
+  /** The segment that holds this moment. */
+  segmentAt(ms: number): Segment;
+  /** The segments that begin in (after, until], each with a jump of local time. */
+  jumps(after: number, until: number): readonly Segment[];
+  /** When a local time comes, for the first or the last time; one that is skipped comes later by the gap. */
+  toUtc(local: number, time: 'first' | 'last'): number;
+}
+
+const zones = new Map<string, Zone>();
+
+/** @throws {RangeError} if there is no such time zone */
+export function zoneOf(name: string): Zone {
+  const zone = zones.get(name) ?? createZone(offsetReader(name));
+  zones.set(name, zone);
+  return zone;
+}
+
+function createZone(offsetAt: (ms: number) => number): Zone {
+  // Asking Intl for an offset costs a microsecond and more: what it told is kept, without holes, oldest first.
+  let segments: { start: number; end: number; offset: number; before: number }[] = [];
+
+  function restartAt(ms: number): void {
+    const start = Math.floor(ms / STEP) * STEP - MARGIN;
+    const offset = offsetAt(start);
+    segments = [{ start, end: start, offset, before: offset }];
+  }
+
+  function extend(last: { end: number; offset: number }): void {
+    const from = last.end;
+    const to = from + STEP;
+    const offset = offsetAt(to);
+    if (offset === last.offset) {
+      last.end = to;
+      return;
+    }
+    let lastOld = from / SECOND;
+    let firstNew = to / SECOND;
+    while (firstNew - lastOld > 1) {
+      const middle = Math.floor((lastOld + firstNew) / 2);
+      if (offsetAt(middle * SECOND) === last.offset) lastOld = middle;
+      else firstNew = middle;
+    }
+    last.end = firstNew * SECOND;
+    segments.push({ start: last.end, end: to, offset, before: last.offset });
+  }
+
+  function segmentAt(ms: number): Segment {
+    const first = segments[0];
+    if (first === undefined || ms < first.start + STEP) restartAt(ms);
+    for (let last = segments.at(-1); last && last.end <= ms + STEP; last = segments.at(-1)) {
+      extend(last);
+    }
+    let low = 0;
+    let high = segments.length - 1;
+    while (low < high) {
+      const middle = Math.ceil((low + high) / 2);
+      if ((segments[middle]?.start ?? Infinity) <= ms) low = middle;
+      else high = middle - 1;
+    }
+    const found = segments[low];
+    if (found === undefined) throw new RangeError('no such moment');
+    return found;
+  }
+
+  return {
+    segmentAt,
+    jumps: (after, until) => {
+      segmentAt(after);
+      segmentAt(until);
+      return segments.filter(({ start }) => start > after && start <= until);
+    },
+    toUtc: (local, time) => {
+      let segment = segmentAt(local - DAY);
+      while (local - segment.offset >= segment.end) segment = segmentAt(segment.end);
+      const ms = local - segment.offset;
+      if (ms < segment.start) return local - segment.before;
+      if (time === 'first') return ms;
+      const next = segmentAt(segment.end);
+      const again = local - next.offset;
+      return again >= next.start ? again : ms;
+    },
+  };
+}
+
+function offsetReader(name: string): (ms: number) => number {
+  const format = new Intl.DateTimeFormat('en', { timeZone: name, timeZoneName: 'longOffset' });
+  return (ms) => {
+    const parts = /GMT([+-])(\d\d):(\d\d)(?::(\d\d))?$/.exec(format.format(ms));
+    if (parts === null) return 0;
+    const [, sign, hours, minutes, seconds = 0] = parts;
+    const offset = (Number(hours) * 60 + Number(minutes)) * 60 + Number(seconds);
+    return (sign === '-' ? -offset : offset) * SECOND;
+  };
+}

@@ -1,0 +1,131 @@
+import { describe, expect, it } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
+import {
+  DAY,
+  HOUR,
+  MINUTE,
+  SECOND,
+  jump,
+  missed,
+  pass,
+  project,
+  times,
+  useWorld,
+} from './world.ts';
+
+const world = useWorld();
+
+describe('when the clock is set on', () => {
+  it.each([
+    ['1 s', SECOND, 0],
+    ['11 s', 11 * SECOND, 0],
+    ['1 h', HOUR, 359],
+    ['8 h, as after a sleep', 8 * HOUR, 8 * 360 - 1],
+    ['1 year', 365 * DAY, 100_000],
+  ])('by %s, one run starts within 2 s and the others count as missed', async (_, ms, count) => {
+    world.scheduler.set([project('bot')], 0);
+    world.scheduler.start();
+    await pass(12 * SECOND);
+    expect(world.polls.length).toBe(1);
+    jump(ms);
+    const jumpedAt = Date.now();
+    await pass(2 * SECOND);
+    expect(missed(world, 'bot')).toBe(count);
+    expect(world.polls.length).toBe(ms < 8 * SECOND ? 1 : 2);
+    const due = Math.floor(jumpedAt / (10 * SECOND)) * 10 * SECOND;
+    expect(world.polls.at(-1)?.dueAt).toBe(due);
+    await pass(20 * SECOND);
+    expect(missed(world, 'bot')).toBe(count);
+    expect(
+      times(world, 'bot')
+        .slice(-2)
+        .every((time) => time.endsWith('0.000Z')),
+    ).toBe(true);
+  });
+
+  it('does not walk through each second that was slept', async () => {
+    world.scheduler.set([project('bot', { schedule: '0 0 1 1 *' })], 0);
+    world.scheduler.start();
+    await pass(3 * SECOND);
+    for (let sleep = 0; sleep < 20; sleep += 1) {
+      jump(30 * DAY);
+      await pass(1003);
+    }
+    // A walk through a year and a half of seconds takes the better part of an hour.
+    expect(world.polls.length).toBe(2);
+  });
+
+  it('a late tick whose next one is not due yet is no missed one', async () => {
+    world.scheduler.set([project('bot')], 0);
+    world.scheduler.start();
+    await pass(9 * SECOND);
+    jump(9 * SECOND);
+    await pass(SECOND);
+    expect(world.polls.map(({ dueAt }) => dueAt)).toEqual([Date.parse('2025-11-21T10:00:10Z')]);
+    expect(world.events).toEqual([]);
+  });
+});
+
+describe('when the clock is set back', () => {
+  it.each([
+    ['1 s', SECOND],
+    ['1.5 s', 1500],
+    ['1 h', HOUR],
+    ['1 year', 365 * DAY],
+  ])('by %s, polls go on in their rhythm', async (_, ms) => {
+    world.scheduler.set([project('bot')], 0);
+    world.scheduler.start();
+    await pass(12 * SECOND);
+    jump(-ms);
+    world.polls = [];
+    await pass(31 * SECOND);
+    expect(world.polls.length).toBeGreaterThanOrEqual(3);
+    expect(times(world, 'bot').every((time) => time.endsWith('0.000Z'))).toBe(true);
+    expect(world.events).toEqual([]);
+  });
+
+  it('a second of jitter is waited for again', async () => {
+    world.scheduler.set([project('bot', { schedule: '* * * * * *' })], 900);
+    world.scheduler.start();
+    await pass(SECOND);
+    jump(-HOUR);
+    world.polls = [];
+    await pass(10 * SECOND);
+    expect(world.polls.length).toBeGreaterThanOrEqual(8);
+    expect(new Set(world.polls.map(({ at }) => at % SECOND)).size).toBe(1);
+  });
+});
+
+describe('when the loop was blocked', () => {
+  it('a late beat starts what is due at once', async () => {
+    world.scheduler.set([project('bot', { schedule: '* * * * * *' })], 0);
+    world.scheduler.start();
+    await pass(650);
+    jump(2500);
+    await pass(101);
+    expect(times(world, 'bot')).toEqual(['10:00:03.500Z']);
+    expect(world.polls[0]?.dueAt).toBe(Date.parse('2025-11-21T10:00:03Z'));
+    expect(missed(world, 'bot')).toBe(2);
+  });
+
+  it('a second that node-cron sees only when it is over does not end the beats', async () => {
+    const late = world.create({ clock: { ...systemClock, now: () => Date.now() - 1500 } });
+    late.set([project('bot')], 0);
+    late.start();
+    await pass(MINUTE);
+    late.stop();
+    expect(world.polls.length).toBeGreaterThanOrEqual(5);
+  });
+
+  it('one run starts late and the earlier ones count as missed', async () => {
+    world.scheduler.set([project('bot')], 0);
+    world.scheduler.start();
+    await pass(5 * SECOND);
+    // Nothing ran for 27 s: timers fire late, all of them at once.
+    jump(27 * SECOND);
+    await pass(SECOND);
+    expect(world.polls.length).toBe(1);
+    expect(world.polls[0]?.dueAt).toBe(Date.parse('2025-11-21T10:00:30Z'));
+    expect(missed(world, 'bot')).toBe(2);
+  });
+});

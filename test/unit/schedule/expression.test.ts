@@ -1,0 +1,47 @@
+import { expect, it } from 'vitest';
+import { validateSchedule } from '../../../src/schedule/calendar.ts';
+
+it.each([
+  '* * * * *',
+  '*/30 * * * * *',
+  '  0 9 * * 1-5  ',
+  '0 0 1 jan,JUL mon-FRI',
+  '0 0 ? * 7',
+  '0 0 L-3,15W,LW * *',
+  '0 0 * * 2#3,5L',
+  '0 0 29 2 *',
+  '0 0 29 2 1#5',
+  '0 22-2 * * sat-sun',
+])('%j is a schedule', (expression) => {
+  expect(validateSchedule(expression)).toBeUndefined();
+});
+
+it.each([
+  ['', 'of 5 fields, or 6 with seconds first, not 0'],
+  ['* * * *', 'not 4'],
+  ['* * * * * * *', 'not 7'],
+  ['@daily', 'not 1'],
+  ['61 * * * *', '"61" is no minute (0 to 59)'],
+  ['60 * * * * *', '"60" is no second (0 to 59)'],
+  ['0 24 * * *', '"24" is no hour (0 to 23)'],
+  ['0 0 32 * *', '"32" is no day of month'],
+  ['0 0 0 * *', '"0" is no day of month'],
+  ['0 0 * 13 *', '"13" is no month (1 to 12 or jan to dec)'],
+  ['0 0 * * 8', '"8" is no weekday'],
+  ['0 0 * * 1#6', '"1#6" is no weekday'],
+  ['*/0 * * * *', '"*/0" is no minute'],
+  ['1,,2 * * * *', '"1,,2" is no minute'],
+  ['0 ? * * *', '"?" is no hour'],
+  ['0 25 * foo *', '"25" is no hour (0 to 23), "foo" is no month'],
+  ['0 5* * * *', 'no field can be "5*"'],
+  ['0 *,*5 * * *', 'no field can be "*,*5"'],
+  ['0-9999999999 * * * *', 'no field can be "0-9999999999"'],
+  ['$ * * * *', 'it has characters that no field has'],
+  ['0 0 30 2 *', 'runs on some day'],
+  ['0 0 31 4,6 *', 'runs on some day'],
+  ['0 0 31W 2 *', 'runs on some day'],
+  ['0 0 1 1 1#2', 'runs on some day'],
+])('%j is none: %s', (expression, fault) => {
+  expect(validateSchedule(expression)).toMatch(/^must be a cron expression/);
+  expect(validateSchedule(expression)).toContain(fault);
+});

@@ -1,0 +1,298 @@
+import { beforeEach, describe, expect, it, vi } from 'vitest';
+import {
+  DAY,
+  HOUR,
+  MINUTE,
+  SECOND,
+  START,
+  missed,
+  overlapped,
+  pass,
+  project,
+  times,
+  useWorld,
+} from './world.ts';
+
+const world = useWorld();
+
+describe('at start a project is polled', () => {
+  const schedule = '*/5 * * * *';
+
+  it.each([
+    ['at once if it never was', undefined, true],
+    ['at once if a run came due while the daemon was down', START - 2 * MINUTE, true],
+    ['by its schedule if none did', START - 100, false],
+    ['by its schedule if its last poll lies in the future', START + DAY, false],
+  ])('%s', async (_, lastPollAt, atOnce) => {
+    world.scheduler.set([project('bot', { schedule, lastPollAt })], 0);
+    expect(world.polls).toEqual([]);
+    world.scheduler.start();
+    expect(world.polls.length).toBe(atOnce ? 1 : 0);
+    expect(world.scheduler.next('bot')).toBe(Date.parse('2025-11-21T10:05:00Z'));
+    await pass(5 * MINUTE);
+    expect(times(world, 'bot').at(-1)).toBe('10:05:00.000Z');
+    expect(world.events).toEqual([]);
+  });
+
+  it('at once although its share of the jitter has not passed', () => {
+    world.scheduler.set([project('bot', { lastPollAt: undefined })], HOUR);
+    world.scheduler.start();
+    expect(times(world, 'bot')).toEqual(['10:00:00.250Z']);
+  });
+
+  it('by its schedule if only its share of the jitter is still to come', () => {
+    const hourly = project('bot', { schedule: '0 * * * *', lastPollAt: START - 10 * MINUTE });
+    world.scheduler.set([hourly], HOUR);
+    const next = world.scheduler.next('bot') ?? 0;
+    expect(next).toBeGreaterThan(START);
+    expect(next).toBeLessThan(START + HOUR);
+    world.scheduler.start();
+    expect(world.polls).toEqual([]);
+  });
+});
+
+describe('while the clock runs as it should', () => {
+  it('polls each project by its own schedule, on the second', async () => {
+    world.scheduler.set([project('a'), project('b', { schedule: '5 * * * * *' })], 0);
+    world.scheduler.start();
+    await pass(30 * SECOND);
+    expect(times(world, 'a')).toEqual(['10:00:10.000Z', '10:00:20.000Z', '10:00:30.000Z']);
+    expect(times(world, 'b')).toEqual(['10:00:05.000Z']);
+    expect(world.events).toEqual([]);
+  });
+
+  it('tells a poll when it was due and when the next one is', async () => {
+    world.scheduler.set([project('bot')], 0);
+    world.scheduler.start();
+    await pass(10 * SECOND);
+    const due = Date.parse('2025-11-21T10:00:10Z');
+    expect(world.polls[0]).toMatchObject({ dueAt: due, nextAt: due + 10 * SECOND });
+  });
+
+  it('polls every second without a miss, over midnight and the end of February', async () => {
+    vi.setSystemTime('2028-02-29T23:59:00.500Z');
+    world.scheduler.set([project('bot', { schedule: '* * * * * *', lastPollAt: Date.now() })], 0);
+    world.scheduler.start();
+    await pass(2 * MINUTE);
+    expect(world.polls.length).toBe(120);
+    expect(world.events).toEqual([]);
+  });
+
+  it('polls on when autumn begins to repeat an hour', async () => {
+    vi.setSystemTime('2025-10-26T00:58:30Z');
+    const schedule = '* * * * *';
+    const timezone = 'Europe/Berlin';
+    world.scheduler.set([project('bot', { schedule, timezone, lastPollAt: Date.now() })], 0);
+    world.scheduler.start();
+    await pass(150 * SECOND);
+    expect(times(world, 'bot')).toEqual(['00:59:00.000Z', '01:00:00.000Z', '01:01:00.000Z']);
+  });
+});
+
+describe('jitter', () => {
+  const ids = Array.from({ length: 200 }, (_, index) => `project-${index}`);
+
+  it('is the same for a project after a restart, and within the spread', () => {
+    const other = world.create();
+    const projects = ids.map((id) => project(id));
+    for (const each of [world.scheduler, other]) each.set(projects, 10 * SECOND);
+    const offsets = ids.map((id) => (world.scheduler.next(id) ?? 0) % (10 * SECOND));
+    expect(offsets).toEqual(ids.map((id) => (other.next(id) ?? 0) % (10 * SECOND)));
+    for (let second = 0; second < 10; second += 1) {
+      const started = offsets.filter((offset) => Math.floor(offset / SECOND) === second).length;
+      expect(started).toBeGreaterThan(5);
+    }
+  });
+
+  it('delays each poll by the same part of a second', async () => {
+    world.scheduler.set([project('bot')], 900);
+    const next = world.scheduler.next('bot') ?? 0;
+    const offset = next % SECOND;
+    expect(offset).toBeGreaterThan(0);
+    world.scheduler.start();
+    await pass(30 * SECOND);
+    expect(world.polls.map(({ at }) => at % (10 * SECOND))).toEqual(world.polls.map(() => offset));
+    expect(world.polls.map(({ dueAt }) => dueAt)).toEqual(world.polls.map(({ at }) => at));
+    expect(world.polls.length).toBeGreaterThanOrEqual(3);
+  });
+
+  it('longer than the interval keeps the rhythm', async () => {
+    world.scheduler.set([project('bot')], HOUR);
+    world.scheduler.start();
+    await pass(2 * MINUTE);
+    expect(world.polls.length).toBe(12);
+    expect(world.events).toEqual([]);
+  });
+});
+
+describe('a poll that still runs', () => {
+  it('makes each tick of its project be skipped and counted once, and no other one', async () => {
+    world.slow = true;
+    world.scheduler.set([project('a'), project('b')], 0);
+    world.scheduler.start();
+    await pass(10 * SECOND);
+    world.polls.find(({ id }) => id === 'b')?.finish();
+    await pass(25 * SECOND);
+    expect(times(world, 'a').length).toBe(1);
+    expect(overlapped(world, 'a')).toBe(2);
+    expect(overlapped(world, 'b')).toBe(1);
+    expect(missed(world, 'a')).toBe(0);
+    expect(world.scheduler.next('a')).toBe(Date.parse('2025-11-21T10:00:40Z'));
+    for (const poll of world.polls) poll.finish();
+    await pass(5 * SECOND);
+    expect(times(world, 'a')).toEqual(['10:00:10.000Z', '10:00:40.000Z']);
+  });
+
+  it('is waited for after the stop, and no other one starts', async () => {
+    world.slow = true;
+    world.scheduler.set([project('a'), project('b', { schedule: '15 * * * * *' })], 900);
+    world.scheduler.start();
+    await pass(11 * SECOND);
+    expect(times(world, 'a').length).toBe(1);
+    world.scheduler.stop();
+    let idle = false;
+    const waiting = world.scheduler.idle().then(() => (idle = true));
+    await pass(HOUR);
+    expect(idle).toBe(false);
+    world.polls[0]?.finish();
+    await waiting;
+    expect(world.polls.length).toBe(1);
+  });
+
+  it('is not waited for if there is none', async () => {
+    world.scheduler.set([project('a')], 0);
+    world.scheduler.start();
+    await expect(world.scheduler.idle()).resolves.toBeUndefined();
+  });
+
+  it('that throws is told of and stops nothing', async () => {
+    const broken = world.create({
+      run: () => {
+        throw new Error('broken');
+      },
+    });
+    broken.set([project('bot')], 0);
+    broken.start();
+    await pass(25 * SECOND);
+    broken.stop();
+    expect(world.errors).toEqual([new Error('broken'), new Error('broken')]);
+  });
+});
+
+describe('other projects', () => {
+  beforeEach(async () => {
+    world.slow = true;
+    world.scheduler.set([project('kept'), project('changed'), project('removed')], 0);
+    world.scheduler.start();
+    await pass(14 * SECOND);
+  });
+
+  function change(): void {
+    const changed = project('changed', { schedule: '17 * * * * *' });
+    const added = project('added', { lastPollAt: Date.now() });
+    world.scheduler.set([project('kept'), changed, added], 0);
+  }
+
+  it('are polled at once when they are added, even if the store knows them', () => {
+    change();
+    expect(world.polls.slice(3).map(({ id }) => id)).toEqual(['added']);
+    expect(world.scheduler.next('added')).toBe(Date.parse('2025-11-21T10:00:20Z'));
+  });
+
+  it('keep their due time and their poll when they stay as they are', async () => {
+    change();
+    expect(world.scheduler.next('kept')).toBe(Date.parse('2025-11-21T10:00:20Z'));
+    await pass(6 * SECOND);
+    expect(overlapped(world, 'kept')).toBe(1);
+  });
+
+  it('follow their new schedule when it changes', async () => {
+    world.polls.find(({ id }) => id === 'changed')?.finish();
+    await pass(1);
+    change();
+    expect(world.scheduler.next('changed')).toBe(Date.parse('2025-11-21T10:00:17Z'));
+    await pass(10 * SECOND);
+    expect(times(world, 'changed')).toEqual(['10:00:10.000Z', '10:00:17.000Z']);
+  });
+
+  it('are polled no more when they are removed, and their poll is still waited for', async () => {
+    change();
+    await pass(MINUTE);
+    expect(times(world, 'removed').length).toBe(1);
+    expect(world.scheduler.next('removed')).toBeUndefined();
+    expect([...world.scheduler.projects()].map((row) => row.project)).toEqual([
+      'kept',
+      'changed',
+      'added',
+    ]);
+    world.scheduler.stop();
+    let idle = false;
+    const waiting = world.scheduler.idle().then(() => (idle = true));
+    for (const poll of world.polls) if (poll.id !== 'removed') poll.finish();
+    await pass(SECOND);
+    expect(idle).toBe(false);
+    for (const poll of world.polls) poll.finish();
+    await waiting;
+  });
+
+  it('are polled no more although their share of a second had begun', async () => {
+    world.slow = false;
+    world.scheduler.set([project('jittery')], 900);
+    await pass(5 * SECOND + 751);
+    const due = world.scheduler.next('jittery') ?? 0;
+    expect(due - Date.now()).toBeGreaterThan(0);
+    expect(due - Date.now()).toBeLessThan(SECOND);
+    world.scheduler.set([], 900);
+    await pass(SECOND);
+    expect(times(world, 'jittery')).toEqual(['10:00:14.250Z']);
+  });
+
+  it('stay as they are when a schedule among the new ones is not valid', () => {
+    const bad = project('bad', { schedule: '61 * * * *' });
+    expect(() => world.scheduler.set([project('added'), bad], 0)).toThrow(RangeError);
+    expect([...world.scheduler.projects()].length).toBe(3);
+    expect(world.polls.length).toBe(3);
+  });
+
+  it('never run twice at a time, although they were removed and added again', async () => {
+    world.scheduler.set([], 0);
+    world.scheduler.set([project('removed')], 0);
+    await pass(SECOND);
+    expect(times(world, 'removed').length).toBe(1);
+    expect(overlapped(world, 'removed')).toBe(1);
+  });
+
+  it('take up another jitter', async () => {
+    world.slow = false;
+    for (const poll of world.polls) poll.finish();
+    world.scheduler.set([project('kept')], 900);
+    world.polls = [];
+    await pass(20 * SECOND);
+    expect(world.polls.length).toBe(2);
+    expect(world.polls[0]?.at).toBe(world.polls[0]?.dueAt);
+    expect((world.polls[0]?.at ?? 0) % SECOND).toBeGreaterThan(0);
+  });
+});
+
+describe('the due time', () => {
+  it('is shown with the longest interval of each project', () => {
+    world.scheduler.set([project('a'), project('b', { schedule: '0 9 * * 1-5' })], 0);
+    expect([...world.scheduler.projects()]).toEqual([
+      { project: 'a', nextPollAt: Date.parse('2025-11-21T10:00:10Z'), maxIntervalSeconds: 10 },
+      {
+        project: 'b',
+        nextPollAt: Date.parse('2025-11-24T09:00:00Z'),
+        maxIntervalSeconds: 3 * 86400,
+      },
+    ]);
+    expect(world.scheduler.next('nobody')).toBeUndefined();
+  });
+
+  it('stays in the past when the tick that should have come has not', async () => {
+    world.scheduler.set([project('bot')], 0);
+    world.scheduler.start();
+    world.scheduler.stop();
+    await pass(HOUR);
+    expect(world.scheduler.next('bot')).toBe(Date.parse('2025-11-21T10:00:10Z'));
+  });
+});

@@ -1,0 +1,107 @@
+import { getTasks } from 'node-cron';
+import { afterEach, beforeEach, expect, vi } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
+import type { MonitorEvent } from '../../../src/monitor/events.ts';
+import {
+  createScheduler,
+  type Run,
+  type ScheduledProject,
+  type Scheduler,
+  type SchedulerOptions,
+} from '../../../src/schedule/scheduler.ts';
+
+export const SECOND = 1000;
+export const MINUTE = 60 * SECOND;
+export const HOUR = 60 * MINUTE;
+export const DAY = 24 * HOUR;
+/** When every test begins, in fake time. */
+export const START = Date.parse('2025-11-21T10:00:00.250Z');
+
+interface Poll extends Run {
+  readonly id: string;
+  readonly at: number;
+  readonly finish: () => void;
+}
+
+export interface World {
+  scheduler: Scheduler;
+  polls: Poll[];
+  events: MonitorEvent[];
+  errors: unknown[];
+  /** Polls last until they are finished by hand; otherwise they end at once. */
+  slow: boolean;
+  /** Another scheduler that writes to the same lists. */
+  create(changes?: Partial<SchedulerOptions>): Scheduler;
+}
+
+/** Fake time and a scheduler for each test of a file; afterwards no timer and no task may be left. */
+export function useWorld(): World {
+  const world: World = {
+    scheduler: undefined as never,
+    polls: [],
+    events: [],
+    errors: [],
+    slow: false,
+    create: (changes) =>
+      createScheduler({
+        run: (id, run) => {
+          const { promise, resolve } = Promise.withResolvers<void>();
+          world.polls.push({ ...run, id, at: Date.now(), finish: resolve });
+          if (!world.slow) resolve();
+          return promise;
+        },
+        clock: systemClock,
+        emit: (event) => world.events.push(event),
+        onError: (error) => world.errors.push(error),
+        ...changes,
+      }),
+  };
+  beforeEach(() => {
+    vi.useFakeTimers({
+      toFake: ['Date', 'performance', 'setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'],
+      now: START,
+    });
+    Object.assign(world, { polls: [], events: [], errors: [], slow: false });
+    world.scheduler = world.create();
+  });
+  afterEach(() => {
+    world.scheduler.stop();
+    expect(getTasks().size).toBe(0);
+    expect(vi.getTimerCount()).toBe(0);
+    vi.useRealTimers();
+  });
+  return world;
+}
+
+/** A project that was just polled, every 10 s unless said otherwise. */
+export function project(id: string, changes: Partial<ScheduledProject> = {}): ScheduledProject {
+  return { id, schedule: '*/10 * * * * *', timezone: 'UTC', lastPollAt: START, ...changes };
+}
+
+export async function pass(ms: number): Promise<void> {
+  await vi.advanceTimersByTimeAsync(ms);
+}
+
+/** The wall clock jumps, timers do not: somebody set the clock, or the machine slept. */
+export function jump(ms: number): void {
+  vi.setSystemTime(Date.now() + ms);
+}
+
+export function times(world: World, id: string): readonly string[] {
+  return world.polls
+    .filter((poll) => poll.id === id)
+    .map(({ at }) => new Date(at).toISOString().slice(11));
+}
+
+export function missed(world: World, id: string): number {
+  return world.events
+    .filter((event) => event.type === 'scheduler.missed')
+    .filter((event) => event.project === id)
+    .reduce((sum, { count }) => sum + count, 0);
+}
+
+export function overlapped(world: World, id: string): number {
+  return world.events.filter(
+    (event) => event.type === 'scheduler.overlapped' && event.project === id,
+  ).length;
+}
