@@ -42,5 +42,5 @@ function busiestHour(planned: readonly PlannedProject[], now: number) {
 
 /** Two decimals, rounded up: a figure over the limit must look like it. */
 function rounded(value: number): number {
-  return Math.ceil(value * 100) / 100;
+  return Math.ceil(Number((value * 100).toFixed(6))) / 100;
 }

@@ -46,15 +46,14 @@ function cellText<Row>(column: Column<Row>, row: Row): string {
 
 /** Takes from the widest column that may be cut until all fit, or nothing more can be taken. */
 function shrink(widths: number[], columns: readonly Column<never>[], width: number): void {
+  const widthAt = (index: number) => widths[index] ?? 0;
+  const cuttable = [...columns.keys()].filter((index) => columns[index]?.cuttable);
   let excess = widths.reduce((sum, each) => sum + each, GAP.length * (widths.length - 1)) - width;
   for (; excess > 0; excess -= 1) {
-    let widest: number | undefined;
-    for (const [index, each] of widths.entries()) {
-      if (columns[index]?.cuttable && each > LEAST && each > (widths[widest ?? -1] ?? 0))
-        widest = index;
-    }
-    if (widest === undefined) return;
-    widths[widest] = (widths[widest] ?? 0) - 1;
+    const widest = Math.max(...cuttable.map(widthAt));
+    if (widest <= LEAST) return;
+    const index = cuttable.find((each) => widthAt(each) === widest) ?? 0;
+    widths[index] = widest - 1;
   }
 }
 

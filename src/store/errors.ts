@@ -1,0 +1,70 @@
+import Database from 'better-sqlite3';
+import { StoreError, type StoreFailureReason } from '../monitor/errors.ts';
+
+/** By SQLite's primary result code or by the system's code. */
+const REASONS: ReadonlyMap<string, StoreFailureReason> = new Map([
+  ['SQLITE_FULL', 'full'],
+  ['ENOSPC', 'full'],
+  ['EDQUOT', 'full'],
+  ['SQLITE_IOERR', 'io'],
+  ['SQLITE_CANTOPEN', 'io'],
+  ['SQLITE_READONLY', 'io'],
+  ['SQLITE_PERM', 'io'],
+  ['SQLITE_BUSY', 'busy'],
+  ['SQLITE_LOCKED', 'busy'],
+  ['SQLITE_PROTOCOL', 'busy'],
+  ['SQLITE_CORRUPT', 'corrupt'],
+  ['SQLITE_NOTADB', 'corrupt'],
+]);
+
+const TEXTS: Readonly<Record<StoreFailureReason, string>> = {
+  full: 'no space is left for the store',
+  io: 'the store cannot be read or written',
+  busy: 'the store is held by another program',
+  corrupt:
+    'the store is damaged; restore a backup, or move it away with its -wal and -shm files to start anew',
+  other: 'the store failed',
+};
+
+/** What SQLite or the file system did to the store at `path`, as a {@link StoreError} (metrics.md, commit failures). */
+export function toStoreError(error: unknown, path: string): StoreError {
+  if (error instanceof StoreError) return error;
+  const reason = reasonOf(error);
+  const message = error instanceof Error ? error.message : String(error);
+  return new StoreError(reason, `${TEXTS[reason]} (${path}: ${message})`, error);
+}
+
+/** The result of `work`. @throws {StoreError} whatever fails in it */
+export async function withStoreErrors<Result>(
+  path: string,
+  work: () => Result | Promise<Result>,
+): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    throw toStoreError(error, path);
+  }
+}
+
+/** Whether SQLite failed with this primary result code. */
+export function isSqliteError(error: unknown, code: string): boolean {
+  return error instanceof Database.SqliteError && primaryCode(error.code) === code;
+}
+
+/** Whether a system call failed with this code. */
+export function isSystemError(error: unknown, code: string): boolean {
+  return error instanceof Error && 'syscall' in error && 'code' in error && error.code === code;
+}
+
+function reasonOf(error: unknown): StoreFailureReason {
+  if (error instanceof Database.SqliteError) return REASONS.get(primaryCode(error.code)) ?? 'other';
+  if (error instanceof Error && 'syscall' in error && 'code' in error) {
+    return REASONS.get(String(error.code)) ?? 'io';
+  }
+  return 'other';
+}
+
+/** `SQLITE_IOERR_FSYNC` is an `SQLITE_IOERR`. */
+function primaryCode(code: string): string {
+  return code.split('_', 2).join('_');
+}

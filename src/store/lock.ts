@@ -1,0 +1,70 @@
+import { hostname } from 'node:os';
+import { StoreError } from '../monitor/errors.ts';
+import { connect, disconnect, type Connection } from './connection.ts';
+import { isSqliteError } from './errors.ts';
+import { createPrivately } from './store-file.ts';
+
+/** How long SQLite waits, blocking, for another process. */
+export const BUSY_TIMEOUT_MS = 250;
+
+interface Holder {
+  readonly host: string;
+  readonly pid: number;
+}
+
+/**
+ * Takes the lock that makes a store serve one daemon at a time (contract 4): a write transaction that stays open on a
+ * second SQLite file, for the kernel to end it with the process. Who holds it is readable in there meanwhile. Resolves
+ * with its release.
+ * @throws {StoreError} `busy`, naming the holder
+ */
+export async function takeLock(storePath: string): Promise<() => void> {
+  const path = `${storePath}.lock`;
+  await createPrivately(path);
+  const db = connect(path, { readonly: false, busyTimeoutMs: BUSY_TIMEOUT_MS });
+  try {
+    hold(db, { host: hostname(), pid: process.pid });
+    return () => disconnect(db);
+  } catch (error) {
+    const refusal = explain(error, db, storePath);
+    disconnect(db);
+    throw refusal;
+  }
+}
+
+/** Writes our name, and holds the lock once it finds it there: others can read only what is committed. */
+function hold(db: Connection, self: Holder): void {
+  db.exec('BEGIN IMMEDIATE');
+  db.exec('CREATE TABLE IF NOT EXISTS holder (host TEXT NOT NULL, pid INTEGER NOT NULL) STRICT');
+  const holder = readHolder(db);
+  if (holder?.host === self.host && holder.pid === self.pid) return;
+  db.exec('DELETE FROM holder');
+  db.prepare('INSERT INTO holder (host, pid) VALUES (?, ?)').run(self.host, self.pid);
+  db.exec('COMMIT');
+  hold(db, self);
+}
+
+function explain(error: unknown, db: Connection, storePath: string): unknown {
+  if (db.inTransaction) db.exec('ROLLBACK');
+  if (isSqliteError(error, 'SQLITE_NOTADB') || isSqliteError(error, 'SQLITE_CORRUPT')) {
+    const message = `${storePath}.lock is damaged: delete it while no daemon runs`;
+    return new StoreError('corrupt', message, error);
+  }
+  if (!isSqliteError(error, 'SQLITE_BUSY')) return error;
+  const holder = whoHolds(db);
+  const who = holder === undefined ? 'another process' : `process ${holder.pid} on ${holder.host}`;
+  return new StoreError('busy', `${storePath} is in use by ${who}`, error);
+}
+
+/** Undefined while the holder writes its name. */
+function whoHolds(db: Connection): Holder | undefined {
+  try {
+    return readHolder(db);
+  } catch {
+    return undefined;
+  }
+}
+
+function readHolder(db: Connection): Holder | undefined {
+  return db.prepare<[], Holder>('SELECT host, pid FROM holder').get();
+}

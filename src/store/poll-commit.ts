@@ -1,0 +1,221 @@
+import type { KnownRecord } from '../domain/record.ts';
+import type { Kind, Status } from '../domain/status.ts';
+import type { Changes, Transition } from '../domain/transition.ts';
+import type { CommittedTransition, KnownProject, PollCommit } from '../monitor/ports.ts';
+import type { Connection } from './connection.ts';
+import { unknownProject } from './projects.ts';
+
+export interface PollCommits {
+  /** As `Store.loadKnown`. */
+  load(project: string, kinds: readonly Kind[]): KnownProject;
+  /** As `Store.commitPoll`; to be run in a transaction. */
+  commit(commit: PollCommit): readonly CommittedTransition[] | undefined;
+}
+
+/** What a poll reads before it compares and writes after it. */
+export function createPollCommits(db: Connection): PollCommits {
+  const statements = prepare(db);
+
+  function load(project: string, kinds: readonly Kind[]): KnownProject {
+    // The version first: if somebody commits in between, it is too old, and the poll's commit finds out.
+    const known = statements.version.get(project);
+    if (known === undefined) throw unknownProject(project);
+    const listings = kinds.map((kind) => {
+      const listing = statements.listing.get(known.project_key, kind);
+      const rows = listing === undefined ? [] : statements.records.all(listing.listing_key);
+      const records = new Map(rows.map((row) => [row[0], toKnownRecord(row)]));
+      return [kind, { baselined: listing?.baselined === 1, records }] as const;
+    });
+    return { version: known.version, listings: new Map(listings) };
+  }
+
+  function commit(poll: PollCommit): readonly CommittedTransition[] | undefined {
+    const { project, health, version, listings } = poll;
+    const row = statements.updateProject.get({
+      project,
+      up: Number(health.up),
+      failures: health.consecutiveFailures,
+      reason: health.reason ?? null,
+      lastPollAt: health.lastPollAt ?? null,
+      lastSuccessAt: health.lastSuccessAt ?? null,
+      version,
+      increment: listings.size > 0 ? 1 : 0,
+    });
+    if (row === undefined) {
+      if (statements.version.get(project) === undefined) throw unknownProject(project);
+      return undefined;
+    }
+    return [...listings].flatMap(([kind, changes]) =>
+      commitListing(row.project_key, kind, changes, poll.at),
+    );
+  }
+
+  function commitListing(
+    projectKey: number,
+    kind: Kind,
+    changes: Changes,
+    at: number,
+  ): readonly CommittedTransition[] {
+    const { baseline, records, transitions, gone } = changes;
+    const failed = transitions.some(({ to }) => to === 'FAILED');
+    const listing = statements.upsertListing.get({
+      projectKey,
+      kind,
+      baselined: Number(baseline),
+      gone: gone.length,
+      lastFailureAt: failed ? at : null,
+    });
+    if (listing === undefined) throw new Error('no listing after its upsert');
+    const key = listing.listing_key;
+    // In the order of the key: a first listing then fills one page after the other.
+    for (const record of records.toSorted(byId)) upsertRecord(key, record);
+    countTotals(key, transitions);
+    return transitions.map((transition) => addTransition(key, kind, transition, at));
+  }
+
+  function upsertRecord(key: number, record: KnownRecord): void {
+    statements.upsertRecord.run(
+      key,
+      record.id,
+      record.status,
+      record.statusRaw ?? null,
+      record.name ?? null,
+      record.timestamp ?? null,
+      record.since,
+      record.missing,
+      Number(record.gone),
+    );
+  }
+
+  function countTotals(key: number, transitions: readonly Transition[]): void {
+    const pairs = Map.groupBy(transitions, ({ from, to }) => `${from} ${to}`);
+    for (const [first, ...others] of pairs.values()) {
+      if (first === undefined) continue;
+      statements.addTotal.run(key, first.from, first.to, 1 + others.length);
+    }
+  }
+
+  function addTransition(
+    key: number,
+    kind: Kind,
+    transition: Transition,
+    at: number,
+  ): CommittedTransition {
+    const { id, name, from, to } = transition;
+    const { lastInsertRowid } = statements.insertTransition.run(
+      key,
+      id,
+      name ?? null,
+      at,
+      from,
+      to,
+    );
+    const transitionId = Number(lastInsertRowid);
+    if (kind === 'prompt' && to === 'FAILED') statements.insertFailure.run(transitionId, key);
+    return { ...transition, transitionId, kind };
+  }
+
+  return { load, commit };
+}
+
+type RecordRow = readonly [
+  id: string,
+  status: Status,
+  statusRaw: string | null,
+  name: string | null,
+  timestamp: string | null,
+  since: number,
+  missing: number,
+  gone: number,
+];
+
+function toKnownRecord(row: RecordRow): KnownRecord {
+  const [id, status, statusRaw, name, timestamp, since, missing, gone] = row;
+  return {
+    id,
+    status,
+    statusRaw: statusRaw ?? undefined,
+    name: name ?? undefined,
+    timestamp: timestamp ?? undefined,
+    since,
+    missing,
+    gone: gone === 1,
+  };
+}
+
+function byId(a: KnownRecord, b: KnownRecord): number {
+  return a.id < b.id ? -1 : Number(a.id > b.id);
+}
+
+interface ProjectUpdate {
+  readonly project: string;
+  readonly up: number;
+  readonly failures: number;
+  readonly reason: string | null;
+  readonly lastPollAt: number | null;
+  readonly lastSuccessAt: number | null;
+  readonly version: number;
+  readonly increment: 0 | 1;
+}
+
+interface ListingUpdate {
+  readonly projectKey: number;
+  readonly kind: Kind;
+  readonly baselined: number;
+  readonly gone: number;
+  readonly lastFailureAt: number | null;
+}
+
+function prepare(db: Connection) {
+  return {
+    version: db.prepare<[id: string], { readonly project_key: number; readonly version: number }>(
+      'SELECT project_key, version FROM project WHERE id = ?',
+    ),
+    listing: db.prepare<
+      [projectKey: number, kind: Kind],
+      { readonly listing_key: number; readonly baselined: number }
+    >('SELECT listing_key, baselined FROM listing WHERE project_key = ? AND kind = ?'),
+    records: db
+      .prepare<[listingKey: number], RecordRow>(
+        `SELECT id, status, status_raw, name, timestamp, since, missing, gone
+         FROM record WHERE listing_key = ?`,
+      )
+      .raw(),
+    updateProject: db.prepare<ProjectUpdate, { readonly project_key: number }>(
+      `UPDATE project SET
+         up = :up, consecutive_failures = :failures, reason = :reason,
+         last_poll_at = :lastPollAt, last_success_at = :lastSuccessAt, version = version + :increment
+       WHERE id = :project AND (:increment = 0 OR version = :version)
+       RETURNING project_key`,
+    ),
+    upsertListing: db.prepare<ListingUpdate, { readonly listing_key: number }>(
+      `INSERT INTO listing (project_key, kind, baselined, gone_total, last_failure_at)
+       VALUES (:projectKey, :kind, :baselined, :gone, :lastFailureAt)
+       ON CONFLICT (project_key, kind) DO UPDATE SET
+         baselined = max(baselined, excluded.baselined),
+         gone_total = gone_total + excluded.gone_total,
+         last_failure_at = coalesce(excluded.last_failure_at, last_failure_at)
+       RETURNING listing_key`,
+    ),
+    upsertRecord: db.prepare(
+      `INSERT INTO record
+         (listing_key, id, status, status_raw, name, timestamp, since, missing, gone)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+       ON CONFLICT (listing_key, id) DO UPDATE SET
+         status = excluded.status, status_raw = excluded.status_raw, name = excluded.name,
+         timestamp = excluded.timestamp, since = excluded.since, missing = excluded.missing,
+         gone = excluded.gone`,
+    ),
+    addTotal: db.prepare(
+      `INSERT INTO transition_total (listing_key, from_status, to_status, count)
+       VALUES (?, ?, ?, ?)
+       ON CONFLICT (listing_key, from_status, to_status) DO UPDATE SET
+         count = count + excluded.count`,
+    ),
+    insertTransition: db.prepare(
+      `INSERT INTO transition (listing_key, record_id, record_name, at, from_status, to_status)
+       VALUES (?, ?, ?, ?, ?, ?)`,
+    ),
+    insertFailure: db.prepare('INSERT INTO failure (transition_id, listing_key) VALUES (?, ?)'),
+  };
+}

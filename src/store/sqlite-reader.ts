@@ -1,0 +1,90 @@
+import { readFileSync } from 'node:fs';
+import { realpath } from 'node:fs/promises';
+import Database from 'better-sqlite3';
+import { StoreError } from '../monitor/errors.ts';
+import type { StoreReader } from '../monitor/ports.ts';
+import { connect, disconnect, type Connection } from './connection.ts';
+import { isSqliteError, isSystemError, withStoreErrors } from './errors.ts';
+import { assertNotNewer, SCHEMA_VERSION, schemaVersion } from './migrate.ts';
+import { createRowQueries } from './row-queries.ts';
+import { createSnapshotReader, type SnapshotCache } from './snapshot.ts';
+import { fileSize, inspectStoreFile } from './store-file.ts';
+
+/** A command can wait longer than a daemon: the daemon may be closing, and holds the store while it does. */
+const BUSY_TIMEOUT_MS = 5000;
+
+/**
+ * Opens the store for reading, beside a daemon or without one; never changes the file.
+ * @throws {StoreError} also if there is none yet, or it is of another schema version
+ */
+export async function openReader({ path }: { readonly path: string }): Promise<StoreReader> {
+  return await withStoreErrors(path, async () => {
+    const file = await findStore(path);
+    const db = await connectReadable(file);
+    try {
+      assertNotNewer(schemaVersion(db), path);
+      assertNotOlder(schemaVersion(db), path);
+      return createReader(db, path);
+    } catch (error) {
+      disconnect(db);
+      throw error;
+    }
+  });
+}
+
+/** The reading half of a store, on a connection that it closes. */
+export function createReader(db: Connection, path: string, cache?: SnapshotCache): StoreReader {
+  const rows = createRowQueries(db);
+  const snapshot = createSnapshotReader(db, cache);
+  return {
+    projects: () => withStoreErrors(path, () => rows.projects()),
+    snapshot: () => withStoreErrors(path, () => snapshot()),
+    statuses: (query) => withStoreErrors(path, () => rows.statuses(query)),
+    transitions: (query) => withStoreErrors(path, () => rows.transitions(query)),
+    failures: (query) => withStoreErrors(path, () => rows.failures(query)),
+    close: () => withStoreErrors(path, () => disconnect(db)),
+  };
+}
+
+async function findStore(path: string): Promise<string> {
+  try {
+    const file = await realpath(path);
+    if ((await inspectStoreFile(file)) === 'store') return file;
+  } catch (error) {
+    if (!isSystemError(error, 'ENOENT')) throw error;
+  }
+  throw new StoreError(
+    'other',
+    `there is no store at ${path} yet: has the daemon run with this configuration?`,
+  );
+}
+
+/** SQLite reads a store only beside its -wal and -shm files; where it cannot make them, a copy in memory needs none. */
+async function connectReadable(file: string): Promise<Connection> {
+  const db = connect(file, { readonly: true, busyTimeoutMs: BUSY_TIMEOUT_MS });
+  try {
+    schemaVersion(db);
+    return db;
+  } catch (error) {
+    disconnect(db);
+    const unable =
+      isSqliteError(error, 'SQLITE_CANTOPEN') || isSqliteError(error, 'SQLITE_READONLY');
+    if (!unable || (await fileSize(`${file}-wal`)) > 0) throw error;
+    return copyIntoMemory(file);
+  }
+}
+
+function copyIntoMemory(file: string): Connection {
+  const image = readFileSync(file);
+  // The two bytes that say that it has a write-ahead log.
+  image.fill(1, 18, 20);
+  return new Database(image, { readonly: true });
+}
+
+function assertNotOlder(version: number, path: string): void {
+  if (version >= SCHEMA_VERSION) return;
+  throw new StoreError(
+    'other',
+    `${path} has schema version ${version}, this evalwatch reads ${SCHEMA_VERSION}: start the daemon, or run poll, once`,
+  );
+}

@@ -1,0 +1,23 @@
+import { describe } from 'vitest';
+import { describeClosing } from './store/closing.ts';
+import { describeFailures } from './store/failures.ts';
+import { createHarness, type OpenStore } from './store/harness.ts';
+import { describePolls } from './store/polls.ts';
+import { describeProjects } from './store/projects.ts';
+import { describeRetention } from './store/retention.ts';
+import { describeRows } from './store/rows.ts';
+import { describeSnapshots } from './store/snapshots.ts';
+
+/** What every engine of the store must do (contract 4 and metrics.md). */
+export function describeStore(name: string, open: OpenStore): void {
+  describe(`${name} store`, () => {
+    const harness = createHarness(open);
+    describeProjects(harness);
+    describePolls(harness);
+    describeSnapshots(harness);
+    describeFailures(harness);
+    describeRows(harness);
+    describeRetention(harness);
+    describeClosing(harness);
+  });
+}

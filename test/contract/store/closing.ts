@@ -1,0 +1,39 @@
+import { describe, expect, it } from 'vitest';
+import { StoreError } from '../../../src/monitor/errors.ts';
+import { type Harness } from './harness.ts';
+
+export function describeClosing(h: Harness): void {
+  describe('closing', () => {
+    it('can be done twice', async () => {
+      await h.store.close();
+      await expect(h.store.close()).resolves.toBeUndefined();
+    });
+
+    it('makes every other method reject with a StoreError', async () => {
+      await h.store.configureProjects(['p'], 500);
+      await h.store.close();
+      const attempts = [
+        h.store.snapshot(),
+        h.store.projects(),
+        h.store.loadHealth('p'),
+        h.store.pendingFailures({ limitPerProject: 1 }),
+        h.commit('p', {}, 0),
+      ];
+      for (const attempt of attempts) await expect(attempt).rejects.toBeInstanceOf(StoreError);
+    });
+
+    it('ends a prune that is under way', async () => {
+      await h.store.configureProjects(['p'], 500);
+      const pruning = h.store.prune(1000);
+      await h.store.close();
+      await pruning;
+      expect(h.log.of('store.commit_failed')).toEqual([]);
+    });
+
+    it('leaves the files, whose sizes can still be asked for', async () => {
+      await h.store.configureProjects(['p'], 500);
+      await h.store.close();
+      expect((await h.store.size()).database).toBeGreaterThan(0);
+    });
+  });
+}

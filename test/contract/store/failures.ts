@@ -1,0 +1,121 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { UNTRIED, type Harness } from './harness.ts';
+
+export function describeFailures(h: Harness): void {
+  describe('failures', () => {
+    beforeEach(() => h.store.configureProjects(['p', 'q'], 500));
+
+    it('a move of a prompt to FAILED is pending and due at once', async () => {
+      await h.see('p', { x: 'RUNNING' }, 1000);
+      const transitions = await h.see('p', { x: 'FAILED' }, 1100);
+      expect(await h.store.pendingFailures({ dueAt: 0, limitPerProject: 10 })).toEqual([
+        {
+          transitionId: transitions?.[0]?.transitionId,
+          project: 'p',
+          promptId: 'x',
+          promptName: 'name of x',
+          removedAt: undefined,
+          tries: UNTRIED,
+        },
+      ]);
+    });
+
+    it('neither the baseline nor a dataset makes one', async () => {
+      await h.see('p', { x: 'FAILED' }, 1000);
+      await h.see('p', { d: 'RUNNING' }, 1000, 'dataset');
+      await h.see('p', { d: 'FAILED' }, 1100, 'dataset');
+      expect(await h.pendingIds()).toEqual([]);
+      expect(await h.store.failures({})).toEqual([]);
+    });
+
+    it('a prompt that fails twice has two', async () => {
+      await h.see('p', { x: 'RUNNING' }, 1000);
+      await h.see('p', { x: 'FAILED' }, 1100);
+      await h.see('p', { x: 'RUNNING' }, 1200);
+      await h.see('p', { x: 'FAILED' }, 1300);
+      expect(await h.pendingIds()).toEqual(['x', 'x']);
+    });
+
+    it('come oldest first, and at most so many of each project', async () => {
+      await h.fail('p', ['p1', 'p2', 'p3']);
+      await h.fail('q', ['q1', 'q2']);
+      await h.fail('p', ['p1', 'p2', 'p3', 'p4']);
+      expect(await h.pendingIds({ limitPerProject: 2 })).toEqual(['p1', 'p2', 'q1', 'q2']);
+      expect(await h.pendingIds({ limitPerProject: Number.MAX_SAFE_INTEGER })).toHaveLength(9);
+    });
+
+    it('can be those of some projects', async () => {
+      await h.fail('p', ['x']);
+      await h.fail('q', ['y']);
+      expect(await h.pendingIds({ projects: ['q', 'nobody'] })).toEqual(['y']);
+      expect(await h.pendingIds({ projects: [] })).toEqual([]);
+    });
+
+    it.each([
+      ['falls due', { lastAt: 1000, nextAt: 2000 }, 2000, true],
+      ['is not due yet', { lastAt: 1000, nextAt: 2000 }, 1999, false],
+      ['has a last try in the future', { lastAt: 1000, nextAt: 2000 }, 999, true],
+      ['was never tried', { lastAt: undefined, nextAt: 0 }, 0, true],
+    ])('one that %s: %j at %i', async (_name, tries, dueAt, due) => {
+      const [transitionId = 0] = await h.fail('p', ['x']);
+      await h.store.postponeFailure(transitionId, { ...UNTRIED, ...tries });
+      expect(await h.pendingIds({ dueAt })).toEqual(due ? ['x'] : []);
+      expect(await h.pendingIds()).toEqual(['x']);
+    });
+
+    it('those that wait do not hide those that are due', async () => {
+      const [first = 0] = await h.fail('p', ['x', 'y']);
+      await h.store.postponeFailure(first, { ...UNTRIED, lastAt: 1000, nextAt: 5000 });
+      expect(await h.pendingIds({ dueAt: 2000, limitPerProject: 1 })).toEqual(['y']);
+    });
+
+    it('keep their tries', async () => {
+      const [transitionId = 0] = await h.fail('p', ['x']);
+      const tries = { count: 3, useless: 2, firstAt: 100, lastAt: 200, nextAt: 300 };
+      await h.store.postponeFailure(transitionId, tries);
+      const [pending] = await h.store.pendingFailures({ limitPerProject: 1 });
+      expect(pending?.tries).toEqual(tries);
+    });
+
+    it.each([
+      [{ errorInfo: { error_id: 'E1', error_msg: 'm\u0000\u{1F600}' }, errorMsgTruncated: true }],
+      [{ errorInfo: { error_id: null, error_msg: '' }, errorMsgTruncated: false }],
+      [{ errorInfo: { error_id: null, error_msg: null }, errorMsgTruncated: false }],
+      [{ reason: 'project_removed' as const }],
+    ])('are settled with %j', async (settlement) => {
+      const [transitionId = 0] = await h.fail('p', ['x'], 1000);
+      await h.store.settleFailure(transitionId, settlement, 1500);
+      expect(await h.pendingIds()).toEqual([]);
+      expect(await h.store.failures({})).toEqual([
+        { transitionId, at: 1000, project: 'p', promptId: 'x', settlement },
+      ]);
+    });
+
+    it('once settled they stay so', async () => {
+      const [transitionId = 0] = await h.fail('p', ['x']);
+      await h.store.settleFailure(transitionId, { reason: 'not_found' }, 1500);
+      await h.store.settleFailure(transitionId, { reason: 'unavailable' }, 1600);
+      await h.store.postponeFailure(transitionId, UNTRIED);
+      expect((await h.store.failures({}))[0]?.settlement).toEqual({ reason: 'not_found' });
+      expect(await h.pendingIds()).toEqual([]);
+    });
+
+    it('settling one that retention deleted is harmless', async () => {
+      await h.store.settleFailure(4711, { reason: 'not_found' }, 1500);
+      await h.store.postponeFailure(4711, UNTRIED);
+      expect(await h.store.failures({})).toEqual([]);
+    });
+
+    it('of a removed project say when it was removed', async () => {
+      await h.fail('p', ['x']);
+      await h.store.configureProjects(['q'], 3000);
+      expect(await h.store.pendingFailures({ limitPerProject: 1 })).toMatchObject([
+        { project: 'p', removedAt: 3000 },
+      ]);
+      await h.store.configureProjects(['p', 'q'], 4000);
+      expect(await h.store.pendingFailures({ limitPerProject: 1 })).toMatchObject([
+        { project: 'p', removedAt: undefined },
+      ]);
+    });
+  });
+}

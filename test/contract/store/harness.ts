@@ -1,0 +1,164 @@
+import { afterEach, beforeEach } from 'vitest';
+import type { KnownRecord } from '../../../src/domain/record.ts';
+import { KINDS, type Kind, type Status } from '../../../src/domain/status.ts';
+import { detectChanges, type Changes, type Transition } from '../../../src/domain/transition.ts';
+import type { Observer } from '../../../src/monitor/events.ts';
+import type {
+  CommittedTransition,
+  ListingSnapshot,
+  PendingFailureQuery,
+  PollHealth,
+  Store,
+  StoreReader,
+} from '../../../src/monitor/ports.ts';
+import { eventLog, listingOf } from '../../support/monitor.ts';
+
+/** One engine's store, new and empty. */
+export interface StoreUnderTest extends AsyncDisposable {
+  readonly store: Store;
+  /** Closes it and opens it again. */
+  reopen(): Promise<Store>;
+  /** A reader beside the store. */
+  openReader(): Promise<StoreReader>;
+}
+
+export type OpenStore = (emit: Observer) => Promise<StoreUnderTest>;
+
+export const UP: PollHealth = {
+  up: true,
+  consecutiveFailures: 0,
+  reason: undefined,
+  lastPollAt: 900,
+  lastSuccessAt: 900,
+};
+
+export const UNTRIED = {
+  count: 0,
+  useless: 0,
+  firstAt: undefined,
+  lastAt: undefined,
+  nextAt: 0,
+};
+
+/** Texts that a careless engine mangles. */
+export const HARD_TEXTS = [
+  '__proto__',
+  'constructor',
+  "'; DROP TABLE project; --",
+  '%_*?[]',
+  'a\u0000b',
+  '\u0000',
+  ' spaces ',
+  'Ä\u0308\u{1F600}\u202E',
+  'null',
+  '1e3',
+  'x'.repeat(512),
+];
+
+export type Harness = ReturnType<typeof createHarness>;
+
+/** A new store for each test, and what a monitor does with one, in a word. */
+export function createHarness(open: OpenStore) {
+  const log = eventLog();
+  let opened: StoreUnderTest;
+  let store: Store;
+
+  beforeEach(async () => {
+    log.clear();
+    opened = await open(log.emit);
+    ({ store } = opened);
+  });
+  afterEach(() => opened[Symbol.asyncDispose]());
+
+  async function commit(
+    project: string,
+    changes: Partial<Record<Kind, Changes>>,
+    version: number,
+    at = 1000,
+  ): Promise<readonly CommittedTransition[] | undefined> {
+    const listings = new Map(
+      KINDS.flatMap((kind) => (changes[kind] ? [[kind, changes[kind]] as const] : [])),
+    );
+    return await store.commitPoll({ project, at, health: UP, version, listings });
+  }
+
+  /** Polls `project`, which shows these statuses by id; two listings without a record, and it is gone. */
+  async function see(
+    project: string,
+    statuses: Readonly<Record<string, string>>,
+    at: number,
+    kind: Kind = 'prompt',
+  ): Promise<readonly CommittedTransition[] | undefined> {
+    const { version, listings } = await store.loadKnown(project, [kind]);
+    const known = listings.get(kind);
+    if (known === undefined) throw new Error('not loaded');
+    const changes = detectChanges(known, listingOf(statuses), { at, missingAfter: 2 });
+    return await commit(project, { [kind]: changes }, version, at);
+  }
+
+  /** Gives `project` one failure of each of these prompts, and says their transition ids. */
+  async function fail(
+    project: string,
+    ids: readonly string[],
+    at = 1000,
+  ): Promise<readonly number[]> {
+    const all = (status: string) => Object.fromEntries(ids.map((id) => [id, status]));
+    await see(project, all('RUNNING'), at);
+    const transitions = await see(project, all('FAILED'), at);
+    return (transitions ?? []).map(({ transitionId }) => transitionId);
+  }
+
+  async function listing(
+    project: string,
+    kind: Kind = 'prompt',
+    reader: StoreReader = store,
+  ): Promise<ListingSnapshot> {
+    const { projects } = await reader.snapshot();
+    const found = projects.find((one) => one.project === project)?.listings.get(kind);
+    if (found === undefined) throw new Error(`no ${kind} listing of ${project}`);
+    return found;
+  }
+
+  return {
+    log,
+    get store() {
+      return store;
+    },
+    reopen: async () => {
+      store = await opened.reopen();
+    },
+    openReader: () => opened.openReader(),
+    commit,
+    see,
+    fail,
+    listing,
+    known: async (project: string, kind: Kind = 'prompt') =>
+      (await store.loadKnown(project, [kind])).listings.get(kind),
+    pendingIds: async (query: Partial<PendingFailureQuery> = {}) => {
+      const pending = await store.pendingFailures({ limitPerProject: 100, ...query });
+      return pending.map(({ promptId }) => promptId);
+    },
+  };
+}
+
+export function recordOf(id: string, status: Status, more: Partial<KnownRecord> = {}): KnownRecord {
+  return {
+    id,
+    status,
+    statusRaw: undefined,
+    name: `name of ${id}`,
+    timestamp: '2031-05-06T07:08:09Z',
+    since: 100,
+    missing: 0,
+    gone: false,
+    ...more,
+  };
+}
+
+export function moveOf(id: string, to: Status): Transition {
+  return { id, name: undefined, from: 'RUNNING', to, heldMs: 1 };
+}
+
+export function changesOf(some: Partial<Changes>): Changes {
+  return { baseline: false, records: [], transitions: [], gone: [], ...some };
+}

@@ -1,0 +1,181 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import type { KnownRecord } from '../../../src/domain/record.ts';
+import { KINDS } from '../../../src/domain/status.ts';
+import type { PollHealth } from '../../../src/monitor/ports.ts';
+import { changesOf, HARD_TEXTS, moveOf, recordOf, UP, type Harness } from './harness.ts';
+
+export function describePolls(h: Harness): void {
+  describe('commits of polls', () => {
+    beforeEach(() => h.store.configureProjects(['p', 'q'], 500));
+
+    it('knows nothing before the baseline', async () => {
+      expect(await h.store.loadKnown('p', ['prompt', 'dataset'])).toEqual({
+        version: 0,
+        listings: new Map([
+          ['prompt', { baselined: false, records: new Map() }],
+          ['dataset', { baselined: false, records: new Map() }],
+        ]),
+      });
+    });
+
+    it('an empty baseline is a baseline', async () => {
+      await h.see('p', {}, 1000);
+      expect(await h.known('p')).toEqual({ baselined: true, records: new Map() });
+    });
+
+    it('prompts and datasets have a baseline each', async () => {
+      await h.see('p', { x: 'RUNNING' }, 1000);
+      expect((await h.known('p', 'prompt'))?.baselined).toBe(true);
+      expect((await h.known('p', 'dataset'))?.baselined).toBe(false);
+    });
+
+    it('gives back exactly the records that it was given', async () => {
+      const records: KnownRecord[] = [
+        recordOf('plain', 'RUNNING'),
+        recordOf('bare', 'PENDING', { name: undefined, timestamp: undefined }),
+        recordOf('raw', 'UNKNOWN', { statusRaw: 'CANCELLED\u0000' }),
+        recordOf('missing', 'FAILED', { missing: 2 }),
+        recordOf('gone', 'COMPLETED', { missing: 3, gone: true }),
+        recordOf('empty', 'RUNNING', { name: '', timestamp: '' }),
+        ...HARD_TEXTS.map((text) => recordOf(text, 'RUNNING', { name: text, timestamp: text })),
+      ];
+      await h.commit('p', { prompt: changesOf({ baseline: true, records }) }, 0);
+      const loaded = await h.known('p');
+      expect(loaded?.records).toEqual(new Map(records.map((one) => [one.id, one])));
+    });
+
+    it('replaces every field of a record that it knows', async () => {
+      const before = recordOf('x', 'UNKNOWN', { statusRaw: 'ODD', missing: 1, since: 1 });
+      const after = recordOf('x', 'NONE', { name: undefined, timestamp: undefined, since: 2 });
+      await h.commit('p', { dataset: changesOf({ baseline: true, records: [before] }) }, 0);
+      await h.commit('p', { dataset: changesOf({ records: [after] }) }, 1);
+      expect((await h.known('p', 'dataset'))?.records).toEqual(new Map([['x', after]]));
+    });
+
+    it('the same id as prompt, as dataset and in another project are three records', async () => {
+      await h.see('p', { x: 'RUNNING' }, 1000);
+      await h.see('p', { x: 'FAILED' }, 1000, 'dataset');
+      await h.see('q', { x: 'COMPLETED' }, 1000);
+      expect((await h.known('p'))?.records.get('x')?.status).toBe('RUNNING');
+      expect((await h.known('p', 'dataset'))?.records.get('x')?.status).toBe('FAILED');
+      expect((await h.known('q'))?.records.get('x')?.status).toBe('COMPLETED');
+    });
+
+    it('gives each transition an id, rising in the order of the commit', async () => {
+      await h.see('p', { x: 'PENDING', y: 'PENDING' }, 1000);
+      const first = await h.see('p', { x: 'RUNNING', y: 'FAILED' }, 1100);
+      const second = await h.see('p', { x: 'COMPLETED', y: 'RUNNING' }, 1200);
+      const all = [...(first ?? []), ...(second ?? [])];
+      expect(all.map(({ id, from, to }) => [id, from, to])).toEqual([
+        ['x', 'PENDING', 'RUNNING'],
+        ['y', 'PENDING', 'FAILED'],
+        ['x', 'RUNNING', 'COMPLETED'],
+        ['y', 'FAILED', 'RUNNING'],
+      ]);
+      expect(all[0]).toMatchObject({ kind: 'prompt', name: 'name of x', heldMs: 100 });
+      const ids = all.map(({ transitionId }) => transitionId);
+      expect(ids).toEqual([...new Set(ids)].toSorted((a, b) => a - b));
+    });
+
+    it('commits prompts and datasets of one poll together', async () => {
+      const transitions = await h.commit(
+        'p',
+        {
+          prompt: changesOf({ baseline: true, records: [recordOf('x', 'RUNNING')] }),
+          dataset: changesOf({
+            records: [recordOf('d', 'FAILED')],
+            transitions: [
+              { id: 'd', name: undefined, from: 'NONE', to: 'FAILED', heldMs: undefined },
+            ],
+          }),
+        },
+        0,
+      );
+      expect(transitions).toMatchObject([{ kind: 'dataset', id: 'd', from: 'NONE' }]);
+      expect((await h.store.loadKnown('p', [])).version).toBe(1);
+    });
+
+    it('stores the health as it is given, whatever it was', async () => {
+      const down: PollHealth = {
+        up: false,
+        consecutiveFailures: 7,
+        reason: 'auth',
+        lastPollAt: 2000,
+        lastSuccessAt: 900,
+      };
+      const poll = { project: 'p', at: 2000, version: 0, listings: new Map() };
+      await h.store.commitPoll({ ...poll, health: down });
+      expect(await h.store.loadHealth('p')).toEqual(down);
+      await h.store.commitPoll({ ...poll, health: UP });
+      expect(await h.store.loadHealth('p')).toEqual(UP);
+      expect((await h.store.loadHealth('q')).up).toBe(false);
+    });
+
+    it('a commit from an old version writes nothing, its health neither', async () => {
+      await h.see('p', { x: 'RUNNING' }, 1000);
+      const before = [await h.store.snapshot(), await h.store.loadKnown('p', KINDS)];
+      const late = {
+        project: 'p',
+        at: 2000,
+        health: { ...UP, up: false, consecutiveFailures: 3 },
+        version: 0,
+        listings: new Map([
+          [
+            'prompt' as const,
+            changesOf({ records: [recordOf('x', 'FAILED')], transitions: [moveOf('x', 'FAILED')] }),
+          ],
+        ]),
+      };
+      expect(await h.store.commitPoll(late)).toBeUndefined();
+      expect([await h.store.snapshot(), await h.store.loadKnown('p', KINDS)]).toEqual(before);
+      expect(await h.store.transitions({})).toEqual([]);
+    });
+
+    it('a commit without listings needs no version and leaves it', async () => {
+      await h.see('p', { x: 'RUNNING' }, 1000);
+      expect(await h.commit('p', {}, 99)).toEqual([]);
+      expect((await h.store.loadKnown('p', [])).version).toBe(1);
+    });
+
+    it('two that computed from the same version: one is committed', async () => {
+      await h.see('p', { x: 'RUNNING' }, 1000);
+      const failed = () =>
+        h.commit(
+          'p',
+          {
+            prompt: changesOf({
+              records: [recordOf('x', 'FAILED')],
+              transitions: [moveOf('x', 'FAILED')],
+            }),
+          },
+          1,
+        );
+      const results = await Promise.all([failed(), failed()]);
+      expect(results.filter((result) => result === undefined)).toHaveLength(1);
+      expect(await h.store.transitions({})).toHaveLength(1);
+    });
+
+    it('what is committed is there after a restart', async () => {
+      await h.see('p', { x: 'RUNNING', y: 'PENDING' }, 1000);
+      await h.see('p', { x: 'FAILED' }, 1100);
+      const read = async () => [
+        await h.store.snapshot(),
+        await h.store.loadKnown('p', KINDS),
+        await h.store.transitions({}),
+        await h.store.failures({}),
+        await h.store.pendingFailures({ limitPerProject: 10 }),
+      ];
+      const before = await read();
+      await h.reopen();
+      expect(await read()).toEqual(before);
+    });
+
+    it('tells of every commit and how long it took', async () => {
+      h.log.clear();
+      await h.see('p', { x: 'RUNNING' }, 1000);
+      await h.store.prune(0);
+      expect(h.log.of('store.committed')[0]?.durationMs).toBeGreaterThanOrEqual(0);
+      expect(h.log.of('store.commit_failed')).toEqual([]);
+    });
+  });
+}

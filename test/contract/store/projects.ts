@@ -1,0 +1,93 @@
+import { describe, expect, it } from 'vitest';
+import type { Status } from '../../../src/domain/status.ts';
+import { StoreError } from '../../../src/monitor/errors.ts';
+import { HARD_TEXTS, UP, type Harness } from './harness.ts';
+
+export function describeProjects(h: Harness): void {
+  describe('projects', () => {
+    it('a new store knows none', async () => {
+      expect(await h.store.projects()).toEqual([]);
+      expect(await h.store.snapshot()).toEqual({
+        projects: [],
+        backlog: { count: 0, oldestAt: undefined },
+      });
+    });
+
+    it('a configured project was never polled, is not up and has every status at 0', async () => {
+      await h.store.configureProjects(['b', 'a'], 500);
+      const { projects } = await h.store.snapshot();
+      expect(projects.map(({ project }) => project)).toEqual(['a', 'b']);
+      expect(projects[0]).toEqual({
+        project: 'a',
+        configuredAt: 500,
+        health: {
+          up: false,
+          consecutiveFailures: 0,
+          reason: undefined,
+          lastPollAt: undefined,
+          lastSuccessAt: undefined,
+        },
+        listings: new Map([
+          ['prompt', emptyListing(['PENDING', 'RUNNING', 'COMPLETED', 'FAILED', 'UNKNOWN'])],
+          [
+            'dataset',
+            emptyListing(['PENDING', 'RUNNING', 'COMPLETED', 'FAILED', 'UNKNOWN', 'NONE']),
+          ],
+        ]),
+      });
+    });
+
+    it('a project out of the configuration leaves the snapshot and is still known', async () => {
+      await h.store.configureProjects(['a', 'b'], 500);
+      await h.store.configureProjects(['b'], 600);
+      expect((await h.store.snapshot()).projects.map(({ project }) => project)).toEqual(['b']);
+      expect(await h.store.projects()).toEqual(['a', 'b']);
+    });
+
+    it('a project that comes back is as it was', async () => {
+      await h.store.configureProjects(['a'], 500);
+      await h.see('a', { x: 'RUNNING' }, 1000);
+      await h.see('a', { x: 'FAILED' }, 1100);
+      const before = await h.store.snapshot();
+      await h.store.configureProjects([], 600);
+      await h.store.configureProjects(['a'], 700);
+      expect(await h.store.snapshot()).toEqual(before);
+      expect(await h.store.loadHealth('a')).toEqual(UP);
+    });
+
+    it('the time of removal is that of the first configuration without it', async () => {
+      await h.store.configureProjects(['a'], 500);
+      await h.fail('a', ['x']);
+      await h.store.configureProjects([], 600);
+      await h.store.configureProjects([], 700);
+      const [pending] = await h.store.pendingFailures({ limitPerProject: 1 });
+      expect(pending?.removedAt).toBe(600);
+    });
+
+    it.each(HARD_TEXTS)('the project id %j is kept', async (id) => {
+      await h.store.configureProjects([id, 'other'], 500);
+      await h.see(id, { x: 'RUNNING' }, 1000);
+      expect(await h.store.projects()).toEqual(expect.arrayContaining([id, 'other']));
+      expect((await h.store.statuses({ project: id })).map(({ project }) => project)).toEqual([id]);
+    });
+
+    it.each([
+      ['loadHealth', () => h.store.loadHealth('nobody')],
+      ['loadKnown', () => h.store.loadKnown('nobody', ['prompt'])],
+      ['commitPoll', () => h.commit('nobody', {}, 0)],
+    ])('%s of a project that it never knew is an error', async (_name, attempt) => {
+      await expect(attempt()).rejects.toBeInstanceOf(StoreError);
+    });
+  });
+}
+
+function emptyListing(statuses: readonly Status[]) {
+  return {
+    counts: new Map(statuses.map((status) => [status, 0])),
+    missing: 0,
+    goneTotal: 0,
+    transitions: [],
+    lastFailureAt: undefined,
+    oldest: new Map(),
+  };
+}

@@ -1,0 +1,105 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { KINDS } from '../../../src/domain/status.ts';
+import { type Harness } from './harness.ts';
+
+export function describeRetention(h: Harness): void {
+  describe('retention', () => {
+    beforeEach(() => h.store.configureProjects(['p', 'q'], 500));
+
+    it('deletes transitions from before it, and settled failures with them', async () => {
+      const [old = 0] = await h.fail('p', ['x'], 1000);
+      await h.see('p', { x: 'COMPLETED' }, 2000);
+      await h.store.settleFailure(old, { reason: 'not_found' }, 1500);
+      await h.store.prune(2000);
+      expect(await h.store.transitions({})).toMatchObject([{ to: 'COMPLETED', at: 2000 }]);
+      expect(await h.store.failures({})).toEqual([]);
+    });
+
+    it('keeps what has a pending failure until it is settled', async () => {
+      const [old = 0] = await h.fail('p', ['x'], 1000);
+      await h.store.prune(9000);
+      expect(await h.pendingIds()).toEqual(['x']);
+      expect(await h.store.failures({})).toHaveLength(1);
+      await h.store.settleFailure(old, { reason: 'unavailable' }, 9500);
+      await h.store.prune(9000);
+      expect(await h.store.transitions({})).toEqual([]);
+    });
+
+    it('changes no gauge, total or time of a configured project', async () => {
+      const [old = 0] = await h.fail('p', ['x', 'y'], 1000);
+      await h.see('p', { x: 'RUNNING' }, 1100);
+      await h.see('p', { x: 'RUNNING' }, 1200);
+      for (const { transitionId } of await h.store.pendingFailures({ limitPerProject: 9 })) {
+        await h.store.settleFailure(transitionId, { reason: 'not_found' }, 1500);
+      }
+      const before = [await h.store.snapshot(), await h.store.loadKnown('p', KINDS)];
+      expect(await h.listing('p')).toMatchObject({ goneTotal: 1, lastFailureAt: 1000 });
+      await h.store.prune(9_999_999);
+      expect(await h.store.transitions({})).toEqual([]);
+      expect([await h.store.snapshot(), await h.store.loadKnown('p', KINDS)]).toEqual(before);
+      await h.reopen();
+      expect([await h.store.snapshot(), await h.store.loadKnown('p', KINDS)]).toEqual(before);
+      const next = await h.see('p', { x: 'COMPLETED' }, 2000);
+      expect(next?.[0]?.transitionId).toBeGreaterThan(old + 1);
+    });
+
+    it('never uses a transition id twice', async () => {
+      await h.see('p', { x: 'PENDING' }, 1000);
+      const first = await h.see('p', { x: 'RUNNING' }, 1000);
+      await h.store.prune(5000);
+      await h.reopen();
+      const second = await h.see('p', { x: 'COMPLETED' }, 6000);
+      expect(second?.[0]?.transitionId).toBeGreaterThan(first?.[0]?.transitionId ?? 0);
+    });
+
+    it('forgets a project that was removed before it, and knows it no more when it comes back', async () => {
+      const [old = 0] = await h.fail('p', ['x'], 1000);
+      await h.store.settleFailure(old, { reason: 'not_found' }, 1500);
+      await h.store.snapshot();
+      await h.store.configureProjects(['q'], 2000);
+      await h.store.prune(2000);
+      expect(await h.store.projects()).toEqual(['p', 'q']);
+      await h.store.prune(2001);
+      expect(await h.store.projects()).toEqual(['q']);
+      await h.store.configureProjects(['p', 'q'], 3000);
+      expect((await h.store.snapshot()).projects[0]?.configuredAt).toBe(3000);
+      expect(await h.listing('p')).toMatchObject({ transitions: [], lastFailureAt: undefined });
+      expect(await h.known('p')).toEqual({ baselined: false, records: new Map() });
+    });
+
+    it('keeps a removed project with a pending failure', async () => {
+      await h.fail('p', ['x'], 1000);
+      await h.store.configureProjects(['q'], 2000);
+      await h.store.prune(9000);
+      expect(await h.pendingIds()).toEqual(['x']);
+      expect(await h.store.projects()).toEqual(['p', 'q']);
+    });
+
+    it('deletes more than fits into one transaction, and lets others have their turn', async () => {
+      const statuses = (status: string) =>
+        Object.fromEntries(Array.from({ length: 5001 }, (_, index) => [`x${index}`, status]));
+      await h.see('p', statuses('PENDING'), 1000);
+      await h.see('p', statuses('RUNNING'), 1000);
+      await h.see('q', { y: 'PENDING' }, 1000);
+      const pruning = h.store.prune(3000);
+      await h.see('q', { y: 'RUNNING' }, 4000);
+      expect((await h.store.transitions({})).length).toBeGreaterThan(1);
+      await pruning;
+      expect(await h.store.transitions({})).toMatchObject([{ project: 'q', id: 'y' }]);
+    });
+
+    it('a project that comes back while it is being pruned is a new one', async () => {
+      const statuses = Object.fromEntries(
+        Array.from({ length: 5001 }, (_, index) => [`x${index}`, 'PENDING']),
+      );
+      await h.see('p', statuses, 1000);
+      await h.store.configureProjects(['q'], 2000);
+      const pruning = h.store.prune(3000);
+      await h.store.configureProjects(['p', 'q'], 4000);
+      await h.see('p', { x1: 'FAILED' }, 5000);
+      await pruning;
+      expect([...((await h.known('p'))?.records.keys() ?? [])]).toEqual(['x1']);
+      expect(await h.store.transitions({ project: 'p' })).toEqual([]);
+    });
+  });
+}

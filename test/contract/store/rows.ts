@@ -1,0 +1,93 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { type Harness } from './harness.ts';
+
+export function describeRows(h: Harness): void {
+  describe('rows', () => {
+    beforeEach(async () => {
+      await h.store.configureProjects(['p', 'q'], 500);
+      await h.see('p', { a: 'RUNNING', b: 'PENDING' }, 1000);
+      await h.see('q', { c: 'RUNNING' }, 2000);
+      await h.see('p', { a: 'FAILED', b: 'ODD' }, 3000);
+      await h.see('q', { c: 'FAILED' }, 4000);
+      await h.see('p', { d: 'RUNNING' }, 4500, 'dataset');
+      await h.see('p', { d: 'FAILED' }, 5000, 'dataset');
+    });
+
+    const ids = (rows: readonly { promptId?: string; id?: string }[]) =>
+      rows.map((row) => row.promptId ?? row.id);
+
+    it('of statuses are the prompts that are not gone, newest change first, then by id', async () => {
+      expect(ids(await h.store.statuses({}))).toEqual(['c', 'a', 'b']);
+      expect((await h.store.statuses({ status: 'UNKNOWN' }))[0]).toEqual({
+        project: 'p',
+        promptId: 'b',
+        promptName: 'name of b',
+        status: 'UNKNOWN',
+        statusRaw: 'ODD',
+        since: 3000,
+        missing: 0,
+      });
+      await h.see('p', { a: 'FAILED' }, 6000);
+      await h.see('p', { a: 'FAILED' }, 7000);
+      expect(ids(await h.store.statuses({}))).toEqual(['c', 'a']);
+    });
+
+    it.each([
+      [{ project: 'p' }, ['a', 'b']],
+      [{ status: 'FAILED' as const }, ['c', 'a']],
+      [{ since: 3001 }, ['c']],
+      [{ since: 3000 }, ['c', 'a', 'b']],
+      [{ limit: 2 }, ['c', 'a']],
+      [{ limit: 0 }, []],
+      [{ project: 'p', status: 'FAILED' as const, since: 3000, limit: 5 }, ['a']],
+      [{ project: 'nobody' }, []],
+    ])('of statuses by %j', async (query, expected) => {
+      expect(ids(await h.store.statuses(query))).toEqual(expected);
+    });
+
+    it.each([
+      [{}, ['d', 'c', 'b', 'a']],
+      [{ project: 'p' }, ['d', 'b', 'a']],
+      [{ since: 4000 }, ['d', 'c']],
+      [{ project: 'p', since: 3000, limit: 2 }, ['d', 'b']],
+      [{ project: 'nobody' }, []],
+    ])('of transitions by %j, newest first', async (query, expected) => {
+      expect(ids(await h.store.transitions(query))).toEqual(expected);
+    });
+
+    it('of transitions say kind, time, from and to', async () => {
+      expect((await h.store.transitions({ limit: 1 }))[0]).toEqual({
+        transitionId: expect.any(Number),
+        at: 5000,
+        project: 'p',
+        kind: 'dataset',
+        id: 'd',
+        from: 'RUNNING',
+        to: 'FAILED',
+      });
+    });
+
+    it.each([
+      [{}, ['c', 'a']],
+      [{ project: 'p' }, ['a']],
+      [{ since: 4000 }, ['c']],
+      [{ limit: 1 }, ['c']],
+      [{ project: 'nobody' }, []],
+    ])(
+      'of failures by %j, newest first, pending ones without settlement',
+      async (query, expected) => {
+        const rows = await h.store.failures(query);
+        expect(ids(rows)).toEqual(expected);
+        expect(rows.every(({ settlement }) => settlement === undefined)).toBe(true);
+      },
+    );
+
+    it('of a removed project: its history always, its prompts only when it is named', async () => {
+      await h.store.configureProjects(['q'], 6000);
+      expect(ids(await h.store.statuses({}))).toEqual(['c']);
+      expect(ids(await h.store.statuses({ project: 'p' }))).toEqual(['a', 'b']);
+      expect(ids(await h.store.transitions({}))).toEqual(['d', 'c', 'b', 'a']);
+      expect(ids(await h.store.failures({ project: 'p' }))).toEqual(['a']);
+    });
+  });
+}

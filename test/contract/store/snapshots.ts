@@ -1,0 +1,125 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { changesOf, recordOf, UP, type Harness } from './harness.ts';
+
+export function describeSnapshots(h: Harness): void {
+  describe('the snapshot', () => {
+    beforeEach(() => h.store.configureProjects(['p', 'q'], 500));
+
+    it('counts records that are not gone by status, and the missing among them', async () => {
+      const records = [
+        recordOf('a', 'RUNNING'),
+        recordOf('b', 'RUNNING', { missing: 1 }),
+        recordOf('c', 'FAILED', { missing: 2 }),
+        recordOf('d', 'FAILED', { missing: 3, gone: true }),
+        recordOf('e', 'UNKNOWN', { statusRaw: 'ODD' }),
+      ];
+      await h.commit('p', { prompt: changesOf({ baseline: true, records }) }, 0);
+      const { counts, missing } = await h.listing('p');
+      expect(Object.fromEntries(counts)).toEqual({
+        PENDING: 0,
+        RUNNING: 2,
+        COMPLETED: 0,
+        FAILED: 1,
+        UNKNOWN: 1,
+      });
+      expect(missing).toBe(2);
+    });
+
+    it('follows every commit, also when it was read in between', async () => {
+      await h.see('p', { x: 'PENDING' }, 1000);
+      expect((await h.listing('p')).counts.get('PENDING')).toBe(1);
+      await h.see('p', { x: 'RUNNING' }, 1100);
+      expect((await h.listing('p')).counts.get('PENDING')).toBe(0);
+      expect((await h.listing('p')).counts.get('RUNNING')).toBe(1);
+      expect((await h.listing('q')).counts.get('RUNNING')).toBe(0);
+    });
+
+    it('follows the health of a poll without changes', async () => {
+      await h.see('p', { x: 'PENDING' }, 1000);
+      await h.store.snapshot();
+      const health = { ...UP, up: false, consecutiveFailures: 1, reason: 'tls' as const };
+      await h.store.commitPoll({ project: 'p', at: 1, health, version: 0, listings: new Map() });
+      expect((await h.store.snapshot()).projects[0]?.health).toEqual(health);
+    });
+
+    it('counts what became gone, for ever', async () => {
+      await h.see('p', { x: 'RUNNING', y: 'RUNNING' }, 1000);
+      await h.see('p', { y: 'RUNNING' }, 1100);
+      expect((await h.listing('p')).missing).toBe(1);
+      await h.see('p', { y: 'RUNNING' }, 1200);
+      expect(await h.listing('p')).toMatchObject({ missing: 0, goneTotal: 1 });
+      await h.see('p', { x: 'RUNNING' }, 1300);
+      await h.see('p', { x: 'RUNNING' }, 1400);
+      expect(await h.listing('p')).toMatchObject({ missing: 0, goneTotal: 2 });
+    });
+
+    it('says since when the longest waiting record waits, gone ones left out', async () => {
+      const records = [
+        recordOf('a', 'PENDING', { since: 30 }),
+        recordOf('b', 'PENDING', { since: 20 }),
+        recordOf('c', 'PENDING', { since: 10, missing: 3, gone: true }),
+        recordOf('d', 'FAILED', { since: 5 }),
+      ];
+      await h.commit('p', { prompt: changesOf({ baseline: true, records }) }, 0);
+      expect((await h.listing('p')).oldest).toEqual(new Map([['PENDING', 20]]));
+    });
+
+    it('totals the transitions of each pair', async () => {
+      await h.see('p', {}, 1000);
+      await h.see('p', { x: 'RUNNING', y: 'RUNNING' }, 1100);
+      await h.see('p', { x: 'FAILED', y: 'RUNNING' }, 1200);
+      await h.see('p', { x: 'FAILED', y: 'FAILED', z: 'RUNNING' }, 1300);
+      expect((await h.listing('p')).transitions.toSorted(([a], [b]) => a.localeCompare(b))).toEqual(
+        [
+          ['NEW', 'RUNNING', 3],
+          ['RUNNING', 'FAILED', 2],
+        ],
+      );
+      expect((await h.listing('p', 'dataset')).transitions).toEqual([]);
+    });
+
+    it('says when the newest move to FAILED was, of prompts and of datasets', async () => {
+      await h.see('p', { x: 'FAILED' }, 1000);
+      expect((await h.listing('p')).lastFailureAt).toBeUndefined();
+      await h.see('p', { x: 'RUNNING' }, 1100);
+      await h.see('p', { x: 'FAILED' }, 1200);
+      await h.see('p', { x: 'RUNNING' }, 1300);
+      await h.see('p', { x: 'RUNNING' }, 1300, 'dataset');
+      await h.see('p', { x: 'FAILED' }, 1400, 'dataset');
+      expect((await h.listing('p')).lastFailureAt).toBe(1200);
+      expect((await h.listing('p', 'dataset')).lastFailureAt).toBe(1400);
+    });
+
+    it('the newest move to FAILED is the last committed, should the clock have been set back', async () => {
+      await h.see('p', { x: 'RUNNING' }, 9000);
+      await h.see('p', { x: 'FAILED' }, 9000);
+      await h.see('p', { x: 'RUNNING' }, 2000);
+      await h.see('p', { x: 'FAILED' }, 2000);
+      expect((await h.listing('p')).lastFailureAt).toBe(2000);
+    });
+
+    it('counts the pending failures of every project, removed ones too', async () => {
+      await h.fail('p', ['x', 'y'], 1000);
+      const [first] = await h.fail('q', ['z'], 2000);
+      await h.store.configureProjects(['q'], 3000);
+      expect((await h.store.snapshot()).backlog).toEqual({ count: 3, oldestAt: 1000 });
+      for (const { transitionId } of await h.store.pendingFailures({ limitPerProject: 9 })) {
+        if (transitionId !== first) {
+          await h.store.settleFailure(transitionId, { reason: 'not_found' }, 4000);
+        }
+      }
+      expect((await h.store.snapshot()).backlog).toEqual({ count: 1, oldestAt: 2000 });
+    });
+
+    it('is the same for a reader beside the store', async () => {
+      await h.see('p', { x: 'RUNNING', y: 'PENDING' }, 1000);
+      await h.see('p', { x: 'FAILED' }, 1100);
+      const reader = await h.openReader();
+      expect(await reader.snapshot()).toEqual(await h.store.snapshot());
+      await h.see('p', { x: 'RUNNING', y: 'PENDING' }, 1200);
+      expect(await reader.snapshot()).toEqual(await h.store.snapshot());
+      expect((await h.listing('p', 'prompt', reader)).counts.get('RUNNING')).toBe(1);
+      await reader.close();
+    });
+  });
+}

@@ -1,0 +1,137 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { commandLine, evalwatch } from './command-line.ts';
+import { temporaryDirectory, writeConfiguration } from './configuration-file.ts';
+
+describe('check', () => {
+  it('prints each project with its next 5 runs in local time', async () => {
+    const config = writeConfiguration(temporaryDirectory(), [
+      { id: 'nightly', schedule: '0 3 * * *', timezone: 'Asia/Kolkata' },
+      { id: 'often', schedule: '*/10 * * * * *' },
+    ]);
+    const { code, stdout, stderr } = await evalwatch(['check', '--config', config]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    const lines = stdout.trimEnd().split('\n');
+    expect(lines).toHaveLength(11);
+    expect(lines[0]).toMatch(/^project +schedule +timezone +next_runs$/);
+    expect(lines[1]).toMatch(
+      /^nightly +0 3 \* \* \* +Asia\/Kolkata +\d{4}-\d\d-\d\dT03:00:00\+05:30$/,
+    );
+    expect(lines[2]).toMatch(/^ +\d{4}-\d\d-\d\dT03:00:00\+05:30$/);
+    expect(lines[6]).toMatch(/^often +\*\/10 \* \* \* \* \* +UTC +\S+:\d0\+00:00$/);
+  });
+
+  it('prints one JSON document with times in UTC', async () => {
+    const config = writeConfiguration(temporaryDirectory(), [
+      { id: 'nightly', schedule: '0 3 * * *', timezone: 'Asia/Kolkata' },
+    ]);
+    const { code, stdout } = await commandLine(['check', '--config', config, '--json']);
+    expect(code).toBe(0);
+    const [row, ...others]: Record<string, unknown>[] = JSON.parse(stdout);
+    expect(others).toEqual([]);
+    expect(row).toEqual({
+      project: 'nightly',
+      schedule: '0 3 * * *',
+      timezone: 'Asia/Kolkata',
+      next_runs: Array.from({ length: 5 }, () => expect.stringMatching(/T21:30:00\.000Z$/)),
+    });
+    const runs = row?.['next_runs'] as string[];
+    expect(runs).toEqual([...new Set(runs)].toSorted());
+    expect(Date.parse(runs[0] ?? '')).toBeGreaterThan(Date.now() - 1000);
+  });
+
+  const bad = 'service: {base_url: https://x.example, api_key_file: key}\nprojects:\n  - idd: a\n';
+
+  it('shows every fault of a bad file with its place', async () => {
+    const file = join(temporaryDirectory(), 'bad.yaml');
+    writeFileSync(file, bad);
+    const { code, stdout, stderr } = await commandLine(['check', '--config', file]);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toContain(`${file}:3:5: unknown key "idd", did you mean "id"?\n`);
+    expect(stderr.trimEnd().split('\n').length).toBeGreaterThan(1);
+  });
+
+  it('shows them as a JSON document too', async () => {
+    const file = join(temporaryDirectory(), 'bad.yaml');
+    writeFileSync(file, bad);
+    const { code, stdout, stderr } = await commandLine(['check', '--config', file, '--json']);
+    expect({ code, stderr }).toEqual({ code: 2, stderr: '' });
+    expect(JSON.parse(stdout)).toEqual({
+      errors: expect.arrayContaining([
+        { file, line: 3, column: 5, message: 'unknown key "idd", did you mean "id"?' },
+      ]) as unknown,
+    });
+  });
+
+  it('exits 2 for a file that is not there', async () => {
+    const file = join(temporaryDirectory(), 'nowhere.yaml');
+    const { code, stdout, stderr } = await commandLine(['check', '--config', file]);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toContain(file);
+  });
+
+  it('finds the file that the environment names, and the one where the user stands', async () => {
+    const directory = temporaryDirectory();
+    const config = writeConfiguration(directory, [{ id: 'a' }]);
+    const named = await evalwatch(['check'], { env: { EVALWATCH_CONFIG: config } });
+    const relative = await evalwatch(['check', '--config', 'evalwatch.yaml'], { cwd: directory });
+    const standing = await evalwatch(['check'], { cwd: directory });
+    expect([named.code, relative.code, standing.code]).toEqual([0, 0, 2]);
+    expect(standing.stderr).toContain(join(directory, 'config/evalwatch.yaml'));
+  });
+});
+
+describe('check warns, and exits 0,', () => {
+  async function warnings(projects: readonly object[], more?: object, env = {}) {
+    const directory = temporaryDirectory();
+    const config = writeConfiguration(directory, projects, more);
+    writeFileSync(join(directory, 'empty'), ' \n');
+    writeFileSync(join(directory, 'short'), 'secret-of-15-ch\n');
+    writeFileSync(join(directory, 'tiny'), 'tiny-7c');
+    const { code, stdout, stderr } = await evalwatch(['check', '--config', config, '--json'], {
+      env,
+    });
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toHaveLength(projects.length);
+    return stderr;
+  }
+
+  it.each([
+    ['a key file that is missing', { api_key_file: 'missing' }, /^warning: project a: .*missing/],
+    ['an empty key file', { api_key_file: 'empty' }, /^warning: project a: .*empty/],
+    ['a variable that is not set', { api_key_env: 'THE_KEY' }, /^warning: project a: .*not set$/m],
+    ['an unusable key', { api_key_file: 'tiny' }, /^warning: project a: .*fewer than 8/],
+    ['a short key', { api_key_file: 'short' }, /^warning: project a: .*fewer than 16/],
+  ])('of %s', async (_, key, warning) => {
+    const stderr = await warnings([{ id: 'a', ...key }]);
+    expect(stderr).toMatch(warning);
+    expect(stderr).not.toMatch(/secret-of|tiny-7c/);
+  });
+
+  it('once of a key that several projects use', async () => {
+    const stderr = await warnings([{ id: 'a' }, { id: 'b' }, { id: 'c' }], {
+      service: { api_key_file: 'missing' },
+    });
+    expect(stderr).toMatch(/^warning: project a and 2 more: [^\n]+\n$/);
+  });
+
+  it('never with the name of a variable that is not set: it might be the key', async () => {
+    expect(await warnings([{ id: 'a', api_key_env: 'sk_live_abcdef' }])).not.toContain('sk_live');
+  });
+
+  it('not of a key of 16 characters in the environment', async () => {
+    const env = { THE_KEY: 'x'.repeat(16) };
+    expect(await warnings([{ id: 'a', api_key_env: 'THE_KEY' }], {}, env)).toBe('');
+  });
+
+  it('of schedules that need more requests than the limit allows', async () => {
+    const projects = Array.from({ length: 120 }, (_, index) => ({
+      id: `project-${index}`,
+      schedule: '*/10 * * * * *',
+    }));
+    expect(await warnings(projects)).toMatch(
+      /^warning: the schedules need 12 requests per second .* max_requests_per_second allows 10: /,
+    );
+  });
+});

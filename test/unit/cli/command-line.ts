@@ -1,0 +1,58 @@
+import { spawn } from 'node:child_process';
+import { PassThrough } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+import { main } from '../../../src/cli/cli.ts';
+
+export const entry = fileURLToPath(new URL('../../../src/main.js', import.meta.url));
+
+export interface Finished {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+interface Where {
+  readonly cwd?: string;
+  readonly env?: Readonly<Record<string, string>>;
+  /** Of Node, before the script. */
+  readonly nodeArguments?: readonly string[];
+}
+
+/** Runs evalwatch as a user would and waits for its end. */
+export function evalwatch(args: readonly string[], where: Where = {}): Promise<Finished> {
+  return execute(process.execPath, [...(where.nodeArguments ?? []), entry, ...args], where);
+}
+
+/** Runs any program with stdin closed; of the environment it sees PATH and what is given. */
+export async function execute(
+  program: string,
+  args: readonly string[],
+  { cwd, env }: Where = {},
+): Promise<Finished> {
+  const child = spawn(program, args, {
+    cwd,
+    env: { PATH: process.env['PATH'], ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const [stdout, stderr, [code, signal]] = await Promise.all([
+    text(child.stdout),
+    text(child.stderr),
+    new Promise<[number | null, NodeJS.Signals | null]>((resolve, reject) => {
+      child.once('error', reject);
+      child.once('close', (...end) => resolve(end));
+    }),
+  ]);
+  return { code, signal, stdout, stderr };
+}
+
+/** Runs a command line without a process of its own. */
+export async function commandLine(args: readonly string[]): Promise<Finished> {
+  const [stdout, stderr] = [new PassThrough(), new PassThrough()];
+  const texts = [text(stdout), text(stderr)] as const;
+  const code = await main(args, { stdout, stderr }, { onSignal: undefined });
+  stdout.end();
+  stderr.end();
+  return { code, signal: null, stdout: await texts[0], stderr: await texts[1] };
+}

@@ -1,0 +1,30 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+
+/** A directory that goes with the test. */
+export function temporaryDirectory(): string {
+  const directory = mkdtempSync(join(tmpdir(), 'evalwatch-cli-'));
+  onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
+  return directory;
+}
+
+/** Writes a configuration beside a key of 20 characters; YAML is JSON too. */
+export function writeConfiguration(
+  directory: string,
+  projects: readonly object[],
+  more: { readonly service?: object } & object = {},
+): string {
+  const file = join(directory, 'evalwatch.yaml');
+  const { service, ...others } = more;
+  const content = {
+    service: { base_url: 'https://evaluation.example.com', api_key_file: 'key', ...service },
+    projects,
+    store: { path: 'evalwatch.db' },
+    ...others,
+  };
+  writeFileSync(file, JSON.stringify(content));
+  writeFileSync(join(directory, 'key'), 'k'.repeat(20));
+  return file;
+}

@@ -1,0 +1,127 @@
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { entry, evalwatch, execute } from './command-line.ts';
+
+const preload = (code: string) => ['--import', `data:text/javascript,${encodeURIComponent(code)}`];
+
+describe('under an older Node', () => {
+  const oneLine = /^evalwatch needs Node 24 or newer, this is \d+\.\d+\.\d+: [^\n]*npm ci[^\n]*\n$/;
+  const older = preload(
+    `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '22.1.0' } })`,
+  );
+
+  it.each([['--help'], ['--version'], ['run'], ['status'], ['nonsense']])(
+    '%s is one line and exit code 2',
+    async (command) => {
+      const { code, stdout, stderr } = await evalwatch([command], { nodeArguments: older });
+      expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+      expect(stderr).toMatch(oneLine);
+    },
+  );
+
+  const systemNode = '/usr/bin/node';
+  const systemVersion = existsSync(systemNode)
+    ? Number.parseInt(execFileSync(systemNode, ['-p', 'process.versions.node']).toString(), 10)
+    : 0;
+  it.runIf(systemVersion >= 16 && systemVersion < 24)(
+    'the one of this machine gets no further either',
+    async () => {
+      const { code, stdout, stderr } = await execute(systemNode, [entry, 'status']);
+      expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+      expect(stderr).toMatch(oneLine);
+    },
+  );
+});
+
+/** Node's arguments that put this code in the place of the command line. */
+function instead(code: string): readonly string[] {
+  return preload(`
+    import { registerHooks } from 'node:module';
+    const url = ${JSON.stringify(`data:text/javascript,${encodeURIComponent(code)}`)};
+    registerHooks({
+      resolve: (name, context, next) =>
+        name === './cli/cli.ts' ? { url, shortCircuit: true } : next(name, context),
+    });`);
+}
+
+describe('a signal before the command has taken over', () => {
+  const standIn = (signal: string) =>
+    instead(`
+      process.kill(process.pid, '${signal}');
+      export const main = () => new Promise((resolve) => setTimeout(resolve, 300, 7));`);
+
+  it.each([
+    ['run', 'SIGTERM', 0],
+    ['run', 'SIGINT', 0],
+    ['demo', 'SIGTERM', 0],
+    ['status', 'SIGTERM', 143],
+    ['poll', 'SIGINT', 130],
+  ])('ends %s upon %s with %i', async (command, signal, code) => {
+    const finished = await evalwatch([command], { nodeArguments: standIn(signal) });
+    expect(finished).toEqual({ code, signal: null, stdout: '', stderr: '' });
+  });
+
+  it('does not end run if it only asks for a reload', async () => {
+    const finished = await evalwatch(['run'], { nodeArguments: standIn('SIGHUP') });
+    expect(finished).toEqual({ code: 7, signal: null, stdout: '', stderr: '' });
+  });
+});
+
+describe('a command that stops in an orderly way', () => {
+  // Says what it is told and never ends.
+  const standIn = instead(`
+    export function main(argv, io, signals) {
+      signals.onSignal = (signal) => io.stdout.write(signal + '\\n');
+      io.stdout.write('ready\\n');
+      if (argv[0] === 'echo') for (let i = 0; i < 2; i += 1) process.kill(process.pid, 'SIGINT');
+      return new Promise(() => setInterval(() => {}, 1000));
+    }`);
+
+  function start(command: string) {
+    const child = spawn(process.execPath, [...standIn, entry, command], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    onTestFinished(() => void child.kill('SIGKILL'));
+    const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
+    return { child, nextLine: async () => (await lines.next()).value as unknown };
+  }
+
+  async function endOf(child: ChildProcess) {
+    const [code]: unknown[] = await once(child, 'exit');
+    return code;
+  }
+
+  it.each([
+    ['SIGTERM', 'SIGINT', 130],
+    ['SIGINT', 'SIGTERM', 143],
+  ] as const)('is told of %s and ended at once by %s', async (first, second, code) => {
+    const { child, nextLine } = start('run');
+    expect(await nextLine()).toBe('ready');
+    child.kill(first);
+    expect(await nextLine()).toBe(first);
+    child.kill(second);
+    expect(await endOf(child)).toBe(code);
+  });
+
+  it('takes two interrupts at the same moment, as npm makes of one, for one', async () => {
+    const { child, nextLine } = start('echo');
+    expect(await nextLine()).toBe('ready');
+    expect(await nextLine()).toBe('SIGINT');
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    expect(child.exitCode).toBeNull();
+    child.kill('SIGINT');
+    expect(await endOf(child)).toBe(130);
+  });
+
+  it('is told of each wish to reload', async () => {
+    const { child, nextLine } = start('run');
+    expect(await nextLine()).toBe('ready');
+    for (let time = 0; time < 2; time += 1) {
+      child.kill('SIGHUP');
+      expect(await nextLine()).toBe('SIGHUP');
+    }
+  });
+});

@@ -1,0 +1,61 @@
+import { PassThrough, Writable } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import { describe, expect, it } from 'vitest';
+import { createOutput, ReaderGoneError } from '../../../src/cli/output.ts';
+
+const failing = (code: string) =>
+  new Writable({
+    write: (_chunk, _encoding, done) => done(Object.assign(new Error(code), { code })),
+  });
+
+describe('output', () => {
+  it.each([
+    [undefined, undefined],
+    [0, undefined],
+    [80, 80],
+  ])('to a stream of %j columns has the width %j', (columns, width) => {
+    expect(createOutput(Object.assign(new PassThrough(), { columns })).width).toBe(width);
+  });
+
+  it('writes many lines in few pieces, in order', async () => {
+    const stream = new PassThrough();
+    const received = text(stream);
+    let pieces = 0;
+    stream.on('data', () => (pieces += 1));
+    const lines = Array.from({ length: 20_000 }, (_, index) => `line ${index}`);
+    await createOutput(stream).writeLines(lines);
+    stream.end();
+    expect(await received).toBe(lines.map((line) => `${line}\n`).join(''));
+    expect(pieces).toBeLessThan(10);
+  });
+
+  it('makes no line before the reader has taken those before it', async () => {
+    let made = 0;
+    function* lines() {
+      for (; made < 100; made += 1) yield 'x'.repeat(1000);
+    }
+    const held: (() => void)[] = [];
+    let free = false;
+    const slow = new Writable({
+      write: (_chunk, _encoding, done) => {
+        if (free) done();
+        else held.push(done);
+      },
+    });
+    const writing = createOutput(slow).writeLines(lines());
+    await new Promise(setImmediate);
+    expect(made).toBeLessThan(70);
+    free = true;
+    for (const take of held) take();
+    await writing;
+    expect(made).toBe(100);
+  });
+
+  it('tells that the reader has gone', async () => {
+    await expect(createOutput(failing('EPIPE')).write('x')).rejects.toThrow(ReaderGoneError);
+  });
+
+  it('tells of any other fault as it is', async () => {
+    await expect(createOutput(failing('ENOSPC')).write('x')).rejects.toThrow('ENOSPC');
+  });
+});

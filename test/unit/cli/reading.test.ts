@@ -1,0 +1,430 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
+import type { Listing } from '../../../src/domain/record.ts';
+import { statusOf, type Kind } from '../../../src/domain/status.ts';
+import { detectChanges } from '../../../src/domain/transition.ts';
+import type { Store } from '../../../src/monitor/ports.ts';
+import { openStore } from '../../../src/store/sqlite-store.ts';
+import { commandLine, entry, evalwatch, execute } from './command-line.ts';
+import { temporaryDirectory, writeConfiguration } from './configuration-file.ts';
+
+const HOUR = 60 * 60 * 1000;
+const NOW = Date.now();
+const iso = (ms: number) => new Date(ms).toISOString();
+
+/** What a listing shows: statuses by id, a name where there is one. */
+type Shown = Readonly<Record<string, string | { readonly status: string; readonly name: string }>>;
+
+async function commit(
+  store: Store,
+  project: string,
+  at: number,
+  shown: Shown,
+  kind: Kind = 'prompt',
+) {
+  const records = Object.entries(shown).map(([id, item]) => {
+    const raw = typeof item === 'string' ? item : item.status;
+    const status = statusOf(raw);
+    const name = typeof item === 'string' ? undefined : item.name;
+    const statusRaw = status === 'UNKNOWN' ? raw : undefined;
+    return [id, { id, status, statusRaw, name, timestamp: undefined }] as const;
+  });
+  const listing: Listing = {
+    records: new Map(records),
+    presentIds: new Set(),
+    complete: true,
+    anomalies: [],
+  };
+  const known = await store.loadKnown(project, [kind]);
+  const before = known.listings.get(kind);
+  if (before === undefined) throw new Error('nothing known');
+  const changes = detectChanges(before, listing, { at, missingAfter: 3 });
+  const committed = await store.commitPoll({
+    project,
+    at,
+    health: {
+      up: true,
+      consecutiveFailures: 0,
+      reason: undefined,
+      lastPollAt: at,
+      lastSuccessAt: at,
+    },
+    version: known.version,
+    listings: new Map([[kind, changes]]),
+  });
+  return committed?.map(({ transitionId }) => transitionId) ?? [];
+}
+
+let config: string;
+let database: string;
+beforeEach(() => {
+  const directory = temporaryDirectory();
+  config = writeConfiguration(directory, [{ id: 'checkout-bot' }, { id: 'search' }]);
+  database = join(directory, 'evalwatch.db');
+});
+
+async function withStore<T>(work: (store: Store) => Promise<T>): Promise<T> {
+  const store = await openStore({ path: database, clock: systemClock, emit: () => {} });
+  try {
+    await store.configureProjects(['checkout-bot', 'search'], NOW - 100 * HOUR);
+    return await work(store);
+  } finally {
+    await store.close();
+  }
+}
+
+const run = (...args: string[]) => commandLine([...args, '--config', config]);
+const runProcess = (...args: string[]) => evalwatch([...args, '--config', config]);
+
+async function json(...args: string[]): Promise<unknown> {
+  const { code, stdout, stderr } = await run(...args, '--json');
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  return JSON.parse(stdout);
+}
+
+/** Two projects, moves of three prompts and a dataset. */
+function someHistory() {
+  return withStore(async (store) => {
+    await commit(store, 'checkout-bot', NOW - 50 * HOUR, {
+      'prompt-1': { status: 'PENDING', name: 'Refund tone' },
+      'prompt-2': 'RUNNING',
+    });
+    await commit(store, 'checkout-bot', NOW - 50 * HOUR, { 'data-1': 'PENDING' }, 'dataset');
+    await commit(store, 'search', NOW - 40 * HOUR, { 'prompt-1': 'COMPLETED' });
+    const old = await commit(store, 'checkout-bot', NOW - 30 * HOUR, {
+      'prompt-1': { status: 'RUNNING', name: 'Refund tone' },
+      'prompt-2': 'FAILED',
+    });
+    const dataset = await commit(
+      store,
+      'checkout-bot',
+      NOW - 20 * HOUR,
+      { 'data-1': 'FAILED' },
+      'dataset',
+    );
+    const young = await commit(store, 'search', NOW - HOUR, {
+      'prompt-1': 'queued',
+      'prompt-3': 'FAILED',
+    });
+    return { ids: [...old, ...dataset, ...young], store };
+  });
+}
+
+describe('status', () => {
+  it('prints a row per prompt, newest change first', async () => {
+    await someHistory();
+    const { code, stdout, stderr } = await runProcess('status');
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    const rows = stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => line.split(/ {2,}/));
+    expect(rows).toEqual([
+      ['project', 'prompt_id', 'status', 'since', 'missing', 'prompt_name'],
+      ['search', 'prompt-1', 'UNKNOWN', `${iso(NOW - HOUR).slice(0, 19)}Z`, '0', '-'],
+      ['search', 'prompt-3', 'FAILED', `${iso(NOW - HOUR).slice(0, 19)}Z`, '0', '-'],
+      [
+        'checkout-bot',
+        'prompt-1',
+        'RUNNING',
+        `${iso(NOW - 30 * HOUR).slice(0, 19)}Z`,
+        '0',
+        'Refund tone',
+      ],
+      ['checkout-bot', 'prompt-2', 'FAILED', `${iso(NOW - 30 * HOUR).slice(0, 19)}Z`, '0', '-'],
+    ]);
+  });
+
+  it('as JSON has the raw status, and every key in every row', async () => {
+    await someHistory();
+    expect(await json('status', '--project', 'search')).toEqual([
+      {
+        project: 'search',
+        prompt_id: 'prompt-1',
+        prompt_name: null,
+        status: 'UNKNOWN',
+        status_raw: 'queued',
+        since: iso(NOW - HOUR),
+        missing: 0,
+      },
+      {
+        project: 'search',
+        prompt_id: 'prompt-3',
+        prompt_name: null,
+        status: 'FAILED',
+        status_raw: null,
+        since: iso(NOW - HOUR),
+        missing: 0,
+      },
+    ]);
+  });
+
+  it.each([
+    [
+      ['--status', 'failed'],
+      ['prompt-3', 'prompt-2'],
+    ],
+    [
+      ['--since', '24h'],
+      ['prompt-1', 'prompt-3'],
+    ],
+    [
+      ['--since', '1d6h30m', '--project', 'checkout-bot'],
+      ['prompt-1', 'prompt-2'],
+    ],
+    [['--limit', '1'], ['prompt-1']],
+    [['--status', 'COMPLETED'], []],
+  ])('with %j is %j', async (options, ids) => {
+    await someHistory();
+    const rows = (await json('status', ...options)) as { prompt_id: string }[];
+    expect(rows.map((row) => row.prompt_id)).toEqual(ids);
+  });
+
+  it('counts the listings that lacked a prompt, until it is gone', async () => {
+    await withStore(async (store) => {
+      await commit(store, 'search', NOW - 9 * HOUR, { a: 'RUNNING', b: 'RUNNING' });
+      await commit(store, 'search', NOW - 8 * HOUR, { a: 'RUNNING' });
+    });
+    expect(await json('status')).toMatchObject([
+      { prompt_id: 'a', missing: 0 },
+      { prompt_id: 'b', missing: 1 },
+    ]);
+    await withStore(async (store) => {
+      await commit(store, 'search', NOW - 7 * HOUR, { a: 'RUNNING' });
+      await commit(store, 'search', NOW - 6 * HOUR, { a: 'RUNNING' });
+    });
+    expect(await json('status')).toMatchObject([{ prompt_id: 'a' }]);
+  });
+
+  it('keeps hostile names from the terminal', async () => {
+    const name = 'x\n\u001b[2J\u202e\u0085';
+    await withStore((store) =>
+      commit(store, 'search', NOW, { 'a\tb': { status: 'RUNNING', name } }),
+    );
+    const { stdout } = await run('status');
+    expect(stdout).toMatch(/^[ -~\n]*$/);
+    expect(stdout.split('\n')).toHaveLength(3);
+    expect(await json('status')).toMatchObject([{ prompt_id: 'a\tb', prompt_name: name }]);
+  });
+});
+
+describe('transitions', () => {
+  it('as JSON are newest first, with a prompt_id or a dataset_id', async () => {
+    const { ids } = await someHistory();
+    const rows = (await json('transitions')) as { transition_id: number }[];
+    expect(rows.map((row) => row.transition_id)).toEqual(ids.toReversed());
+    expect(rows).toContainEqual({
+      transition_id: ids[2],
+      time: iso(NOW - 20 * HOUR),
+      project: 'checkout-bot',
+      dataset_id: 'data-1',
+      from: 'PENDING',
+      to: 'FAILED',
+    });
+    expect(rows).toContainEqual({
+      transition_id: ids.at(-1),
+      time: iso(NOW - HOUR),
+      project: 'search',
+      prompt_id: 'prompt-3',
+      from: 'NEW',
+      to: 'FAILED',
+    });
+  });
+
+  it('print as a table that says which are of datasets', async () => {
+    const { ids } = await someHistory();
+    const { code, stdout } = await run(
+      'transitions',
+      '--since',
+      '24h',
+      '--project',
+      'checkout-bot',
+    );
+    expect(code).toBe(0);
+    expect(
+      stdout
+        .trimEnd()
+        .split('\n')
+        .map((line) => line.split(/ {2,}/)),
+    ).toEqual([
+      ['transition_id', 'time', 'from', 'to', 'project', 'kind', 'id'],
+      [
+        String(ids[2]),
+        `${iso(NOW - 20 * HOUR).slice(0, 19)}Z`,
+        'PENDING',
+        'FAILED',
+        'checkout-bot',
+        'dataset',
+        'data-1',
+      ],
+    ]);
+  });
+});
+
+describe('failures', () => {
+  async function someFailures() {
+    return withStore(async (store) => {
+      await commit(store, 'search', NOW - 3 * HOUR, { a: 'RUNNING', b: 'RUNNING', c: 'RUNNING' });
+      const shown = { a: 'FAILED', b: 'FAILED', c: 'FAILED' };
+      const [a = 0, b = 0, c = 0] = await commit(store, 'search', NOW - 2 * HOUR, shown);
+      const errorInfo = { error_id: 'RATE_LIMITED', error_msg: 'slow down\nplease' };
+      await store.settleFailure(a, { errorInfo, errorMsgTruncated: true }, NOW - HOUR);
+      await store.settleFailure(b, { reason: 'not_found' }, NOW - HOUR);
+      return { a, b, c };
+    });
+  }
+
+  it('as JSON have their error_info, or the reason why there is none, or are pending', async () => {
+    const { a, b, c } = await someFailures();
+    const common = { time: iso(NOW - 2 * HOUR), project: 'search' };
+    const rows = await json('failures');
+    expect(rows).toHaveLength(3);
+    expect(rows).toEqual(
+      expect.arrayContaining([
+        {
+          transition_id: a,
+          ...common,
+          prompt_id: 'a',
+          error_info: { error_id: 'RATE_LIMITED', error_msg: 'slow down\nplease' },
+          error_msg_truncated: true,
+          reason: null,
+          settled: true,
+        },
+        {
+          transition_id: b,
+          ...common,
+          prompt_id: 'b',
+          error_info: null,
+          error_msg_truncated: false,
+          reason: 'not_found',
+          settled: true,
+        },
+        {
+          transition_id: c,
+          ...common,
+          prompt_id: 'c',
+          error_info: null,
+          error_msg_truncated: false,
+          reason: null,
+          settled: false,
+        },
+      ]),
+    );
+  });
+
+  it('print one line each', async () => {
+    await someFailures();
+    const { stdout } = await run('failures');
+    const lines = stdout.trimEnd().split('\n');
+    expect(lines).toHaveLength(4);
+    expect(lines.some((line) => / a +yes +- +RATE_LIMITED +slow down\\nplease$/.test(line))).toBe(
+      true,
+    );
+    expect(lines.some((line) => / b +yes +not_found +- +-$/.test(line))).toBe(true);
+    expect(lines.some((line) => / c +no +- +- +-$/.test(line))).toBe(true);
+  });
+});
+
+describe('a reading command', () => {
+  it.each([
+    ['status', [], 'no prompts recorded\n'],
+    ['transitions', [], 'no transitions recorded\n'],
+    ['failures', ['--project', 'search'], 'no failures match\n'],
+  ])('%s %j says that there is nothing', async (command, options, sentence) => {
+    await withStore(async () => {});
+    const empty = await run(command, ...options);
+    expect(empty).toMatchObject({ code: 0, stdout: '', stderr: sentence });
+    expect(await json(command, ...options)).toEqual([]);
+  });
+
+  it('knows projects of the configuration and of the store, and no others', async () => {
+    await withStore((store) => store.configureProjects(['retired'], NOW));
+    const outcomes = [];
+    for (const project of ['checkout-bot', 'retired', 'retird', 'no-such-thing']) {
+      const { code, stderr } = await run('failures', '--project', project, '--json');
+      outcomes.push([code, stderr]);
+    }
+    expect(outcomes).toEqual([
+      [0, ''],
+      [0, ''],
+      [2, 'error: unknown project "retird", did you mean "retired"?\n'],
+      [2, 'error: unknown project "no-such-thing"\n'],
+    ]);
+  });
+
+  it('says so when there is no store yet, and makes none', async () => {
+    const { code, stdout, stderr } = await run('status');
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr).toMatch(/^error: [^\n]*evalwatch\.db[^\n]*\n$/);
+    expect(existsSync(database)).toBe(false);
+  });
+
+  it('needs no key', async () => {
+    await withStore(async () => {});
+    rmSync(join(config, '../key'));
+    expect(await run('status')).toMatchObject({ code: 0 });
+  });
+
+  it('shows the faults of a bad configuration and exits 2', async () => {
+    config = writeConfiguration(temporaryDirectory(), [{ id: 'a', nonsense: 1 }]);
+    const { code, stdout, stderr } = await run('status', '--json');
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toContain('unknown key "nonsense"');
+  });
+
+  it('reads while the daemon holds the store, and what it has just committed', async () => {
+    const statuses = async () => {
+      const { code, stdout } = await runProcess('status', '--json');
+      const rows: { readonly status: string }[] = JSON.parse(stdout);
+      return [code, ...rows.map((row) => row.status)];
+    };
+    await withStore(async (store) => {
+      await commit(store, 'search', NOW, { a: 'RUNNING' });
+      expect(await statuses()).toEqual([0, 'RUNNING']);
+      await commit(store, 'search', NOW, { a: 'FAILED' });
+      expect(await statuses()).toEqual([0, 'FAILED']);
+    });
+  });
+});
+
+describe('with very many rows', () => {
+  const count = 20_000;
+  beforeEach(async () => {
+    const shown = Object.fromEntries(
+      Array.from({ length: count }, (_, index) => [`prompt-${index}`, 'RUNNING']),
+    );
+    await withStore((store) => commit(store, 'search', NOW, shown));
+  });
+
+  it.each(['', '--json'])('status %s ends quietly with 0 when its reader goes', async (option) => {
+    const { code, stdout, stderr } = await execute('/bin/sh', [
+      '-c',
+      `{ "$0" "$1" status --config "$2" $3; echo "code $?" >&2; } | head -n 1`,
+      process.execPath,
+      entry,
+      config,
+      option,
+    ]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: 'code 0\n' });
+    expect(stdout.trimEnd().split('\n')).toHaveLength(1);
+  });
+
+  it('every one arrives at a slow reader', async () => {
+    const child = spawn(process.execPath, [entry, 'status', '--config', config, '--json'], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    onTestFinished(() => void child.kill('SIGKILL'));
+    const exit = once(child, 'exit');
+    let text = '';
+    for await (const chunk of child.stdout) {
+      text += String(chunk);
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    expect(JSON.parse(text)).toHaveLength(count);
+    expect(await exit).toEqual([0, null]);
+  });
+});

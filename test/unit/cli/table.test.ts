@@ -1,0 +1,70 @@
+import { describe, expect, it } from 'vitest';
+import { jsonLines, tableLines, type Column } from '../../../src/cli/table.ts';
+import { widthOf } from '../../../src/cli/text.ts';
+
+interface Row {
+  readonly id: string;
+  readonly status: string;
+  readonly name: string | undefined;
+}
+
+const columns: readonly Column<Row>[] = [
+  { name: 'id', cell: ({ id }) => id, cuttable: true },
+  { name: 'status', cell: ({ status }) => status },
+  { name: 'name', cell: ({ name }) => name, cuttable: true },
+];
+
+const lines = (rows: readonly Row[], width?: number) => [...tableLines(rows, columns, width)];
+
+describe('a table', () => {
+  it('aligns its columns under a header and pads no last column', () => {
+    const rows = [
+      { id: 'a', status: 'RUNNING', name: 'first' },
+      { id: 'longer', status: 'FAILED', name: undefined },
+    ];
+    expect(lines(rows)).toEqual([
+      'id      status   name',
+      'a       RUNNING  first',
+      'longer  FAILED   -',
+    ]);
+  });
+
+  it('keeps everything where there is no terminal', () => {
+    const name = 'x'.repeat(5000);
+    expect(lines([{ id: 'a', status: 'FAILED', name }])[1]).toBe(`a   FAILED  ${name}`);
+  });
+
+  it('cuts its widest texts first to fit a terminal', () => {
+    const rows = [{ id: 'i'.repeat(12), status: 'COMPLETED', name: 'n'.repeat(60) }];
+    const table = lines(rows, 50);
+    expect(table[1]).toBe(`${'i'.repeat(12)}  COMPLETED  ${'n'.repeat(24)}…`);
+    expect(table.every((line) => widthOf(line) <= 50)).toBe(true);
+  });
+
+  it('never cuts a status, however narrow the terminal', () => {
+    const rows = [{ id: 'i'.repeat(40), status: 'COMPLETED', name: 'n'.repeat(60) }];
+    expect(lines(rows, 10)[1]).toBe('iiiiiii…  COMPLETED  nnnnnnn…');
+  });
+
+  it('stays aligned beside wide characters', () => {
+    const rows = [
+      { id: '日本', status: 'A', name: 'x' },
+      { id: 'abcd', status: 'B', name: 'y' },
+    ];
+    expect(lines(rows).slice(1)).toEqual(['日本  A       x', 'abcd  B       y']);
+  });
+
+  it('keeps a hostile name on its line', () => {
+    const rows = [{ id: 'a', status: 'B', name: 'x\n\u001b[1A\u202efake  COMPLETED' }];
+    expect(lines(rows)).toHaveLength(2);
+    expect(lines(rows)[1]).toBe('a   B       x\\n\\u001b[1A\\u202efake  COMPLETED');
+  });
+});
+
+describe('JSON lines', () => {
+  it.each([[[]], [[1]], [[1, 2, 3]]])('of %j make one document, a row a line', (rows) => {
+    const text = [...jsonLines(rows, (n) => ({ n }))];
+    expect(JSON.parse(text.join('\n'))).toEqual(rows.map((n) => ({ n })));
+    expect(text).toHaveLength(Math.max(1, rows.length));
+  });
+});

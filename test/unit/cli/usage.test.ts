@@ -1,0 +1,96 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { commandLine, entry, evalwatch, execute } from './command-line.ts';
+
+const manifest: { readonly version: string } = JSON.parse(
+  readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'),
+);
+const commands = ['run', 'check', 'poll', 'status', 'transitions', 'failures', 'simulate', 'demo'];
+
+describe('help', () => {
+  it('lists every command on stdout', async () => {
+    const { code, stdout, stderr } = await evalwatch(['--help']);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    for (const command of commands) expect(stdout).toMatch(new RegExp(`^  ${command} `, 'm'));
+  });
+
+  it.each(commands)('of %s explains its options', async (command) => {
+    const { code, stdout, stderr } = await commandLine([command, '--help']);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toMatch(new RegExp(`^Usage: evalwatch ${command} \\[options\\]$`, 'm'));
+    expect(stdout.includes('--config <file>')).toBe(!['simulate', 'demo'].includes(command));
+    expect(stdout.includes('--json')).toBe(!['run', 'simulate', 'demo'].includes(command));
+  });
+
+  it('is printed on stderr where a command is missing', async () => {
+    const { code, stdout, stderr } = await evalwatch([]);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toContain('Usage: evalwatch');
+  });
+
+  it('does not mind a reader that goes', async () => {
+    const { code, stderr } = await execute('/bin/sh', [
+      '-c',
+      `{ "$0" "$1" --help; echo "code $?" >&2; } | true`,
+      process.execPath,
+      entry,
+    ]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: 'code 0\n' });
+  });
+});
+
+describe('version', () => {
+  it.each([[], ...commands.map((command) => [command])])(
+    'is told everywhere: %s',
+    async (...args) => {
+      const { code, stdout, stderr } = await commandLine([...args, '--version']);
+      expect({ code, stdout, stderr }).toEqual({
+        code: 0,
+        stdout: `${manifest.version}\n`,
+        stderr: '',
+      });
+    },
+  );
+});
+
+describe('bad usage', () => {
+  it('ends the process with 2', async () => {
+    const { code, stdout, stderr } = await evalwatch(['nonsense']);
+    expect({ code, stdout, stderr }).toEqual({
+      code: 2,
+      stdout: '',
+      stderr: "error: unknown command 'nonsense'\n",
+    });
+  });
+
+  it.each([
+    [['statsu'], /unknown command 'statsu'[^]*Did you mean status\?/],
+    [['status', '--projct', 'x'], /unknown option '--projct'[^]*Did you mean --project\?/],
+    [['status', 'extra'], /too many arguments/],
+    [['status', '--project'], /option '--project <id>' argument missing/],
+    [
+      ['status', '--status', 'DONE'],
+      /'DONE' is invalid.*PENDING, RUNNING, COMPLETED, FAILED, UNKNOWN/,
+    ],
+    [['status', '--status', 'NONE'], /'NONE' is invalid/],
+    [['transitions', '--status', 'FAILED'], /unknown option '--status'/],
+    [['failures', '--since', '24'], /'24' is invalid.*did you mean "24h"\?/],
+    [['failures', '--since', 'yesterday'], /'yesterday' is invalid.*30m, 24h or 7d/],
+    [['failures', '--since', `${'9'.repeat(400)}d`], /is invalid/],
+    [['status', '--limit', '0'], /'0' is invalid.*whole number from 1/],
+    [['status', '--limit', '-1'], /'-1' is invalid/],
+    [['status', '--limit', '1.5'], /'1.5' is invalid/],
+    [['status', '--limit', '0x10'], /'0x10' is invalid/],
+    [['status', '--limit', '99999999999999999999'], /is invalid/],
+  ])('%j exits 2 and says why', async (args, message) => {
+    const { code, stdout, stderr } = await commandLine(args);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toMatch(message);
+    expect(stderr).not.toMatch(/^\s+at /m);
+  });
+
+  it('is shown without its control characters', async () => {
+    const { stderr } = await commandLine(['\u001b[2J\u202e']);
+    expect(stderr).toContain("'\\u001b[2J\\u202e'");
+  });
+});

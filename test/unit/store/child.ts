@@ -1,0 +1,31 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+
+/** A process that runs one of the scripts beside this file, and its lines. */
+export interface Child extends AsyncDisposable {
+  readonly pid: number | undefined;
+  readonly lines: AsyncIterableIterator<string>;
+  kill(): Promise<void>;
+}
+
+export function startChild(script: string, ...args: readonly string[]): Child {
+  const file = fileURLToPath(new URL(script, import.meta.url));
+  const child = spawn(process.execPath, [file, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  return {
+    pid: child.pid,
+    lines,
+    kill: () => kill(child),
+    [Symbol.asyncDispose]: () => kill(child),
+  };
+}
+
+/** As the kernel does it: nothing of the process runs any more. */
+async function kill(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const closed = once(child, 'close');
+  child.kill('SIGKILL');
+  await closed;
+}

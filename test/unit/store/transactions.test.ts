@@ -1,0 +1,166 @@
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { KnownRecord } from '../../../src/domain/record.ts';
+import type { Changes } from '../../../src/domain/transition.ts';
+import { makeDurable } from '../../../src/store/durability.ts';
+import { migrate, readMigrations } from '../../../src/store/migrate.ts';
+import { createPollCommits } from '../../../src/store/poll-commit.ts';
+import { createProjects } from '../../../src/store/projects.ts';
+import { openStore } from '../../../src/store/sqlite-store.ts';
+import { createTransactions } from '../../../src/store/transactions.ts';
+import { eventLog, fakeClock } from '../../support/monitor.ts';
+import { temporaryDirectory } from '../../support/temporary.ts';
+
+const HEALTH = {
+  up: true,
+  consecutiveFailures: 0,
+  reason: undefined,
+  lastPollAt: 1,
+  lastSuccessAt: 1,
+};
+
+describe('a transaction that fails has done nothing, and the next one works', () => {
+  let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
+  let db: Database.Database;
+  const clock = fakeClock();
+  const log = eventLog();
+  let path: string;
+
+  beforeEach(async () => {
+    directory = await temporaryDirectory();
+    path = join(directory.path, 'store.db');
+    db = new Database(path, { timeout: 10 });
+    migrate(db, await readMigrations());
+    makeDurable(db);
+    log.clear();
+  });
+  afterEach(async () => {
+    db.close();
+    await directory[Symbol.asyncDispose]();
+  });
+
+  function poller() {
+    const polls = createPollCommits(db);
+    const projects = createProjects(db);
+    const transactions = createTransactions({ db, path, clock, emit: log.emit });
+    return {
+      transactions,
+      configure: () => transactions.write(() => projects.configure(['p'], 1)),
+      commit: (changes: Changes, version: number) =>
+        transactions.write(() =>
+          polls.commit({
+            project: 'p',
+            at: 5,
+            health: HEALTH,
+            version,
+            listings: new Map([['prompt', changes]]),
+          }),
+        ),
+      known: () => polls.load('p', ['prompt']),
+    };
+  }
+
+  it('when the disk is full', () => {
+    const { configure, commit, known } = poller();
+    configure();
+    commit(manyRunning(10), 0);
+    const before = known();
+    const pages = Number(db.pragma('page_count', { simple: true }));
+    db.pragma(`max_page_count = ${pages}`);
+    for (let attempt = 0; attempt < 3; attempt += 1) {
+      expect(() => commit(manyRunning(5000), 1)).toThrow(
+        expect.objectContaining({ name: 'StoreError', reason: 'full' }),
+      );
+      expect(db.inTransaction).toBe(false);
+      expect(known()).toEqual(before);
+    }
+    expect(log.of('store.commit_failed').map(({ reason }) => reason)).toEqual(
+      Array(3).fill('full'),
+    );
+    db.pragma('max_page_count = 1000000');
+    commit(manyRunning(5000), 1);
+    expect(known().listings.get('prompt')?.records.size).toBe(5000);
+    expect(db.pragma('integrity_check', { simple: true })).toBe('ok');
+  });
+
+  it('when it is COMMIT that fails and leaves the transaction open', () => {
+    const { transactions, configure } = poller();
+    configure();
+    const orphan = () => {
+      db.pragma('defer_foreign_keys = ON');
+      db.exec("INSERT INTO record VALUES (99, 'x', 'RUNNING', NULL, NULL, NULL, 1, 0, 0)");
+    };
+    expect(() => transactions.write(orphan)).toThrow('FOREIGN KEY constraint failed');
+    expect(db.inTransaction).toBe(false);
+    expect(db.prepare('SELECT count(*) FROM record').pluck().get()).toBe(0);
+    configure();
+    expect(log.of('store.commit_failed')).toHaveLength(1);
+  });
+
+  it('when SQLite has rolled back by itself', () => {
+    const { transactions, configure } = poller();
+    const conflict = () => {
+      db.exec("INSERT INTO project (id, configured_at) VALUES ('x', 1)");
+      db.exec("INSERT OR ROLLBACK INTO project (id, configured_at) VALUES ('x', 1)");
+    };
+    expect(() => transactions.write(conflict)).toThrow('UNIQUE constraint failed');
+    expect(db.prepare('SELECT count(*) FROM project').pluck().get()).toBe(0);
+    configure();
+  });
+
+  it('when the work itself throws', () => {
+    const { transactions, configure } = poller();
+    const broken = () => {
+      configureDirectly();
+      throw new Error('broken');
+    };
+    const configureDirectly = () => createProjects(db).configure(['x'], 1);
+    expect(() => transactions.write(broken)).toThrow('broken');
+    expect(db.prepare('SELECT count(*) FROM project').pluck().get()).toBe(0);
+    configure();
+  });
+
+  it('and tells how long a commit took, by the clock that only goes forward', () => {
+    const { transactions } = poller();
+    transactions.write(() => clock.advance(12));
+    expect(log.events).toEqual([{ type: 'store.committed', durationMs: 12 }]);
+  });
+});
+
+describe('a store that somebody else holds', () => {
+  it('is busy after a short wait, and works again when it is let go', async () => {
+    await using directory = await temporaryDirectory();
+    const path = join(directory.path, 'store.db');
+    const log = eventLog();
+    const store = await openStore({ path, clock: fakeClock(), emit: log.emit });
+    await store.configureProjects(['p'], 1);
+    const other = new Database(path);
+    other.exec('BEGIN EXCLUSIVE');
+    await expect(store.configureProjects(['q'], 2)).rejects.toMatchObject({
+      name: 'StoreError',
+      reason: 'busy',
+    });
+    expect(await store.projects()).toEqual(['p']);
+    expect(log.of('store.commit_failed').map(({ reason }) => reason)).toEqual(['busy']);
+    other.exec('ROLLBACK');
+    other.close();
+    await store.configureProjects(['q'], 2);
+    expect(await store.projects()).toEqual(['p', 'q']);
+    await store.close();
+  });
+});
+
+function manyRunning(count: number): Changes {
+  const records = Array.from({ length: count }, (_, index): KnownRecord => ({
+    id: `prompt-${index}`,
+    status: 'RUNNING',
+    statusRaw: undefined,
+    name: 'a name of some length',
+    timestamp: undefined,
+    since: 1,
+    missing: 0,
+    gone: false,
+  }));
+  return { baseline: true, records, transitions: [], gone: [] };
+}
