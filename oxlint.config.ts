@@ -61,6 +61,7 @@ export default defineConfig({
     'typescript/consistent-type-imports': 'error',
     'no-console': 'error',
     'unicorn/consistent-function-scoping': 'off',
+    'oxc/no-map-spread': 'off',
     'typescript/no-unsafe-type-assertion': 'error',
     'node/no-process-env': 'error',
     'no-restricted-properties': ['error', { object: 'Date', property: 'now' }],

@@ -5,6 +5,7 @@ import type { Logger } from './log/logger.ts';
 import { createMetrics } from './metrics/metrics.ts';
 import { StoreError } from './monitor/errors.ts';
 import type { Observer } from './monitor/events.ts';
+import type { FailureReporter } from './monitor/failure-reporter.ts';
 import type { Clock } from './monitor/ports.ts';
 import { createScheduler } from './schedule/scheduler.ts';
 import { sqliteVersion } from './store/connection.ts';
@@ -62,8 +63,8 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     schedule: () => scheduler.projects(),
     emit,
   });
-  logger.onLine(metrics.countLogLine);
-  for (const observer of [metrics.observe, wakeOnFailure(reporter.wake), ...observers]) {
+  logger.onLine((level) => metrics.countLogLine(level));
+  for (const observer of [metrics.observe, wakeOnFailure(reporter), ...observers]) {
     engine.observe(observer);
   }
   await engine.configure(config.projects);
@@ -74,7 +75,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const web = await startWebServer(
     {
       version,
-      renderMetrics: metrics.render,
+      renderMetrics: () => metrics.render(),
       metricsContentType: metrics.contentType,
       isReady: () => ready,
     },
@@ -118,11 +119,11 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   };
 }
 
-function wakeOnFailure(wake: () => void): Observer {
+function wakeOnFailure(reporter: FailureReporter): Observer {
   return (event) => {
     if (event.type !== 'record.transition') return;
     const { kind, to } = event.transition;
-    if (kind === 'prompt' && to === 'FAILED') wake();
+    if (kind === 'prompt' && to === 'FAILED') reporter.wake();
   };
 }
 

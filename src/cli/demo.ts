@@ -27,7 +27,7 @@ const demo: Action<Record<string, never>> = async (_options, context) => {
     import('../simulator/world.ts'),
     import('../simulator/key-ring.ts'),
   ]);
-  const world = new World({ now: context.clock.now });
+  const world = new World({ now: () => context.clock.now() });
   const simulator = await startSimulator({ world, tickMs: 1000 });
   opened.defer(() => simulator.close());
 
@@ -102,23 +102,19 @@ async function tell(event: MonitorEvent, { stdout, clock }: Context): Promise<vo
 }
 
 function readable(event: MonitorEvent): string | undefined {
-  switch (event.type) {
-    case 'listing.baseline': {
-      const counts = Object.entries(event.counts).map(([status, count]) => `${count} ${status}`);
-      return `${event.project}  first look at its ${event.kind}s: ${counts.join(', ')}`;
-    }
-    case 'record.transition': {
-      const { kind, id, from, to } = event.transition;
-      return `${event.project}  ${kind} ${id}  ${from} -> ${to}`;
-    }
-    case 'prompt.failed': {
-      const { error_id, error_msg } = event.errorInfo ?? {};
-      const why = event.reason ?? `${error_id}: ${error_msg}`;
-      return `${event.project}  prompt ${event.promptId}  FAILED because of ${why}`;
-    }
-    case 'poll.finished':
-      return event.failure && `${event.project}  poll failed: ${event.failure.message}`;
-    default:
-      return undefined;
+  if (event.type === 'listing.baseline') {
+    const counts = Object.entries(event.counts).map(([status, count]) => `${count} ${status}`);
+    return `${event.project}  first look at its ${event.kind}s: ${counts.join(', ')}`;
   }
+  if (event.type === 'record.transition') {
+    const { kind, id, from, to } = event.transition;
+    return `${event.project}  ${kind} ${id}  ${from} -> ${to}`;
+  }
+  if (event.type === 'prompt.failed') {
+    const { error_id, error_msg } = event.errorInfo ?? {};
+    const why = event.reason ?? `${error_id}: ${error_msg}`;
+    return `${event.project}  prompt ${event.promptId}  FAILED because of ${why}`;
+  }
+  if (event.type !== 'poll.finished' || event.failure === undefined) return undefined;
+  return `${event.project}  poll failed: ${event.failure.message}`;
 }

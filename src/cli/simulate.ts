@@ -49,7 +49,12 @@ const simulate: Action<SimulateOptions> = async (options, context) => {
     import('../simulator/world.ts'),
   ]);
   const { port, seed, tick, projects, prompts } = options;
-  const world = new World({ now: context.clock.now, seed, projects, promptsPerProject: prompts });
+  const world = new World({
+    now: () => context.clock.now(),
+    seed,
+    projects,
+    promptsPerProject: prompts,
+  });
   const simulator = await startSimulator({
     world,
     port,

@@ -6,7 +6,7 @@ import type { Clock, ListOptions, ListingAnswer } from '../../src/monitor/ports.
 
 /** Both clocks of a test: they stand still until they are moved. */
 export function fakeClock(
-  start = 1_000_000,
+  start = 1_700_000_000_000,
 ): Clock & { advance(ms: number): void; set(now: number): void } {
   let now = start;
   let monotonic = 0;
