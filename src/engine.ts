@@ -29,7 +29,7 @@ export interface Engine {
   close(): Promise<void>;
 }
 
-export type WatchedProject = ProjectConfig & { readonly health: PollHealth };
+type WatchedProject = ProjectConfig & { readonly health: PollHealth };
 
 export interface EngineOptions {
   readonly config: Config;

@@ -1,6 +1,7 @@
 import { readVariable } from '../config/environment.ts';
 import type { Action, Register } from './command.ts';
 import { loadConfiguration } from './configuration.ts';
+import { UsageError } from './faults.ts';
 import { configOption } from './options.ts';
 
 interface RunOptions {
@@ -21,6 +22,10 @@ const run: Action<RunOptions> = async (options, context) => {
     if (signal !== 'SIGHUP') stop.resolve();
   };
   const config = await loadConfiguration(options.config, context, 'with keys');
+  if (config.web.configFile !== undefined) {
+    // Better no daemon than one that serves in the clear what was meant to be protected.
+    throw new UsageError('web.config_file (TLS and logins) is not supported by this version yet');
+  }
   const [{ createSecrets }, { createLogger }, { fileDescriptor }, { startDaemon }] =
     await Promise.all([
       import('../evaluation-api/secrets.ts'),
@@ -38,6 +43,10 @@ const run: Action<RunOptions> = async (options, context) => {
       context.warn(`error: stdout cannot be written, so evalwatch ends: ${error.message}`);
       process.exit(1);
     },
+  });
+  process.on('uncaughtException', (error) => {
+    logger.error({ event: 'daemon.crashed', err: error }, 'evalwatch has a bug and ends');
+    process.exit(1);
   });
   const daemon = await startDaemon({
     config,

@@ -16,7 +16,7 @@ export interface ProjectConfig {
   readonly datasets: boolean;
 }
 
-export interface ServiceConfig {
+interface ServiceConfig {
   /** Without a trailing slash, without a login, query or fragment. */
   readonly baseUrl: string;
   readonly timeoutMs: number;

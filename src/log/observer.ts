@@ -49,7 +49,7 @@ export function createLogObserver(logger: Logger, clock: Clock): LogObserver {
         project,
         prompts: event.prompts,
         transitions: event.transitions,
-        duration_ms: durationMs,
+        duration_ms: Math.round(durationMs),
       },
       'Poll completed',
     );
@@ -71,7 +71,7 @@ export function createLogObserver(logger: Logger, clock: Clock): LogObserver {
         location,
         detail,
         consecutive_failures: event.health.consecutiveFailures,
-        duration_ms: durationMs,
+        duration_ms: Math.round(durationMs),
         err: {
           type: failure.reason === 'store' ? 'StoreError' : 'ApiError',
           message: failure.message,

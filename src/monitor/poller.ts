@@ -28,7 +28,7 @@ export interface PolledProject {
 }
 
 /** One run of a project's schedule. */
-export interface PollRun {
+interface PollRun {
   /** When it was due, epoch ms. */
   readonly dueAt: number;
   /** When the next one comes, epoch ms; undefined if none will. */

@@ -45,7 +45,6 @@ function hold(db: Connection, self: Holder): void {
 }
 
 function explain(error: unknown, db: Connection, storePath: string): unknown {
-  if (db.inTransaction) db.exec('ROLLBACK');
   if (isSqliteError(error, 'SQLITE_NOTADB') || isSqliteError(error, 'SQLITE_CORRUPT')) {
     const message = `${storePath}.lock is damaged: delete it while no daemon runs`;
     return new StoreError('corrupt', message, error);

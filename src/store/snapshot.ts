@@ -11,7 +11,7 @@ import type { ListingSnapshot, ProjectSnapshot, StoreSnapshot } from '../monitor
 import type { Connection } from './connection.ts';
 import { HEALTH_COLUMNS, toHealth, type HealthColumns } from './projects.ts';
 
-export type ListingSnapshots = ReadonlyMap<Kind, ListingSnapshot>;
+type ListingSnapshots = ReadonlyMap<Kind, ListingSnapshot>;
 
 /** Counted listings by project id. */
 export type SnapshotCache = Map<string, ListingSnapshots>;

@@ -24,10 +24,15 @@ export function describeClosing(h: Harness): void {
 
     it('ends a prune that is under way', async () => {
       await h.store.configureProjects(['p'], 500);
-      const pruning = h.store.prune(1000);
+      await h.see('p', {}, 1000);
+      const many = Array.from({ length: 5001 }, (_, index) => [`x${index}`, 'RUNNING']);
+      await h.see('p', Object.fromEntries(many), 1000);
+      const pruning = h.store.prune(2000);
       await h.store.close();
       await pruning;
       expect(h.log.of('store.commit_failed')).toEqual([]);
+      await h.reopen();
+      expect((await h.store.transitions({})).length).toBeGreaterThan(0);
     });
 
     it('leaves the files, whose sizes can still be asked for', async () => {

@@ -14,7 +14,7 @@ import type {
 import { eventLog, listingOf } from '../../support/monitor.ts';
 
 /** One engine's store, new and empty. */
-export interface StoreUnderTest extends AsyncDisposable {
+interface StoreUnderTest extends AsyncDisposable {
   readonly store: Store;
   /** Closes it and opens it again. */
   reopen(): Promise<Store>;
