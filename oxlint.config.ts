@@ -33,7 +33,8 @@ function floor(name: string, room: { rooms: string[]; libraries: string[] }): Ox
   // Of the monitor an adapter knows the ports, the events and the errors, not the engine.
   if (name !== 'monitor' && room.rooms.includes('monitor')) {
     patterns.push({
-      regex: '/monitor/(monitor|poller|failure-reporter)\\.ts$',
+      regex:
+        '/monitor/(poller|reading|failure-reporter|listing-memory|anomaly-memory|poll-health)\\.ts$',
       message: 'Adapters know only the ports, events and errors of the monitor.',
     });
   }

@@ -1,4 +1,4 @@
-import { KINDS, type Kind, type Status } from '../domain/status.ts';
+import type { Kind, Status } from '../domain/status.ts';
 import {
   countMissing,
   detectChanges,
@@ -6,34 +6,20 @@ import {
   type Changes,
 } from '../domain/transition.ts';
 import { isNews, summarize, type AnomalySummary } from './anomaly-memory.ts';
-import { ApiError, StoreError } from './errors.ts';
+import { type ApiError, StoreError } from './errors.ts';
 import type { MonitorEvent, Observer, PollFailure } from './events.ts';
-import { afterAnswer, mayRevalidate, withoutEtag, type ListingMemory } from './listing-memory.ts';
+import { afterAnswer, withoutEtag, type ListingMemory } from './listing-memory.ts';
 import { afterPoll, NEVER_POLLED } from './poll-health.ts';
+import { createReading, type PolledProject, type PollRun, type Reading } from './reading.ts';
 import type {
   Clock,
   CommittedTransition,
   EvaluationService,
   KnownProject,
-  ListingAnswer,
   PollHealth,
   Shutdown,
   Store,
 } from './ports.ts';
-
-/** A project as the poller needs it. */
-export interface PolledProject {
-  readonly id: string;
-  readonly datasets: boolean;
-}
-
-/** One run of a project's schedule. */
-interface PollRun {
-  /** When it was due, epoch ms. */
-  readonly dueAt: number;
-  /** When the next one comes, epoch ms; undefined if none will. */
-  readonly nextAt: number | undefined;
-}
 
 export type FinishedPoll = Extract<MonitorEvent, { type: 'poll.finished' }>;
 
@@ -66,14 +52,10 @@ interface ProjectState {
   readonly anomalies: Map<Kind, readonly AnomalySummary[]>;
 }
 
-/** One listing of a poll: what the service answered, or why it did not. */
-type Reading =
-  | { readonly kind: Kind; readonly answer: ListingAnswer }
-  | { readonly kind: Kind; readonly error: ApiError };
-
 /** Polls projects (contract 4): the one place where a poll's steps follow each other. */
 export function createPoller(options: PollerOptions): Poller {
   const { service, store, clock, emit, missingAfter, shutdown } = options;
+  const readListings = createReading({ service, clock, emit, shutdown });
   const states = new Map<string, ProjectState>();
 
   function stateOf(project: string): ProjectState {
@@ -88,7 +70,11 @@ export function createPoller(options: PollerOptions): Poller {
   async function poll(project: PolledProject, run: PollRun): Promise<FinishedPoll | undefined> {
     const started = clock.monotonic();
     const state = stateOf(project.id);
-    const readings = await readListings(project, run, state);
+    const readings = await readListings(project, {
+      run,
+      inTrouble: state.health.consecutiveFailures > 0,
+      memory: state.listings,
+    });
     if (readings === undefined) return undefined;
     for (const reading of readings) tellAnomalies(project.id, reading, state);
 
@@ -110,45 +96,6 @@ export function createPoller(options: PollerOptions): Poller {
     tellChanges(project.id, outcome);
     emit(finished);
     return finished;
-  }
-
-  async function readListings(
-    project: PolledProject,
-    run: PollRun,
-    state: ProjectState,
-  ): Promise<readonly Reading[] | undefined> {
-    let sent = false;
-    const onFirstRequest = () => {
-      if (sent) return;
-      sent = true;
-      const lagMs = Math.max(0, clock.now() - run.dueAt);
-      emit({ type: 'scheduler.started_poll', project: project.id, lagMs });
-    };
-    const read = async (kind: Kind): Promise<Reading> => {
-      const memory = state.listings.get(kind);
-      try {
-        const answer = await service.list(project.id, kind, {
-          previous: memory?.validator,
-          revalidate: memory !== undefined && mayRevalidate(memory, run.nextAt, clock),
-          inTrouble: state.health.consecutiveFailures > 0,
-          onFirstRequest,
-          signal: shutdown,
-        });
-        return { kind, answer };
-      } catch (error) {
-        if (error instanceof ApiError) return { kind, error };
-        throw error;
-      }
-    };
-    const kinds = KINDS.filter((kind) => kind === 'prompt' || project.datasets);
-    const settled = await Promise.allSettled(kinds.map((kind) => read(kind)));
-    if (shutdown.waits.aborted && settled.some((result) => result.status === 'rejected')) {
-      return undefined;
-    }
-    return settled.map((result) => {
-      if (result.status === 'rejected') throw result.reason;
-      return result.value;
-    });
   }
 
   interface Outcome {

@@ -1,7 +1,8 @@
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { StoreError } from '../../../src/monitor/errors.ts';
-import { createPoller, type PolledProject } from '../../../src/monitor/poller.ts';
+import { createPoller } from '../../../src/monitor/poller.ts';
+import type { PolledProject } from '../../../src/monitor/reading.ts';
 import type { Store } from '../../../src/monitor/ports.ts';
 import { openStore } from '../../../src/store/sqlite-store.ts';
 import { eventLog, fakeClock, listingOf, scriptedService } from '../../support/monitor.ts';

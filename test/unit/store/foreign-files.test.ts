@@ -1,4 +1,4 @@
-import { copyFile, readdir, readFile, writeFile } from 'node:fs/promises';
+import { copyFile, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -64,6 +64,32 @@ describe('a file that is no store of ours', () => {
       message: expect.stringContaining(says),
     });
     expect(await contents()).toEqual(before);
+  });
+
+  it('is noticed where there was a store before', async () => {
+    const path = join(directory.path, 'file');
+    await (await openStore({ path, clock: systemClock, emit: () => {} })).close();
+    await rm(path);
+    sql('CREATE TABLE t (a)')(path);
+    const before = await contents();
+    await expect(openStore({ path, clock: systemClock, emit: () => {} })).rejects.toThrow(
+      'another program',
+    );
+    expect(await contents()).toEqual(before);
+  });
+
+  it('a store that a crash left newer in its log only is refused', async () => {
+    const path = join(directory.path, 'file');
+    const origin = join(directory.path, 'origin');
+    await (await openStore({ path: origin, clock: systemClock, emit: () => {} })).close();
+    const db = new Database(origin);
+    db.pragma('user_version = 99');
+    await copyFile(origin, path);
+    await copyFile(`${origin}-wal`, `${path}-wal`);
+    db.close();
+    const says = 'has schema version 99, this evalwatch knows 1';
+    await expect(openReader({ path })).rejects.toThrow(says);
+    await expect(openStore({ path, clock: systemClock, emit: () => {} })).rejects.toThrow(says);
   });
 
   /** Every file and its bytes. */

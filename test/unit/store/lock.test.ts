@@ -99,6 +99,16 @@ describe('a store serves one daemon at a time', () => {
     await store.close();
   });
 
+  it('a reader in the same process takes nothing from it', async () => {
+    const store = await open(at('store.db'));
+    await store.configureProjects(['p'], 1);
+    await (await openReader({ path: at('store.db') })).close();
+    // Reading a file and closing it drops every lock that this process has on it.
+    await using child = startChild('take-alone.ts', at('store.db'));
+    expect(await child.lines.next()).toMatchObject({ value: 'SqliteError: database is locked' });
+    await store.close();
+  });
+
   it('a failed opening holds nothing', async () => {
     await writeFile(at('file.db'), 'text');
     await expect(open(at('file.db'))).rejects.toThrow('not an SQLite database');

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
+import { openReader } from '../../../src/store/sqlite-reader.ts';
 import { openStore } from '../../../src/store/sqlite-store.ts';
 import { temporaryDirectory } from '../../support/temporary.ts';
 
@@ -67,6 +68,16 @@ describe('opening a store', () => {
     await store.configureProjects(['p'], 1);
     await store.close();
     expect((await readdir(directory.path)).toSorted()).toEqual(['store.db', 'store.db.lock']);
+  });
+
+  it('a close beside a reader leaves the whole store in the file, too', async () => {
+    const store = await open(at('store.db'));
+    const reader = await openReader({ path: at('store.db') });
+    await store.configureProjects(['p'], 1);
+    await store.close();
+    expect((await store.size()).wal).toBe(0);
+    expect(await reader.projects()).toEqual(['p']);
+    await reader.close();
   });
 
   it('has a write-ahead log, also after a tool has taken it away', async () => {

@@ -1,0 +1,87 @@
+import { KINDS, type Kind } from '../domain/status.ts';
+import { ApiError } from './errors.ts';
+import type { Observer } from './events.ts';
+import { mayRevalidate, type ListingMemory } from './listing-memory.ts';
+import type { Clock, EvaluationService, ListingAnswer, Shutdown } from './ports.ts';
+
+/** A project as it is polled. */
+export interface PolledProject {
+  readonly id: string;
+  readonly datasets: boolean;
+}
+
+/** One run of a project's schedule. */
+export interface PollRun {
+  /** When it was due, epoch ms. */
+  readonly dueAt: number;
+  /** When the next one comes, epoch ms; undefined if none will. */
+  readonly nextAt: number | undefined;
+}
+
+/** One listing of a poll: what the service answered, or why it did not. */
+export type Reading =
+  | { readonly kind: Kind; readonly answer: ListingAnswer }
+  | { readonly kind: Kind; readonly error: ApiError };
+
+export interface ReadingOptions {
+  readonly service: Pick<EvaluationService, 'list'>;
+  readonly clock: Clock;
+  readonly emit: Observer;
+  readonly shutdown: Shutdown;
+}
+
+/** What has a bearing on how a project is asked. */
+export interface ReadingContext {
+  readonly run: PollRun;
+  readonly inTrouble: boolean;
+  readonly memory: ReadonlyMap<Kind, ListingMemory>;
+}
+
+export type ReadListings = (
+  project: PolledProject,
+  context: ReadingContext,
+) => Promise<readonly Reading[] | undefined>;
+
+/** Asks for the listings of a project side by side; undefined when a shutdown cut that short. */
+export function createReading(options: ReadingOptions): ReadListings {
+  const { service, clock, emit, shutdown } = options;
+
+  function lagTeller(project: string, dueAt: number): () => void {
+    let told = false;
+    return () => {
+      if (told) return;
+      told = true;
+      const lagMs = Math.max(0, clock.now() - dueAt);
+      emit({ type: 'scheduler.started_poll', project, lagMs });
+    };
+  }
+
+  return async (project, { run, inTrouble, memory }) => {
+    const onFirstRequest = lagTeller(project.id, run.dueAt);
+    const read = async (kind: Kind): Promise<Reading> => {
+      const last = memory.get(kind);
+      try {
+        const answer = await service.list(project.id, kind, {
+          previous: last?.validator,
+          revalidate: last !== undefined && mayRevalidate(last, run.nextAt, clock),
+          inTrouble,
+          onFirstRequest,
+          signal: shutdown,
+        });
+        return { kind, answer };
+      } catch (error) {
+        if (error instanceof ApiError) return { kind, error };
+        throw error;
+      }
+    };
+    const kinds = KINDS.filter((kind) => kind === 'prompt' || project.datasets);
+    const settled = await Promise.allSettled(kinds.map((kind) => read(kind)));
+    if (shutdown.waits.aborted && settled.some(({ status }) => status === 'rejected')) {
+      return undefined;
+    }
+    return settled.map((result) => {
+      if (result.status === 'rejected') throw result.reason;
+      return result.value;
+    });
+  };
+}
