@@ -1,5 +1,5 @@
 import type { Config } from './config/config.ts';
-import { openEngine } from './engine.ts';
+import { openEngine, type WatchedProject } from './engine.ts';
 import type { Secrets } from './evaluation-api/secrets.ts';
 import type { Logger } from './log/logger.ts';
 import { createMetrics } from './metrics/metrics.ts';
@@ -7,6 +7,7 @@ import { StoreError } from './monitor/errors.ts';
 import type { Observer } from './monitor/events.ts';
 import type { FailureReporter } from './monitor/failure-reporter.ts';
 import type { Clock } from './monitor/ports.ts';
+import { createReload, type ReloadResult } from './reload.ts';
 import { createScheduler } from './schedule/scheduler.ts';
 import { sqliteVersion } from './store/connection.ts';
 import { version } from './version.ts';
@@ -19,12 +20,16 @@ const PRUNE_EVERY_MS = 60 * 60 * 1000;
 export interface Daemon {
   /** Of the HTTP interface. */
   readonly url: string;
+  /** Loads the configuration again and takes it over whole, or not at all (contract 3). */
+  reload(): Promise<ReloadResult>;
   /** Stops in an orderly way (contract 4, Stopping); resolves when all is closed. */
   stop(): Promise<void>;
 }
 
 export interface DaemonOptions {
   readonly config: Config;
+  /** Reads it anew for a reload. @throws {ConfigError} */
+  readonly loadConfig: () => Promise<Config>;
   readonly logger: Logger;
   readonly secrets: Secrets;
   readonly clock: Clock;
@@ -39,7 +44,7 @@ export interface DaemonOptions {
  * @throws {Error} with a system `code` when the web address cannot be listened on
  */
 export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
-  const { config, logger, secrets, clock, revision, observers = [] } = options;
+  const { config, loadConfig, logger, secrets, clock, revision, observers = [] } = options;
   await using opened = new AsyncDisposableStack();
   const engine = await openEngine({ config, logger, secrets, clock });
   opened.defer(() => engine.close());
@@ -67,9 +72,19 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   for (const observer of [metrics.observe, wakeOnFailure(reporter), ...observers]) {
     engine.observe(observer);
   }
-  await engine.configure(config.projects);
-  const projects = engine.projects();
-  metrics.setProjects(projects);
+  await engine.configure(config);
+  metrics.setProjects(engine.projects());
+  const reload = createReload({
+    config,
+    loadConfig,
+    logger,
+    apply: async (next) => {
+      await engine.configure(next);
+      metrics.setProjects(engine.projects());
+      scheduler.set(engine.projects().map(toScheduled), next.jitterMs);
+    },
+    onResult: (ok) => metrics.reloaded(ok),
+  });
 
   let ready = false;
   const web = await startWebServer(
@@ -78,6 +93,8 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       renderMetrics: () => metrics.render(),
       metricsContentType: metrics.contentType,
       isReady: () => ready,
+      mayReload: () => reload.config().web.enableLifecycle,
+      reload: () => reload.run(),
     },
     config.web,
   );
@@ -89,13 +106,10 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       if (!(error instanceof StoreError)) endProcess(error);
     });
   };
-  scheduler.set(
-    projects.map((project) => ({ ...project, lastPollAt: project.health.lastPollAt })),
-    config.jitterMs,
-  );
+  scheduler.set(engine.projects().map(toScheduled), config.jitterMs);
   const { pid } = process;
   logger.info(
-    { event: 'daemon.started', version, pid, url: web.url, projects: projects.length },
+    { event: 'daemon.started', version, pid, url: web.url, projects: config.projects.length },
     'started',
   );
   reporter.start();
@@ -107,6 +121,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const closing = opened.move();
   return {
     url: web.url,
+    reload: () => reload.run(),
     stop: async () => {
       ready = false;
       clearInterval(pruning);
@@ -117,6 +132,10 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       logger.info({ event: 'daemon.stopped' }, 'stopped');
     },
   };
+}
+
+function toScheduled(project: WatchedProject) {
+  return { ...project, lastPollAt: project.health.lastPollAt };
 }
 
 function wakeOnFailure(reporter: FailureReporter): Observer {

@@ -1,4 +1,6 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Config, ProjectConfig } from './config/config.ts';
+import { createReplaceableService } from './replaceable-service.ts';
 import { createEvaluationService } from './evaluation-api/client.ts';
 import type { Secrets } from './evaluation-api/secrets.ts';
 import { createShutdown, type ShutdownControl } from './lifecycle.ts';
@@ -20,8 +22,11 @@ export interface Engine {
   readonly emit: Observer;
   /** Tells this observer, too, of all that happens from now on. */
   observe(observer: Observer): void;
-  /** Takes the projects of a configuration over. @throws {StoreError} */
-  configure(projects: readonly ProjectConfig[]): Promise<void>;
+  /**
+   * Takes over what of a configuration can change at run time; what has not changed goes on undisturbed.
+   * @throws {StoreError} and then nothing has changed; {Error} likewise, if the file of authorities cannot be read
+   */
+  configure(config: Config): Promise<void>;
   /** The configured projects, in the order of the configuration. */
   projects(): readonly WatchedProject[];
   /** Undefined if it is not configured. */
@@ -29,7 +34,7 @@ export interface Engine {
   close(): Promise<void>;
 }
 
-type WatchedProject = ProjectConfig & { readonly health: PollHealth };
+export type WatchedProject = ProjectConfig & { readonly health: PollHealth };
 
 export interface EngineOptions {
   readonly config: Config;
@@ -56,36 +61,52 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     onCreated: (path) => logger.warn({ event: 'store.created', path }, 'new store'),
   });
   const shutdown = createShutdown();
+  let current = config;
   let projects: ReadonlyMap<string, ProjectConfig> = new Map();
-  const service = createEvaluationService({
-    service: config.service,
-    keyOf: (project) => projects.get(project)?.key,
-    secrets,
-    clock,
-    emit,
-    version,
-  });
-  const { missingAfter } = config;
+  const createService = (settings: Config['service']) =>
+    createEvaluationService({
+      service: settings,
+      keyOf: (project) => projects.get(project)?.key,
+      secrets,
+      clock,
+      emit,
+      version,
+    });
+  const service = createReplaceableService(createService(config.service));
+  const missingAfter = () => current.missingAfter;
   const poller = createPoller({ service, store, clock, emit, missingAfter, shutdown });
-  const parallelPerProject = Math.max(1, Math.floor(config.service.maxConcurrency / 2));
   const reporter = createFailureReporter({
     service,
     store,
     clock,
     emit,
-    parallelPerProject,
+    parallelPerProject: () => Math.max(1, Math.floor(current.service.maxConcurrency / 2)),
     shutdown,
   });
 
-  async function configure(configured: readonly ProjectConfig[]): Promise<void> {
-    const next = new Map(configured.map((project) => [project.id, project]));
-    await store.configureProjects([...next.keys()], clock.now());
-    const added = [...next.keys()].filter((id) => !projects.has(id));
-    const health = await Promise.all(added.map((id) => store.loadHealth(id)));
+  async function configure(next: Config): Promise<void> {
+    const hasNewService = !isDeepStrictEqual(next.service, current.service);
+    const nextService = hasNewService ? createService(next.service) : undefined;
+    const configured = new Map(next.projects.map((project) => [project.id, project]));
+    const added = [...configured.keys()].filter((id) => !projects.has(id));
+    let health: readonly PollHealth[];
+    try {
+      await store.configureProjects([...configured.keys()], clock.now());
+      health = await Promise.all(added.map((id) => store.loadHealth(id)));
+    } catch (error) {
+      await nextService?.close();
+      throw error;
+    }
     for (const [index, id] of added.entries()) poller.watch(id, health[index]);
-    for (const id of projects.keys()) if (!next.has(id)) poller.forget(id);
-    projects = next;
-    log.setProjects([...next.keys()]);
+    for (const id of projects.keys()) if (!configured.has(id)) poller.forget(id);
+    projects = configured;
+    current = next;
+    if (nextService !== undefined) {
+      service.replace(nextService);
+      poller.forgetListings();
+    }
+    log.setProjects([...configured.keys()]);
+    logger.setLevel(next.log.level);
   }
 
   return {

@@ -55,7 +55,7 @@ async function pollOnce(
   const progress = context.progress;
   const engine = await openEngine({ config, logger, secrets, clock: context.clock });
   try {
-    await engine.configure(config.projects);
+    await engine.configure(config);
     const projects = config.projects.filter(({ id }) => only === undefined || id === only);
     if (only !== undefined && projects.length === 0) {
       requireKnown(only, config, await engine.store.projects());

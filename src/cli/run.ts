@@ -18,10 +18,13 @@ export const registerRun: Register = (program, act) => {
 
 const run: Action<RunOptions> = async (options, context) => {
   const stop = Promise.withResolvers<void>();
+  let reload: (() => Promise<unknown>) | undefined;
   context.signals.onSignal = (signal) => {
-    if (signal !== 'SIGHUP') stop.resolve();
+    if (signal === 'SIGHUP') void reload?.();
+    else stop.resolve();
   };
-  const config = await loadConfiguration(options.config, context, 'with keys');
+  const loadConfig = () => loadConfiguration(options.config, context, 'with keys');
+  const config = await loadConfig();
   if (config.web.configFile !== undefined) {
     // Better no daemon than one that serves in the clear what was meant to be protected.
     throw new UsageError('web.config_file (TLS and logins) is not supported by this version yet');
@@ -50,11 +53,13 @@ const run: Action<RunOptions> = async (options, context) => {
   });
   const daemon = await startDaemon({
     config,
+    loadConfig,
     logger,
     secrets,
     clock: context.clock,
     revision: readVariable(context.env, 'EVALWATCH_REVISION') ?? 'unknown',
   });
+  reload = () => daemon.reload();
   await stop.promise;
   await daemon.stop();
   return 0;

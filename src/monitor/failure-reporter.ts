@@ -31,7 +31,7 @@ export interface FailureReporterOptions {
   readonly clock: Clock;
   readonly emit: Observer;
   /** Failures of one project that are asked for at the same time. */
-  readonly parallelPerProject: number;
+  readonly parallelPerProject: () => number;
   readonly shutdown: Shutdown;
 }
 
@@ -67,7 +67,7 @@ export function createFailureReporter(options: FailureReporterOptions): FailureR
     try {
       const due = await store.pendingFailures({
         dueAt: clock.now(),
-        limitPerProject: parallelPerProject,
+        limitPerProject: parallelPerProject(),
       });
       for (const failure of due) begin(failure);
     } catch (error) {
@@ -180,7 +180,7 @@ export function createFailureReporter(options: FailureReporterOptions): FailureR
           await report(failure);
         }
       };
-      await Promise.all(Array.from({ length: parallelPerProject }, worker));
+      await Promise.all(Array.from({ length: parallelPerProject() }, worker));
     },
   };
 }

@@ -33,6 +33,8 @@ export interface Poller {
   watch(project: string, health: PollHealth | undefined): void;
   /** Forgets a project that is no longer configured. */
   forget(project: string): void;
+  /** Recognises no listing any more: another service answers from now on. */
+  forgetListings(): void;
   health(project: string): PollHealth;
 }
 
@@ -41,7 +43,8 @@ export interface PollerOptions {
   readonly store: Pick<Store, 'loadKnown' | 'commitPoll'>;
   readonly clock: Clock;
   readonly emit: Observer;
-  readonly missingAfter: number;
+  /** Asked at each poll, as it can change at run time. */
+  readonly missingAfter: () => number;
   readonly shutdown: Shutdown;
 }
 
@@ -162,6 +165,7 @@ export function createPoller(options: PollerOptions): Poller {
     at: number,
   ): ReadonlyMap<Kind, Changes> {
     const changes = new Map<Kind, Changes>();
+    const patience = missingAfter();
     for (const reading of readings) {
       const before = known?.listings.get(reading.kind);
       if ('error' in reading || before === undefined) continue;
@@ -169,8 +173,8 @@ export function createPoller(options: PollerOptions): Poller {
       changes.set(
         reading.kind,
         reading.answer.unchanged
-          ? detectRepeatedAbsence(before, complete, missingAfter)
-          : detectChanges(before, reading.answer.listing, { at, missingAfter }),
+          ? detectRepeatedAbsence(before, complete, patience)
+          : detectChanges(before, reading.answer.listing, { at, missingAfter: patience }),
       );
     }
     return changes;
@@ -235,6 +239,9 @@ export function createPoller(options: PollerOptions): Poller {
     },
     forget: (project) => {
       states.delete(project);
+    },
+    forgetListings: () => {
+      for (const { listings } of states.values()) listings.clear();
     },
     health: (project) => states.get(project)?.health ?? NEVER_POLLED,
   };

@@ -9,7 +9,13 @@ export interface WebContent {
   readonly metricsContentType: string;
   /** Store open, scheduler running, not stopping. */
   isReady(): boolean;
+  /** Whether the configuration allows a reload over HTTP. */
+  mayReload(): boolean;
+  /** Reloads the configuration; the reasons if that is not possible. */
+  reload(): Promise<{ readonly ok: boolean; readonly reasons: readonly string[] }>;
 }
+
+const RELOAD = '/-/reload';
 
 /** The HTTP interface (contract 3). Every error is JSON: `{"error": text}`. */
 export function createRoutes(content: WebContent): Hono {
@@ -28,13 +34,21 @@ export function createRoutes(content: WebContent): Hono {
   );
   app.get('/', (context) => context.html(landingPage(content.version)));
 
+  app.post(RELOAD, async (context) => {
+    if (!content.mayReload()) {
+      return context.json({ error: 'web.enable_lifecycle does not allow this' }, 403);
+    }
+    const { ok, reasons } = await content.reload();
+    return ok ? context.json({ ok }) : context.json({ error: reasons.join('\n') }, 500);
+  });
+
   const known = new Set(
     app.routes.filter(({ method }) => method === 'GET').map(({ path }) => path),
   );
   app.notFound((context) =>
-    known.has(context.req.path)
+    context.req.path === RELOAD || known.has(context.req.path)
       ? context.json({ error: `${context.req.method} is not possible here` }, 405, {
-          allow: 'GET, HEAD',
+          allow: context.req.path === RELOAD ? 'POST' : 'GET, HEAD',
         })
       : context.json({ error: 'there is nothing at this path' }, 404),
   );

@@ -31,7 +31,7 @@ async function setUp() {
     store,
     clock,
     emit: () => {},
-    missingAfter: 3,
+    missingAfter: () => 3,
     shutdown,
   });
   const fails = async (...ids: readonly string[]) => {
@@ -64,7 +64,7 @@ async function setUp() {
       },
       clock,
       emit: log.emit,
-      parallelPerProject: 2,
+      parallelPerProject: () => 2,
       shutdown,
     });
   return {

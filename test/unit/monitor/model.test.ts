@@ -100,7 +100,7 @@ async function play(steps: readonly Step[]) {
       service,
       clock,
       emit,
-      missingAfter: MISSING_AFTER,
+      missingAfter: () => MISSING_AFTER,
       shutdown: neverStopping(),
       store: {
         loadKnown: (...asked) => opened.loadKnown(...asked),

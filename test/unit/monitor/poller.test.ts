@@ -25,7 +25,7 @@ async function setUp() {
     service,
     clock,
     emit: log.emit,
-    missingAfter: 3,
+    missingAfter: () => 3,
     shutdown: { waits: shutdown.waits.signal, requests: shutdown.requests.signal },
     store: {
       loadKnown: (...asked) => unlessBroken('loadKnown', () => store.loadKnown(...asked)),

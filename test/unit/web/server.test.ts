@@ -16,6 +16,8 @@ async function start(content: Partial<Parameters<typeof startWebServer>[0]> = {}
       renderMetrics: () => Promise.resolve('evalwatch_build_info 1\n'),
       metricsContentType: 'text/plain; version=0.0.4; charset=utf-8',
       isReady: () => true,
+      mayReload: () => false,
+      reload: () => Promise.resolve({ ok: true, reasons: [] }),
       ...content,
     },
     { host: '127.0.0.1', port: 0 },
@@ -87,6 +89,31 @@ it.each(['POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'])(
   },
 );
 
+describe('POST /-/reload', () => {
+  it('is forbidden unless the configuration allows it', async () => {
+    const url = await start();
+
+    expect((await fetch(`${url}/-/reload`, { method: 'POST' })).status).toBe(403);
+    expect((await fetch(`${url}/-/reload`)).status).toBe(405);
+  });
+
+  it('says why the configuration could not be applied', async () => {
+    const reload = () => Promise.resolve({ ok: false, reasons: ['a.yaml:1:1: wrong'] });
+    const url = await start({ mayReload: () => true, reload });
+
+    const answer = await fetch(`${url}/-/reload`, { method: 'POST' });
+
+    expect(answer.status).toBe(500);
+    expect(await answer.json()).toEqual({ error: 'a.yaml:1:1: wrong' });
+  });
+
+  it('is 200 when it was applied', async () => {
+    const url = await start({ mayReload: () => true });
+
+    expect((await fetch(`${url}/-/reload`, { method: 'POST' })).status).toBe(200);
+  });
+});
+
 it('answers an error of its own without telling what it was', async () => {
   const url = await start({ renderMetrics: () => Promise.reject(new Error('secret detail')) });
 
@@ -122,6 +149,8 @@ it('says which address is taken', async () => {
       renderMetrics: () => Promise.resolve(''),
       metricsContentType: 'text/plain',
       isReady: () => true,
+      mayReload: () => false,
+      reload: () => Promise.resolve({ ok: true, reasons: [] }),
     },
     { host: '127.0.0.1', port },
   );

@@ -1,0 +1,87 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Config } from './config/config.ts';
+import { ConfigError } from './config/config-error.ts';
+import type { Logger } from './log/logger.ts';
+
+export interface ReloadResult {
+  readonly ok: boolean;
+  /** Why it was not possible, a line each. */
+  readonly reasons: readonly string[];
+}
+
+export interface Reload {
+  /** Never rejects; one after the other, however many are asked for. */
+  run(): Promise<ReloadResult>;
+  /** The configuration in force. */
+  config(): Config;
+}
+
+export interface ReloadOptions {
+  readonly config: Config;
+  /** @throws {ConfigError} */
+  readonly loadConfig: () => Promise<Config>;
+  readonly logger: Logger;
+  /** Takes a configuration over whole, or rejects and changes nothing. */
+  readonly apply: (config: Config) => Promise<void>;
+  readonly onResult: (ok: boolean) => void;
+}
+
+/** Reloads the configuration: the new one as a whole, or the old one stays as a whole (contract 3). */
+export function createReload(options: ReloadOptions): Reload {
+  const { loadConfig, logger, apply, onResult } = options;
+  let current = options.config;
+  let last: Promise<unknown> = Promise.resolve();
+
+  async function reload(): Promise<ReloadResult> {
+    try {
+      const next = await loadConfig();
+      const reasons = fixedOptions(current, next);
+      if (reasons.length > 0) return failed(reasons);
+      await apply(next);
+      current = next;
+    } catch (error) {
+      return failed(reasonsOf(error));
+    }
+    onResult(true);
+    logger.info(
+      { event: 'config.reloaded', projects: current.projects.length },
+      'Configuration reloaded',
+    );
+    return { ok: true, reasons: [] };
+  }
+
+  function failed(reasons: readonly string[]): ReloadResult {
+    onResult(false);
+    logger.error({ event: 'config.reload_failed', reasons }, 'Configuration not reloaded');
+    return { ok: false, reasons };
+  }
+
+  return {
+    run: () => {
+      const result = last.then(reload);
+      last = result;
+      return result;
+    },
+    config: () => current,
+  };
+}
+
+/** What cannot change at run time and has, by name. */
+function fixedOptions(current: Config, next: Config): readonly string[] {
+  const changed = [
+    { name: 'store', differs: !isDeepStrictEqual(current.store, next.store) },
+    {
+      name: 'web.listen',
+      differs: current.web.host !== next.web.host || current.web.port !== next.web.port,
+    },
+    { name: 'web.config_file', differs: current.web.configFile !== next.web.configFile },
+  ];
+  return changed
+    .filter(({ differs }) => differs)
+    .map(({ name }) => `${name} cannot change while evalwatch runs: restart it`);
+}
+
+function reasonsOf(error: unknown): readonly string[] {
+  if (error instanceof ConfigError) return error.message.split('\n');
+  return [error instanceof Error ? error.message : String(error)];
+}
