@@ -110,7 +110,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const { pid } = process;
   logger.info(
     { event: 'daemon.started', version, pid, url: web.url, projects: config.projects.length },
-    'started',
+    'Daemon started',
   );
   reporter.start();
   scheduler.start();
@@ -129,7 +129,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       shutdown.begin(GRACE_MS);
       await Promise.all([scheduler.idle(), reporter.stop()]);
       await closing.disposeAsync();
-      logger.info({ event: 'daemon.stopped' }, 'stopped');
+      logger.info({ event: 'daemon.stopped' }, 'Daemon stopped');
     },
   };
 }

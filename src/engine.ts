@@ -52,13 +52,13 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   const log = createLogObserver(logger, clock);
   const observers: Observer[] = [log.observe];
   const emit = emitTo(observers, (error) => {
-    logger.error({ event: 'observer.failed', err: error }, 'an observer failed');
+    logger.error({ event: 'observer.failed', err: error }, 'An observer failed');
   });
   const store = await openStore({
     path: config.store.path,
     clock,
     emit,
-    onCreated: (path) => logger.warn({ event: 'store.created', path }, 'new store'),
+    onCreated: (path) => logger.warn({ event: 'store.created', path }, 'New store created'),
   });
   const shutdown = createShutdown();
   let current = config;

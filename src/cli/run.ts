@@ -48,7 +48,7 @@ const run: Action<RunOptions> = async (options, context) => {
     },
   });
   process.on('uncaughtException', (error) => {
-    logger.error({ event: 'daemon.crashed', err: error }, 'evalwatch has a bug and ends');
+    logger.error({ event: 'daemon.crashed', err: error }, 'Unexpected error, the daemon ends');
     process.exit(1);
   });
   const daemon = await startDaemon({
