@@ -22,7 +22,9 @@ export function readErrorInfo(
   scrub: (text: string) => string,
 ): ReadErrorInfo | undefined {
   const prompt = parseJson(body);
-  if (!isObject(prompt)) throw new ApiError('invalid_response', 'the body is not an object');
+  if (!isObject(prompt) || Array.isArray(prompt)) {
+    throw new ApiError('invalid_response', 'the body is not an object');
+  }
   const info = prompt['error_info'];
   if (!isObject(info)) return undefined;
   const id = textOf(info['error_id'], scrub);

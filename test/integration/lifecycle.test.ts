@@ -1,0 +1,249 @@
+import type { ServerResponse } from 'node:http';
+import { createServer } from 'node:net';
+import { once } from 'node:events';
+import { describe, expect, it, vi } from 'vitest';
+import {
+  evalwatch,
+  freePort,
+  isAlive,
+  PATIENCE,
+  sleep,
+  startDaemon,
+  timed,
+  UNHURRIED,
+  workspace,
+} from '../support/evalwatch.ts';
+import {
+  errorOf,
+  promptDetail,
+  promptItem,
+  sendJson,
+  startAlpha,
+  startService,
+} from '../support/service.ts';
+
+/** Generous for a loaded machine, and far from every wait that it must not sit out. */
+const AT_ONCE_MS = 2500;
+const TWO = [{ id: 'alpha' }, { id: 'beta' }];
+
+/** A service that answers nothing until it is told to. */
+async function startHangingService() {
+  const waiting: ServerResponse[] = [];
+  const service = await startService((_, response) => void waiting.push(response));
+  return {
+    url: service.url,
+    arrivals: service.arrivals,
+    arrived: (count = 1) =>
+      vi.waitFor(() => expect(service.arrivals).toHaveLength(count), PATIENCE),
+    answerAll: () => {
+      for (const response of waiting.splice(0)) sendJson(response, [promptItem('p1', 'RUNNING')]);
+    },
+    [Symbol.asyncDispose]: () => service[Symbol.asyncDispose](),
+  };
+}
+
+async function statusOf(url: string, path: string): Promise<number | 'refused'> {
+  return await fetch(`${url}${path}`).then(
+    (answer) => answer.status,
+    () => 'refused' as const,
+  );
+}
+
+describe('readiness', UNHURRIED, () => {
+  it('is 503 or refused before, 200 while it runs, 503 while it stops', async () => {
+    await using service = await startHangingService();
+    const url = `http://127.0.0.1:${await freePort()}`;
+    await using place = await workspace(service.url, { web: { listen: url.slice(7) } });
+    await using daemon = startDaemon(place);
+    const before = new Set<number | string>();
+    await vi.waitFor(async () => {
+      const status = await statusOf(url, '/-/ready');
+      if (status !== 200) before.add(status);
+      expect(status).toBe(200);
+    }, PATIENCE);
+    expect([...before].filter((status) => status !== 'refused' && status !== 503)).toEqual([]);
+
+    await service.arrived();
+    daemon.process.kill('SIGTERM');
+    await vi.waitFor(async () => expect(await statusOf(url, '/-/ready')).toBe(503), PATIENCE);
+    expect(await statusOf(url, '/-/healthy')).toBe(200);
+    service.answerAll();
+    expect(await daemon.ended).toMatchObject({ code: 0 });
+    expect(await statusOf(url, '/-/ready')).toBe('refused');
+  });
+});
+
+describe('a stop', UNHURRIED, () => {
+  it.each(['SIGTERM', 'SIGINT'] as const)(
+    'by %s gives a request in flight 8 s, and a poll cut short leaves nothing behind',
+    async (signal) => {
+      await using service = await startHangingService();
+      await using place = await workspace(service.url, { service: { timeout: '1m' } });
+      await using daemon = startDaemon(place);
+      await service.arrived();
+
+      const [ended, ms] = await timed(daemon.stop(signal));
+      expect(ended).toEqual({ code: 0, signal: null, stderr: '' });
+      expect(ms).toBeGreaterThan(7500);
+      expect(ms).toBeLessThan(10_000);
+      expect(daemon.lines.map(({ event }) => event)).toEqual([
+        'store.created',
+        'daemon.started',
+        'daemon.stopped',
+      ]);
+      expect((await evalwatch(place, ['status', '--json'])).json()).toEqual([]);
+
+      // A failure that had been stored would be told by the next success, and a poll of then would not be due now.
+      await place.configure({ schedule: '0 0 1 1 *' });
+      await using next = startDaemon(place);
+      await service.arrived(2);
+      service.answerAll();
+      await next.line('poll.completed');
+      expect(next.of('poll.recovered')).toEqual([]);
+    },
+  );
+
+  it('lets a request that is answered in time end its poll', async () => {
+    await using service = await startHangingService();
+    await using place = await workspace(service.url);
+    await using daemon = startDaemon(place);
+    await service.arrived();
+    daemon.process.kill('SIGTERM');
+    await sleep(1000);
+    service.answerAll();
+    expect(await daemon.ended).toMatchObject({ code: 0 });
+    expect(daemon.lines.map(({ event }) => event).slice(-3)).toEqual([
+      'project.baseline',
+      'poll.completed',
+      'daemon.stopped',
+    ]);
+    expect(service.arrivals).toHaveLength(1);
+  });
+
+  it('leaves a failure whose error_info does not come to the next run', async () => {
+    await using service = await startAlpha();
+    service.set({ p1: 'RUNNING' });
+    await using place = await workspace(service.url, { service: { timeout: '1m' } });
+    await using daemon = startDaemon(place);
+    await daemon.line('project.baseline');
+    service.answer('p1', () => {});
+    service.set({ p1: 'FAILED' });
+    await vi.waitFor(() => expect(service.details()).toHaveLength(1), PATIENCE);
+    const [{ code }, ms] = await timed(daemon.stop());
+    expect(code).toBe(0);
+    expect(ms).toBeLessThan(10_000);
+    expect(daemon.of('prompt.failed')).toEqual([]);
+
+    service.answer('p1', (_, response) => sendJson(response, promptDetail(errorOf('p1'))));
+    await using next = startDaemon(place);
+    const line = await next.line('prompt.failed', { prompt_id: 'p1' });
+    expect(line['error_info']).toEqual(errorOf('p1'));
+  });
+
+  it('comes at once while a poll waits for its retry', async () => {
+    await using service = await startService((_, response) => {
+      response.writeHead(503, { 'retry-after': '9' }).end();
+    });
+    await using place = await workspace(service.url);
+    await using daemon = startDaemon(place);
+    await daemon.line('api.retried');
+    const [{ code }, ms] = await timed(daemon.stop());
+    expect(code).toBe(0);
+    expect(ms).toBeLessThan(AT_ONCE_MS);
+    expect(daemon.of('poll.failed')).toEqual([]);
+    expect(service.arrivals).toHaveLength(1);
+  });
+
+  it('comes at once while a poll waits for the rate', async () => {
+    await using service = await startService((_, response) => sendJson(response, []));
+    const rate = { max_requests_per_second: 0.05 };
+    await using place = await workspace(service.url, { service: rate, projects: TWO });
+    await using daemon = startDaemon(place);
+    await daemon.line('poll.completed');
+    const [{ code }, ms] = await timed(daemon.stop());
+    expect(code).toBe(0);
+    expect(ms).toBeLessThan(AT_ONCE_MS);
+    expect(service.arrivals).toHaveLength(1);
+    expect(daemon.of('poll.failed')).toEqual([]);
+    expect(daemon.of('poll.completed')).toHaveLength(1);
+  });
+
+  it('sends nothing for a poll that waits for a slot', async () => {
+    await using service = await startHangingService();
+    const slots = { max_concurrency: 1 };
+    await using place = await workspace(service.url, { service: slots, projects: TWO });
+    await using daemon = startDaemon(place);
+    await service.arrived();
+    daemon.process.kill('SIGTERM');
+    await sleep(500);
+    const [{ code }, ms] = await timed((service.answerAll(), daemon.ended));
+    expect(code).toBe(0);
+    expect(ms).toBeLessThan(AT_ONCE_MS);
+    expect(service.arrivals).toHaveLength(1);
+    expect(daemon.of('project.baseline')).toHaveLength(1);
+    expect(daemon.of('poll.failed')).toEqual([]);
+  });
+
+  it.each([
+    ['SIGTERM', 'SIGTERM'],
+    ['SIGINT', 'SIGTERM'],
+  ] as const)('by %s is cut short by a second signal, %s', async (first, second) => {
+    await using service = await startHangingService();
+    await using place = await workspace(service.url);
+    await using daemon = startDaemon(place);
+    await service.arrived();
+    daemon.process.kill(first);
+    await sleep(400);
+    expect(daemon.process.exitCode).toBeNull();
+    const [, ms] = await timed(daemon.stop(second));
+    expect(ms).toBeLessThan(AT_ONCE_MS);
+    expect(daemon.of('poll.failed')).toEqual([]);
+  });
+
+  it('of the npm that started it stops the daemon too', async () => {
+    await using service = await startService((_, response) => sendJson(response, []));
+    await using place = await workspace(service.url);
+    const args = ['run', '--silent', 'evalwatch', '--'];
+    await using npm = startDaemon(place, { program: 'npm', args });
+    const { pid } = await npm.line('daemon.started');
+    expect(pid).not.toBe(npm.process.pid);
+    npm.process.kill('SIGTERM');
+    await npm.line('daemon.stopped');
+    await npm.ended;
+    await vi.waitFor(() => expect(isAlive(Number(pid))).toBe(false), PATIENCE);
+  });
+});
+
+describe('a start', UNHURRIED, () => {
+  it('says so, and the stop too', async () => {
+    await using service = await startService((_, response) => sendJson(response, []));
+    await using place = await workspace(service.url);
+    await using daemon = startDaemon(place);
+    await daemon.line('poll.completed');
+    await daemon.stop();
+    const lines = daemon.lines.filter(({ event }) => event.startsWith('daemon.'));
+    expect(lines).toMatchObject([
+      { event: 'daemon.started', level: 'info', pid: daemon.process.pid },
+      { event: 'daemon.stopped', level: 'info' },
+    ]);
+    for (const { time, msg } of daemon.lines) {
+      expect(new Date(time).toISOString()).toBe(time);
+      expect(msg).toEqual(expect.any(String));
+    }
+  });
+
+  it('fails with one line when its port is taken', async () => {
+    const other = createServer().listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    const address = other.address() as { port: number };
+    await using place = await workspace('http://127.0.0.1:9', {
+      web: { listen: `127.0.0.1:${address.port}` },
+    });
+    await using daemon = startDaemon(place);
+    const { code, stderr } = await daemon.ended;
+    other.close();
+    expect(code).toBe(1);
+    expect(stderr).toMatch(new RegExp(`^[^\\n]*\\b${address.port}\\b[^\\n]*\\n$`));
+    expect(daemon.of('daemon.started')).toEqual([]);
+  });
+});

@@ -1,0 +1,202 @@
+import { describe, expect, it, vi } from 'vitest';
+import { PATIENCE, startDaemon, UNHURRIED, workspace } from '../support/evalwatch.ts';
+import { METRICS, type MetricFact } from '../support/metrics-table.ts';
+import { hasPromtool, promtoolComplaints } from '../support/promtool.ts';
+import { scrape, seriesName, type Scrape } from '../support/scrape.ts';
+import { promptItem, sendJson, startAlpha, startService } from '../support/service.ts';
+
+const PROJECTS = [{ id: 'alpha', datasets: true }, { id: 'b "quoted" \\ line\nfeed' }];
+
+/** The projects as a label's value is written. */
+const ESCAPED = ['alpha', String.raw`b \"quoted\" \\ line\nfeed`];
+
+/** Every series of a metric that must be there before anything has happened. */
+function seriesOf({ name, type, per, labels, buckets }: MetricFact): readonly string[] {
+  const projects = { project: ESCAPED, datasets: ['alpha'], process: [undefined] }[per];
+  return projects
+    .flatMap((project) => labels.map((more) => ({ ...(project && { project }), ...more })))
+    .flatMap((set) =>
+      type === 'histogram'
+        ? [
+            ...buckets.map((le) => seriesName(`${name}_bucket`, { ...set, le })),
+            seriesName(`${name}_sum`, set),
+            seriesName(`${name}_count`, set),
+          ]
+        : [seriesName(name, set)],
+    );
+}
+
+/** Labels sorted: their order says nothing. */
+function sorted(series: Iterable<string>): readonly string[] {
+  return [...series]
+    .map((each) => {
+      const [name = '', labels = ''] = each.split(/\{(.*)\}$/s);
+      const parts = labels.match(/[a-z_]+="(?:[^"\\]|\\.)*"/g) ?? [];
+      return `${name}{${parts.toSorted().join(',')}}`;
+    })
+    .toSorted();
+}
+
+describe('the first scrape, before anything is known', () => {
+  let first: Scrape;
+
+  async function takeFirst(): Promise<void> {
+    await using service = await startService(() => {});
+    await using place = await workspace(service.url, { projects: PROJECTS, schedule: '0 0 1 1 *' });
+    await using daemon = startDaemon(place);
+    first = await scrape(await daemon.url());
+  }
+
+  it('is text format 0.0.4', async () => {
+    await takeFirst();
+    expect(first.status).toBe(200);
+    expect(first.contentType).toMatch(/^text\/plain; version=0\.0\.4\b/);
+  });
+
+  it.each(METRICS.filter(({ absentAtFirst }) => !absentAtFirst))(
+    '$name: its type, and every series of it',
+    (fact) => {
+      const family = first.families.get(fact.name);
+      expect(family?.type).toBe(fact.type);
+      expect(sorted(family?.samples.keys() ?? [])).toEqual(sorted(seriesOf(fact)));
+    },
+  );
+
+  it.each(METRICS.filter(({ absentAtFirst }) => absentAtFirst))('no $name', ({ name }) => {
+    expect([...(first.families.get(name)?.samples ?? [])]).toEqual([]);
+  });
+
+  it('has no other metric of its own but the build info', () => {
+    const own = [...first.families.keys()].filter((name) => name.startsWith('evalwatch_'));
+    const known = new Set(METRICS.map(({ name }) => name));
+    expect(own.filter((name) => !known.has(name))).toEqual(['evalwatch_build_info']);
+    const info = first.families.get('evalwatch_build_info')?.samples;
+    expect([...(info ?? [])]).toEqual([
+      [
+        expect.stringMatching(
+          /^evalwatch_build_info\{version="[^"]+",revision="[^"]+",node_version="[^"]+",sqlite_version="3\.[^"]+"\}$/,
+        ),
+        1,
+      ],
+    ]);
+  });
+
+  it('tells of the process too', () => {
+    expect(first.value('process_resident_memory_bytes')).toBeGreaterThan(0);
+    expect(first.families.has('nodejs_eventloop_lag_seconds')).toBe(true);
+  });
+
+  it.each([
+    // The start has logged a line or two already.
+    ...METRICS.filter(({ type, name }) => type === 'counter' && !name.includes('_log_')).map(
+      ({ name }) => name,
+    ),
+    'evalwatch_project_up',
+    'evalwatch_project_consecutive_poll_failures',
+    'evalwatch_prompts',
+    'evalwatch_error_info_backlog',
+  ])('%s starts at 0', (name) => {
+    const values = [...(first.families.get(name)?.samples.values() ?? [])];
+    expect(values.filter((value) => value !== 0)).toEqual([]);
+  });
+});
+
+describe('the metrics of a daemon at work', UNHURRIED, () => {
+  it('count what happened', async () => {
+    await using service = await startAlpha();
+    service.set({ p1: 'RUNNING', p2: 'PENDING', p3: 'paused' });
+    await using place = await workspace(service.url);
+    await using daemon = startDaemon(place);
+    await daemon.line('project.baseline');
+    const [baselineAt] = daemon.of('project.baseline').map(({ time }) => Date.parse(time) / 1000);
+    service.set({ p1: 'FAILED', p4: 'COMPLETED' });
+    await daemon.line('prompt.failed');
+    const url = await daemon.url();
+    const seen = await vi.waitFor(async () => {
+      const now = await scrape(url);
+      expect(now.value('evalwatch_error_info_backlog')).toBe(0);
+      expect(now.value('evalwatch_polls_unchanged_total', { project: 'alpha' })).toBeGreaterThan(1);
+      return now;
+    }, PATIENCE);
+    const project = 'alpha';
+    const value = (name: string, labels = {}) =>
+      seen.value(`evalwatch_${name}`, { project, ...labels });
+    expect(value('project_up')).toBe(1);
+    expect(value('prompts', { status: 'FAILED' })).toBe(1);
+    expect(value('prompts', { status: 'UNKNOWN' })).toBe(1);
+    expect(value('prompt_transitions_total', { from: 'RUNNING', to: 'FAILED' })).toBe(1);
+    expect(value('prompt_transitions_total', { from: 'NEW', to: 'COMPLETED' })).toBe(1);
+    expect(value('prompt_state_duration_seconds_count', { status: 'RUNNING' })).toBe(1);
+    const oldest = value('prompt_oldest_in_state_timestamp_seconds', { status: 'PENDING' });
+    expect(Math.abs((oldest ?? 0) - (baselineAt ?? 0))).toBeLessThan(1);
+    expect(
+      value('prompt_oldest_in_state_timestamp_seconds', { status: 'RUNNING' }),
+    ).toBeUndefined();
+    // Of unchanged listings too.
+    const polls = value('polls_total') ?? 0;
+    expect(value('item_anomalies_total', { reason: 'unknown_status' })).toBe(polls);
+    expect(value('schedule_max_interval_seconds')).toBeUndefined();
+    expect(value('project_schedule_max_interval_seconds')).toBe(1);
+    expect(seen.value('evalwatch_error_info_fetches_total')).toBe(1);
+    expect(seen.value('evalwatch_poll_duration_seconds_count')).toBe(polls);
+    expect(
+      seen.value('evalwatch_api_requests_total', { endpoint: 'list_prompts', code: '200' }),
+    ).toBe(polls);
+    const level = { level: 'error' };
+    expect(seen.value('evalwatch_log_messages_total', level)).toBe(1);
+  });
+
+  it('lose the series of a project that left the configuration', async () => {
+    await using service = await startService((_, response) =>
+      sendJson(response, [promptItem('p1', 'RUNNING')]),
+    );
+    await using place = await workspace(service.url, {
+      projects: [{ id: 'alpha' }, { id: 'beta' }],
+    });
+    await using daemon = startDaemon(place);
+    await daemon.line('poll.completed', { project: 'beta' });
+    expect((await scrape(await daemon.url())).text).toContain('project="beta"');
+    await daemon.stop();
+    await place.configure({ projects: [{ id: 'alpha' }] });
+    await using next = startDaemon(place);
+    expect((await scrape(await next.url())).text).not.toContain('beta');
+  });
+
+  it('have every metric once each has something to tell', async () => {
+    await using service = await startAlpha();
+    service.set({ p1: 'RUNNING', p2: 'PENDING', p3: 'RUNNING' });
+    // Never answered: it stays in the backlog.
+    service.answer('p1', () => {});
+    await using place = await workspace(service.url, {
+      projects: [{ id: 'alpha', datasets: true }],
+    });
+    await using daemon = startDaemon(place);
+    await daemon.line('poll.completed');
+    service.set({ p1: 'FAILED' });
+    await daemon.line('dataset.transition', { to: 'FAILED' });
+    const { families } = await scrape(await daemon.url());
+    for (const fact of METRICS) {
+      const family = families.get(fact.name);
+      expect([fact.name, family?.type]).toEqual([fact.name, fact.type]);
+      const alphas = sorted(seriesOf(fact)).filter((series) => !series.includes('quoted'));
+      expect(sorted(family?.samples.keys() ?? [])).toEqual(alphas);
+    }
+  });
+
+  const promtool = hasPromtool();
+  // Where the tests decide what lands, its absence is no excuse.
+  it.runIf(promtool || process.env['CI'] === 'true')('please promtool', async () => {
+    expect(promtool, 'promtool is not installed').toBe(true);
+    await using service = await startAlpha();
+    service.set({ p1: 'RUNNING' });
+    await using place = await workspace(service.url, { projects: PROJECTS });
+    await using daemon = startDaemon(place);
+    const url = await daemon.url();
+    const early = await scrape(url);
+    await daemon.line('project.baseline');
+    service.set({ p1: 'FAILED' });
+    await daemon.line('prompt.failed');
+    const late = await scrape(url);
+    for (const { text } of [early, late]) expect(await promtoolComplaints(text)).toEqual([]);
+  });
+});

@@ -1,0 +1,71 @@
+import { symlink } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { evalwatch, startDaemon, UNHURRIED, workspace } from '../support/evalwatch.ts';
+import { startAlpha } from '../support/service.ts';
+
+describe('a store that a daemon holds', UNHURRIED, () => {
+  it.each([
+    ['', 'evalwatch.db'],
+    [' through a symlink', 'other.db'],
+  ])('is refused to a second daemon%s, which names the first', async (_, path) => {
+    await using service = await startAlpha();
+    await using place = await workspace(service.url);
+    await using first = startDaemon(place);
+    await first.line('poll.completed');
+    await symlink(join(place.directory, 'evalwatch.db'), join(place.directory, 'other.db'));
+    await place.configure({ store: { path } });
+
+    await using second = startDaemon(place);
+    const { code, stderr } = await second.ended;
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^[^\n]+\n$/);
+    expect(stderr).toContain(hostname());
+    expect(stderr).toMatch(new RegExp(`\\b${first.process.pid}\\b`));
+    expect(second.of('daemon.started')).toEqual([]);
+    expect(first.process.exitCode).toBeNull();
+  });
+
+  it('is refused to poll and open to the reading commands, without a key', async () => {
+    await using service = await startAlpha();
+    service.set({ p1: 'RUNNING', p2: 'PENDING' });
+    await using place = await workspace(service.url);
+    await using daemon = startDaemon(place);
+    await daemon.line('project.baseline');
+    service.set({ p1: 'FAILED' });
+    await daemon.line('prompt.failed');
+    await place.configure({ service: { api_key_file: 'no-such-key' } });
+
+    const [status, transitions, failures] = await Promise.all([
+      evalwatch(place, ['status', '--json']),
+      evalwatch(place, ['transitions', '--json']),
+      evalwatch(place, ['failures', '--json']),
+    ]);
+    for (const { code } of [status, transitions, failures]) expect(code).toBe(0);
+    expect(status.json()).toMatchObject([
+      { project: 'alpha', prompt_id: 'p1', status: 'FAILED' },
+      { project: 'alpha', prompt_id: 'p2', status: 'PENDING' },
+    ]);
+    expect(transitions.json()).toMatchObject([{ prompt_id: 'p1', from: 'RUNNING', to: 'FAILED' }]);
+    expect(failures.json()).toMatchObject([{ prompt_id: 'p1' }]);
+
+    await place.configure({ service: { api_key_file: 'key' } });
+    const poll = await evalwatch(place, ['poll']);
+    expect(poll.code).toBe(1);
+    expect(poll.stderr).toMatch(new RegExp(`\\b${daemon.process.pid}\\b`));
+  });
+
+  it('is free again when that is killed', async () => {
+    await using service = await startAlpha();
+    service.set({ p1: 'RUNNING' });
+    await using place = await workspace(service.url);
+    await using first = startDaemon(place);
+    await first.line('project.baseline');
+    await first.stop('SIGKILL');
+    service.set({ p1: 'COMPLETED' });
+    await using second = startDaemon(place);
+    await second.line('prompt.transition', { from: 'RUNNING', to: 'COMPLETED' });
+    expect(second.of('store.created')).toEqual([]);
+  });
+});

@@ -1,0 +1,141 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { describe, expect, it, vi } from 'vitest';
+import { evalwatch, PATIENCE, startDaemon, UNHURRIED, workspace } from '../support/evalwatch.ts';
+import { scrape } from '../support/scrape.ts';
+import { startAlpha } from '../support/service.ts';
+
+const BOTH = [{ id: 'alpha' }, { id: 'beta' }];
+
+describe('a reload', UNHURRIED, () => {
+  it('by SIGHUP adds a project, polls it at once, and leaves the others as they are', async () => {
+    await using service = await startAlpha();
+    await using place = await workspace(service.url, { schedule: '0 0 1 1 *' });
+    await using daemon = startDaemon(place);
+    await daemon.line('project.baseline');
+    const url = await daemon.url();
+    const polls = 'evalwatch_polls_total{project="alpha"}';
+    await vi.waitFor(async () => expect((await scrape(url)).value(polls)).toBe(1), PATIENCE);
+
+    await place.configure({ projects: BOTH });
+    daemon.process.kill('SIGHUP');
+    await daemon.line('config.reloaded');
+    await daemon.line('poll.completed', { project: 'beta' });
+
+    const after = await scrape(url);
+    expect(after.value(polls)).toBe(1);
+    expect(after.value('evalwatch_project_up{project="alpha"}')).toBe(1);
+    expect(after.value('evalwatch_project_up{project="beta"}')).toBe(1);
+    expect(after.value('evalwatch_config_last_reload_successful')).toBe(1);
+  });
+
+  it('takes a project away, and all its series', async () => {
+    await using service = await startAlpha();
+    await using place = await workspace(service.url, { projects: BOTH });
+    await using daemon = startDaemon(place);
+    const url = await daemon.url();
+    await daemon.line('project.baseline', { project: 'beta' });
+
+    await place.configure({ projects: [{ id: 'alpha' }] });
+    daemon.process.kill('SIGHUP');
+    await daemon.line('config.reloaded');
+
+    await vi.waitFor(async () => {
+      const text = await (await fetch(`${url}/metrics`)).text();
+      expect(text).not.toContain('beta');
+      expect(text).toContain('alpha');
+    }, PATIENCE);
+  });
+
+  it('takes over what the service section says', async () => {
+    await using first = await startAlpha();
+    await using second = await startAlpha();
+    second.set({ elsewhere: 'RUNNING' });
+    await using place = await workspace(first.url);
+    await using daemon = startDaemon(place);
+    await daemon.line('project.baseline');
+
+    await place.configure({ service: { base_url: second.url } });
+    daemon.process.kill('SIGHUP');
+
+    const line = await daemon.line('prompt.transition', { prompt_id: 'elsewhere' });
+    expect(line).toMatchObject({ from: 'NEW', to: 'RUNNING' });
+  });
+
+  it('of a bad file changes nothing, and says every fault', async () => {
+    await using service = await startAlpha();
+    await using place = await workspace(service.url, { web: { enable_lifecycle: true } });
+    await using daemon = startDaemon(place);
+    await daemon.line('project.baseline');
+    const url = await daemon.url();
+    const good = await readFile(place.config, 'utf8');
+    await writeFile(
+      place.config,
+      good.replace('"alpha"', '"."').replace('"schedule"', '"scheduel"'),
+    );
+
+    const answer = await fetch(`${url}/-/reload`, { method: 'POST' });
+
+    expect(answer.status).toBe(500);
+    const { error } = (await answer.json()) as { error: string };
+    expect(error).toContain('scheduel');
+    expect(error.split('\n').length).toBeGreaterThan(1);
+    const line = await daemon.line('config.reload_failed');
+    expect(line.level).toBe('error');
+    const seen = await scrape(url);
+    expect(seen.value('evalwatch_config_last_reload_successful')).toBe(0);
+    expect(seen.value('evalwatch_project_up{project="alpha"}')).toBe(1);
+  });
+
+  it.each([
+    ['store', { store: { path: 'other.db' } }],
+    ['web.listen', { web: { listen: '127.0.0.1:1' } }],
+  ])('says by name that %s cannot change while the daemon runs', async (name, change) => {
+    await using service = await startAlpha();
+    await using place = await workspace(service.url, { web: { enable_lifecycle: true } });
+    await using daemon = startDaemon(place);
+    const url = await daemon.url();
+    await place.configure(change);
+
+    const answer = await fetch(`${url}/-/reload`, { method: 'POST' });
+
+    expect(answer.status).toBe(500);
+    expect(await answer.text()).toContain(name);
+  });
+
+  it('over HTTP needs web.enable_lifecycle', async () => {
+    await using service = await startAlpha();
+    await using place = await workspace(service.url);
+    await using daemon = startDaemon(place);
+
+    const answer = await fetch(`${await daemon.url()}/-/reload`, { method: 'POST' });
+
+    expect(answer.status).toBe(403);
+  });
+
+  it('loses and doubles nothing under load', async () => {
+    await using service = await startAlpha();
+    await using place = await workspace(service.url, { web: { enable_lifecycle: true } });
+    await using daemon = startDaemon(place);
+    await daemon.line('project.baseline');
+    const url = await daemon.url();
+    const statuses = ['PENDING', 'RUNNING', 'COMPLETED'] as const;
+
+    for (let round = 0; round < 20; round += 1) {
+      service.set({ p: statuses[round % 3] ?? 'PENDING' });
+      await place.configure({
+        projects: round % 2 === 0 ? BOTH : [{ id: 'alpha', datasets: true }],
+      });
+      const answer = await fetch(`${url}/-/reload`, { method: 'POST' });
+      expect(answer.status).toBe(200);
+    }
+    service.set({ p: 'FAILED' });
+    await daemon.line('prompt.transition', { prompt_id: 'p', to: 'FAILED' });
+
+    const rows = (await evalwatch(place, ['transitions', '--project', 'alpha', '--json'])).json();
+    const chain = rows.filter((row) => row['prompt_id'] === 'p').toReversed();
+    for (const [index, row] of chain.entries()) {
+      if (index > 0) expect(row['from']).toBe(chain[index - 1]?.['to']);
+    }
+    expect(chain.at(-1)?.['to']).toBe('FAILED');
+  });
+});

@@ -1,0 +1,111 @@
+import { describe, expect, it, vi } from 'vitest';
+import {
+  evalwatch,
+  PATIENCE,
+  sleep,
+  startDaemon,
+  UNHURRIED,
+  workspace,
+} from '../support/evalwatch.ts';
+import { METRICS } from '../support/metrics-table.ts';
+import { scrape, type Scrape } from '../support/scrape.ts';
+import { startAlpha } from '../support/service.ts';
+
+const RARELY = '0 0 1 1 *';
+
+/** The series that outlive the process. */
+function storeSeries({ families }: Scrape): Readonly<Record<string, number>> {
+  const names = METRICS.filter(({ from }) => from === 'store').map(({ name }) => name);
+  return Object.fromEntries(names.flatMap((name) => [...(families.get(name)?.samples ?? [])]));
+}
+
+const HOUR = 60 * 60 * 1000;
+
+/** A daily schedule whose next run comes in so many ms. */
+function dailyIn(ms: number): string {
+  const time = new Date(Date.now() + ms);
+  return `${time.getUTCMinutes()} ${time.getUTCHours()} * * *`;
+}
+
+describe('a restart', UNHURRIED, () => {
+  it('changes no series that comes from the store', async () => {
+    await using service = await startAlpha();
+    service.set({ p1: 'PENDING', p2: 'RUNNING', p3: 'RUNNING', p4: 'paused' });
+    await using place = await workspace(service.url);
+    await using daemon = startDaemon(place);
+    await daemon.line('project.baseline');
+    service.set({ p1: 'RUNNING', p2: 'FAILED', p5: 'PENDING' });
+    await daemon.line('prompt.failed');
+    const url = await daemon.url();
+    const running = await vi.waitFor(async () => {
+      const seen = await scrape(url);
+      expect(seen.value('evalwatch_error_info_backlog')).toBe(0);
+      return storeSeries(seen);
+    }, PATIENCE);
+    await daemon.stop();
+    await place.configure({ schedule: RARELY });
+
+    await using second = startDaemon(place);
+    const before = storeSeries(await scrape(await second.url()));
+    await second.stop('SIGKILL');
+    await using third = startDaemon(place);
+    const after = storeSeries(await scrape(await third.url()));
+    expect(after).toEqual(before);
+    // Until the stop there may have been one more poll.
+    const lastSuccess = 'evalwatch_poll_last_success_timestamp_seconds{project="alpha"}';
+    expect(before).toEqual({ ...running, [lastSuccess]: expect.any(Number) });
+    expect(after).toMatchObject({
+      'evalwatch_project_up{project="alpha"}': 1,
+      'evalwatch_poll_last_success_timestamp_seconds{project="alpha"}': expect.any(Number),
+      'evalwatch_prompts{project="alpha",status="UNKNOWN"}': 1,
+      'evalwatch_prompt_transitions_total{project="alpha",from="RUNNING",to="FAILED"}': 1,
+      'evalwatch_prompt_transitions_total{project="alpha",from="NEW",to="PENDING"}': 1,
+      'evalwatch_prompt_last_failure_timestamp_seconds{project="alpha"}': expect.any(Number),
+    });
+    expect(third.of('project.baseline')).toEqual([]);
+  });
+
+  it('finds a failure of the time in between once', async () => {
+    await using service = await startAlpha();
+    service.set({ p1: 'PENDING' });
+    await using place = await workspace(service.url);
+    await evalwatch(place, ['poll']);
+    service.set({ p1: 'FAILED' });
+    for (let run = 0; run < 2; run += 1) {
+      await using daemon = startDaemon(place);
+      const url = await daemon.url();
+      await vi.waitFor(async () => {
+        const polls = (await scrape(url)).value('evalwatch_polls_total', { project: 'alpha' });
+        expect(polls).toBeGreaterThan(1);
+      }, PATIENCE);
+      if (run === 0) await daemon.line('prompt.failed');
+      await daemon.stop();
+      expect(daemon.of('prompt.failed')).toHaveLength(run === 0 ? 1 : 0);
+      expect(daemon.of('prompt.transition')).toHaveLength(run === 0 ? 1 : 0);
+    }
+    expect((await evalwatch(place, ['transitions', '--json'])).json()).toMatchObject([
+      { prompt_id: 'p1', from: 'PENDING', to: 'FAILED' },
+    ]);
+  });
+
+  it('polls at once what was never polled or came due meanwhile, and nothing else', async () => {
+    await using service = await startAlpha();
+    await using place = await workspace(service.url, { schedule: dailyIn(HOUR) });
+    const polledAtOnce = async (aheadMs: number) => {
+      const count = service.arrivals.length;
+      await using daemon = startDaemon(place, { aheadMs });
+      await daemon.line('daemon.started');
+      await sleep(700);
+      await daemon.stop();
+      return service.arrivals.length > count;
+    };
+    // Never polled, though not due for an hour.
+    expect(await polledAtOnce(0)).toBe(true);
+    // Not due yet.
+    expect(await polledAtOnce(HOUR / 2)).toBe(false);
+    // Came due while nothing ran.
+    expect(await polledAtOnce(2 * HOUR)).toBe(true);
+    // Due tomorrow.
+    expect(await polledAtOnce(3 * HOUR)).toBe(false);
+  });
+});

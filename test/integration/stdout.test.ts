@@ -1,0 +1,62 @@
+import { open } from 'node:fs/promises';
+import { describe, expect, it, vi } from 'vitest';
+import {
+  evalwatch,
+  freePort,
+  PATIENCE,
+  startDaemon,
+  UNHURRIED,
+  workspace,
+} from '../support/evalwatch.ts';
+import { errorOf, startAlpha } from '../support/service.ts';
+
+describe('a stdout that cannot be written', UNHURRIED, () => {
+  it('ends the daemon with 1 when the disk is full', async () => {
+    await using service = await startAlpha();
+    await using place = await workspace(service.url);
+    await using full = await open('/dev/full', 'w');
+    await using daemon = startDaemon(place, { stdout: full.fd });
+    const { code, stderr } = await daemon.ended;
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^[^\n]+\n$/);
+  });
+
+  it('ends the daemon with 1 when the reader has gone', async () => {
+    await using service = await startAlpha();
+    service.set({ p1: 'PENDING' });
+    await using place = await workspace(service.url);
+    await using daemon = startDaemon(place);
+    await daemon.line('poll.completed');
+    daemon.process.stdout?.destroy();
+    service.set({ p1: 'RUNNING' });
+    expect(await daemon.ended).toMatchObject({ code: 1, signal: null });
+  });
+
+  it('loses no failure: the next run logs it', async () => {
+    await using service = await startAlpha();
+    service.set({ p1: 'RUNNING' });
+    const listen = `127.0.0.1:${await freePort()}`;
+    // At this level the line of the failure is the first one, and the one that is lost.
+    await using place = await workspace(service.url, { web: { listen }, log: { level: 'error' } });
+    await using daemon = startDaemon(place);
+    const polls = async () => {
+      const answer = await fetch(`http://${listen}/metrics`);
+      return /evalwatch_polls_total\{project="alpha"\} [1-9]/.test(await answer.text());
+    };
+    await vi.waitFor(async () => expect(await polls()).toBe(true), PATIENCE);
+    daemon.process.stdout?.destroy();
+    service.set({ p1: 'FAILED' });
+    expect(await daemon.ended).toMatchObject({ code: 1, signal: null });
+    expect((await evalwatch(place, ['failures', '--json'])).json()).toMatchObject([
+      { prompt_id: 'p1', settled: false },
+    ]);
+
+    await using next = startDaemon(place);
+    const { transition_id: id } = await next.line('prompt.failed', { prompt_id: 'p1' });
+    await next.stop();
+    expect(next.of('prompt.failed')).toMatchObject([{ level: 'error', error_info: errorOf('p1') }]);
+    expect((await evalwatch(place, ['failures', '--json'])).json()).toMatchObject([
+      { prompt_id: 'p1', transition_id: id, settled: true },
+    ]);
+  });
+});

@@ -1,0 +1,195 @@
+import { spawnSync } from 'node:child_process';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { describe, expect, it, vi } from 'vitest';
+import {
+  evalwatch,
+  PATIENCE,
+  sleep,
+  startDaemon,
+  UNHURRIED,
+  workspace,
+} from '../support/evalwatch.ts';
+import { METRICS } from '../support/metrics-table.ts';
+import { scrape } from '../support/scrape.ts';
+import { errorOf, startAlpha } from '../support/service.ts';
+
+/** A way to take the disk from a daemon and to give it back. */
+interface Disk {
+  readonly name: string;
+  /** The reason with which commits then fail. */
+  readonly reason: string;
+  /** Makes the directory of the store; what it returns undoes that. */
+  readonly prepare: (directory: string) => Promise<() => void>;
+  readonly fill: (directory: string, pid: number) => Promise<void>;
+  readonly free: (directory: string, pid: number) => Promise<void>;
+}
+
+function run(program: string, ...args: readonly string[]): boolean {
+  return spawnSync(program, args).status === 0;
+}
+
+const small: Disk = {
+  name: 'a disk that is full',
+  reason: 'full',
+  prepare: async (directory) => {
+    await mkdir(directory);
+    run('mount', '-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', directory);
+    return () => void run('umount', '--lazy', directory);
+  },
+  fill: async (directory) => {
+    const filler = Buffer.alloc(1024 * 1024);
+    await writeFile(join(directory, 'filler'), filler).catch(() => {});
+  },
+  free: (directory) => rm(join(directory, 'filler')),
+};
+
+/** Needs no rights: the process may no longer write to files. */
+const limited: Disk = {
+  name: 'a disk that takes no byte',
+  reason: 'io',
+  prepare: async (directory) => {
+    await mkdir(directory);
+    return () => {};
+  },
+  fill: async (_, pid) => void run('prlimit', '--pid', `${pid}`, '--fsize=1:'),
+  free: async (_, pid) => void run('prlimit', '--pid', `${pid}`, '--fsize=unlimited:'),
+};
+
+/** Whether this process may mount a file system, tried in a namespace of its own. */
+const mayMount = run('unshare', '--mount', 'mount', '-t', 'tmpfs', 'tmpfs', '/mnt');
+const project = 'alpha';
+
+describe('a store that cannot be written', UNHURRIED, () => {
+  it.each(mayMount ? [limited, small] : [limited])(
+    'because of $name: the daemon stays, says so, and recovers by itself with nothing lost',
+    async ({ reason, prepare, fill, free }) => {
+      await using service = await startAlpha();
+      service.set({ p1: 'RUNNING', p2: 'PENDING' });
+      await using place = await workspace(service.url, { store: { path: 'disk/evalwatch.db' } });
+      const directory = join(place.directory, 'disk');
+      const remove = await prepare(directory);
+      try {
+        await using daemon = startDaemon(place);
+        await daemon.line('poll.completed');
+        const url = await daemon.url();
+        const pid = daemon.process.pid ?? 0;
+
+        await fill(directory, pid);
+        service.set({ p1: 'FAILED' });
+        await daemon.line('poll.failed', { reason: 'store' });
+        const down = await vi.waitFor(async () => {
+          const seen = await scrape(url);
+          const failures = 'evalwatch_project_consecutive_poll_failures';
+          expect(seen.value(failures, { project })).toBeGreaterThan(1);
+          return seen;
+        }, PATIENCE);
+        expect(down.status).toBe(200);
+        expect(down.value('evalwatch_project_up', { project })).toBe(0);
+        const polls = down.value('evalwatch_poll_failures_total', { project, reason: 'store' });
+        expect(polls).toBeGreaterThan(1);
+        expect(
+          down.value('evalwatch_store_commit_failures_total', { reason }),
+        ).toBeGreaterThanOrEqual(polls ?? NaN);
+        expect(down.value('evalwatch_prompts', { project, status: 'RUNNING' })).toBe(1);
+        expect(daemon.of('store.commit_failed')).toMatchObject([{ level: 'error', reason }]);
+        // Commit, then tell: what is not stored is not told.
+        expect(daemon.of('prompt.transition')).toEqual([]);
+        expect(daemon.of('prompt.failed')).toEqual([]);
+        expect((await fetch(`${url}/-/healthy`)).status).toBe(200);
+
+        service.set({ p1: 'RUNNING', p2: 'RUNNING' });
+        await sleep(1100);
+        service.set({ p1: 'FAILED' });
+        await free(directory, pid);
+        await daemon.line('poll.recovered');
+        await daemon.line('prompt.failed', { prompt_id: 'p1' });
+        await vi.waitFor(async () => {
+          const seen = await scrape(url);
+          expect(seen.value('evalwatch_project_up', { project })).toBe(1);
+          expect(seen.value('evalwatch_error_info_backlog')).toBe(0);
+        }, PATIENCE);
+        expect(await daemon.stop()).toMatchObject({ code: 0 });
+        expect(daemon.of('prompt.failed')).toMatchObject([{ error_info: errorOf('p1') }]);
+        const rows = (await evalwatch(place, ['transitions', '--json'])).json();
+        expect(
+          rows.toSorted((a, b) => (String(a['prompt_id']) < String(b['prompt_id']) ? -1 : 1)),
+        ).toMatchObject([
+          { prompt_id: 'p1', from: 'RUNNING', to: 'FAILED' },
+          { prompt_id: 'p2', from: 'PENDING', to: 'RUNNING' },
+        ]);
+      } finally {
+        remove();
+      }
+    },
+  );
+});
+
+describe('a store that cannot be read', UNHURRIED, () => {
+  /** Hides every table of a store, or shows them again. */
+  function rename(file: string, from: RegExp, to: string): void {
+    const db = new Database(file);
+    const tables = db
+      .prepare<[], { name: string }>(
+        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'",
+      )
+      .all();
+    db.transaction(() => {
+      for (const { name } of tables) {
+        db.exec(`ALTER TABLE "${name}" RENAME TO "${name.replace(from, to)}"`);
+      }
+    }).immediate();
+    db.close();
+  }
+
+  it('leaves the process, up and the failures in a row to the scrape, and comes back', async () => {
+    await using service = await startAlpha();
+    service.set({ p1: 'RUNNING' });
+    await using place = await workspace(service.url);
+    await using daemon = startDaemon(place);
+    await daemon.line('poll.completed');
+    const url = await daemon.url();
+    const file = join(place.directory, 'evalwatch.db');
+
+    rename(file, /^/, 'hidden_');
+    service.set({ p1: 'FAILED' });
+    await daemon.line('poll.failed', { reason: 'store' });
+    const down = await scrape(url);
+    const again = await scrape(url);
+    expect(down.status).toBe(200);
+    expect(down.value('evalwatch_project_up', { project })).toBe(0);
+    expect(down.value('evalwatch_project_consecutive_poll_failures', { project })).toBeGreaterThan(
+      0,
+    );
+    const fromMemory = new Set([
+      'evalwatch_project_up',
+      'evalwatch_project_consecutive_poll_failures',
+    ]);
+    for (const { name, from } of METRICS) {
+      const lacks = from === 'store' && !fromMemory.has(name);
+      expect([name, down.families.has(name)]).toEqual([name, !lacks]);
+    }
+    expect(down.value('process_resident_memory_bytes')).toBeGreaterThan(0);
+    const failures = (seen: typeof down) =>
+      [...seen.samples]
+        .filter(([name]) => name.startsWith('evalwatch_store_commit_failures_total'))
+        .reduce((sum, [, value]) => sum + value, 0);
+    expect(failures(again)).toBeGreaterThan(failures(down));
+    await daemon.line('store.commit_failed');
+    expect((await fetch(`${url}/-/healthy`)).status).toBe(200);
+
+    rename(file, /^hidden_/, '');
+    await daemon.line('poll.recovered');
+    await daemon.line('prompt.failed');
+    const up = await vi.waitFor(async () => {
+      const seen = await scrape(url);
+      expect(seen.value('evalwatch_error_info_backlog')).toBe(0);
+      return seen;
+    }, PATIENCE);
+    expect(up.value('evalwatch_project_up', { project })).toBe(1);
+    const transitions = 'evalwatch_prompt_transitions_total';
+    expect(up.value(transitions, { project, from: 'RUNNING', to: 'FAILED' })).toBe(1);
+    expect(daemon.of('prompt.failed')).toHaveLength(1);
+  });
+});

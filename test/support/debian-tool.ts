@@ -1,0 +1,45 @@
+import { execFileSync } from 'node:child_process';
+import { accessSync, constants } from 'node:fs';
+import { delimiter, join } from 'node:path';
+
+/**
+ * Path of a program on the PATH, by the first of its names that is there. Where it lacks it is installed from its
+ * Debian package, if this is root on a Debian and npm is not told to stay offline; otherwise undefined, and what needs
+ * it is skipped.
+ */
+export function debianTool(packageName: string, ...names: readonly string[]): string | undefined {
+  return find(names) ?? (install(packageName) ? find(names) : undefined);
+}
+
+function find(names: readonly string[]): string | undefined {
+  const directories = (process.env['PATH'] ?? '').split(delimiter);
+  return names
+    .flatMap((name) => directories.map((directory) => join(directory, name)))
+    .find((path) => {
+      try {
+        accessSync(path, constants.X_OK);
+        return true;
+      } catch {
+        return false;
+      }
+    });
+}
+
+function install(packageName: string): boolean {
+  if (process.getuid?.() !== 0 || find(['apt-get']) === undefined) return false;
+  if (process.env['npm_config_offline'] === 'true') return false;
+  const aptGet = (...args: readonly string[]) =>
+    execFileSync('apt-get', ['-qq', '-o', 'DPkg::Lock::Timeout=120', ...args], {
+      stdio: 'ignore',
+      timeout: 180_000,
+      // As in single-user mode: the package's services are not started.
+      env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' },
+    });
+  try {
+    aptGet('update');
+    aptGet('install', '-y', '--no-install-recommends', packageName);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,258 @@
+import { spawn, type ChildProcess, type StdioOptions } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+import { afterAll, vi } from 'vitest';
+
+// evalwatch as its users have it: real processes, a configuration file, a store file.
+
+const ENTRY = fileURLToPath(new URL('../../src/main.js', import.meta.url));
+export const KEY = 'correct-horse-battery-staple-42';
+/** For processes on a machine that is busy with others. */
+export const PATIENCE = { timeout: 30_000, interval: 20 };
+export const UNHURRIED = { concurrent: true, timeout: 60_000 };
+/** Compiled once for all of them: half of what a start costs. */
+const CACHE = { NODE_COMPILE_CACHE: join(tmpdir(), 'evalwatch-compile-cache') };
+
+const children = new Set<ChildProcess>();
+// A test that timed out never gets to the end of its scope.
+afterAll(() => {
+  for (const child of children) child.kill('SIGKILL');
+});
+
+export interface Workspace extends AsyncDisposable {
+  readonly directory: string;
+  readonly config: string;
+  /** Replaces parts of the configuration; a section stays as it is but for what is named. */
+  configure(change: ConfigurationChange): Promise<void>;
+}
+
+export interface ConfigurationChange {
+  readonly service?: object;
+  readonly web?: object;
+  readonly store?: object;
+  readonly log?: object;
+  readonly schedule?: string;
+  readonly missing_after?: number;
+  readonly projects?: readonly object[];
+}
+
+/** A directory with a key and a configuration that polls `baseUrl` every second; it goes away with `await using`. */
+export async function workspace(
+  baseUrl: string,
+  change: ConfigurationChange = {},
+): Promise<Workspace> {
+  const directory = await mkdtemp(join(tmpdir(), 'evalwatch-'));
+  const config = join(directory, 'evalwatch.yaml');
+  let content: ConfigurationChange = {
+    service: { base_url: baseUrl, api_key_file: 'key', max_requests_per_second: 0 },
+    schedule: '* * * * * *',
+    projects: [{ id: 'alpha' }],
+    store: { path: 'evalwatch.db' },
+    web: { listen: '127.0.0.1:0' },
+  };
+  async function configure(next: ConfigurationChange): Promise<void> {
+    content = {
+      ...content,
+      ...next,
+      service: { ...content.service, ...next.service },
+      web: { ...content.web, ...next.web },
+    };
+    // YAML is JSON too.
+    await writeFile(config, JSON.stringify(content));
+  }
+  await writeFile(join(directory, 'key'), `${KEY}\n`);
+  await configure(change);
+  return {
+    directory,
+    config,
+    configure,
+    [Symbol.asyncDispose]: () => rm(directory, { recursive: true, force: true }),
+  };
+}
+
+interface LogLine {
+  readonly level: string;
+  readonly time: string;
+  readonly event: string;
+  readonly msg: string;
+  readonly [field: string]: unknown;
+}
+
+interface Ended {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stderr: string;
+}
+
+/** A running `evalwatch run`; `await using` kills what still runs. */
+export interface Daemon extends AsyncDisposable {
+  readonly process: ChildProcess;
+  /** The lines so far. */
+  readonly lines: readonly LogLine[];
+  /** Everything on stdout so far. */
+  readonly stdout: () => string;
+  readonly ended: Promise<Ended>;
+  /** Waits for a line of this event with these fields, the first one or the first after so many lines. */
+  line(event: string, fields?: Readonly<Record<string, unknown>>, after?: number): Promise<LogLine>;
+  /** The lines of this event so far. */
+  of(event: string): readonly LogLine[];
+  /** Of the HTTP interface; waits for the start. */
+  url(): Promise<string>;
+  stop(signal?: NodeJS.Signals): Promise<Ended>;
+}
+
+export interface LaunchOptions {
+  readonly program?: string;
+  readonly args?: readonly string[];
+  /** Where stdout goes; by default here. */
+  readonly stdout?: number;
+  /** Sets its clock forward; not for another program. */
+  readonly aheadMs?: number;
+}
+
+/** Starts the daemon of a workspace. */
+export function startDaemon(
+  { config }: Pick<Workspace, 'config'>,
+  options: LaunchOptions = {},
+): Daemon {
+  const { program = process.execPath, stdout = 'pipe', aheadMs = 0 } = options;
+  const { args = [...ahead(aheadMs), ENTRY] } = options;
+  const stdio: StdioOptions = ['ignore', stdout, 'pipe'];
+  const child = spawn(program, [...args, 'run', '--config', config], {
+    env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...CACHE },
+    stdio,
+  });
+  return watch(child);
+}
+
+function watch(child: ChildProcess): Daemon {
+  const texts: string[] = [];
+  const lines: LogLine[] = [];
+  if (child.stdout !== null) {
+    createInterface(child.stdout).on('line', (line) => {
+      texts.push(line);
+      lines.push(JSON.parse(line) as LogLine);
+    });
+  }
+  const ended = endOf(child);
+
+  const line: Daemon['line'] = (event, fields = {}, after = 0) =>
+    vi.waitFor(() => {
+      const found = lines
+        .slice(after)
+        .find(
+          (each) =>
+            each.event === event &&
+            Object.entries(fields).every(([name, value]) => each[name] === value),
+        );
+      if (found !== undefined) return found;
+      const end = child.exitCode ?? child.signalCode ?? 'running';
+      throw new Error(
+        `no line ${event} ${JSON.stringify(fields)} (${end}); it said:\n${texts.join('\n')}`,
+      );
+    }, PATIENCE);
+
+  return {
+    process: child,
+    lines,
+    stdout: () => texts.join('\n'),
+    ended,
+    line,
+    of: (event) => lines.filter((each) => each.event === event),
+    url: async () => (await line('daemon.started'))['url'] as string,
+    stop: async (signal = 'SIGTERM') => {
+      child.kill(signal);
+      return await ended;
+    },
+    [Symbol.asyncDispose]: async () => {
+      child.kill('SIGKILL');
+      await ended;
+    },
+  };
+}
+
+async function endOf(child: ChildProcess): Promise<Ended> {
+  children.add(child);
+  const [stderr, [code, signal]] = await Promise.all([
+    text(child.stderr as Readable),
+    once(child, 'close') as Promise<[number | null, NodeJS.Signals | null]>,
+  ]);
+  children.delete(child);
+  return { code, signal, stderr };
+}
+
+export interface Finished extends Ended {
+  readonly stdout: string;
+  /** stdout, if the command was asked for JSON. */
+  readonly json: () => readonly Readonly<Record<string, unknown>>[];
+  /** The log lines on stderr. */
+  readonly lines: () => readonly LogLine[];
+}
+
+/** Runs a command of a workspace to its end. `aheadMs` sets its clock forward. */
+export async function evalwatch(
+  { config }: Pick<Workspace, 'config'>,
+  args: readonly string[],
+  aheadMs = 0,
+): Promise<Finished> {
+  const child = spawn(process.execPath, [...ahead(aheadMs), ENTRY, ...args, '--config', config], {
+    env: { PATH: process.env['PATH'], ...CACHE },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const [stdout, ended] = await Promise.all([text(child.stdout), endOf(child)]);
+  return {
+    ...ended,
+    stdout,
+    json: () => JSON.parse(stdout) as readonly Record<string, unknown>[],
+    lines: () =>
+      ended.stderr
+        .split('\n')
+        .filter((each) => each.startsWith('{'))
+        .map((each) => JSON.parse(each) as LogLine),
+  };
+}
+
+/** Node's arguments that set a process' wall clock forward. */
+function ahead(ms: number): readonly string[] {
+  const code = `const { now } = Date; Date.now = () => now() + ${ms};`;
+  return ms === 0 ? [] : ['--import', `data:text/javascript,${encodeURIComponent(code)}`];
+}
+
+/** A port of 127.0.0.1 that nobody listens on. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return address.port;
+}
+
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+export function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, ms);
+  });
+}
+
+/** What the promise resolves to, and how long it took from now, ms. */
+export async function timed<T>(promise: Promise<T>): Promise<readonly [T, number]> {
+  const started = performance.now();
+  return [await promise, performance.now() - started];
+}
