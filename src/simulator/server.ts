@@ -1,7 +1,9 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { compressed } from './answer.ts';
 import { control, isControl } from './control.ts';
 import { deliver } from './deliver.ts';
+import { negotiate } from './encoding.ts';
 import { applyFault } from './fault.ts';
 import { createFaultPlan, type FaultPlan, type FaultRule } from './fault-plan.ts';
 import { createJournal, type JournalEntry } from './journal.ts';
@@ -62,7 +64,6 @@ export async function startSimulator(options: SimulatorOptions): Promise<Simulat
     world,
     keys,
     etag: options.etag ?? 'strong',
-    compression: options.compression ?? false,
   });
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -71,7 +72,9 @@ export async function startSimulator(options: SimulatorOptions): Promise<Simulat
     const { answer: faithful, endpoint, project } = answerFaithfully(request);
     requests.add(request, response, { at: producedAt, endpoint, project });
     const drawn = endpoint === 'other' ? [] : faults.draw({ endpoint, project });
-    const sent = drawn.reduce((kept, fault) => applyFault(kept, fault, keyOf(request)), faithful);
+    const faulty = drawn.reduce((kept, fault) => applyFault(kept, fault, keyOf(request)), faithful);
+    const coding = options.compression && negotiate(request.headers['accept-encoding'] ?? '');
+    const sent = coding ? compressed(faulty, coding) : faulty;
     const complete = await deliver(response, sent);
     if (complete && sent.listing !== undefined) {
       journal.record(sent.listing, { producedAt, finishedAt: world.now() }, sent.status === 304);

@@ -2,13 +2,11 @@ import type { IncomingMessage } from 'node:http';
 import {
   type Answer,
   bodyAnswer,
-  compressed,
   emptyAnswer,
   errorAnswer,
   jsonAnswer,
   validationAnswer,
 } from './answer.ts';
-import { negotiate } from './encoding.ts';
 import type { Endpoint } from './fault-plan.ts';
 import type { KeyRing } from './key-ring.ts';
 import { createListings } from './listings.ts';
@@ -23,7 +21,6 @@ export interface ServiceOptions {
   /** Of listings; with one, a matching If-None-Match is answered 304. */
   readonly etag: EtagStyle;
   /** Compresses for clients that ask for it. */
-  readonly compression: boolean;
 }
 
 /** The answer of a service without faults, and what it was asked for. */
@@ -117,12 +114,7 @@ export function createService(
       const answer = slashed ? redirectToSlash(request, path, query) : errorAnswer(404);
       return { answer, endpoint: 'other', project: undefined };
     }
-    const faithful = answerTo(request, found.route, found.text);
-    const accepted = options.compression ? request.headers['accept-encoding'] : undefined;
-    const coding = accepted === undefined ? undefined : negotiate(accepted);
-    return coding === undefined
-      ? faithful
-      : { ...faithful, answer: compressed(faithful.answer, coding) };
+    return answerTo(request, found.route, found.text);
   };
 }
 

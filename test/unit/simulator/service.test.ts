@@ -1,3 +1,4 @@
+import { parseFaults } from '../../../src/simulator/fault-text.ts';
 import { gunzipSync, zstdDecompressSync } from 'node:zlib';
 import { request } from 'undici';
 import { describe, expect, it } from 'vitest';
@@ -198,6 +199,15 @@ describe('Compression', () => {
 
     expect(answer.headers['content-encoding']).toBe(coding);
     expect(JSON.parse(decompress(answer.body).toString())).toHaveLength(5);
+  });
+
+  it('comes after damage to the items', async () => {
+    const { get } = await simulate({ compression: true, faults: parseFaults('items=no-id') });
+
+    const answer = await get(PROMPTS, { 'accept-encoding': 'gzip' });
+
+    expect(answer.headers['content-encoding']).toBe('gzip');
+    expect(JSON.parse(gunzipSync(answer.body).toString())).toBeInstanceOf(Array);
   });
 
   it('is left alone when nothing known is accepted, and when it is switched off', async () => {
