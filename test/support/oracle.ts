@@ -1,0 +1,24 @@
+import { checkChains } from './oracle/chains.ts';
+import { checkHistories } from './oracle/ends.ts';
+import { checkFailures } from './oracle/failures.ts';
+import { checkLines } from './oracle/lines.ts';
+import type { Observation } from './oracle/observation.ts';
+import { checkTotals } from './oracle/totals.ts';
+
+/**
+ * What a daemon recorded, showed or told otherwise than it had to, after all that it was served; nothing if all is well.
+ * It shares no code with the daemon: the rules are those of the contract, read a second time.
+ *
+ * Without kills the transitions must be exactly those of the journal, each with its line and each failure with one. Around
+ * a kill the last listing that was served may count wholly or not at all, its lines may be lost, and a failure's line
+ * may come once more.
+ */
+export function differences(observation: Observation): readonly string[] {
+  return [
+    ...checkHistories(observation),
+    ...checkChains(observation),
+    ...checkTotals(observation),
+    ...checkFailures(observation),
+    ...checkLines(observation),
+  ];
+}

@@ -1,0 +1,69 @@
+import type { State } from './model.ts';
+import { isOf, type Listing, listingsOf, type Observation } from './observation.ts';
+import { replay } from './replay.ts';
+
+/** Compares what was recorded with what was served, and what is shown at the end with what follows from it. */
+export function checkHistories(observation: Observation): readonly string[] {
+  const listings = listingsOf(observation);
+  const strangers = observation.transitions.filter(
+    (row) => !listings.some((listing) => isOf(listing, row)),
+  );
+  const different = listings.flatMap((listing) => {
+    const replayed = replay(listing, observation);
+    if ('difference' in replayed) return [replayed.difference];
+    const shown = JSON.stringify(shownOf(listing, observation));
+    const expected = replayed.ends.map((state) => JSON.stringify(expectedOf(listing, state)));
+    if (expected.includes(shown)) return [];
+    return [
+      `${listing.kind}s of "${listing.project}" at the end: expected ${expected.join(' or ')}; shown: ${shown}`,
+    ];
+  });
+  return [...different, ...strangers.map((row) => `of nothing watched: ${JSON.stringify(row)}`)];
+}
+
+/** What the interfaces show of a listing; of datasets less than of prompts. */
+interface View {
+  /** Each a status and a number. */
+  readonly counts: readonly string[];
+  /** Each an id, a status and how often it was missing. */
+  readonly rows?: readonly string[];
+  readonly missing?: number;
+  readonly gone?: number;
+}
+
+function expectedOf({ kind }: Listing, { records, gone }: State): View {
+  const present = [...records].filter(([, record]) => !record.gone);
+  const counts = countBy(present.map(([, { status }]) => status));
+  if (kind === 'dataset') return { counts };
+  return {
+    counts,
+    rows: present
+      .map(([id, { status, missing }]) => JSON.stringify([id, status, missing]))
+      .toSorted(),
+    missing: present.filter(([, { missing }]) => missing > 0).length,
+    gone,
+  };
+}
+
+function shownOf({ project, kind }: Listing, { samples, statuses }: Observation): View {
+  const prefix = `evalwatch_${kind}s{project="${project}",status="`;
+  const counts = [...samples]
+    .filter(([series, count]) => series.startsWith(prefix) && count > 0)
+    .map(([series, count]) => `${series.slice(prefix.length, -2)} ${count}`)
+    .toSorted();
+  if (kind === 'dataset') return { counts };
+  return {
+    counts,
+    rows: statuses
+      .filter((row) => row.project === project)
+      .map(({ prompt_id, status, missing }) => JSON.stringify([prompt_id, status, missing]))
+      .toSorted(),
+    missing: samples.get(`evalwatch_prompts_missing{project="${project}"}`) ?? NaN,
+    gone: samples.get(`evalwatch_prompts_gone_total{project="${project}"}`) ?? NaN,
+  };
+}
+
+function countBy(statuses: readonly string[]): readonly string[] {
+  const groups = Map.groupBy(statuses, (status) => status);
+  return [...groups].map(([status, group]) => `${status} ${group.length}`).toSorted();
+}

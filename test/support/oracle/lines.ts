@@ -1,0 +1,68 @@
+import {
+  type LogLine,
+  type Observation,
+  type Run,
+  runAt,
+  toldOfPollSince,
+  type TransitionRow,
+} from './observation.ts';
+
+/** Compares the transitions with their lines, and looks for what no daemon should have to say. */
+export function checkLines(observation: Observation): readonly string[] {
+  const { transitions, runs } = observation;
+  const rows = new Map(transitions.map((row) => [row.transition_id, row]));
+  const told = new Set<number>();
+  const differences: string[] = [];
+  for (const line of runs.flatMap((run) => run.lines)) {
+    if (line.level === 'error' && line.event !== 'poll.failed' && line.event !== 'prompt.failed') {
+      differences.push(`an error: ${JSON.stringify(line)}`);
+    }
+    if (line.event !== 'prompt.transition' && line.event !== 'dataset.transition') continue;
+    const id = line.transition_id ?? -1;
+    const row = rows.get(id);
+    if (told.has(id)) differences.push(`told twice: ${JSON.stringify(line)}`);
+    if (row === undefined || !isLineOf(line, row)) {
+      differences.push(`told, not recorded: ${JSON.stringify(line)}`);
+    }
+    told.add(id);
+  }
+  for (const row of transitions) {
+    if (!told.has(row.transition_id) && !mayBeUntold(row, runs)) {
+      differences.push(`no line of ${JSON.stringify(row)}`);
+    }
+  }
+  return [...differences, ...checkBaselines(runs), ...checkGone(observation)];
+}
+
+function isLineOf(line: LogLine, row: TransitionRow): boolean {
+  const fields = ['project', 'prompt_id', 'dataset_id', 'from', 'to'] as const;
+  return fields.every((field) => line[field] === row[field]);
+}
+
+/** Committed just before a kill, that is: before the poll could be told of. */
+function mayBeUntold({ project, time }: TransitionRow, runs: readonly Run[]): boolean {
+  const at = Date.parse(time);
+  const run = runAt(runs, at);
+  return run !== undefined && run.killed && !toldOfPollSince(run, project, at);
+}
+
+function checkBaselines(runs: readonly Run[]): readonly string[] {
+  const baselines = runs
+    .flatMap((run) => run.lines)
+    .filter(({ event }) => event === 'project.baseline');
+  return Map.groupBy(baselines, ({ project, kind }) => `${kind}s of "${project}"`)
+    .entries()
+    .filter(([, lines]) => lines.length > 1)
+    .map(([listing, lines]) => `${lines.length} baselines of ${listing}`)
+    .toArray();
+}
+
+function checkGone({ projects, runs, samples }: Observation): readonly string[] {
+  const lines = runs.flatMap((run) => run.lines).filter(({ event }) => event === 'prompt.gone');
+  return projects.flatMap(({ id }) => {
+    const told = lines.filter(({ project }) => project === id).length;
+    const counted = samples.get(`evalwatch_prompts_gone_total{project="${id}"}`) ?? NaN;
+    const isRight = runs.some(({ killed }) => killed) ? told <= counted : told === counted;
+    return isRight ? [] : [`${told} lines of gone prompts of "${id}", counted: ${counted}`];
+  });
+}

@@ -1,0 +1,104 @@
+import type { JournalEntry } from '../../../src/simulator/journal.ts';
+import type { Kind } from './observation.ts';
+
+// The rules of contract 4 once more, written down from the contract and not from the daemon.
+
+/** What is to be known of one kind of record of one project after some listings. */
+export interface State {
+  readonly baselined: boolean;
+  /** The last usable listing: what a 304 stands for. */
+  readonly last: Reading | undefined;
+  readonly records: ReadonlyMap<string, RecordState>;
+  /** How often a record became gone. */
+  readonly gone: number;
+}
+
+interface RecordState {
+  readonly status: string;
+  readonly missing: number;
+  readonly gone: boolean;
+}
+
+export interface Move {
+  readonly id: string;
+  readonly from: string;
+  readonly to: string;
+}
+
+/** What a listing says. */
+interface Reading {
+  readonly statuses: ReadonlyMap<string, string>;
+  readonly present: ReadonlySet<string>;
+  /** Every item had a usable id. */
+  readonly complete: boolean;
+}
+
+export interface Rules {
+  readonly key: string;
+  readonly missingAfter: number;
+}
+
+export const UNKNOWING: State = { baselined: false, last: undefined, records: new Map(), gone: 0 };
+
+const FOUR = new Set(['PENDING', 'RUNNING', 'COMPLETED', 'FAILED']);
+
+/** What a daemon that takes note of this listing records, and knows from then on. */
+export function takeNote(
+  state: State,
+  entry: JournalEntry,
+  { key, missingAfter }: Rules,
+): { readonly state: State; readonly moves: readonly Move[] } {
+  const reading = entry.unchanged ? state.last : read(entry, key);
+  // A list of useless items is a failed poll.
+  if (reading === undefined) return { state, moves: [] };
+  const records = new Map(state.records);
+  const moves: Move[] = [];
+  let { gone } = state;
+  for (const [id, status] of reading.statuses) {
+    const from = records.get(id)?.status ?? 'NEW';
+    if (from !== status && state.baselined) moves.push({ id, from, to: status });
+    records.set(id, { status, missing: 0, gone: false });
+  }
+  for (const [id, record] of records) {
+    if (reading.present.has(id)) {
+      records.set(id, { ...record, missing: 0, gone: false });
+    } else if (reading.complete && !record.gone) {
+      const missing = record.missing + 1;
+      const isGone = missing >= missingAfter;
+      records.set(id, { ...record, missing, gone: isGone });
+      if (isGone) gone += 1;
+    }
+  }
+  return { state: { baselined: true, last: reading, records, gone }, moves };
+}
+
+function read({ kind, items }: JournalEntry, key: string): Reading | undefined {
+  const statuses = new Map<string, string>();
+  const present = new Set<string>();
+  let complete = true;
+  for (const [id, raw] of items) {
+    if (!isUsable(id, key)) {
+      complete = false;
+      continue;
+    }
+    present.add(id);
+    const status = statusOf(raw, kind);
+    if (status !== undefined) statuses.set(id, status);
+  }
+  return items.length > 0 && statuses.size === 0 ? undefined : { statuses, present, complete };
+}
+
+function isUsable(id: unknown, key: string): id is string {
+  return (
+    typeof id === 'string' &&
+    id !== '' &&
+    Array.from(id).length <= 512 &&
+    id.isWellFormed() &&
+    !id.includes(key)
+  );
+}
+
+function statusOf(raw: unknown, kind: Kind): string | undefined {
+  if (typeof raw === 'string') return FOUR.has(raw) ? raw : 'UNKNOWN';
+  return raw === null && kind === 'dataset' ? 'NONE' : undefined;
+}

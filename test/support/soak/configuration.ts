@@ -1,0 +1,49 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+/** With characters that URLs and regular expressions know. */
+export const KEY = 'soaked-through-and-through/key+1';
+export const MISSING_AFTER = 2;
+
+export interface Project {
+  readonly id: string;
+  readonly datasets: boolean;
+}
+
+/** Every second one has its datasets watched. */
+export function makeProjects(count: number): readonly Project[] {
+  return Array.from({ length: count }, (_, n) => ({
+    id: `project ${n + 1}`,
+    datasets: n % 2 === 0,
+  }));
+}
+
+/** Writes a configuration with its key into a directory and returns its file. */
+export async function writeConfiguration(
+  directory: string,
+  baseUrl: string,
+  projects: readonly Project[],
+): Promise<string> {
+  const file = join(directory, 'evalwatch.yaml');
+  const content = {
+    service: {
+      base_url: baseUrl,
+      api_key_file: 'key',
+      timeout: '2s',
+      // So few that polls do fail.
+      retries: 1,
+      max_requests_per_second: 0,
+      max_response_size: '1MiB',
+    },
+    schedule: '* * * * * *',
+    missing_after: MISSING_AFTER,
+    projects,
+    store: { path: 'evalwatch.db' },
+    web: { listen: '127.0.0.1:0' },
+    log: { level: 'debug' },
+  };
+  await writeFile(join(directory, 'key'), KEY);
+  // YAML is JSON too.
+  await writeFile(file, JSON.stringify(content));
+  return file;
+}

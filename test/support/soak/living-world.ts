@@ -1,0 +1,64 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { ErrorInfo } from '../../../src/simulator/records.ts';
+import { World } from '../../../src/simulator/world.ts';
+
+const TICK_MS = 300;
+/** Longer than the daemon needs from asking for an error_info to its line, ms. */
+const ASKED_BEFORE_MS = 5000;
+
+/** A lively world that remembers what it had to say of its failures. */
+export interface LivingWorld {
+  readonly world: World;
+  /** Whether `errorInfo` was that of the prompt at some time in the seconds before `at`, epoch ms. */
+  readonly gave: (promptId: string, errorInfo: unknown, at: number) => boolean;
+  /** Whether the prompt has an error_info now. */
+  readonly hasErrorInfo: (project: string, promptId: string) => boolean;
+  start(): void;
+  stop(): void;
+}
+
+export function createLivingWorld(projects: readonly string[], seed: number): LivingWorld {
+  const world = new World({
+    now: () => Date.now(),
+    seed,
+    projects,
+    oddIds: true,
+    rates: { fail: 0.5, rerun: 0.05, arrivals: 0.2, comeBack: 0.5, dataset: 0.1 },
+  });
+  const told = new Map<string, { readonly at: number; readonly info: ErrorInfo }[]>();
+  let seen = 0;
+  let timer: NodeJS.Timeout | undefined;
+
+  function remember(project: string, id: string): void {
+    const info = world.prompts(project)?.get(id)?.error_info;
+    if (info) told.set(id, [...(told.get(id) ?? []), { at: Date.now(), info }]);
+  }
+
+  function step(): void {
+    world.step();
+    for (const { seq, kind, project, id } of world.moves(seen)) {
+      if (kind === 'prompt') remember(project, id);
+      seen = seq;
+    }
+  }
+
+  for (const project of projects) {
+    for (const id of world.prompts(project)?.keys() ?? []) remember(project, id);
+  }
+  return {
+    world,
+    gave: (promptId, errorInfo, at) => {
+      const before = (told.get(promptId) ?? []).filter((entry) => entry.at <= at);
+      return before.some(
+        (entry, index) =>
+          (index === before.length - 1 || entry.at >= at - ASKED_BEFORE_MS) &&
+          isDeepStrictEqual(entry.info, errorInfo),
+      );
+    },
+    hasErrorInfo: (project, promptId) => Boolean(world.prompts(project)?.get(promptId)?.error_info),
+    start: () => {
+      timer = setInterval(step, TICK_MS);
+    },
+    stop: () => clearInterval(timer),
+  };
+}

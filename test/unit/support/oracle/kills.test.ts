@@ -1,0 +1,128 @@
+import { describe, expect, it } from 'vitest';
+import type { LogLine, Run } from '../../../support/oracle/observation.ts';
+import { type Change, edited, transitions, verdict, without } from './doctor.ts';
+import { failure, move, polled, RIGHT, RUN, samplesOf, time, told, toldFailed } from './history.ts';
+
+// The daemon was killed after the listing of second 3, before it told of that poll; the next one began with second 4.
+
+const KILLED_MS = 3500;
+
+const isBefore = (line: LogLine) => Date.parse(line.time) < KILLED_MS;
+const tellsOfThird = (line: LogLine) =>
+  line.time.startsWith(time(3).slice(0, 19)) && line.event !== 'prompt.failed';
+
+/** The two lives of the daemon, with these lines. */
+function lives(
+  before: readonly LogLine[],
+  after: readonly LogLine[],
+  more: Partial<Run> = { killed: true },
+): readonly Run[] {
+  return [
+    { ...RUN, lines: before, ...more },
+    { startedAt: KILLED_MS, killed: false, lines: after },
+  ];
+}
+
+const before = RUN.lines.filter((line) => isBefore(line) && !tellsOfThird(line));
+const after = RUN.lines.filter((line) => !isBefore(line));
+const isFailure = ({ event }: LogLine) => event === 'prompt.failed';
+
+/** The listing of second 3 was not taken note of: its move is found in second 4. */
+function lost(runs: readonly Run[]): Change {
+  const rows = edited(RIGHT.transitions, { time: time(4, 10) }, 4);
+  return {
+    transitions: rows,
+    samples: samplesOf(rows),
+    failures: edited(RIGHT.failures, { time: time(4, 10) }, 4),
+    journal: RIGHT.journal.map((entry) => ({ ...entry, unchanged: false })),
+    runs,
+  };
+}
+
+/** What tells of the move of second 3 when it is found in second 4. */
+const foundLater = [
+  told(move(4, 4, ['a', 'RUNNING', 'FAILED'])),
+  toldFailed(failure(4, 4, 'a'), 4),
+];
+const isOfFourth = (line: LogLine) => line.transition_id === 4;
+
+describe('Around a kill the oracle', () => {
+  it('lets the last listing count whose poll was not told of', () => {
+    expect(verdict({ runs: lives(before, after) })).toBe('');
+  });
+
+  it('lets the last listing be lost', () => {
+    const first = before.filter((line) => !isOfFourth(line));
+    expect(verdict(lost(lives(first, [...after, ...foundLater])))).toBe('');
+  });
+
+  it('lets no listing be lost whose poll was told of', () => {
+    const first = RUN.lines.filter((line) => isBefore(line) && !isOfFourth(line));
+    const runs = lives(first, [...after, ...foundLater]);
+    expect(verdict(lost(runs))).toContain('prompts of "p": listing 3 ');
+  });
+
+  it('lets no listing be lost that came earlier', () => {
+    const rows = transitions((all) => without(all, 1));
+    expect(verdict(rows, { runs: lives(before, after) })).toContain('prompts of "p": listing 2 ');
+  });
+
+  it('lets no listing count by half', () => {
+    const journal = RIGHT.journal.map((entry) =>
+      entry.seq === 3
+        ? { ...entry, items: [...entry.items.slice(0, 1), ['d', 'FAILED'] as const] }
+        : entry,
+    );
+    expect(verdict({ journal, runs: lives(before, after) })).toContain(
+      'prompts of "p": listing 3 ',
+    );
+  });
+
+  it('lets no transition lose its line whose poll was told of', () => {
+    const first = [...before, polled(3)];
+    expect(verdict({ runs: lives(first, after) })).toContain('no line of');
+  });
+
+  it('lets no line be lost when the daemon was stopped in an orderly way', () => {
+    expect(verdict({ runs: lives(before, after, {}) })).toContain('no line of');
+  });
+
+  it('lets a failure be told once more by the next daemon', () => {
+    const again = before.filter(isFailure);
+    expect(verdict({ runs: lives(before, [...after, ...again]) })).toBe('');
+  });
+
+  it('lets no failure be told twice by the same daemon', () => {
+    const again = before.filter(isFailure);
+    expect(verdict({ runs: lives([...before, ...again], after) })).toContain('2 lines of');
+  });
+
+  it('lets no failure be told again after an orderly stop', () => {
+    const again = before.filter(isFailure);
+    const runs = lives(RUN.lines.filter(isBefore), [...after, ...again], {});
+    expect(verdict({ runs })).toContain('2 lines of');
+  });
+
+  it('lets no failure go without a line', () => {
+    const untold = before.filter((line) => !isFailure(line));
+    expect(verdict({ runs: lives(untold, after) })).toContain('no line of');
+  });
+});
+
+describe('Of a slow answer the oracle', () => {
+  const slow = RIGHT.journal.map((entry) =>
+    entry.seq === 3 ? { ...entry, finishedAt: entry.producedAt + 1000 } : entry,
+  );
+
+  it('does not know whether the client waited for it', () => {
+    expect(verdict({ journal: slow })).toBe('');
+    const run = {
+      ...RUN,
+      lines: [...RUN.lines.filter((line) => !isOfFourth(line)), ...foundLater],
+    };
+    const change = lost([run]);
+    expect(verdict(change)).toContain('prompts of "p": listing 3 ');
+    const journal = slow.map((entry) => ({ ...entry, unchanged: false }));
+    expect(verdict(change, { journal })).toBe('');
+  });
+});

@@ -1,0 +1,52 @@
+import { describe, expect, it } from 'vitest';
+import { checkGrowth } from '../../../support/oracle/totals.ts';
+import { type Change, sample, verdict } from './doctor.ts';
+import { RIGHT, time } from './history.ts';
+
+const [first, ...others] = RIGHT.statuses;
+const b = { project: 'p', prompt_id: 'b', status: 'FAILED', since: time(2, 10), missing: 1 };
+
+function statuses(fields: Partial<typeof b>): Change {
+  return { statuses: [{ ...b, ...first, ...fields }, ...others] };
+}
+
+describe('Of what is shown at the end the oracle', () => {
+  it.each<readonly [what: string, change: Change, difference: string]>([
+    ['a wrong status', statuses({ status: 'RUNNING' }), 'does not follow from'],
+    ['a wrong time of the last change', statuses({ since: time(6) }), 'does not follow from'],
+    ['a prompt that is missing', statuses({ missing: 1 }), 'at the end'],
+    ['a prompt that is still there', { statuses: [...RIGHT.statuses, b] }, 'at the end'],
+    ['a prompt that is not there', { statuses: others }, 'at the end'],
+  ])('notices %s', (_, change, difference) => {
+    expect(verdict(change)).toContain(difference);
+  });
+
+  it.each([
+    ['prompt_transitions_total', { from: 'RUNNING', to: 'FAILED' }, 3, 'transitions: 2'],
+    ['prompt_transitions_total', { from: 'NEW', to: 'PENDING' }, undefined, 'transitions: 0'],
+    ['dataset_transitions_total', { from: 'NONE', to: 'RUNNING' }, 0, 'transitions: 1'],
+    ['prompts', { status: 'COMPLETED' }, 3, 'at the end'],
+    ['prompts', { status: 'PENDING' }, 1, 'at the end'],
+    ['prompts_missing', {}, 1, 'at the end'],
+    ['prompts_gone_total', {}, 2, 'at the end'],
+    ['datasets', { status: 'RUNNING' }, 2, 'at the end'],
+    ['prompt_last_failure_timestamp_seconds', {}, 5, 'last failure: 7010 ms'],
+    ['prompt_last_failure_timestamp_seconds', {}, undefined, 'last failure: 7010 ms'],
+    ['dataset_last_failure_timestamp_seconds', {}, 5, 'last failure: undefined'],
+  ])('notices evalwatch_%s%o of %s', (name, labels, value, difference) => {
+    const pairs = Object.entries({ project: 'p', ...labels }).map(
+      ([key, text]) => `${key}="${text}"`,
+    );
+    expect(verdict(sample(`evalwatch_${name}{${pairs.join(',')}}`, value))).toContain(difference);
+  });
+
+  it.each([
+    ['grows', 3, []],
+    ['stays', 2, []],
+    ['shrinks', 1, [expect.stringContaining('from 2 to 1')]],
+    ['vanishes', undefined, [expect.stringContaining('from 2 to undefined')]],
+  ])('knows what it means when a counter of the store %s', (_, value, found) => {
+    const series = 'evalwatch_prompt_transitions_total{project="p",from="RUNNING",to="FAILED"}';
+    expect(checkGrowth(RIGHT.samples, sample(series, value).samples ?? new Map())).toEqual(found);
+  });
+});
