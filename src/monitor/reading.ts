@@ -31,7 +31,7 @@ export interface ReadingOptions {
 }
 
 /** What has a bearing on how a project is asked. */
-export interface ReadingContext {
+interface ReadingContext {
   readonly run: PollRun;
   readonly inTrouble: boolean;
   readonly memory: ReadonlyMap<Kind, ListingMemory>;

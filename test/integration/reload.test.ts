@@ -133,9 +133,9 @@ describe('a reload', UNHURRIED, () => {
 
     const rows = (await evalwatch(place, ['transitions', '--project', 'alpha', '--json'])).json();
     const chain = rows.filter((row) => row['prompt_id'] === 'p').toReversed();
-    for (const [index, row] of chain.entries()) {
-      if (index > 0) expect(row['from']).toBe(chain[index - 1]?.['to']);
-    }
+    expect(chain.slice(1).map((row) => row['from'])).toEqual(
+      chain.slice(0, -1).map((row) => row['to']),
+    );
     expect(chain.at(-1)?.['to']).toBe('FAILED');
   });
 });
