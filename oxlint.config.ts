@@ -7,7 +7,7 @@ const rooms: Record<string, { rooms: string[]; libraries: string[] }> = {
   domain: { rooms: [], libraries: [] },
   monitor: { rooms: ['domain'], libraries: [] },
   schedule: { rooms: ['domain', 'monitor'], libraries: ['node-cron'] },
-  'evaluation-api': { rooms: ['domain', 'monitor'], libraries: ['undici', 'p-retry', 'zod'] },
+  'evaluation-api': { rooms: ['domain', 'monitor'], libraries: ['undici', 'p-retry'] },
   store: { rooms: ['domain', 'monitor'], libraries: ['better-sqlite3'] },
   metrics: { rooms: ['domain', 'monitor'], libraries: ['prom-client'] },
   log: { rooms: ['domain', 'monitor'], libraries: ['pino'] },
