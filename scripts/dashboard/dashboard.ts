@@ -1,0 +1,54 @@
+import {
+  DashboardBuilder,
+  DashboardCursorSync,
+  DatasourceVariableBuilder,
+  QueryVariableBuilder,
+  RowBuilder,
+  VariableRefresh,
+  VariableSort,
+  type Dashboard,
+} from '@grafana/grafana-foundation-sdk/dashboard';
+import { DATASOURCE } from './panels.ts';
+import { api } from './rows/api.ts';
+import { overview } from './rows/overview.ts';
+import { poller } from './rows/poller.ts';
+import { processes } from './rows/process.ts';
+import { statuses } from './rows/statuses.ts';
+import { store } from './rows/store.ts';
+import { waiting } from './rows/waiting.ts';
+
+const ROWS = [overview, statuses, waiting, api, poller, store, processes];
+
+/** The dashboard of evalwatch, ready to be written as JSON; the same at every call. */
+export function evalwatchDashboard(): Dashboard {
+  const dashboard = new DashboardBuilder('evalwatch')
+    .uid('evalwatch')
+    .description('Evaluations as evalwatch sees them, and how well it sees.')
+    .tags(['evalwatch'])
+    .time({ from: 'now-6h', to: 'now' })
+    .refresh('30s')
+    .tooltip(DashboardCursorSync.Crosshair)
+    .withVariable(
+      new DatasourceVariableBuilder('datasource').label('Prometheus').type('prometheus'),
+    )
+    .withVariable(
+      new QueryVariableBuilder('project')
+        .label('Project')
+        .datasource(DATASOURCE)
+        .query('label_values(evalwatch_project_up, project)')
+        .refresh(VariableRefresh.OnTimeRangeChanged)
+        // oxlint-disable-next-line unicorn/no-array-sort -- not an array
+        .sort(VariableSort.AlphabeticalAsc)
+        .multi(true)
+        .includeAll(true)
+        // Instead of a list of every project there is.
+        .allValue('.*')
+        .current({ selected: true, text: ['All'], value: ['$__all'] }),
+    );
+  let id = 0;
+  for (const { title, panels } of ROWS) {
+    dashboard.withRow(new RowBuilder(title).id((id += 1)));
+    for (const panel of panels) dashboard.withPanel(panel.id((id += 1)));
+  }
+  return dashboard.build();
+}

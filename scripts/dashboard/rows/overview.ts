@@ -1,0 +1,178 @@
+import { figures } from '../charts.ts';
+import { RUNBOOKS, thresholds, withStatusColors, type Row } from '../panels.ts';
+import { chosen, grown, staleness, told } from '../queries.ts';
+import { SECONDS, table, yesOrNo } from '../tables.ts';
+
+const failing = figures(
+  {
+    title: 'Projects not up',
+    description:
+      'Projects whose last poll failed or that were never polled. Nothing is known of their prompts since their last success.',
+    unit: 'short',
+    width: 4,
+    height: 5,
+    alerts: ['EvalwatchProjectPollFailing', 'EvalwatchAuthFailing'],
+  },
+  ['not up', `sum(1 - ${told('project', 'evalwatch_project_up')})`],
+).thresholds(thresholds([1, 'red']));
+
+const stalest = figures(
+  {
+    title: 'Stalest data',
+    description:
+      'Age of the data of the project that is worst off, as a share of what its schedule allows: twice its longest interval and 5 minutes. Over 100 % it counts as stale.',
+    unit: 'percentunit',
+    width: 4,
+    height: 5,
+    alerts: ['EvalwatchDataStale'],
+  },
+  ['worst project', `max(${staleness()})`],
+)
+  .decimals(0)
+  .thresholds(thresholds([0.8, 'yellow'], [1, 'red']));
+
+const failures = figures(
+  {
+    title: 'Failures',
+    description: 'Prompts that moved to FAILED within the time range of the dashboard.',
+    unit: 'short',
+    width: 4,
+    height: 5,
+    alerts: ['EvalwatchPromptFailed'],
+  },
+  [
+    'moved to FAILED',
+    `sum(${grown('project, from', 'evalwatch_prompt_transitions_total', '$__range', 'to="FAILED"')})`,
+  ],
+).thresholds(thresholds([1, 'orange']));
+
+const unexplained = figures(
+  {
+    title: 'Failures without error_info',
+    description:
+      'Failed prompts whose error_info is not in the log yet, of all projects, and how long the first of them has waited.',
+    unit: 'short',
+    width: 4,
+    height: 5,
+    alerts: ['EvalwatchErrorInfoBacklog'],
+  },
+  ['waiting', 'max(evalwatch_error_info_backlog)'],
+  ['longest', 'time() - max(evalwatch_error_info_backlog_oldest_timestamp_seconds)'],
+)
+  .thresholds(thresholds())
+  .overrideByName('longest', [
+    ...SECONDS,
+    { id: 'thresholds', value: thresholds([1800, 'red']).build() },
+  ]);
+
+const prompts = withStatusColors(
+  figures(
+    {
+      title: 'Prompts now',
+      description: 'Prompts of the chosen projects by last known status.',
+      unit: 'short',
+      width: 8,
+      height: 5,
+    },
+    ['{{status}}', `sum by (status) (${told('project, status', 'evalwatch_prompts')})`],
+  ),
+);
+
+const alerts = table(
+  {
+    title: 'Firing alerts',
+    description:
+      'Alerts of evalwatch that fire, for the chosen projects or for no project in particular. Needs the alert rules in the same Prometheus. A name opens its runbook.',
+    unit: 'short',
+    width: 8,
+    height: 9,
+  },
+  { alertname: 'Alert', severity: 'Severity', project: 'Project', status: 'Status' },
+  [
+    {
+      title: 'Firing',
+      expr: 'max by (alertname, severity, project, status) (ALERTS{alertname=~"Evalwatch.*", alertstate="firing", project=~"$project|"})',
+      hidden: true,
+    },
+  ],
+)
+  .noValue('No alert fires')
+  .overrideByName('Alert', [
+    {
+      id: 'links',
+      value: [{ title: 'Runbook', url: `${RUNBOOKS}/\${__value.raw}.md`, targetBlank: true }],
+    },
+  ]);
+
+const projects = table(
+  {
+    title: 'Projects',
+    description:
+      'The chosen projects: whether their polls succeed, how old their data is, and what their prompts do. A name shows the dashboard for that project alone.',
+    unit: 'short',
+    width: 16,
+    height: 9,
+    alerts: [
+      'EvalwatchProjectPollFailing',
+      'EvalwatchDataStale',
+      'EvalwatchSchedulerStalled',
+      'EvalwatchDatasetFailed',
+    ],
+  },
+  { project: 'Project' },
+  [
+    {
+      title: 'Last poll',
+      expr: told('project', 'evalwatch_project_up'),
+      properties: yesOrNo('succeeded', 'failed'),
+    },
+    {
+      title: 'Failed in a row',
+      expr: told('project', 'evalwatch_project_consecutive_poll_failures'),
+    },
+    {
+      title: 'Last success',
+      expr: `time() - ${told('project', 'evalwatch_poll_last_success_timestamp_seconds')}`,
+      properties: SECONDS,
+    },
+    {
+      title: 'Staleness',
+      expr: staleness(),
+      properties: [{ id: 'unit', value: 'percentunit' }],
+    },
+    {
+      title: 'Next poll in',
+      expr: `${told('project', 'evalwatch_project_next_poll_timestamp_seconds')} - time()`,
+      properties: SECONDS,
+    },
+    ...['PENDING', 'RUNNING', 'FAILED'].map((status) => ({
+      title: status,
+      expr: `max by (project) (${chosen('evalwatch_prompts', `status="${status}"`)})`,
+    })),
+    {
+      title: 'Last failure',
+      expr: `time() - ${told('project', 'evalwatch_prompt_last_failure_timestamp_seconds')}`,
+      properties: SECONDS,
+    },
+    {
+      title: 'Last dataset failure',
+      expr: `time() - ${told('project', 'evalwatch_dataset_last_failure_timestamp_seconds')}`,
+      properties: SECONDS,
+    },
+  ],
+).overrideByName('Project', [
+  {
+    id: 'links',
+    value: [
+      {
+        title: 'This project alone',
+        url: '/d/evalwatch?var-project=${__value.raw:percentencode}&${__url_time_range}',
+      },
+    ],
+  },
+]);
+
+export const overview: Row = {
+  title: 'Overview',
+  panels: [failing, stalest, failures, unexplained, prompts, alerts, projects],
+};

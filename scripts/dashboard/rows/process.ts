@@ -1,0 +1,101 @@
+import { areas, lines } from '../charts.ts';
+import type { Row } from '../panels.ts';
+import { rate } from '../queries.ts';
+import { SECONDS, table, yesOrNo } from '../tables.ts';
+
+const JOB = '{job="evalwatch"}';
+
+export const processes: Row = {
+  title: 'Process',
+  panels: [
+    table(
+      {
+        title: 'Daemons',
+        description:
+          'What runs, since when, and whether its last attempt to load the configuration succeeded.',
+        unit: 'short',
+        width: 24,
+        height: 5,
+        alerts: [
+          'EvalwatchDown',
+          'EvalwatchAbsent',
+          'EvalwatchCrashLooping',
+          'EvalwatchConfigReloadFailed',
+        ],
+      },
+      {
+        instance: 'Instance',
+        version: 'Version',
+        revision: 'Revision',
+        node_version: 'Node',
+        sqlite_version: 'SQLite',
+      },
+      [
+        {
+          title: 'Build',
+          expr: 'max by (instance, version, revision, node_version, sqlite_version) (evalwatch_build_info)',
+          hidden: true,
+        },
+        {
+          title: 'Scrape',
+          expr: `max by (instance) (up${JOB})`,
+          properties: yesOrNo('succeeded', 'failed'),
+        },
+        {
+          title: 'Running for',
+          expr: `time() - max by (instance) (process_start_time_seconds${JOB})`,
+          properties: SECONDS,
+        },
+        {
+          title: 'Last reload',
+          expr: 'max by (instance) (evalwatch_config_last_reload_successful)',
+          properties: yesOrNo('succeeded', 'failed'),
+        },
+        {
+          title: 'Configuration loaded',
+          expr: 'time() - max by (instance) (evalwatch_config_last_reload_success_timestamp_seconds)',
+          properties: SECONDS,
+        },
+      ],
+    ),
+    lines(
+      {
+        title: 'CPU',
+        description: 'Processor time per second; 100 % is one core.',
+        unit: 'percentunit',
+        width: 6,
+      },
+      ['{{instance}}', rate(`process_cpu_seconds_total${JOB}`, 'instance')],
+    ),
+    lines(
+      {
+        title: 'Memory',
+        description: 'Resident memory of the process and the part of it that JavaScript uses.',
+        unit: 'bytes',
+        width: 6,
+      },
+      ['{{instance}} resident', `max by (instance) (process_resident_memory_bytes${JOB})`],
+      ['{{instance}} heap', `max by (instance) (nodejs_heap_size_used_bytes${JOB})`],
+    ),
+    lines(
+      {
+        title: 'Event loop lag',
+        description:
+          'How late the event loop was, 99th percentile. While it is held up nothing is polled and no scrape is answered.',
+        unit: 's',
+        width: 6,
+        alerts: ['EvalwatchSchedulerOverrun'],
+      },
+      ['{{instance}}', `max by (instance) (nodejs_eventloop_lag_p99_seconds${JOB})`],
+    ),
+    areas(
+      {
+        title: 'Log lines',
+        description: 'Log lines written per second, by level.',
+        unit: 'ops',
+        width: 6,
+      },
+      ['{{level}}', rate('evalwatch_log_messages_total', 'level')],
+    ),
+  ],
+};

@@ -1,0 +1,157 @@
+import { labelPairs, labelsOfFamily, scrapeOf } from '../../test/support/full-scrape.ts';
+import type { ParsedFamily } from '../../test/unit/metrics/parse-exposition.ts';
+import { LABELS_OF_FLEETING, SECTIONS, type Fact } from './facts.ts';
+import { USEFUL_QUERIES } from './queries.ts';
+
+type Families = ReadonlyMap<string, ParsedFamily>;
+
+/**
+ * docs/metrics.md: what a scrape says of each metric, with what is known of it besides.
+ * @throws {Error} when the facts are not those of the metrics that there are
+ */
+export async function metricsDocument(): Promise<string> {
+  const families = await scrapeOf('everything happened');
+  const atFirst = await scrapeOf('never polled');
+  requireSameMetrics(families);
+  requireSameAbsences(families, atFirst);
+  return [
+    INTRODUCTION,
+    ...SECTIONS.map(({ title, metrics }) => `## ${title}\n\n${tableOf(metrics, families)}`),
+    `## Buckets\n\n${bucketsOf(families)}`,
+    `## Values of labels\n\n${VALUES}\n\n${valuesOf(families)}`,
+    `## Process and runtime\n\n${RUNTIME}\n\n${runtimeOf(families)}`,
+    `## Useful queries\n\n${QUERIES}\n\n${queries()}`,
+  ].join('\n\n');
+}
+
+const INTRODUCTION = `# Metrics
+
+<!-- Generated: npm run docs -->
+
+What \`GET /metrics\` shows, in the text format 0.0.4. Names, types and labels are a promise: changing one is a breaking change.
+
+**store** in the column "from" means that the value is read from the store. It survives a restart unchanged, totals too, so \`increase()\` sees neither a reset nor a birth. **process** means that it counts from 0 when the process starts.
+
+Every series of a configured project is there from the first scrape on, counters at 0, unless the table says when it is absent. A project that is taken out of the configuration leaves no series behind. Metrics of datasets exist for projects with \`datasets: true\`.
+
+No label holds the id of a prompt or dataset, an error, a URL or a raw status; these are in the log.
+
+When the store cannot be read, \`/metrics\` still answers with 200: of what comes from the store only \`evalwatch_project_up\` and \`evalwatch_project_consecutive_poll_failures\` are there then.`;
+
+const VALUES = `\`project\` is the id in the configuration. The others take these values and no others; where a metric is not absent, all of them are there from the start.`;
+
+const RUNTIME = `From prom-client, since the process started. On platforms other than Linux some are missing.`;
+
+const QUERIES = `They hold for one replica and for several that share a store. Each replica tells the same of the store, so take \`max by (project, …)\` of what comes from it; what a process counted adds up, so take \`sum by (…) (rate(…))\`. [The dashboard](../config/grafana/dashboards/evalwatch.json) and [the alert rules](../config/prometheus/evalwatch.rules.yml) do the same.`;
+
+function requireSameMetrics(families: Families): void {
+  const described = SECTIONS.flatMap(({ metrics }) => Object.keys(metrics));
+  const exported = [...families.keys()].filter(isOurs);
+  const odd = new Set(described).symmetricDifference(new Set(exported));
+  if (odd.size > 0) throw new Error(`in the facts or in the scrape only: ${[...odd].join(', ')}`);
+}
+
+function requireSameAbsences(families: Families, atFirst: Families): void {
+  for (const [name, fact] of SECTIONS.flatMap(({ metrics }) => Object.entries(metrics))) {
+    if ((fact.absentUntil === undefined) !== atFirst.has(name) || !families.has(name)) {
+      throw new Error(`the facts are wrong on when ${name} is absent`);
+    }
+  }
+}
+
+function tableOf(metrics: Readonly<Record<string, Fact>>, families: Families): string {
+  return table(
+    ['metric', 'type', 'labels', 'from', 'meaning'],
+    Object.entries(metrics).map(([name, { source, absentUntil, note }]) => {
+      const family = familyOf(name, families);
+      const absence = absentUntil === undefined ? undefined : `Absent until ${absentUntil}.`;
+      const meaning = [family.help, note, absence].filter((text) => text !== undefined).join(' ');
+      return [code(name), family.type, codes(labelsOfFamily(family)), source, meaning];
+    }),
+  );
+}
+
+function bucketsOf(families: Families): string {
+  const histograms = [...families].filter(
+    ([name, { type }]) => isOurs(name) && type === 'histogram',
+  );
+  return table(
+    ['histogram', 'upper bounds'],
+    histograms.map(([name, { samples }]) => [
+      code(name),
+      [...(valuesByLabel(samples.keys()).get('le') ?? [])].filter((le) => le !== '+Inf').join(' '),
+    ]),
+  );
+}
+
+/** Labels with a closed list of values: those metrics that have the same list, together. */
+function valuesOf(families: Families): string {
+  const rows = new Map<string, { label: string; values: string; metrics: string[] }>();
+  for (const [name, { samples }] of families) {
+    if (!isOurs(name) || name === 'evalwatch_build_info') continue;
+    for (const [label, set] of valuesByLabel(samples.keys())) {
+      if (label === 'project' || label === 'le') continue;
+      const values = codes(set);
+      const row = rows.get(`${label} ${values}`) ?? { label, values, metrics: [] };
+      rows.set(`${label} ${values}`, row);
+      row.metrics.push(name);
+    }
+  }
+  return table(
+    ['label', 'of', 'values'],
+    [...rows.values()]
+      .toSorted((a, b) => a.label.localeCompare(b.label, 'en'))
+      .map(({ label, metrics, values }) => [code(label), codes(metrics), values]),
+  );
+}
+
+function valuesByLabel(series: Iterable<string>): ReadonlyMap<string, ReadonlySet<string>> {
+  const values = new Map<string, Set<string>>();
+  for (const [label, value] of [...series].flatMap(labelPairs)) {
+    values.set(label, (values.get(label) ?? new Set()).add(value));
+  }
+  return values;
+}
+
+function runtimeOf(families: Families): string {
+  return table(
+    ['metric', 'type', 'labels', 'meaning'],
+    [...families]
+      .filter(([name]) => !isOurs(name))
+      .map(([name, family]) => [
+        code(name),
+        family.type,
+        codes(LABELS_OF_FLEETING[name] ?? labelsOfFamily(family)),
+        family.help,
+      ]),
+  );
+}
+
+function queries(): string {
+  return USEFUL_QUERIES.map(
+    ({ question, query }) => `${question}\n\n\`\`\`promql\n${query}\n\`\`\``,
+  ).join('\n\n');
+}
+
+function isOurs(name: string): boolean {
+  return name.startsWith('evalwatch_');
+}
+
+function familyOf(name: string, families: Families): ParsedFamily {
+  const family = families.get(name);
+  if (family === undefined) throw new Error(`no metric ${name}`);
+  return family;
+}
+
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
+  return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n');
+}
+
+function code(text: string): string {
+  return `\`${text}\``;
+}
+
+function codes(texts: Iterable<string>): string {
+  return [...texts].map(code).join(' ');
+}

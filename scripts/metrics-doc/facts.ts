@@ -1,0 +1,150 @@
+/** What a scrape does not tell of a metric. */
+export interface Fact {
+  /** `store`: read from the store, so that it survives a restart. `process`: counted since the process started. */
+  readonly source: 'store' | 'process';
+  /** For a metric that a new project does not have: what it takes. */
+  readonly absentUntil?: string;
+  /** What more there is to know. */
+  readonly note?: string;
+}
+
+export interface Section {
+  readonly title: string;
+  readonly metrics: Readonly<Record<string, Fact>>;
+}
+
+const store: Fact = { source: 'store' };
+const process: Fact = { source: 'process' };
+
+/** Every metric of evalwatch itself, in the order of the page. */
+export const SECTIONS: readonly Section[] = [
+  {
+    title: 'Prompts',
+    metrics: {
+      evalwatch_prompts: {
+        ...store,
+        note: 'A prompt that is missing counts until it is gone. UNKNOWN stands for a status that the service does not document.',
+      },
+      evalwatch_prompts_missing: store,
+      evalwatch_prompts_gone_total: store,
+      evalwatch_prompt_transitions_total: {
+        ...store,
+        note: 'States that a prompt passed through between two polls are skipped, so any pair is possible.',
+      },
+      evalwatch_prompt_last_failure_timestamp_seconds: {
+        ...store,
+        absentUntil: 'a prompt moves to FAILED',
+        note: 'What was FAILED at the first poll of the project does not count.',
+      },
+      evalwatch_prompt_oldest_in_state_timestamp_seconds: {
+        ...store,
+        absentUntil: 'a prompt is PENDING or RUNNING, and again when none is',
+      },
+      evalwatch_prompt_state_duration_seconds: {
+        ...process,
+        note: 'As precise as the schedule: a state begins and ends with the poll that finds it.',
+      },
+    },
+  },
+  {
+    title: 'Datasets',
+    metrics: {
+      evalwatch_datasets: { ...store, note: 'NONE are datasets without a status.' },
+      evalwatch_dataset_transitions_total: store,
+      evalwatch_dataset_last_failure_timestamp_seconds: {
+        ...store,
+        absentUntil: 'a dataset moves to FAILED',
+      },
+    },
+  },
+  {
+    title: 'Projects and their polls',
+    metrics: {
+      evalwatch_project_up: {
+        ...store,
+        note: '0 before the first poll. Right also while the store cannot be written.',
+      },
+      evalwatch_project_consecutive_poll_failures: {
+        ...store,
+        note: 'Right also while the store cannot be written.',
+      },
+      evalwatch_project_configured_timestamp_seconds: store,
+      evalwatch_project_schedule_max_interval_seconds: {
+        ...process,
+        note: 'Over 9 years, so that nights, weekends, daylight saving and 29 February are in it.',
+      },
+      evalwatch_project_next_poll_timestamp_seconds: process,
+      evalwatch_poll_last_success_timestamp_seconds: {
+        ...store,
+        absentUntil: 'a poll of the project succeeds',
+      },
+      evalwatch_polls_total: process,
+      evalwatch_poll_failures_total: process,
+      evalwatch_polls_unchanged_total: process,
+      evalwatch_poll_duration_seconds: process,
+      evalwatch_item_anomalies_total: {
+        ...process,
+        note: 'An unchanged listing counts them again.',
+      },
+    },
+  },
+  {
+    title: 'Schedule',
+    metrics: {
+      evalwatch_scheduler_lag_seconds: process,
+      evalwatch_scheduler_overlapped_runs_total: process,
+      evalwatch_scheduler_missed_runs_total: process,
+    },
+  },
+  {
+    title: 'Evaluation Service',
+    metrics: {
+      evalwatch_api_requests_total: {
+        ...process,
+        note: 'Retries count, too. A code that is not listed is `other`.',
+      },
+      evalwatch_api_request_failures_total: process,
+      evalwatch_api_request_duration_seconds: process,
+      evalwatch_api_retries_total: process,
+      evalwatch_api_response_bytes_total: process,
+    },
+  },
+  {
+    title: 'error_info of failures',
+    metrics: {
+      evalwatch_error_info_fetches_total: process,
+      evalwatch_error_info_fetch_failures_total: process,
+      evalwatch_error_info_backlog: store,
+      evalwatch_error_info_backlog_oldest_timestamp_seconds: {
+        ...store,
+        absentUntil: 'a failure waits for its error_info, and again when none does',
+      },
+    },
+  },
+  {
+    title: 'Store',
+    metrics: {
+      evalwatch_store_database_bytes: process,
+      evalwatch_store_wal_bytes: process,
+      evalwatch_store_commit_duration_seconds: process,
+      evalwatch_store_commit_failures_total: process,
+    },
+  },
+  {
+    title: 'Daemon',
+    metrics: {
+      evalwatch_config_last_reload_successful: { ...process, note: '1 from the start on.' },
+      evalwatch_config_last_reload_success_timestamp_seconds: process,
+      evalwatch_log_messages_total: process,
+      evalwatch_build_info: process,
+    },
+  },
+];
+
+/** Labels of metrics that have samples only now and then, depending on what the process does at the moment. */
+export const LABELS_OF_FLEETING: Readonly<Record<string, readonly string[]>> = {
+  nodejs_active_handles: ['type'],
+  nodejs_active_requests: ['type'],
+  nodejs_active_resources: ['type'],
+  nodejs_gc_duration_seconds: ['kind'],
+};

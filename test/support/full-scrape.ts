@@ -1,0 +1,99 @@
+import { join } from 'node:path';
+import { KINDS } from '../../src/domain/status.ts';
+import { detectChanges } from '../../src/domain/transition.ts';
+import { createMetrics } from '../../src/metrics/metrics.ts';
+import type { Store } from '../../src/monitor/ports.ts';
+import { openStore } from '../../src/store/sqlite-store.ts';
+import { parseExposition, type ParsedFamily } from '../unit/metrics/parse-exposition.ts';
+import { fakeClock, listingOf } from './monitor.ts';
+import { temporaryDirectory } from './temporary.ts';
+
+const PROJECT = 'alpha';
+
+/**
+ * What /metrics shows, by metric, of a real store with one project that watches its datasets: one that was never
+ * polled, or one whose every metric has a value, because prompts and datasets wait and failed.
+ */
+export async function scrapeOf(
+  history: 'never polled' | 'everything happened',
+): Promise<ReadonlyMap<string, ParsedFamily>> {
+  const clock = fakeClock();
+  await using directory = await temporaryDirectory();
+  const store = await openStore({
+    path: join(directory.path, 'evalwatch.db'),
+    clock,
+    emit: () => {},
+  });
+  try {
+    await store.configureProjects([PROJECT], clock.now());
+    if (history === 'everything happened') {
+      await show(store, { a: 'PENDING', b: 'RUNNING', c: 'RUNNING' }, clock.now());
+      await show(store, { a: 'PENDING', b: 'RUNNING', c: 'FAILED' }, clock.now());
+    }
+    const metrics = createMetrics({
+      version: '1.2.3',
+      revision: 'abc',
+      sqliteVersion: '3.54.0',
+      clock,
+      store,
+      schedule: () => [{ project: PROJECT, nextPollAt: clock.now(), maxIntervalSeconds: 30 }],
+      emit: () => {},
+    });
+    const health = await store.loadHealth(PROJECT);
+    metrics.setProjects([{ id: PROJECT, datasets: true, health }]);
+    return parseExposition(await metrics.render());
+  } finally {
+    await store.close();
+  }
+}
+
+/** Commits a successful poll that showed these statuses, of prompts and of datasets. */
+async function show(
+  store: Store,
+  statuses: Readonly<Record<string, string>>,
+  at: number,
+): Promise<void> {
+  const { version, listings } = await store.loadKnown(PROJECT, KINDS);
+  const changes = new Map(
+    [...listings].map(([kind, known]) => {
+      const change = detectChanges(known, listingOf(statuses), { at, missingAfter: 3 });
+      return [kind, change] as const;
+    }),
+  );
+  const health = {
+    up: true,
+    consecutiveFailures: 0,
+    reason: undefined,
+    lastPollAt: at,
+    lastSuccessAt: at,
+  };
+  await store.commitPoll({ project: PROJECT, at, health, version, listings: changes });
+}
+
+/** The names of a metric's labels; `le` is one of its buckets' only. */
+export function labelsOfFamily({ samples }: ParsedFamily): ReadonlySet<string> {
+  const labels = new Set([...samples.keys()].flatMap(labelPairs).map(([label]) => label));
+  labels.delete('le');
+  return labels;
+}
+
+/** The names of the labels of everything that can be asked for, `_bucket` and so on apart. */
+export function labelsOfSeries(
+  families: ReadonlyMap<string, ParsedFamily>,
+): ReadonlyMap<string, ReadonlySet<string>> {
+  const labels = new Map<string, ReadonlySet<string>>();
+  for (const series of [...families.values()].flatMap(({ samples }) => [...samples.keys()])) {
+    const [name = ''] = /^[^{]+/.exec(series) ?? [];
+    const own = new Set(labelPairs(series).map(([label]) => label));
+    labels.set(name, own.union(labels.get(name) ?? new Set()));
+  }
+  return labels;
+}
+
+/** The labels of a series as an exposition writes it, values still escaped. */
+export function labelPairs(series: string): readonly (readonly [label: string, value: string])[] {
+  return series
+    .matchAll(/([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"/g)
+    .map(([, label = '', value = '']) => [label, value] as const)
+    .toArray();
+}

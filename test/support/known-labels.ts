@@ -1,0 +1,23 @@
+import { recordings } from '../unit/prometheus/rules-file.ts';
+import { labelsOfSeries, scrapeOf } from './full-scrape.ts';
+import { resultLabels, type LabelsOf } from './promql.ts';
+
+/** What a scrape of Prometheus adds to every series. */
+const TARGET = ['job', 'instance'];
+
+/**
+ * The labels of everything that a query can ask for: what a real scrape shows, what Prometheus itself adds, and what the
+ * rules record.
+ */
+export async function knownLabels(): Promise<LabelsOf> {
+  const known = new Map<string, ReadonlySet<string>>([
+    ['up', new Set(TARGET)],
+    ['ALERTS', new Set(['alertname', 'alertstate', 'severity', 'project', 'status', ...TARGET])],
+  ]);
+  for (const [name, labels] of labelsOfSeries(await scrapeOf('everything happened'))) {
+    known.set(name, labels.union(new Set(TARGET)));
+  }
+  const labelsOf: LabelsOf = (metric) => known.get(metric);
+  for (const { record, expr } of recordings) known.set(record, resultLabels(expr, labelsOf));
+  return labelsOf;
+}

@@ -1,0 +1,33 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { formatted } from '../../../scripts/generated-file.ts';
+import { metricsDocument } from '../../../scripts/metrics-doc/document.ts';
+import { SECTIONS } from '../../../scripts/metrics-doc/facts.ts';
+import { USEFUL_QUERIES } from '../../../scripts/metrics-doc/queries.ts';
+import { knownLabels } from '../../support/known-labels.ts';
+import { METRICS } from '../../support/metrics-table.ts';
+import { resultLabels } from '../../support/promql.ts';
+
+const FILE = 'docs/metrics.md';
+const labelsOf = await knownLabels();
+
+it('docs/metrics.md is what a scrape shows (npm run docs)', async () => {
+  const text = readFileSync(join(import.meta.dirname, '../../..', FILE), 'utf8');
+  expect(text).toBe(await formatted(FILE, await metricsDocument()));
+});
+
+it('says of each metric whether it survives a restart', () => {
+  const said = SECTIONS.flatMap(({ metrics }) => Object.entries(metrics)).map(
+    ([name, { source }]) => [name, source],
+  );
+  const promised = METRICS.map(({ name, from }) => [name, from]);
+  expect(Object.fromEntries(said)).toEqual({
+    ...Object.fromEntries(promised),
+    evalwatch_build_info: 'process',
+  });
+});
+
+it.each(USEFUL_QUERIES)('answers "$question" from metrics and labels that exist', ({ query }) => {
+  expect(() => resultLabels(query, labelsOf)).not.toThrow();
+});

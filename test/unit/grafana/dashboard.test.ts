@@ -1,0 +1,91 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { evalwatchDashboard } from '../../../scripts/dashboard/dashboard.ts';
+import { formatted } from '../../../scripts/generated-file.ts';
+import { alerts } from '../prometheus/rules-file.ts';
+import {
+  DASHBOARD_PATH,
+  ROOT,
+  dashboard,
+  dashboardText,
+  panels,
+  rows,
+  type Panel,
+} from './dashboard-file.ts';
+
+const RUNBOOKS = 'https://github.com/evalwatch/evalwatch/blob/main/';
+
+it('is what its source makes (npm run dashboard)', async () => {
+  const wanted = await formatted(DASHBOARD_PATH, JSON.stringify(evalwatchDashboard()));
+  expect(dashboardText).toBe(wanted);
+});
+
+it('has a row for each question, and no more panels than one can read', () => {
+  expect(rows.map(({ title }) => title)).toEqual([
+    'Overview',
+    'Statuses and failures',
+    'Time in state',
+    'Evaluation Service',
+    'Polls',
+    'Store',
+    'Process',
+  ]);
+  expect(panels.length).toBeLessThanOrEqual(35);
+});
+
+describe('every panel', () => {
+  it.each(panels)('$title has a title, a unit and a description', (panel) => {
+    expect(panel.title).toMatch(/^\S/);
+    expect(panel.fieldConfig.defaults.unit).toMatch(/^\w+$/);
+    expect(panel.description).toMatch(/\.$/);
+  });
+
+  it.each(panels)('$title asks the Prometheus that is chosen', (panel) => {
+    for (const { datasource } of [panel, ...panel.targets]) {
+      expect(datasource).toEqual({ type: 'prometheus', uid: '${datasource}' });
+    }
+  });
+
+  it('has an id and a title of its own', () => {
+    const all = dashboard.panels;
+    expect(new Set(all.map(({ id }) => id)).size).toBe(all.length);
+    expect(new Set(panels.map(({ title }) => title)).size).toBe(panels.length);
+  });
+
+  it('has a place of its own, and every line is full', () => {
+    const taken = dashboard.panels.flatMap((panel) => cellsOf(panel));
+    expect(new Set(taken).size).toBe(taken.length);
+    const height = Math.max(...dashboard.panels.map(({ gridPos: { y, h } }) => y + h));
+    expect(taken).toHaveLength(24 * height);
+  });
+});
+
+it('links the runbook of every alert, and only pages that there are', () => {
+  const links = panels.flatMap((panel) => panel.links);
+  const linked = links.map(({ title }) => title.replace('Runbook: ', ''));
+  expect(new Set(linked)).toEqual(new Set(alerts.map(({ alert }) => alert)));
+  const missing = links.filter(({ url }) => !existsSync(join(ROOT, url.replace(RUNBOOKS, ''))));
+  expect(missing).toEqual([]);
+});
+
+it('lets one choose the Prometheus, and one, several or all projects', () => {
+  expect(dashboard.templating.list).toMatchObject([
+    { name: 'datasource', type: 'datasource', query: 'prometheus' },
+    {
+      name: 'project',
+      type: 'query',
+      query: 'label_values(evalwatch_project_up, project)',
+      multi: true,
+      includeAll: true,
+    },
+  ]);
+});
+
+/** The cells of Grafana's grid, 24 wide, that a panel covers. */
+function cellsOf({ gridPos: { x, y, w, h } }: Panel): readonly string[] {
+  return Array.from(
+    { length: w * h },
+    (_, cell) => `${x + (cell % w)},${y + Math.floor(cell / w)}`,
+  );
+}
