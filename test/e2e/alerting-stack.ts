@@ -1,0 +1,120 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { startSimulator } from '../../src/simulator/server.ts';
+import { World } from '../../src/simulator/world.ts';
+import { freePort, startDaemon, workspace } from '../support/evalwatch.ts';
+import { startServer } from './server.ts';
+import { type Addresses, shipped } from './shipped.ts';
+import { startWebhook, type Webhook } from './webhook.ts';
+
+/** Paths. */
+export interface Programs {
+  readonly prometheus: string;
+  readonly alertmanager: string;
+}
+
+/** A simulated service, evalwatch, Prometheus, Alertmanager and whoever it pages; `await using` ends them all. */
+export interface AlertingStack extends AsyncDisposable {
+  readonly webhook: Webhook;
+  /** Makes the one prompt of a project, RUNNING till then, FAILED. */
+  failPrompt(project: string): void;
+  revokeKey(project: string): void;
+  giveKeyBack(project: string): void;
+  stopDaemon(): Promise<void>;
+  startDaemon(): Promise<void>;
+}
+
+/**
+ * Starts all of it, with the shipped rules and configurations at a pace of seconds. Each project has a key of its own
+ * and is polled every second.
+ */
+export async function startAlerting(
+  programs: Programs,
+  projects: readonly string[],
+): Promise<AlertingStack> {
+  await using opened = new AsyncDisposableStack();
+  const webhook = opened.use(await startWebhook());
+  const world = new World({ now: Date.now, projects, promptsPerProject: 0 });
+  for (const project of projects)
+    world.addPrompt(project, { id: promptOf(project), status: 'RUNNING' });
+  const keys = Object.fromEntries(projects.map((project) => [project, keyOf(project)]));
+  const simulator = await startSimulator({ world, keys });
+  opened.defer(() => simulator.close());
+
+  const addresses = {
+    daemon: `127.0.0.1:${await freePort()}`,
+    alertmanager: `127.0.0.1:${await freePort()}`,
+    webhook: webhook.url,
+  };
+  const place = opened.use(
+    await workspace(simulator.url, {
+      web: { listen: addresses.daemon },
+      projects: projects.map((id) => ({ id, api_key_file: `${id}.key` })),
+    }),
+  );
+  const { directory } = place;
+  for (const id of projects) await writeFile(join(directory, `${id}.key`), keyOf(id));
+  let daemon = startDaemon(place);
+  opened.defer(() => daemon[Symbol.asyncDispose]());
+  for (const project of projects) await daemon.line('project.baseline', { project });
+
+  opened.use(await startAlertmanager(programs.alertmanager, directory, addresses));
+  opened.use(await startPrometheus(programs.prometheus, directory, addresses));
+  const all = opened.move();
+
+  return {
+    webhook,
+    failPrompt: (project) => world.setStatus(project, promptOf(project), 'FAILED'),
+    revokeKey: (project) => simulator.keys.revoke(keyOf(project)),
+    giveKeyBack: (project) => simulator.keys.set(keyOf(project), project),
+    stopDaemon: async () => {
+      await daemon.stop();
+    },
+    startDaemon: async () => {
+      daemon = startDaemon(place);
+      await daemon.line('daemon.started');
+    },
+    [Symbol.asyncDispose]: () => all.disposeAsync(),
+  };
+}
+
+function promptOf(project: string): string {
+  return `prompt-of-${project}`;
+}
+
+function keyOf(project: string): string {
+  return `the-api-key-of-${project}`;
+}
+
+async function startAlertmanager(
+  program: string,
+  directory: string,
+  addresses: Addresses,
+): Promise<AsyncDisposable> {
+  const config = join(directory, 'alertmanager.yml');
+  await writeFile(config, await shipped('alertmanager/alertmanager.yml', addresses));
+  const args = [
+    `--config.file=${config}`,
+    `--storage.path=${join(directory, 'alertmanager')}`,
+    `--web.listen-address=${addresses.alertmanager}`,
+    '--cluster.listen-address=',
+  ];
+  return await startServer(program, args, `http://${addresses.alertmanager}/-/ready`);
+}
+
+async function startPrometheus(
+  program: string,
+  directory: string,
+  addresses: Addresses,
+): Promise<AsyncDisposable> {
+  for (const file of ['prometheus.yml', 'evalwatch.rules.yml']) {
+    await writeFile(join(directory, file), await shipped(`prometheus/${file}`, addresses));
+  }
+  const address = `127.0.0.1:${await freePort()}`;
+  const args = [
+    `--config.file=${join(directory, 'prometheus.yml')}`,
+    `--storage.tsdb.path=${join(directory, 'prometheus')}`,
+    `--web.listen-address=${address}`,
+  ];
+  return await startServer(program, args, `http://${address}/-/ready`);
+}

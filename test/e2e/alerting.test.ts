@@ -1,0 +1,94 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { debianTool } from '../support/debian-tool.ts';
+import { sleep } from '../support/evalwatch.ts';
+import { type AlertingStack, startAlerting } from './alerting-stack.ts';
+
+const prometheus = debianTool('prometheus', 'prometheus');
+const alertmanager = debianTool(
+  'prometheus-alertmanager',
+  'prometheus-alertmanager',
+  'alertmanager',
+);
+const RUNBOOKS = 'https://github.com/evalwatch/evalwatch/blob/main/docs/runbooks';
+/** Their prompts fail one by one, to measure how long it takes till somebody knows. */
+const MEASURED = Array.from({ length: 10 }, (_, index) => `measured-${index}`);
+const PROJECTS = ['checkout-bot', 'search-ranking', 'support-triage', ...MEASURED];
+
+// Where the tests decide what lands, a missing program is no excuse.
+const runs = (prometheus && alertmanager) !== undefined || process.env['CI'] === 'true';
+
+describe.runIf(runs)('the page', { timeout: 120_000 }, () => {
+  let stack: AlertingStack;
+
+  beforeAll(async () => {
+    if (prometheus === undefined || alertmanager === undefined) {
+      throw new Error('Prometheus and Alertmanager are not installed');
+    }
+    stack = await startAlerting({ prometheus, alertmanager }, PROJECTS);
+  }, 180_000);
+
+  afterAll(async () => {
+    await stack?.[Symbol.asyncDispose]();
+  }, 30_000);
+
+  it('of a failed prompt names its project', async () => {
+    stack.failPrompt('checkout-bot');
+    const page = await stack.webhook.page('firing', 'EvalwatchPromptFailed');
+    expect(page).toMatchObject({
+      receiver: 'warning',
+      labels: { project: 'checkout-bot', severity: 'warning' },
+      annotations: {
+        summary: expect.stringContaining('checkout-bot'),
+        description: expect.stringContaining('checkout-bot'),
+        runbook_url: `${RUNBOOKS}/EvalwatchPromptFailed.md`,
+      },
+    });
+  });
+
+  it('of a revoked key names its project and resolves when the key is back', async () => {
+    const project = 'search-ranking';
+    stack.revokeKey(project);
+    const page = await stack.webhook.page('firing', 'EvalwatchAuthFailing');
+    expect(page).toMatchObject({
+      receiver: 'critical',
+      labels: { project, severity: 'critical' },
+      annotations: { description: expect.stringContaining(project) },
+    });
+    stack.giveKeyBack(project);
+    const resolved = await stack.webhook.page('resolved', 'EvalwatchAuthFailing');
+    expect(resolved.labels).toEqual(page.labels);
+  });
+
+  it('of a stopped daemon comes, and once it is back the one of what failed meanwhile', async () => {
+    const stoppedAt = performance.now();
+    await stack.stopDaemon();
+    const project = 'support-triage';
+    stack.failPrompt(project);
+    const page = await stack.webhook.page('firing', 'EvalwatchDown', { after: stoppedAt });
+    expect(page).toMatchObject({ receiver: 'critical', labels: { severity: 'critical' } });
+    await stack.startDaemon();
+    await stack.webhook.page('resolved', 'EvalwatchDown', { after: page.at });
+    await stack.webhook.page('firing', 'EvalwatchPromptFailed', { project, after: page.at });
+  });
+
+  it('of each of several failures comes, with a schedule, scrapes and rules of one second', async () => {
+    const latencies = await Promise.all(
+      MEASURED.map(async (project, index) => {
+        // Not all at the same point of the second.
+        await sleep(index * 430);
+        const failedAt = performance.now();
+        stack.failPrompt(project);
+        const { at } = await stack.webhook.page('firing', 'EvalwatchPromptFailed', { project });
+        return at - failedAt;
+      }),
+    );
+    const seconds = latencies.toSorted((a, b) => a - b).map((ms) => (ms / 1000).toFixed(2));
+    console.log(`from failure to page, s: ${seconds.join(' ')}`);
+    // Once each: whoever is paged twice for one failure stops reading.
+    const projects = stack.webhook.pages
+      .filter(({ labels }) => labels['alertname'] === 'EvalwatchPromptFailed')
+      .map(({ labels }) => labels['project'] ?? '')
+      .filter((project) => MEASURED.includes(project));
+    expect(projects.toSorted()).toEqual(MEASURED);
+  });
+});

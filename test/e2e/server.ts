@@ -1,0 +1,40 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { vi } from 'vitest';
+
+/** For programs on a machine that is busy with others. */
+export const PATIENCE = { timeout: 40_000, interval: 50 };
+
+/**
+ * Starts a server and waits until this address answers 2xx. Disposing of it kills it and waits for its end.
+ * @throws {Error} with what it said, when it ends or does not answer; then it is gone
+ */
+export async function startServer(
+  program: string,
+  args: readonly string[],
+  url: string,
+): Promise<AsyncDisposable> {
+  await using opened = new AsyncDisposableStack();
+  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+  const closed = once(child, 'close');
+  opened.defer(async () => {
+    child.kill('SIGKILL');
+    await closed;
+  });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (chunk: string) => {
+      output += chunk;
+    });
+  }
+  const answers = vi.waitFor(async () => {
+    const answer = await fetch(url).catch(() => undefined);
+    if (answer?.ok !== true) throw new Error(`${program} does not answer; it said:\n${output}`);
+  }, PATIENCE);
+  async function ends(): Promise<never> {
+    await closed;
+    throw new Error(`${program} ended; it said:\n${output}`);
+  }
+  await Promise.race([answers, ends()]);
+  return opened.move();
+}
