@@ -1,0 +1,76 @@
+/**
+ * Breaks the alert rules in every small way it knows and runs their tests on each: what is still green is a hole in the
+ * tests, or makes no difference (EQUIVALENT says why). Needs promtool. An argument restricts it to rules whose name
+ * contains it. Exits 1 if a mutant lived that should not have.
+ */
+import { execFile } from 'node:child_process';
+import { cp, mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { EQUIVALENT } from './rule-mutations/equivalent.ts';
+import { mutantsOf, type Mutant } from './rule-mutations/mutants.ts';
+
+const run = promisify(execFile);
+const source = join(import.meta.dirname, '../config/prometheus');
+const directory = await mkdtemp(join(tmpdir(), 'evalwatch-mutants-'));
+const rulesFile = join(directory, 'evalwatch.rules.yml');
+
+async function passes(...args: readonly string[]): Promise<boolean> {
+  try {
+    await run('promtool', args);
+    return true;
+  } catch (error) {
+    // A missing promtool kills no mutant.
+    if (error instanceof Error && 'syscall' in error) throw error;
+    return false;
+  }
+}
+
+/** Test files, those first that speak of the rule: most mutants need one only. */
+function inOrder(tests: ReadonlyMap<string, string>, rule: string): readonly string[] {
+  const subject = rule.split(':')[1] ?? rule;
+  const mentions = (text: string) => text.split(subject).length;
+  return [...tests]
+    .toSorted(([, a], [, b]) => mentions(b) - mentions(a))
+    .map(([name]) => join(directory, 'tests', name));
+}
+
+async function lives(mutant: Mutant, tests: ReadonlyMap<string, string>): Promise<boolean> {
+  for (const file of inOrder(tests, mutant.rule)) {
+    if (!(await passes('test', 'rules', file))) return false;
+  }
+  return true;
+}
+
+try {
+  await cp(source, directory, { recursive: true });
+  const names = await readdir(join(source, 'tests'));
+  const tests = new Map<string, string>();
+  for (const name of names) tests.set(name, await readFile(join(source, 'tests', name), 'utf8'));
+  const original = await readFile(rulesFile, 'utf8');
+  const counts = { killed: 0, invalid: 0, equivalent: 0, lived: 0 };
+  const wanted = mutantsOf(original).filter(({ rule }) => rule.includes(process.argv[2] ?? ''));
+  for (const mutant of wanted) {
+    await writeFile(rulesFile, mutant.text);
+    if (!(await passes('check', 'rules', rulesFile))) {
+      counts.invalid += 1;
+    } else if (!(await lives(mutant, tests))) {
+      counts.killed += 1;
+    } else {
+      const reason = EQUIVALENT.find(
+        ({ rule, change }) => rule.test(mutant.rule) && change.test(mutant.change),
+      )?.why;
+      counts[reason === undefined ? 'lived' : 'equivalent'] += 1;
+      console.log(`${mutant.rule}: ${mutant.change}\n  ${reason ?? 'LIVED'}`);
+    }
+  }
+  console.log(
+    `${wanted.length} mutants: ${Object.entries(counts)
+      .map(([outcome, count]) => `${count} ${outcome}`)
+      .join(', ')}`,
+  );
+  process.exitCode = counts.lived === 0 ? 0 : 1;
+} finally {
+  await rm(directory, { recursive: true, force: true });
+}

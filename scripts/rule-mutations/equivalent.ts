@@ -1,0 +1,27 @@
+/** Mutants that no test can kill, because the rule says the same with them. */
+export const EQUIVALENT: readonly {
+  readonly rule: RegExp;
+  readonly change: RegExp;
+  readonly why: string;
+}[] = [
+  {
+    rule: /^project_to:|^EvalwatchPrompt(FailureRatioHigh|sVanished)$/,
+    change: /^project(, to)? -> project(, to)?, instance /,
+    why: 'what is aggregated here was recorded without an instance',
+  },
+  {
+    rule: /^EvalwatchCrashLooping$/,
+    change: /^job="evalwatch" -> nothing /,
+    why: 'only series with the same labels are added up, and the other side still names the job',
+  },
+  {
+    rule: /^EvalwatchErrorInfoBacklog$/,
+    change: /^on \(instance\) -> nothing /,
+    why: 'the series has no labels but those of its target, as up has',
+  },
+  {
+    rule: /^EvalwatchPromptStuck$/,
+    change: /^status="RUNNING" -> nothing /,
+    why: 'what is PENDING for over 4 h is so for over 1 h',
+  },
+];

@@ -1,0 +1,128 @@
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { describe, expect, it, vi } from 'vitest';
+import { debianTool } from '../../support/debian-tool.ts';
+import { temporaryDirectory } from '../../support/temporary.ts';
+import { CONFIG, alerts } from './rules-file.ts';
+
+const amtool = debianTool('prometheus-alertmanager', 'amtool') ?? '';
+const alertmanager =
+  debianTool('prometheus-alertmanager', 'prometheus-alertmanager', 'alertmanager') ?? '';
+const run = promisify(execFile);
+const FILE = join(CONFIG, 'alertmanager/alertmanager.yml');
+
+describe.skipIf(amtool === '')('with amtool', { timeout: 60_000 }, () => {
+  it('the configuration is valid', async () => {
+    expect((await run(amtool, ['check-config', FILE])).stdout).toContain('SUCCESS');
+  });
+
+  it.each([
+    ['severity=critical', 'critical'],
+    ['severity=warning', 'warning'],
+    ['severity=info', 'info'],
+    ['severity=unheard-of', 'warning'],
+  ])('an alert with %s goes to the receiver %s', async (label, receiver) => {
+    const args = ['config', 'routes', 'test', `--config.file=${FILE}`, label];
+    expect((await run(amtool, args)).stdout.trim()).toBe(receiver);
+  });
+});
+
+const PATIENCE = { timeout: 20_000, interval: 100 };
+
+type Labels = Readonly<Record<string, string>>;
+
+describe.skipIf(alertmanager === '')('in Alertmanager', { timeout: 60_000 }, () => {
+  it('a cause silences what follows from it, for its project only', async () => {
+    const firing = [
+      { alertname: 'EvalwatchAuthFailing', project: 'a' },
+      { alertname: 'EvalwatchProjectPollFailing', project: 'a' },
+      { alertname: 'EvalwatchDataStale', project: 'a' },
+      { alertname: 'EvalwatchProjectPollFailing', project: 'b' },
+      { alertname: 'EvalwatchDataStale', project: 'b' },
+      { alertname: 'EvalwatchSchedulerStalled', project: 'c' },
+      { alertname: 'EvalwatchDataStale', project: 'c' },
+      { alertname: 'EvalwatchDataStale', project: 'd' },
+      { alertname: 'EvalwatchPromptsVanished', project: 'd' },
+      { alertname: 'EvalwatchPromptsMissing', project: 'd' },
+      { alertname: 'EvalwatchPromptsMissing', project: 'e' },
+    ];
+    await using manager = await alertmanagerWith(firing);
+    await expect
+      .poll(() => manager.suppressed(), PATIENCE)
+      .toEqual([
+        'EvalwatchDataStale a',
+        'EvalwatchDataStale b',
+        'EvalwatchDataStale c',
+        'EvalwatchProjectPollFailing a',
+        'EvalwatchPromptsMissing d',
+      ]);
+  });
+
+  it.each(['EvalwatchDown', 'EvalwatchAbsent'])(
+    '%s silences every other alert of evalwatch',
+    async (cause) => {
+      const others = alerts
+        .map(({ alert }) => alert)
+        .filter((name) => name !== 'EvalwatchDown' && name !== 'EvalwatchAbsent');
+      const firing = [cause, ...others, 'SomebodyElses'].map((alertname) => ({
+        alertname,
+        project: 'a',
+      }));
+      await using manager = await alertmanagerWith(firing);
+      await expect
+        .poll(() => manager.suppressed(), PATIENCE)
+        .toEqual(others.map((name) => `${name} a`).toSorted());
+    },
+  );
+});
+
+/** An Alertmanager with the shipped configuration that was told of these alerts. */
+async function alertmanagerWith(firing: readonly Labels[]) {
+  await using cleanup = new AsyncDisposableStack();
+  const directory = cleanup.use(await temporaryDirectory());
+  const address = `127.0.0.1:${await freePort()}`;
+  const process = spawn(
+    alertmanager,
+    [
+      `--config.file=${FILE}`,
+      `--storage.path=${directory.path}`,
+      `--web.listen-address=${address}`,
+      '--cluster.listen-address=',
+    ],
+    { stdio: 'ignore' },
+  );
+  cleanup.defer(async () => {
+    process.kill();
+    await once(process, 'exit');
+  });
+  const url = `http://${address}/api/v2/alerts`;
+  const body = JSON.stringify(firing.map((labels) => ({ labels })));
+  const headers = { 'content-type': 'application/json' };
+  await vi.waitFor(async () => {
+    expect((await fetch(url, { method: 'POST', body, headers })).status).toBe(200);
+  }, PATIENCE);
+  const owned = cleanup.move();
+  return {
+    /** The alerts that it holds back, as "name project", sorted. */
+    async suppressed(): Promise<readonly string[]> {
+      const answer = await fetch(`${url}?active=false&silenced=false`);
+      const alertsHeld = (await answer.json()) as readonly { readonly labels: Labels }[];
+      return alertsHeld
+        .map(({ labels }) => `${labels['alertname']} ${labels['project']}`)
+        .toSorted();
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  return typeof address === 'object' && address !== null ? address.port : 0;
+}

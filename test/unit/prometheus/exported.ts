@@ -1,0 +1,42 @@
+import { parseExposition } from '../metrics/parse-exposition.ts';
+import { listing, setUp, snapshotOf, stored } from '../metrics/setup.ts';
+
+const LABELS_OF_A_TARGET = ['job', 'instance'];
+
+/** Every metric that a scrape can show, `up` included, with its labels. */
+export async function exportedMetrics(): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
+  const full = listing({
+    lastFailureAt: 1000,
+    oldest: new Map([
+      ['PENDING', 1000],
+      ['RUNNING', 1000],
+    ]),
+  });
+  const health = {
+    up: true,
+    consecutiveFailures: 0,
+    reason: undefined,
+    lastPollAt: 1000,
+    lastSuccessAt: 1000,
+  };
+  const listings = new Map([
+    ['prompt' as const, full],
+    ['dataset' as const, full],
+  ]);
+  const snapshot = snapshotOf([stored('p', { health, listings })], { count: 1, oldestAt: 1000 });
+  const { metrics } = setUp({
+    store: { snapshot: async () => snapshot, size: async () => ({ database: 1, wal: 1 }) },
+    schedule: () => [{ project: 'p', nextPollAt: 1000, maxIntervalSeconds: 10 }],
+  });
+  metrics.setProjects([{ id: 'p', datasets: true, health }]);
+  const exported = new Map([['up', new Set(LABELS_OF_A_TARGET)]]);
+  for (const { samples } of parseExposition(await metrics.render()).values()) {
+    for (const series of samples.keys()) {
+      const [name = ''] = series.split('{');
+      const labels = exported.get(name) ?? new Set(LABELS_OF_A_TARGET);
+      for (const [, label = ''] of series.matchAll(/[{,](\w+)="/g)) labels.add(label);
+      exported.set(name, labels);
+    }
+  }
+  return exported;
+}

@@ -1,0 +1,46 @@
+import { execFile } from 'node:child_process';
+import { readFileSync, readdirSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { describe, expect, it } from 'vitest';
+import { stringify } from 'yaml';
+import { debianTool } from '../../support/debian-tool.ts';
+import { temporaryDirectory } from '../../support/temporary.ts';
+import { CONFIG, RULES_FILE, RUNBOOKS } from './rules-file.ts';
+
+const promtool = debianTool('prometheus', 'promtool') ?? '';
+const run = promisify(execFile);
+const TESTS = join(CONFIG, 'prometheus/tests');
+
+describe.skipIf(promtool === '')('with promtool', { timeout: 120_000 }, () => {
+  it('the rules are valid', async () => {
+    expect((await run(promtool, ['check', 'rules', RULES_FILE])).stdout).toContain('SUCCESS');
+  });
+
+  it('the configuration of Prometheus is valid', async () => {
+    const { stdout } = await run(promtool, [
+      'check',
+      'config',
+      join(CONFIG, 'prometheus/prometheus.yml'),
+    ]);
+    expect(stdout).toContain('SUCCESS: 1 rule files found');
+  });
+
+  it.each(readdirSync(TESTS))('%s passes', async (file) => {
+    const { stdout } = await run(promtool, ['test', 'rules', join(TESTS, file)]);
+    expect(stdout).toContain('SUCCESS');
+  });
+
+  it('every query of the runbooks is valid', async () => {
+    const queries = readdirSync(RUNBOOKS).flatMap((file) => {
+      const text = readFileSync(join(RUNBOOKS, file), 'utf8');
+      return [...text.matchAll(/```promql\n([\s\S]*?)```/g)].map(([, query = '']) => query);
+    });
+    const rules = queries.map((expr, index) => ({ record: `query:${index}`, expr }));
+    await using directory = await temporaryDirectory();
+    const file = join(directory.path, 'queries.yml');
+    await writeFile(file, stringify({ groups: [{ name: 'runbooks', rules }] }));
+    expect((await run(promtool, ['check', 'rules', file])).stdout).toContain('SUCCESS');
+  });
+});

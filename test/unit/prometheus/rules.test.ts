@@ -1,0 +1,70 @@
+import { expect, it } from 'vitest';
+import { groupingLabelsOf, selectorsOf } from '../../support/promql.ts';
+import { exportedMetrics } from './exported.ts';
+import { alerts, groups, recordings } from './rules-file.ts';
+
+it('is one group, so that alerts see what was recorded in the same evaluation', () => {
+  expect(groups.map(({ name }) => name)).toEqual(['evalwatch']);
+});
+
+it.each([
+  ['EvalwatchDown', '5m', 'critical'],
+  ['EvalwatchAbsent', '10m', 'critical'],
+  ['EvalwatchDataStale', '5m', 'critical'],
+  ['EvalwatchSchedulerStalled', '5m', 'critical'],
+  ['EvalwatchAuthFailing', '5m', 'critical'],
+  ['EvalwatchProjectPollFailing', '5m', 'warning'],
+  ['EvalwatchPromptFailed', '0s', 'warning'],
+  ['EvalwatchDatasetFailed', '0s', 'warning'],
+  ['EvalwatchPromptFailureRatioHigh', '15m', 'critical'],
+  ['EvalwatchPromptStuck', '10m', 'warning'],
+  ['EvalwatchPromptsMissing', '0s', 'info'],
+  ['EvalwatchPromptsVanished', '2m', 'warning'],
+  ['EvalwatchUnexpectedItems', '0s', 'warning'],
+  ['EvalwatchErrorInfoBacklog', '10m', 'warning'],
+  ['EvalwatchStoreWriteFailing', '2m', 'critical'],
+  ['EvalwatchStoreWALGrowing', '30m', 'warning'],
+  ['EvalwatchSchedulerOverrun', '15m', 'warning'],
+  ['EvalwatchConfigReloadFailed', '10m', 'warning'],
+  ['EvalwatchCrashLooping', '5m', 'warning'],
+])('%s waits for %s and is %s', (name, wait, severity) => {
+  expect(alerts.filter(({ alert }) => alert === name)).toMatchObject([
+    { for: wait, labels: { severity } },
+  ]);
+});
+
+it('has no other alerts', () => {
+  expect(alerts).toHaveLength(19);
+});
+
+it.each(alerts)('$alert says what is the matter, and with which project', (rule) => {
+  const { summary, description } = rule.annotations;
+  expect(summary).toMatch(/^\S/);
+  const aboutProjects = /\bproject:|\bproject_\w+:|by \(project\)/.test(rule.expr);
+  expect(description.includes('{{ $labels.project }}')).toBe(aboutProjects);
+});
+
+it('asks only for metrics and labels that are exported or recorded', async () => {
+  const exported = await exportedMetrics();
+  const recorded = new Set(recordings.map(({ record }) => record));
+  const labels = new Set([...exported.values()].flatMap((names) => [...names]));
+  const unknown = [...alerts, ...recordings].flatMap(({ expr }) => [
+    ...selectorsOf(expr).flatMap((selector) => {
+      if (recorded.has(selector.metric)) return [];
+      const known = exported.get(selector.metric);
+      if (known === undefined) return [selector.metric];
+      return selector.labels
+        .filter((label) => !known.has(label))
+        .map((label) => `${selector.metric}{${label}}`);
+    }),
+    ...groupingLabelsOf(expr).filter((label) => !labels.has(label)),
+  ]);
+  expect(unknown).toEqual([]);
+});
+
+it('records nothing that no alert uses', () => {
+  const used = new Set(
+    [...alerts, ...recordings].flatMap(({ expr }) => selectorsOf(expr)).map(({ metric }) => metric),
+  );
+  expect(recordings.filter(({ record }) => !used.has(record))).toEqual([]);
+});
