@@ -93,6 +93,11 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       renderMetrics: () => metrics.render(),
       metricsContentType: metrics.contentType,
       isReady: () => ready,
+      api: {
+        store,
+        health: (project) => poller.health(project),
+        nextPollAt: (project) => scheduler.next(project),
+      },
       mayReload: () => reload.config().web.enableLifecycle,
       reload: () => reload.run(),
     },

@@ -1,4 +1,5 @@
 import type { FailureRow } from '../monitor/ports.ts';
+import { failureFields } from '../monitor/row-fields.ts';
 import type { Register } from './command.ts';
 import { addQueryOptions } from './options.ts';
 import { queryAction, type View } from './query.ts';
@@ -25,16 +26,7 @@ const view: View<FailureRow> = {
       cuttable: true,
     },
   ],
-  toJson: ({ transitionId, at, project, promptId, settlement }) => ({
-    transition_id: transitionId,
-    time: new Date(at).toISOString(),
-    project,
-    prompt_id: promptId,
-    error_info: settlement?.errorInfo ?? null,
-    error_msg_truncated: settlement?.errorInfo !== undefined && settlement.errorMsgTruncated,
-    reason: settlement?.reason ?? null,
-    settled: settlement !== undefined,
-  }),
+  toJson: failureFields,
 };
 
 export const registerFailures: Register = (program, act) => {

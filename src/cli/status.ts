@@ -1,4 +1,5 @@
 import type { StatusRow } from '../monitor/ports.ts';
+import { statusFields } from '../monitor/row-fields.ts';
 import type { Register } from './command.ts';
 import { addQueryOptions, promptStatus } from './options.ts';
 import { queryAction, type View } from './query.ts';
@@ -15,15 +16,7 @@ const view: View<StatusRow> = {
     { name: 'missing', cell: (row) => String(row.missing) },
     { name: 'prompt_name', cell: (row) => row.promptName, cuttable: true },
   ],
-  toJson: (row) => ({
-    project: row.project,
-    prompt_id: row.promptId,
-    prompt_name: row.promptName ?? null,
-    status: row.status,
-    status_raw: row.statusRaw ?? null,
-    since: new Date(row.since).toISOString(),
-    missing: row.missing,
-  }),
+  toJson: statusFields,
 };
 
 export const registerStatus: Register = (program, act) => {

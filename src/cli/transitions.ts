@@ -1,4 +1,5 @@
 import type { TransitionRow } from '../monitor/ports.ts';
+import { transitionFields } from '../monitor/row-fields.ts';
 import type { Register } from './command.ts';
 import { addQueryOptions } from './options.ts';
 import { queryAction, type View } from './query.ts';
@@ -16,14 +17,7 @@ const view: View<TransitionRow> = {
     { name: 'kind', cell: (row) => row.kind },
     { name: 'id', cell: (row) => row.id, cuttable: true },
   ],
-  toJson: (row) => ({
-    transition_id: row.transitionId,
-    time: new Date(row.at).toISOString(),
-    project: row.project,
-    [`${row.kind}_id`]: row.id,
-    from: row.from,
-    to: row.to,
-  }),
+  toJson: transitionFields,
 };
 
 export const registerTransitions: Register = (program, act) => {

@@ -154,6 +154,18 @@ export interface RowQuery {
   /** Epoch ms. */
   readonly since?: number | undefined;
   readonly limit?: number | undefined;
+  /** Of transitions and failures: only those older than this one. */
+  readonly afterTransition?: number | undefined;
+  /** Of statuses: only those that come after this one. */
+  readonly afterPrompt?: PromptPosition | undefined;
+}
+
+/** A row's place in the order of statuses. */
+export interface PromptPosition {
+  /** Epoch ms. */
+  readonly since: number;
+  readonly project: string;
+  readonly promptId: string;
 }
 
 export interface StatusRow {

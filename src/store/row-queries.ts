@@ -35,14 +35,23 @@ interface Parameters {
   readonly status: Status | null;
   readonly since: number | null;
   readonly limit: number;
+  readonly afterTransition: number | null;
+  readonly afterSince: number | null;
+  readonly afterProject: string | null;
+  readonly afterId: string | null;
 }
 
-function toParameters({ project, status, since, limit }: RowQuery): Parameters {
+function toParameters(query: RowQuery): Parameters {
+  const { project, status, since, limit, afterTransition, afterPrompt } = query;
   return {
     project: project ?? null,
     status: status ?? null,
     since: since ?? null,
     limit: limit ?? -1,
+    afterTransition: afterTransition ?? null,
+    afterSince: afterPrompt?.since ?? null,
+    afterProject: afterPrompt?.project ?? null,
+    afterId: afterPrompt?.promptId ?? null,
   };
 }
 
@@ -52,7 +61,7 @@ function where(conditions: readonly (readonly [isSet: boolean, condition: string
   return set.length === 0 ? '' : `WHERE ${set.join(' AND ')}`;
 }
 
-function statusesSql({ project, status, since }: RowQuery): string {
+function statusesSql({ project, status, since, afterPrompt }: RowQuery): string {
   return `SELECT p.id AS project, r.id, r.name, r.status, r.status_raw, r.since, r.missing
     FROM project p
     JOIN listing l ON l.project_key = p.project_key AND l.kind = 'prompt'
@@ -62,11 +71,15 @@ function statusesSql({ project, status, since }: RowQuery): string {
       [project !== undefined, 'p.id = :project'],
       [status !== undefined, 'r.status = :status'],
       [since !== undefined, 'r.since >= :since'],
+      [
+        afterPrompt !== undefined,
+        '(r.since < :afterSince OR (r.since = :afterSince AND (p.id, r.id) > (:afterProject, :afterId)))',
+      ],
     ])}
     ORDER BY r.since DESC, p.id, r.id LIMIT :limit`;
 }
 
-function transitionsSql({ project, since }: RowQuery): string {
+function transitionsSql({ project, since, afterTransition }: RowQuery): string {
   return `SELECT t.transition_id, t.at, p.id AS project, l.kind, t.record_id, t.from_status, t.to_status
     FROM transition t
     JOIN listing l ON l.listing_key = t.listing_key
@@ -74,11 +87,12 @@ function transitionsSql({ project, since }: RowQuery): string {
     ${where([
       [project !== undefined, 'p.id = :project'],
       [since !== undefined, 't.at >= :since'],
+      [afterTransition !== undefined, 't.transition_id < :afterTransition'],
     ])}
     ORDER BY t.transition_id DESC LIMIT :limit`;
 }
 
-function failuresSql({ project, since }: RowQuery): string {
+function failuresSql({ project, since, afterTransition }: RowQuery): string {
   return `SELECT f.transition_id, t.at, p.id AS project, t.record_id,
       f.settled_at, f.error_id, f.error_msg, f.error_msg_truncated, f.reason
     FROM failure f
@@ -88,6 +102,7 @@ function failuresSql({ project, since }: RowQuery): string {
     ${where([
       [project !== undefined, 'p.id = :project'],
       [since !== undefined, 't.at >= :since'],
+      [afterTransition !== undefined, 'f.transition_id < :afterTransition'],
     ])}
     ORDER BY f.transition_id DESC LIMIT :limit`;
 }

@@ -1,5 +1,6 @@
 import { Hono, type Context } from 'hono';
 import { html } from 'hono/html';
+import { createApi, type ApiContent } from './api.ts';
 
 /** What the pages and endpoints show. */
 export interface WebContent {
@@ -9,6 +10,7 @@ export interface WebContent {
   readonly metricsContentType: string;
   /** Store open, scheduler running, not stopping. */
   isReady(): boolean;
+  readonly api: ApiContent;
   /** Whether the configuration allows a reload over HTTP. */
   mayReload(): boolean;
   /** Reloads the configuration; the reasons if that is not possible. */
@@ -33,6 +35,8 @@ export function createRoutes(content: WebContent): Hono {
     }),
   );
   app.get('/', (context) => context.html(landingPage(content.version)));
+
+  app.route('/api/v1', createApi(content.api));
 
   app.post(RELOAD, async (context) => {
     if (!content.mayReload()) {
@@ -71,6 +75,11 @@ function landingPage(version: string) {
         <p>Watches the evaluations of an Evaluation Service and tells when they fail.</p>
         <ul>
           <li><a href="/metrics">Metrics</a> for Prometheus</li>
+          <li>
+            <a href="/api/v1/projects">Projects</a>, <a href="/api/v1/prompts">prompts</a>,
+            <a href="/api/v1/transitions">transitions</a> and
+            <a href="/api/v1/failures">failures</a> as JSON
+          </li>
           <li><a href="/-/healthy">Healthy</a>: the process is alive</li>
           <li><a href="/-/ready">Ready</a>: the store is open and projects are polled</li>
         </ul>

@@ -55,6 +55,27 @@ export function describeRows(h: Harness): void {
       expect(ids(await h.store.transitions(query))).toEqual(expected);
     });
 
+    it('of statuses go on after any of them', async () => {
+      const all = await h.store.statuses({});
+
+      for (const [index, afterPrompt] of all.entries()) {
+        expect(await h.store.statuses({ afterPrompt })).toEqual(all.slice(index + 1));
+      }
+    });
+
+    it('of transitions and failures go on after any of them', async () => {
+      const transitions = await h.store.transitions({});
+      const failures = await h.store.failures({});
+
+      for (const [index, { transitionId: afterTransition }] of transitions.entries()) {
+        expect(await h.store.transitions({ afterTransition })).toEqual(
+          transitions.slice(index + 1),
+        );
+      }
+      const afterTransition = failures[0]?.transitionId;
+      expect(await h.store.failures({ afterTransition })).toEqual(failures.slice(1));
+    });
+
     it('of transitions say kind, time, from and to', async () => {
       expect((await h.store.transitions({ limit: 1 }))[0]).toEqual({
         transitionId: expect.any(Number),

@@ -1,7 +1,21 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
+import { NEVER_POLLED } from '../../../src/monitor/poll-health.ts';
 import { startWebServer, type WebServer } from '../../../src/web/server.ts';
+
+const rows = () => Promise.resolve([]);
+const api = {
+  store: {
+    snapshot: () => Promise.resolve({ projects: [], backlog: { count: 0, oldestAt: undefined } }),
+    projects: rows,
+    statuses: rows,
+    transitions: rows,
+    failures: rows,
+  },
+  health: () => NEVER_POLLED,
+  nextPollAt: () => undefined,
+};
 
 let server: WebServer | undefined;
 afterEach(async () => {
@@ -16,6 +30,7 @@ async function start(content: Partial<Parameters<typeof startWebServer>[0]> = {}
       renderMetrics: () => Promise.resolve('evalwatch_build_info 1\n'),
       metricsContentType: 'text/plain; version=0.0.4; charset=utf-8',
       isReady: () => true,
+      api,
       mayReload: () => false,
       reload: () => Promise.resolve({ ok: true, reasons: [] }),
       ...content,
@@ -149,6 +164,7 @@ it('says which address is taken', async () => {
       renderMetrics: () => Promise.resolve(''),
       metricsContentType: 'text/plain',
       isReady: () => true,
+      api,
       mayReload: () => false,
       reload: () => Promise.resolve({ ok: true, reasons: [] }),
     },

@@ -1,0 +1,50 @@
+import type { FailureRow, StatusRow, TransitionRow } from './ports.ts';
+
+// Rows as commands and API show them, with the field names of the log (contract 1).
+
+export function statusFields(row: StatusRow): object {
+  return {
+    project: row.project,
+    prompt_id: row.promptId,
+    prompt_name: row.promptName ?? null,
+    status: row.status,
+    status_raw: row.statusRaw ?? null,
+    since: isoTime(row.since),
+    missing: row.missing,
+  };
+}
+
+export function transitionFields(row: TransitionRow): object {
+  return {
+    transition_id: row.transitionId,
+    time: isoTime(row.at),
+    project: row.project,
+    [`${row.kind}_id`]: row.id,
+    from: row.from,
+    to: row.to,
+  };
+}
+
+export function failureFields({
+  transitionId,
+  at,
+  project,
+  promptId,
+  settlement,
+}: FailureRow): object {
+  return {
+    transition_id: transitionId,
+    time: isoTime(at),
+    project,
+    prompt_id: promptId,
+    error_info: settlement?.errorInfo ?? null,
+    error_msg_truncated: settlement?.errorInfo !== undefined && settlement.errorMsgTruncated,
+    reason: settlement?.reason ?? null,
+    settled: settlement !== undefined,
+  };
+}
+
+/** ISO 8601 UTC with milliseconds. */
+export function isoTime(ms: number): string {
+  return new Date(ms).toISOString();
+}
