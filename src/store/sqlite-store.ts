@@ -3,7 +3,7 @@ import type { Observer } from '../monitor/events.ts';
 import type { Clock, Store } from '../monitor/ports.ts';
 import { connect, disconnect, type Connection } from './connection.ts';
 import { makeDurable } from './durability.ts';
-import { withStoreErrors } from './errors.ts';
+import { assertIntact, withStoreErrors } from './errors.ts';
 import { createFailures } from './failures.ts';
 import { BUSY_TIMEOUT_MS, takeLock } from './lock.ts';
 import { assertNotNewer, migrate, readMigrations, schemaVersion } from './migrate.ts';
@@ -41,6 +41,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     const db = connect(file, { readonly: false, busyTimeoutMs: BUSY_TIMEOUT_MS });
     opened.defer(() => disconnect(db));
     assertNotNewer(schemaVersion(db), file);
+    assertIntact(db, file);
     migrate(db, migrations);
     makeDurable(db);
     const store = createStore(db, file, options);

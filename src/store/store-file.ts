@@ -6,6 +6,8 @@ import { isOpenHere } from './connection.ts';
 import { isSystemError } from './errors.ts';
 import { APPLICATION_ID, assertNotNewer } from './migrate.ts';
 
+const JOURNAL_MAGIC = 'd9d505f920a163d7';
+
 /**
  * The real path of the store, which need not exist yet: every symlink is resolved, a dangling one too, so that all ways
  * to a file lead to one lock. Makes the directories that are missing, for the owner alone.
@@ -71,17 +73,44 @@ export async function inspectStoreFile(path: string): Promise<'absent' | 'store'
   const header = readHeader(path);
   if (header === undefined) return 'store';
   if (header.toString('latin1', 0, 16) !== 'SQLite format 3\0') {
+    if (await wasNewWhenCut(path, header)) return 'absent';
     throw foreign(path, 'is not an SQLite database, or a damaged one', 'corrupt');
   }
   const applicationId = header.readUInt32BE(68);
   if (applicationId === APPLICATION_ID) {
     assertNotNewer(header.readUInt32BE(60), path);
+    // SQLite takes what is cut off the last page for zeros; a checkpoint or rollback that was cut short ends so, too.
+    const isCutShort = stats.size % header.readUInt16BE(16) !== 0;
+    if (isCutShort && walSize === 0 && (await fileSize(`${path}-journal`)) === 0) {
+      throw foreign(path, 'is a store that was cut short, restore a backup', 'corrupt');
+    }
     return 'store';
   }
   // A store has its mark before it has a write-ahead log.
   const schemaChanges = header.readUInt32BE(40);
   if (applicationId === 0 && schemaChanges === 0 && walSize === 0) return 'absent';
   throw foreign(path, 'is the database of another program');
+}
+
+/**
+ * Whether the power was cut while a new store was written for the first time: its rollback journal says that the file
+ * was empty before, and SQLite makes it so again.
+ */
+async function wasNewWhenCut(path: string, header: Buffer): Promise<boolean> {
+  if (header.some((byte) => byte !== 0)) return false;
+  const journal = await readStart(`${path}-journal`, 28);
+  return journal.toString('hex', 0, 8) === JOURNAL_MAGIC && journal.readUInt32BE(16) === 0;
+}
+
+async function readStart(path: string, length: number): Promise<Buffer> {
+  const start = Buffer.alloc(length);
+  try {
+    await using file = await open(path, 'r');
+    await file.read(start, 0, length, 0);
+  } catch (error) {
+    if (!isSystemError(error, 'ENOENT')) throw error;
+  }
+  return start;
 }
 
 /**

@@ -46,7 +46,7 @@ export async function startWebServer(
   );
   server.maxConnections = MAX_CONNECTIONS;
   server.setTimeout(IDLE_TIMEOUT_MS);
-  server.listen(port, host);
+  server.listen(port, host, MAX_CONNECTIONS);
   await once(server, 'listening');
   return {
     url: urlOf(server.address()),
