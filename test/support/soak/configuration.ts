@@ -23,19 +23,20 @@ export async function writeConfiguration(
   directory: string,
   baseUrl: string,
   projects: readonly Project[],
+  { schedule = '* * * * * *', timeout = '2s' } = {},
 ): Promise<string> {
   const file = join(directory, 'evalwatch.yaml');
   const content = {
     service: {
       base_url: baseUrl,
       api_key_file: 'key',
-      timeout: '2s',
+      timeout,
       // So few that polls do fail.
       retries: 1,
       max_requests_per_second: 0,
       max_response_size: '1MiB',
     },
-    schedule: '* * * * * *',
+    schedule,
     missing_after: MISSING_AFTER,
     projects,
     store: { path: 'evalwatch.db' },

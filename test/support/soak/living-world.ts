@@ -13,6 +13,8 @@ export interface LivingWorld {
   readonly gave: (promptId: string, errorInfo: unknown, at: number) => boolean;
   /** Whether the prompt has an error_info now. */
   readonly hasErrorInfo: (project: string, promptId: string) => boolean;
+  /** One tick, beside those that come by themselves from `start` until `stop`. */
+  step(): void;
   start(): void;
   stop(): void;
 }
@@ -56,6 +58,7 @@ export function createLivingWorld(projects: readonly string[], seed: number): Li
       );
     },
     hasErrorInfo: (project, promptId) => Boolean(world.prompts(project)?.get(promptId)?.error_info),
+    step,
     start: () => {
       timer = setInterval(step, TICK_MS);
     },

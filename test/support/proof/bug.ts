@@ -1,0 +1,50 @@
+import { cp, readFile, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { temporaryDirectory } from '../temporary.ts';
+
+const CHECKOUT = fileURLToPath(new URL('../../../', import.meta.url));
+
+/** A deliberate mistake: some text of a file of src/, and what takes its place. */
+export interface Bug {
+  readonly what: string;
+  readonly file: string;
+  readonly replace: readonly (readonly [text: string, by: string])[];
+  /** What a row that notices it says; anything if this is absent. */
+  readonly notice?: RegExp;
+}
+
+/** A copy of src/ with the mistake in it; `await using` removes it. */
+export async function copyWithBug({
+  file,
+  replace,
+}: Pick<Bug, 'file' | 'replace'>): Promise<AsyncDisposable & { readonly source: string }> {
+  const directory = await temporaryDirectory();
+  const source = join(directory.path, 'src/');
+  await cp(join(CHECKOUT, 'src'), source, { recursive: true });
+  await cp(join(CHECKOUT, 'package.json'), join(directory.path, 'package.json'));
+  await symlink(join(CHECKOUT, 'node_modules'), join(directory.path, 'node_modules'));
+  let text = await readFile(join(source, file), 'utf8');
+  for (const [before, after] of replace) {
+    if (text.split(before).length !== 2) throw new Error(`${file} has not one "${before}"`);
+    text = text.replace(before, () => after);
+  }
+  await writeFile(join(source, file), text);
+  return { source, [Symbol.asyncDispose]: () => directory[Symbol.asyncDispose]() };
+}
+
+/** What `run` says of sources with the mistake. @throws if it notices nothing, or something else */
+export async function noticeOf(
+  bug: Bug,
+  run: (source: string) => Promise<unknown>,
+): Promise<string> {
+  await using copy = await copyWithBug(bug);
+  try {
+    await run(copy.source);
+  } catch (error) {
+    const text = error instanceof Error ? error.message : String(error);
+    if (bug.notice?.test(text) !== false) return text;
+    throw error;
+  }
+  throw new Error(`not noticed: ${bug.what}`);
+}

@@ -1,0 +1,23 @@
+import { describe, expect, it } from 'vitest';
+import { noticeOf } from './bug.ts';
+import type { Row, RowOptions } from './row.ts';
+
+const SHORT: RowOptions = { short: true, seed: 1, print: () => {} };
+const TIMEOUT_MS = 120_000;
+
+/** The short form of a row as a test, and a test of that test. */
+export function describeRow(row: Row): void {
+  describe.concurrent(`proof of ${row.name}`, () => {
+    it('holds', { timeout: TIMEOUT_MS }, async () => {
+      const figures = await row.run(SHORT);
+      expect(figures.flat().filter((text) => text.startsWith('FAILED'))).toEqual([]);
+    });
+
+    const { bug } = row;
+    if (bug === undefined) return;
+    it(`notices: ${bug.what}`, { timeout: TIMEOUT_MS }, async () => {
+      const noticing = noticeOf(bug, (source) => row.run({ ...SHORT, source }));
+      await expect(noticing).resolves.toEqual(expect.any(String));
+    });
+  });
+}

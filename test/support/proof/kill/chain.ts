@@ -1,0 +1,250 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setImmediate, setTimeout } from 'node:timers/promises';
+import Database from 'better-sqlite3';
+import type { Config } from '../../../../src/config/config.ts';
+import type { JournalEntry } from '../../../../src/simulator/journal.ts';
+import { startSimulator } from '../../../../src/simulator/server.ts';
+import { differences } from '../../oracle.ts';
+import type {
+  FailureRow,
+  Observation,
+  Run,
+  StatusRow,
+  TransitionRow,
+} from '../../oracle/observation.ts';
+import { scrape } from '../../scrape.ts';
+import { checkAgainstWorld } from '../../soak/at-rest.ts';
+import {
+  KEY,
+  makeProjects,
+  MISSING_AFTER,
+  type Project,
+  writeConfiguration,
+} from '../../soak/configuration.ts';
+import { createLivingWorld } from '../../soak/living-world.ts';
+import { runCommand, startDaemon } from '../../soak/processes.ts';
+import { temporaryDirectory } from '../../temporary.ts';
+import { randomNumbers } from '../random.ts';
+import { type End, live, type Place } from './life.ts';
+import { type Call, CALLS, type Step, STEPS } from './steps.ts';
+
+/** One store, and processes on it that are killed one after the other. */
+export interface ChainOptions {
+  readonly seed: number;
+  readonly kills: number;
+  /** No more kills after this long, ms, but each step has had its turn. */
+  readonly withinMs: number;
+  /** A process dies at its first pass of a step, or at one up to this one. */
+  readonly passes: number;
+  /** Directory of the sources, with a slash at its end. */
+  readonly source: string;
+  /** Path of strace; without it there are only kills at named steps. */
+  readonly strace: string | undefined;
+}
+
+export interface ChainReport {
+  /** How often at each step or call, and in which program. */
+  readonly kills: ReadonlyMap<string, number>;
+  readonly daemonKills: number;
+  readonly transitions: number;
+  readonly failures: number;
+  readonly failureLines: number;
+  readonly repeatedLines: number;
+  readonly differences: readonly string[];
+}
+
+const ROUNDS_AT_REST = MISSING_AFTER + 3;
+/** The first processes on a store die while they make it. */
+const AT_THE_START = 3;
+/** Of the event loop: more than a request needs that lies with the kernel already. */
+const TURNS = 50;
+/** Every 16th process is the whole daemon, every fifth is killed at a system call. */
+const DAEMONS = 16;
+const SYSTEM_CALLS = 5;
+
+/**
+ * Kills a process again and again while the world moves after each listing that it serves, lets everything come to rest
+ * and compares what is left with what was served.
+ */
+export async function chain(options: ChainOptions): Promise<ChainReport> {
+  const { seed, source, withinMs, strace } = options;
+  await using directory = await temporaryDirectory();
+  await using opened = new AsyncDisposableStack();
+  const projects = makeProjects(2);
+  const living = createLivingWorld(
+    projects.map(({ id }) => id),
+    seed,
+  );
+  const journal: JournalEntry[] = [];
+  let atRest = false;
+  const simulator = await startSimulator({
+    world: living.world,
+    keys: KEY,
+    journal: (entry) => {
+      journal.push(entry);
+      if (!atRest) living.step();
+    },
+  });
+  opened.defer(() => simulator.close());
+  const config = await writeConfiguration(directory.path, simulator.url, projects, {
+    timeout: '1m',
+  });
+  const watcherConfig = join(directory.path, 'watcher.json');
+  await writeFile(
+    watcherConfig,
+    JSON.stringify(watcherConfiguration(config, simulator.url, projects)),
+  );
+  const place: Place = { source, config, watcherConfig, strace };
+  const store = join(directory.path, 'evalwatch.db');
+
+  const runs: Run[] = [];
+  const found: string[] = [];
+  const kills = new Map<string, number>();
+  let daemonKills = 0;
+  const deadline = performance.now() + withinMs;
+  for (const { program, end } of plan(options)) {
+    if (performance.now() > deadline && runs.length >= STEPS.length + AT_THE_START) break;
+    const life = await live(place, program, end);
+    await answerTheDead();
+    const name = 'step' in end ? end.step : 'call' in end ? end.call : 'rounds';
+    runs.push(life.run);
+    kills.set(name, (kills.get(name) ?? 0) + 1);
+    if (program === 'daemon') daemonKills += 1;
+    const { asTold, garbled, stderr } = life;
+    if (!asTold) found.push(`${program} did not die at ${JSON.stringify(end)}: ${stderr}`);
+    found.push(...garbled.map((line) => `no log line: ${line}`));
+    const integrity = checkIntegrity(store);
+    if (integrity !== 'ok') found.push(`after ${JSON.stringify(end)}: ${integrity}`);
+  }
+
+  atRest = true;
+  const last = await live(place, 'watcher', { rounds: ROUNDS_AT_REST });
+  runs.push(last.run);
+  if (!last.asTold) found.push(`the last life did not end by itself: ${last.stderr}`);
+  const shown = await show(config);
+  runs.push(shown.run);
+  const observation: Observation = {
+    journal,
+    key: KEY,
+    missingAfter: MISSING_AFTER,
+    projects,
+    runs,
+    transitions: shown.transitions,
+    failures: shown.failures,
+    statuses: shown.statuses,
+    samples: shown.samples,
+    gave: living.gave,
+  };
+  const failedPolls = runs
+    .flatMap(({ lines }) => lines)
+    .filter(({ event }) => event === 'poll.failed' || event === 'api.retried');
+  const failureLines = runs
+    .flatMap(({ lines }) => lines)
+    .filter(({ event }) => event === 'prompt.failed')
+    .map((line) => line.transition_id);
+  return {
+    kills,
+    daemonKills,
+    transitions: shown.transitions.length,
+    failures: shown.failures.length,
+    failureLines: failureLines.length,
+    repeatedLines: failureLines.length - new Set(failureLines).size,
+    differences: [
+      ...found,
+      // Nothing is wrong with the service here.
+      ...failedPolls.map((line) => `no answer: ${JSON.stringify(line)}`),
+      ...differences(observation),
+      ...checkAgainstWorld(observation, living),
+      ...(checkIntegrity(store) === 'ok' ? [] : ['the store is damaged at the end']),
+    ],
+  };
+}
+
+/** What a process has sent before it died is served now, before the next one starts and could be taken for who asked. */
+async function answerTheDead(): Promise<void> {
+  for (let turn = 0; turn < TURNS; turn += 1) await setImmediate();
+}
+
+/** What dies when. */
+function* plan({ seed, kills, passes, strace }: ChainOptions) {
+  const random = randomNumbers(seed);
+  const upTo = (most: number) => 1 + Math.floor(random() * most);
+  const pick = <T>(list: readonly T[]) => list[Math.floor(random() * list.length)] as T;
+  const transactions = STEPS.filter((step) => /^(begin|commit)/.test(step));
+  for (let n = 0; n < kills; n += 1) {
+    const program = n % DAEMONS === DAEMONS - 1 ? ('daemon' as const) : ('watcher' as const);
+    const [call, most] = pick(Object.entries(CALLS) as [Call, number][]);
+    let end: End = {
+      step: STEPS[n % STEPS.length] as Step,
+      pass: upTo(program === 'daemon' ? Math.min(3, passes) : passes),
+    };
+    if (n < AT_THE_START) end = { step: pick(transactions), pass: upTo(4) };
+    else if (strace !== undefined && n % SYSTEM_CALLS === 2) end = { call, pass: upTo(most) };
+    yield { program, end };
+  }
+}
+
+function watcherConfiguration(
+  file: string,
+  baseUrl: string,
+  projects: readonly Project[],
+): Omit<Config, 'web'> {
+  const beside = (name: string) => join(file, '..', name);
+  return {
+    file,
+    service: {
+      baseUrl,
+      timeoutMs: 60_000,
+      retries: 1,
+      maxConcurrency: 8,
+      maxRequestsPerSecond: 0,
+      maxResponseBytes: 1024 * 1024,
+      caFile: undefined,
+      proxyUrl: undefined,
+    },
+    jitterMs: 0,
+    missingAfter: MISSING_AFTER,
+    projects: projects.map((project) => ({
+      ...project,
+      schedule: '* * * * * *',
+      timezone: 'UTC',
+      key: { file: beside('key') },
+    })),
+    store: { path: beside('evalwatch.db'), retentionMs: 90 * 24 * 60 * 60 * 1000 },
+    log: { level: 'debug' },
+  };
+}
+
+/** `ok`, or what SQLite has to say. */
+function checkIntegrity(path: string): string {
+  // A kill may have come before there was a file, or anything in it.
+  const db = new Database(path, { timeout: 1000 });
+  try {
+    return String(db.pragma('integrity_check', { simple: true }));
+  } finally {
+    db.close();
+  }
+}
+
+/** What a daemon and the commands show of the store. */
+async function show(config: string) {
+  const daemon = startDaemon(config, () => {});
+  let url = daemon.url();
+  while (url === undefined) {
+    await setTimeout(5);
+    url = daemon.url();
+  }
+  const { samples } = await scrape(url);
+  await daemon.stop('SIGTERM');
+  const [transitions, failures, statuses] = await Promise.all(
+    ['transitions', 'failures', 'status'].map((command) => runCommand(command, config)),
+  );
+  return {
+    run: daemon.run,
+    samples,
+    transitions: (transitions?.rows ?? []) as readonly TransitionRow[],
+    failures: (failures?.rows ?? []) as readonly FailureRow[],
+    statuses: (statuses?.rows ?? []) as readonly StatusRow[],
+  };
+}

@@ -1,0 +1,128 @@
+import type { Step } from './recording.ts';
+
+/** What a disk keeps or loses in one piece. */
+const SECTOR = 512;
+
+type Change =
+  { readonly at: number; readonly data: Buffer; readonly size?: never } | { readonly size: number };
+
+/** A file's content: what is on the disk for sure, and what was asked for since, in order. */
+interface Inode {
+  durable: Buffer;
+  pending: Change[];
+}
+
+/** A directory as it may be after a power cut, by file name. */
+export type Image = ReadonlyMap<string, Buffer>;
+
+export interface Disk {
+  apply(step: Step): void;
+  /**
+   * What a power cut now may leave: of all that was not synced, file names included, each piece is there or not, as
+   * `keeps` says.
+   */
+  cut(keeps: () => boolean): Image;
+}
+
+/** A disk that keeps no promise but that of fsync. */
+export function createDisk(): Disk {
+  /** As a process sees it. */
+  const names = new Map<string, Inode>();
+  const durableNames = new Map<string, Inode>();
+  let pendingNames: (readonly [name: string, inode: Inode | undefined])[] = [];
+
+  function inodeOf(file: string): Inode {
+    const inode = names.get(file);
+    if (inode === undefined) throw new Error(`no file ${file}`);
+    return inode;
+  }
+
+  return {
+    apply(step) {
+      switch (step.type) {
+        case 'create': {
+          const inode = { durable: Buffer.alloc(0), pending: [] };
+          names.set(step.file, inode);
+          pendingNames.push([step.file, inode]);
+          break;
+        }
+        case 'remove':
+          names.delete(step.file);
+          pendingNames.push([step.file, undefined]);
+          break;
+        case 'sync directory':
+          for (const entry of pendingNames) setName(durableNames, entry);
+          pendingNames = [];
+          break;
+        case 'write':
+          inodeOf(step.file).pending.push(...inSectors(step.at, step.data));
+          break;
+        case 'truncate':
+          inodeOf(step.file).pending.push({ size: step.size });
+          break;
+        case 'sync': {
+          const inode = inodeOf(step.file);
+          inode.durable = changed(inode.durable, inode.pending);
+          inode.pending = [];
+          break;
+        }
+        case 'say':
+          break;
+      }
+    },
+    cut(keeps) {
+      const left = new Map(durableNames);
+      for (const entry of pendingNames) if (keeps()) setName(left, entry);
+      return new Map(
+        [...left].map(([name, { durable, pending }]) => [
+          name,
+          changed(
+            durable,
+            pending.filter(() => keeps()),
+          ),
+        ]),
+      );
+    },
+  };
+}
+
+function setName(
+  names: Map<string, Inode>,
+  [name, inode]: readonly [name: string, inode: Inode | undefined],
+): void {
+  if (inode === undefined) names.delete(name);
+  else names.set(name, inode);
+}
+
+function inSectors(at: number, data: Buffer): readonly Change[] {
+  const changes: Change[] = [];
+  for (let from = at; from < at + data.length;) {
+    const to = Math.min((Math.floor(from / SECTOR) + 1) * SECTOR, at + data.length);
+    changes.push({ at: from, data: data.subarray(from - at, to - at) });
+    from = to;
+  }
+  return changes;
+}
+
+function changed(content: Buffer, changes: readonly Change[]): Buffer {
+  if (changes.length === 0) return content;
+  let size = content.length;
+  let most = size;
+  for (const change of changes) {
+    size = change.size ?? Math.max(size, change.at + change.data.length);
+    most = Math.max(most, size);
+  }
+  const result = Buffer.alloc(most);
+  content.copy(result);
+  let end = content.length;
+  for (const change of changes) {
+    if (change.size !== undefined) {
+      end = change.size;
+      result.fill(0, end);
+    } else {
+      change.data.copy(result, change.at);
+      end = Math.max(end, change.at + change.data.length);
+    }
+  }
+  return result.subarray(0, end);
+}

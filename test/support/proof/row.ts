@@ -1,0 +1,29 @@
+import { fileURLToPath } from 'node:url';
+import type { Bug } from './bug.ts';
+
+/** Of the product itself. */
+export const SOURCE = fileURLToPath(new URL('../../../src/', import.meta.url));
+
+export interface RowOptions {
+  /** Few enough rounds for `npm test`. */
+  readonly short: boolean;
+  /** The same seed makes the same faults. */
+  readonly seed: number;
+  /** Says how far it is, for people. */
+  readonly print: (line: string) => void;
+  /** The directory of the sources that are put to the test; by default {@link SOURCE}. */
+  readonly source?: string;
+}
+
+/** What a row went through and saw. */
+export type Figures = readonly (readonly [figure: string, value: string])[];
+
+/** One kind of fault, what is done to prove that it does no harm, and the proof. */
+export interface Row {
+  /** As `scripts/proof.ts` is asked for it. */
+  readonly name: string;
+  /** Rejects when a promise is broken. */
+  run(options: RowOptions): Promise<Figures>;
+  /** A mistake in the sources that the row, in its short form, has to notice. */
+  readonly bug?: Bug;
+}

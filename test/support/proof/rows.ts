@@ -1,0 +1,21 @@
+import { clock } from './clock.ts';
+import { corruptStore } from './corrupt-store.ts';
+import { disk } from './disk.ts';
+import { fuzz } from './fuzz.ts';
+import { kills } from './kills.ts';
+import { powerLoss } from './power-loss.ts';
+import { scrapePressure } from './scrape-pressure.ts';
+import { upgrade } from './upgrade.ts';
+import type { Row } from './row.ts';
+
+/** Every row of docs/reliability.md. */
+export const ROWS: readonly Row[] = [
+  powerLoss,
+  corruptStore,
+  disk,
+  upgrade,
+  kills,
+  clock,
+  scrapePressure,
+  fuzz,
+];

@@ -1,0 +1,133 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { json } from 'node:stream/consumers';
+import { setTimeout } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { startSimulator } from '../../../src/simulator/server.ts';
+import { World } from '../../../src/simulator/world.ts';
+import { scrape } from '../scrape.ts';
+import { KEY, writeConfiguration } from '../soak/configuration.ts';
+import { temporaryDirectory } from '../temporary.ts';
+import { type Row, SOURCE } from './row.ts';
+import type { Crowd } from './scrape-pressure/crowd.ts';
+
+const CROWD = fileURLToPath(new URL('scrape-pressure/crowd.ts', import.meta.url));
+const PROJECTS = 40;
+const PARALLEL = 200;
+const SLOW_CLIENTS = 1000;
+/** A poll may come so much later than it was due, s; in the short form others are at work on the same cores. */
+const LATE = { long: 1, short: 5 };
+const MOST_RSS_MIB = 400;
+/** What the daemon gives an answer before it breaks it off, and some. */
+const MOST_ANSWER_MS = 16_000;
+
+/** A crowd at /metrics, some of it slow, while every project is polled each second. */
+export const scrapePressure: Row = {
+  name: 'scrape-pressure',
+  bug: {
+    what: 'every scrape is answered, however many there are',
+    file: 'web/server.ts',
+    replace: [['const MAX_IN_FLIGHT = 32;', 'const MAX_IN_FLIGHT = 100_000;']],
+  },
+  run: async ({ short, print, source = SOURCE }) => {
+    await using directory = await temporaryDirectory();
+    await using opened = new AsyncDisposableStack();
+    const projects = Array.from({ length: PROJECTS }, (_, n) => `project ${n}`);
+    const world = new World({ now: () => Date.now(), seed: 1, projects, promptsPerProject: 20 });
+    const simulator = await startSimulator({ world, keys: KEY });
+    opened.defer(() => simulator.close());
+    const config = await writeConfiguration(
+      directory.path,
+      simulator.url,
+      projects.map((id) => ({ id, datasets: true })),
+    );
+    const child = spawn(process.execPath, [join(source, 'main.js'), 'run', '--config', config], {
+      env: { PATH: process.env['PATH'] },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    opened.defer(() => void child.kill('SIGKILL'));
+    const started = Promise.withResolvers<string>();
+    createInterface(child.stdout).on('line', (line) => {
+      const { event, url } = JSON.parse(line) as { event: string; url: string };
+      if (event === 'daemon.started') started.resolve(url);
+    });
+    const url = await started.promise;
+    await setTimeout(short ? 2000 : 5000);
+    const quiet = await scrape(url);
+    const quietRss = await rssOf(child.pid);
+
+    const seconds = short ? 5 : 40;
+    const visitors = spawn(
+      process.execPath,
+      [CROWD, url, String(PARALLEL), String(SLOW_CLIENTS), String(seconds)],
+      { stdio: ['ignore', 'pipe', 'inherit'] },
+    );
+    opened.defer(() => void visitors.kill('SIGKILL'));
+    const crowd = (await json(visitors.stdout)) as Crowd;
+    print('the crowd has gone');
+    const rss = await rssOf(child.pid);
+    await setTimeout(500);
+    const after = await scrape(url);
+    child.kill('SIGTERM');
+    const [code] = (await once(child, 'close')) as [number | null];
+
+    const grown = (name: string) => (after.value(name) ?? NaN) - (quiet.value(name) ?? NaN);
+    const polls = grown('evalwatch_scheduler_lag_seconds_count');
+    const latest = short ? LATE.short : LATE.long;
+    const le = { le: String(latest) };
+    const onTime = (after.value(LAG, le) ?? NaN) - (quiet.value(LAG, le) ?? NaN);
+    const counted = (name: string) =>
+      [...after.samples].reduce((sum, [series, count]) => {
+        if (!series.startsWith(`${name}{`)) return sum;
+        return sum + count - (quiet.samples.get(series) ?? 0);
+      }, 0);
+    const missed = counted('evalwatch_scheduler_missed_runs_total');
+    const overlapped = counted('evalwatch_scheduler_overlapped_runs_total');
+    const codes = Object.entries(crowd.answers)
+      .map(([answer, count]) => `${answer}: ${count}`)
+      .join(', ');
+    const figures = [
+      ['projects, each polled every second', String(PROJECTS)],
+      ['seconds', String(seconds)],
+      ['scrapes, 200 at once every 2 s', codes],
+      ['the slowest answer', `${Math.ceil(crowd.slowestAnswer)} ms after its connection`],
+      ['the slowest connection', `${Math.ceil(crowd.slowestConnection)} ms`],
+      [
+        'slow clients',
+        `${crowd.slowClients} connected, ${crowd.ended} of them ended by the daemon`,
+      ],
+      ['polls meanwhile', `${polls}, ${polls - onTime} later than ${latest} s`],
+      ['ticks missed, overlapped', `${missed}, ${overlapped}`],
+      ['memory at most', `${rss} MiB, ${quietRss} MiB before`],
+    ] as const;
+    const faults = [
+      ...(polls === onTime ? [] : ['late polls']),
+      ...(polls > 0 ? [] : ['no polls']),
+      ...(missed === 0 ? [] : ['missed ticks']),
+      ...(Object.keys(crowd.answers).toSorted().join() === '200,503'
+        ? []
+        : ['not answered by 200 and by 503, as it has to be']),
+      ...(crowd.slowClients === SLOW_CLIENTS ? [] : ['refused connections']),
+      ...(crowd.slowestAnswer <= MOST_ANSWER_MS ? [] : ['an answer without an end']),
+      ...(rss <= MOST_RSS_MIB ? [] : [`more than ${MOST_RSS_MIB} MiB`]),
+      ...(code === 0 ? [] : [`ended with ${code}`]),
+    ];
+    if (faults.length > 0) {
+      throw new Error(
+        `${faults.join(', ')}: ${figures.map((figure) => figure.join(' ')).join('; ')}`,
+      );
+    }
+    return figures;
+  },
+};
+
+const LAG = 'evalwatch_scheduler_lag_seconds_bucket';
+
+/** The highest that it was, MiB. */
+async function rssOf(pid: number | undefined): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8');
+  return Math.round(Number(/VmHWM:\s+(\d+) kB/.exec(status)?.[1]) / 1024);
+}

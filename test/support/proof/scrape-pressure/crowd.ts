@@ -1,0 +1,93 @@
+/**
+ * A crowd at /metrics. Arguments: the daemon's address, how many scrapes at once every two seconds, how many slow clients
+ * (every second one sends its request a byte at a time, the others do not read their answers), and for how many seconds.
+ * Prints {@link Crowd} as JSON.
+ */
+import { request } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import { setTimeout } from 'node:timers/promises';
+
+export interface Crowd {
+  /** How often each status code was answered, or why there was none. */
+  readonly answers: Readonly<Record<string, number>>;
+  /** Of a scrape, ms: the kernel asks again after 1, 3, 7 and 15 s if too many wait to be accepted. */
+  readonly slowestConnection: number;
+  /** Of a scrape from its connection on, ms. */
+  readonly slowestAnswer: number;
+  readonly slowClients: number;
+  /** Slow clients that the daemon has ended. */
+  readonly ended: number;
+}
+
+const [url = '', parallel, slow, seconds] = process.argv.slice(2);
+const WAVE_MS = 2000;
+const BYTE_MS = 500;
+const AT_ONCE = 50;
+const PAUSE_MS = 50;
+
+const answers: Record<string, number> = {};
+let slowestConnection = 0;
+let slowestAnswer = 0;
+let slowClients = 0;
+let ended = 0;
+
+const { hostname, port } = new URL(url);
+const text = `GET /metrics HTTP/1.1\r\nhost: ${hostname}\r\n\r\n`;
+const byteByByte: Socket[] = [];
+const sockets: Socket[] = [];
+for (let n = 0; n < Number(slow); n += 1) {
+  const socket = connect({ host: hostname, port: Number(port) });
+  sockets.push(socket);
+  socket.on('connect', () => {
+    slowClients += 1;
+    if (n % 2 === 0) socket.write(text);
+    else byteByByte.push(socket);
+  });
+  socket.on('error', () => {});
+  socket.on('close', () => {
+    ended += 1;
+  });
+  if (n % 2 === 0) socket.pause();
+  // More at once would fill the kernel's queue, and what waits there is not yet the daemon's affair.
+  if (n % AT_ONCE === 0) await setTimeout(PAUSE_MS);
+}
+let sent = 0;
+const drip = setInterval(() => {
+  for (const socket of byteByByte) if (socket.writable) socket.write(text.charAt(sent));
+  sent += 1;
+}, BYTE_MS);
+
+const waves = Array.from(
+  { length: Math.ceil((Number(seconds) * 1000) / WAVE_MS) },
+  async (_, n) => {
+    await setTimeout(n * WAVE_MS);
+    await Promise.all(Array.from({ length: Number(parallel) }, scrapeOnce));
+  },
+);
+await Promise.all(waves);
+clearInterval(drip);
+const crowd: Crowd = { answers, slowestConnection, slowestAnswer, slowClients, ended };
+console.log(JSON.stringify(crowd));
+for (const socket of sockets) socket.destroy();
+
+async function scrapeOnce(): Promise<void> {
+  const begun = performance.now();
+  let connected = begun;
+  const answer = await new Promise<string>((resolve) => {
+    const asked = request(`${url}/metrics`, { agent: false }, (response) => {
+      response.resume();
+      response.on('end', () => resolve(String(response.statusCode)));
+      response.on('error', () => resolve('broken off'));
+    });
+    asked.on('socket', (socket) =>
+      socket.on('connect', () => {
+        connected = performance.now();
+      }),
+    );
+    asked.on('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? 'error'));
+    asked.end();
+  });
+  slowestAnswer = Math.max(slowestAnswer, performance.now() - connected);
+  slowestConnection = Math.max(slowestConnection, connected - begun);
+  answers[answer] = (answers[answer] ?? 0) + 1;
+}
