@@ -11,7 +11,8 @@ import { CONFIG, RULES_FILE, RUNBOOKS } from './rules-file.ts';
 
 const promtool = debianTool('prometheus', 'promtool') ?? '';
 const run = promisify(execFile);
-const TESTS = join(CONFIG, 'prometheus/tests');
+const PROMETHEUS = join(CONFIG, 'prometheus');
+const TESTS = readdirSync(PROMETHEUS).filter((file) => file.endsWith('.test.yml'));
 
 describe.skipIf(promtool === '')('with promtool', { timeout: 120_000 }, () => {
   it('the rules are valid', async () => {
@@ -27,8 +28,8 @@ describe.skipIf(promtool === '')('with promtool', { timeout: 120_000 }, () => {
     expect(stdout).toContain('SUCCESS: 1 rule files found');
   });
 
-  it.each(readdirSync(TESTS))('%s passes', async (file) => {
-    const { stdout } = await run(promtool, ['test', 'rules', join(TESTS, file)]);
+  it.each(TESTS)('%s passes', async (file) => {
+    const { stdout } = await run(promtool, ['test', 'rules', join(PROMETHEUS, file)]);
     expect(stdout).toContain('SUCCESS');
   });
 
