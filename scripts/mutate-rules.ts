@@ -8,6 +8,7 @@ import { cp, mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { parse, stringify } from 'yaml';
 import { EQUIVALENT } from './rule-mutations/equivalent.ts';
 import { mutantsOf, type Mutant } from './rule-mutations/mutants.ts';
 
@@ -27,7 +28,20 @@ async function passes(...args: readonly string[]): Promise<boolean> {
   }
 }
 
-/** Test files, the one that speaks most of the rule first: most mutants need only that. */
+/** Each test as a file of its own, by the file's name: a mutant is mostly noticed by one of them. */
+async function splitTests(): Promise<ReadonlyMap<string, string>> {
+  const files = new Map<string, string>();
+  for (const name of await readdir(source)) {
+    if (!name.endsWith('.test.yml')) continue;
+    const suite = parse(await readFile(join(source, name), 'utf8')) as { tests: readonly object[] };
+    for (const [index, test] of suite.tests.entries()) {
+      files.set(`${index}-${name}`, stringify({ ...suite, tests: [test] }));
+    }
+  }
+  return files;
+}
+
+/** Tests that speak of the rule first. */
 function inOrder(tests: ReadonlyMap<string, string>, rule: string): readonly string[] {
   const mentions = (text: string) => text.split(rule).length;
   return [...tests].toSorted(([, a], [, b]) => mentions(b) - mentions(a)).map(([name]) => name);
@@ -42,9 +56,8 @@ async function lives(mutant: Mutant, tests: ReadonlyMap<string, string>): Promis
 
 try {
   await cp(source, directory, { recursive: true });
-  const names = (await readdir(source)).filter((name) => name.endsWith('.test.yml'));
-  const tests = new Map<string, string>();
-  for (const name of names) tests.set(name, await readFile(join(source, name), 'utf8'));
+  const tests = await splitTests();
+  for (const [name, text] of tests) await writeFile(join(directory, name), text);
   const original = await readFile(rulesFile, 'utf8');
   const counts = { killed: 0, invalid: 0, equivalent: 0, lived: 0 };
   const wanted = mutantsOf(original).filter(({ rule }) => rule.includes(process.argv[2] ?? ''));
