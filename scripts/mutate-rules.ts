@@ -28,14 +28,18 @@ async function passes(...args: readonly string[]): Promise<boolean> {
   }
 }
 
+/** Otherwise `0x4`, five zeros for promtool, would become a 4. */
+const AS_WRITTEN = { schema: 'failsafe' } as const;
+
 /** Each test as a file of its own, by the file's name: a mutant is mostly noticed by one of them. */
 async function splitTests(): Promise<ReadonlyMap<string, string>> {
   const files = new Map<string, string>();
   for (const name of await readdir(source)) {
     if (!name.endsWith('.test.yml')) continue;
-    const suite = parse(await readFile(join(source, name), 'utf8')) as { tests: readonly object[] };
+    const text = await readFile(join(source, name), 'utf8');
+    const suite = parse(text, AS_WRITTEN) as { tests: readonly object[] };
     for (const [index, test] of suite.tests.entries()) {
-      files.set(`${index}-${name}`, stringify({ ...suite, tests: [test] }));
+      files.set(`${index}-${name}`, stringify({ ...suite, tests: [test] }, AS_WRITTEN));
     }
   }
   return files;
@@ -59,6 +63,9 @@ try {
   const tests = await splitTests();
   for (const [name, text] of tests) await writeFile(join(directory, name), text);
   const original = await readFile(rulesFile, 'utf8');
+  if (!(await lives({ rule: '', change: '', text: original }, tests))) {
+    throw new Error('the rules as they are do not pass their tests');
+  }
   const counts = { killed: 0, invalid: 0, equivalent: 0, lived: 0 };
   const wanted = mutantsOf(original).filter(({ rule }) => rule.includes(process.argv[2] ?? ''));
   for (const mutant of wanted) {
