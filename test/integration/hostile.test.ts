@@ -104,12 +104,12 @@ describe('among hostile services', () => {
 
   it('polls the healthy project on time', () => {
     const polls = (seen: Scrape) => seen.value('evalwatch_polls_total', healthy) ?? 0;
-    // A second of slack at either end, and one for a machine that was busy elsewhere.
-    expect(polls(end) - polls(begin)).toBeGreaterThanOrEqual(SECONDS - 2);
+    // A second of slack at either end, and two for a machine that was busy elsewhere.
+    expect(polls(end) - polls(begin)).toBeGreaterThanOrEqual(SECONDS - 3);
     const times = service.of('healthy').map(({ at }) => at);
     const counted = [...times.filter((at) => at > endedAt - SECONDS * 1000), endedAt];
     const gaps = counted.slice(1).map((at, index) => at - (counted[index] ?? at));
-    expect(Math.max(...gaps)).toBeLessThan(2500);
+    expect(Math.max(...gaps)).toBeLessThan(4000);
     expect(end.value('evalwatch_project_up', healthy)).toBe(1);
     const reason = { reason: 'invalid' };
     expect(end.value('evalwatch_item_anomalies_total', { ...healthy, ...reason })).toBe(polls(end));

@@ -22,8 +22,10 @@ import {
   startService,
 } from '../support/service.ts';
 
-/** Generous for a loaded machine, and far from every wait that it must not sit out. */
-const AT_ONCE_MS = 2500;
+/** Generous for a loaded machine, and short of the 8 s that a stop may wait for a request in flight. */
+const AT_ONCE_MS = 7000;
+/** Generous likewise, and far from the minute that a hanging request may take. */
+const GRACE_IS_OVER_MS = 25_000;
 const TWO = [{ id: 'alpha' }, { id: 'beta' }];
 
 /** A service that answers nothing until it is told to. */
@@ -85,7 +87,7 @@ describe('a stop', UNHURRIED, () => {
       const [ended, ms] = await timed(daemon.stop(signal));
       expect(ended).toEqual({ code: 0, signal: null, stderr: '' });
       expect(ms).toBeGreaterThan(7500);
-      expect(ms).toBeLessThan(10_000);
+      expect(ms).toBeLessThan(GRACE_IS_OVER_MS);
       expect(daemon.lines.map(({ event }) => event)).toEqual([
         'store.created',
         'daemon.started',
@@ -131,7 +133,7 @@ describe('a stop', UNHURRIED, () => {
     await vi.waitFor(() => expect(service.details()).toHaveLength(1), PATIENCE);
     const [{ code }, ms] = await timed(daemon.stop());
     expect(code).toBe(0);
-    expect(ms).toBeLessThan(10_000);
+    expect(ms).toBeLessThan(GRACE_IS_OVER_MS);
     expect(daemon.of('prompt.failed')).toEqual([]);
 
     service.answer('p1', (_, response) => sendJson(response, promptDetail(errorOf('p1'))));
