@@ -1,5 +1,6 @@
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
+import { setTimeout } from 'node:timers/promises';
 import { ApiError } from '../monitor/errors.ts';
 import { codeOf } from './errors.ts';
 
@@ -9,6 +10,8 @@ export type KeySource =
 
 const SHORTEST_KEY = 8;
 const MAX_FILE_BYTES = 16 * 1024;
+/** A file that is written anew is missing or empty for a moment. */
+const BEING_WRITTEN_MS = 100;
 
 /**
  * The key itself, without the white space around it (contract 2). Read anew each time, so that a rotated key works at
@@ -17,6 +20,16 @@ const MAX_FILE_BYTES = 16 * 1024;
  */
 export async function readKey(source: KeySource | undefined): Promise<string> {
   if (source === undefined) throw new ApiError('auth', 'the project has no API key');
+  try {
+    return await readOnce(source);
+  } catch (error) {
+    if ('env' in source) throw error;
+    await setTimeout(BEING_WRITTEN_MS);
+    return await readOnce(source);
+  }
+}
+
+async function readOnce(source: KeySource): Promise<string> {
   const place = 'file' in source ? `the key file ${source.file}` : `the variable ${source.env}`;
   const text = 'file' in source ? await readKeyFile(source.file, place) : source.value;
   const key = text?.trim() ?? '';

@@ -72,6 +72,22 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
     return key;
   }
 
+  /** Sends with the key as it is now; once more if that is refused and another one has taken its place. */
+  async function withKey<T>(
+    project: string,
+    sendWith: (key: string, isRepeated: boolean) => Promise<T>,
+  ): Promise<T> {
+    const key = await keyFor(project);
+    try {
+      return await sendWith(key, false);
+    } catch (error) {
+      if (!(error instanceof ApiError && error.reason === 'auth')) throw error;
+      const newer = await keyFor(project);
+      if (newer === key) throw error;
+      return await sendWith(newer, true);
+    }
+  }
+
   function toAnswer(
     kind: Kind,
     previous: Validator | undefined,
@@ -91,19 +107,23 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
       holds.check(project, kind);
       const path = `/v2/projects/${segmentOf(project)}/${kind}s/`;
       const endpoint = kind === 'prompt' ? 'list_prompts' : 'list_datasets';
-      const key = await keyFor(project);
       const trouble = troubles.begin(project);
       const attempt = async (number: number) =>
-        await send({
-          endpoint,
-          path,
-          key,
-          etag: revalidate ? previous?.etag : undefined,
-          classOf: () => (inTrouble || troubles.has(project) ? 'troubled' : 'healthy'),
-          signal,
-          onStart: number === 1 ? onFirstRequest : () => emit({ type: 'api.retried', endpoint }),
-          interpret: (body, head) => toAnswer(kind, previous, body, head),
-        });
+        await withKey(project, (key, isRepeated) =>
+          send({
+            endpoint,
+            path,
+            key,
+            etag: revalidate ? previous?.etag : undefined,
+            classOf: () => (inTrouble || troubles.has(project) ? 'troubled' : 'healthy'),
+            signal,
+            onStart:
+              number === 1 && !isRepeated
+                ? onFirstRequest
+                : () => emit({ type: 'api.retried', endpoint }),
+            interpret: (body, head) => toAnswer(kind, previous, body, head),
+          }),
+        );
       try {
         return await withRetries(attempt, {
           retries: service.retries,
@@ -126,14 +146,18 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
     getErrorInfo: async (project, promptId, signal) => {
       signal.waits.throwIfAborted();
       const path = `/v2/prompts/${segmentOf(promptId)}/`;
-      return await send({
-        endpoint: 'get_prompt',
-        path,
-        key: await keyFor(project),
-        classOf: () => 'detail',
-        signal,
-        interpret: (body) => body && readErrorInfo(body, scrub),
-      });
+      const endpoint = 'get_prompt';
+      return await withKey(project, (key, isRepeated) =>
+        send({
+          endpoint,
+          path,
+          key,
+          classOf: () => 'detail',
+          signal,
+          onStart: () => isRepeated && emit({ type: 'api.retried', endpoint }),
+          interpret: (body) => body && readErrorInfo(body, scrub),
+        }),
+      );
     },
 
     close: async () => await dispatcher.destroy(),
