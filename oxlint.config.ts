@@ -11,7 +11,7 @@ const rooms: Record<string, { rooms: string[]; libraries: string[] }> = {
   store: { rooms: ['domain', 'monitor'], libraries: ['better-sqlite3'] },
   metrics: { rooms: ['domain', 'monitor'], libraries: ['prom-client'] },
   log: { rooms: ['domain', 'monitor'], libraries: ['pino'] },
-  web: { rooms: ['domain', 'monitor'], libraries: ['hono', '@hono/node-server'] },
+  web: { rooms: ['domain', 'monitor'], libraries: ['hono', '@hono/node-server', 'bcrypt'] },
   config: { rooms: ['domain', 'monitor'], libraries: ['yaml', 'zod'] },
   simulator: { rooms: [], libraries: [] },
 };

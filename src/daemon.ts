@@ -11,6 +11,7 @@ import { createReload, type ReloadResult } from './reload.ts';
 import { createScheduler } from './schedule/scheduler.ts';
 import { sqliteVersion } from './store/connection.ts';
 import { version } from './version.ts';
+import { openWebProtection } from './web-protection.ts';
 import { startWebServer } from './web/server.ts';
 
 /** What requests in flight get when the daemon stops; Docker kills after 10 s (contract 4, Stopping). */
@@ -40,11 +41,16 @@ export interface DaemonOptions {
 
 /**
  * Opens, wires and starts the daemon; what was opened is released if something else cannot be.
+ * @throws {ConfigError} when the web configuration cannot be used
  * @throws {StoreError} when the store cannot be opened or another process holds it
  * @throws {Error} with a system `code` when the web address cannot be listened on
  */
 export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const { config, loadConfig, logger, secrets, clock, revision, observers = [] } = options;
+  let isReloaded = true;
+  const { configFile: file } = config.web;
+  const onResult = (ok: boolean) => metrics.reloaded(ok && isReloaded);
+  const protection = file ? await openWebProtection({ file, clock, logger, onResult }) : undefined;
   await using opened = new AsyncDisposableStack();
   const engine = await openEngine({ config, logger, secrets, clock });
   opened.defer(() => engine.close());
@@ -76,14 +82,21 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   metrics.setProjects(engine.projects());
   const reload = createReload({
     config,
-    loadConfig,
+    loadConfig: async () => {
+      const next = await loadConfig();
+      await protection?.reload();
+      return next;
+    },
     logger,
     apply: async (next) => {
       await engine.configure(next);
       metrics.setProjects(engine.projects());
       scheduler.set(engine.projects().map(toScheduled), next.jitterMs);
     },
-    onResult: (ok) => metrics.reloaded(ok),
+    onResult: (ok) => {
+      isReloaded = ok;
+      metrics.reloaded(ok);
+    },
   });
 
   let ready = false;
@@ -102,6 +115,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       reload: () => reload.run(),
     },
     config.web,
+    protection,
   );
   opened.defer(() => web.close());
 

@@ -1,4 +1,4 @@
-import type { ProjectConfig } from '../config/config.ts';
+import type { Config, ProjectConfig } from '../config/config.ts';
 import { ConfigError } from '../config/config-error.ts';
 import type { Action, Context, Register } from './command.ts';
 import { loadConfiguration } from './configuration.ts';
@@ -24,13 +24,11 @@ export const registerCheck: Register = (program, act) => {
 };
 
 const check: Action<CheckOptions> = async (options, context) => {
-  const config = await loadConfiguration(options.config, context, 'without keys').catch(
-    async (error: unknown) => {
-      if (!(options.json && error instanceof ConfigError)) throw error;
-      await context.stdout.write(`${visibleJson({ errors: error.faults })}\n`);
-      return undefined;
-    },
-  );
+  const config = await loadAll(options.config, context).catch(async (error: unknown) => {
+    if (!(options.json && error instanceof ConfigError)) throw error;
+    await context.stdout.write(`${visibleJson({ errors: error.faults })}\n`);
+    return undefined;
+  });
   if (config === undefined) return 2;
   const planned = await planProjects(config.projects, context.clock.now());
   await (options.json ? printJson(planned, context) : printTable(planned, context));
@@ -41,6 +39,14 @@ const check: Action<CheckOptions> = async (options, context) => {
   for (const warning of warnings) context.warn(`warning: ${warning}`);
   return 0;
 };
+
+/** The configuration, once that of the web interface is found to be good as well. */
+async function loadAll(option: string | undefined, context: Context): Promise<Config> {
+  const config = await loadConfiguration(option, context, 'without keys');
+  const { loadWebConfig } = await import('../config/web-file.ts');
+  if (config.web.configFile !== undefined) await loadWebConfig(config.web.configFile);
+  return config;
+}
 
 function printJson(planned: readonly PlannedProject[], { stdout }: Context): Promise<void> {
   return stdout.writeLines(

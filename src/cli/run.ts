@@ -1,7 +1,6 @@
 import { readVariable } from '../config/environment.ts';
 import type { Action, Register } from './command.ts';
 import { loadConfiguration } from './configuration.ts';
-import { UsageError } from './faults.ts';
 import { configOption } from './options.ts';
 
 interface RunOptions {
@@ -25,10 +24,6 @@ const run: Action<RunOptions> = async (options, context) => {
   };
   const loadConfig = () => loadConfiguration(options.config, context, 'with keys');
   const config = await loadConfig();
-  if (config.web.configFile !== undefined) {
-    // Better no daemon than one that serves in the clear what was meant to be protected.
-    throw new UsageError('web.config_file (TLS and logins) is not supported by this version yet');
-  }
   const [{ createSecrets }, { createLogger }, { fileDescriptor }, { startDaemon }] =
     await Promise.all([
       import('../evaluation-api/secrets.ts'),

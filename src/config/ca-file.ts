@@ -1,18 +1,19 @@
 import { X509Certificate } from 'node:crypto';
+import type { Checked } from './address.ts';
 import { readTextFile } from './text-file.ts';
 
 const MAX_BYTES = 16 * 1024 * 1024;
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
-/** What is wrong with a file of PEM certificates; undefined if nothing is. */
-export async function checkCaFile(path: string): Promise<string | undefined> {
+/** The text of a file of PEM certificates, each of them sound. */
+export async function readCertificates(path: string): Promise<Checked<string>> {
   const { text, fault } = await readTextFile(path, MAX_BYTES);
-  if (fault !== undefined) return `is of no use: ${fault}`;
+  if (fault !== undefined) return { fault: `is of no use: ${fault}` };
   const certificates = text.match(CERTIFICATE);
-  if (certificates === null) return 'must be a file with certificates in PEM form';
+  if (certificates === null) return { fault: 'must be a file with certificates in PEM form' };
   return certificates.every(isCertificate)
-    ? undefined
-    : 'is of no use: one of its certificates is damaged';
+    ? { value: text }
+    : { fault: 'is of no use: one of its certificates is damaged' };
 }
 
 function isCertificate(pem: string): boolean {

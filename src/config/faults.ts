@@ -1,30 +1,33 @@
 import type { z } from 'zod';
 import { ConfigError, type ConfigFault } from './config-error.ts';
 import type { Finding } from './rules.ts';
-import { KEYS } from './schema.ts';
 import { closest, didYouMean } from './suggest.ts';
 import type { YamlDocument } from './yaml-document.ts';
+
+/** The options of each section, `''` being the top level. */
+type Keys = Readonly<Record<string, readonly string[]>>;
 
 /** The unknown keys that an issue of the schema tells of, if it does, each where it stands. */
 export function unknownKeys(
   issue: z.core.$ZodIssue,
   document: YamlDocument,
   file: string,
+  keys: Keys,
 ): readonly ConfigFault[] {
   if (issue.code !== 'unrecognized_keys') return [];
   const section = String(issue.path[0] ?? '');
   return issue.keys.map((key) => ({
     file,
     ...document.locateKey([...issue.path, key]),
-    message: describeUnknownKey(key, section),
+    message: describeUnknownKey(key, section, keys),
   }));
 }
 
-function describeUnknownKey(key: string, section: string): string {
+function describeUnknownKey(key: string, section: string, keys: Keys): string {
   // Anything else may be a value, a key even, that a missing space made part of a name.
   if (!/^\w[\w-]{0,40}$/.test(key)) return 'unknown key';
-  const near = closest(key, KEYS[section] ?? []);
-  const home = Object.keys(KEYS).find((name) => KEYS[name]?.includes(key));
+  const near = closest(key, keys[section] ?? []);
+  const home = Object.keys(keys).find((name) => keys[name]?.includes(key));
   if (near !== undefined || home === undefined) {
     return `unknown key ${JSON.stringify(key)}${didYouMean(near)}`;
   }
@@ -58,4 +61,10 @@ export function invalid(faults: readonly ConfigFault[]): ConfigError {
   );
   const distinct = new Map(sorted.map((fault) => [JSON.stringify(fault), fault]));
   return new ConfigError('invalid', [...distinct.values()]);
+}
+
+/** The file is a list, or a text. */
+export function noMapping(document: YamlDocument, file: string): ConfigError {
+  const message = 'the file must be a mapping (key: value)';
+  return invalid([{ file, ...document.locate([]), message }]);
 }

@@ -1,16 +1,14 @@
 import { dirname, resolve } from 'node:path';
-import { checkCaFile } from './ca-file.ts';
+import { readCertificates } from './ca-file.ts';
 import type { Config } from './config.ts';
-import { ConfigError } from './config-error.ts';
 import type { Env } from './environment.ts';
-import { invalid, place, unknownKeys } from './faults.ts';
+import { invalid, noMapping, place, unknownKeys } from './faults.ts';
 import { applyOverrides } from './overrides.ts';
 import { checkRules, type Finding } from './rules.ts';
-import { fileSchema } from './schema.ts';
-import { readTextFile } from './text-file.ts';
+import { readDocument } from './read-document.ts';
+import { fileSchema, KEYS } from './schema.ts';
 import { toConfig } from './to-config.ts';
 import { isMapping, mappingAt, type Tree } from './tree.ts';
-import { readYaml, type YamlDocument } from './yaml-document.ts';
 
 export interface LoadOptions {
   /** Its directory is where the paths in it start. */
@@ -32,9 +30,9 @@ const MAX_FILE_BYTES = 4 * 1024 * 1024;
  */
 export async function loadConfig(options: LoadOptions): Promise<Config> {
   const { file, env } = options;
-  const document = await readDocument(file);
+  const document = await readDocument(file, MAX_FILE_BYTES, ADVICE);
   const root = document.value ?? {};
-  if (!isMapping(root)) throw invalid([{ file, ...document.locate([]), message: NO_MAPPING }]);
+  if (!isMapping(root)) throw noMapping(document, file);
   const { tree, variables } = applyOverrides(withSections(root), env);
   const parsed = fileSchema.safeParse(tree);
   const issues = parsed.error?.issues ?? [];
@@ -45,28 +43,14 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
   ];
   const faults = [
     ...document.faults.map((fault) => ({ file, ...fault })),
-    ...issues.flatMap((issue) => unknownKeys(issue, document, file)),
+    ...issues.flatMap((issue) => unknownKeys(issue, document, file, KEYS)),
     ...findings.map((finding) => place(finding, document, file, variables)),
   ];
   if (!parsed.success || faults.length > 0) throw invalid(faults);
   return toConfig(parsed.data, file, env);
 }
 
-const NO_MAPPING = 'the file must be a mapping (key: value)';
-
-async function readDocument(file: string): Promise<YamlDocument> {
-  const { text, fault, cause } = await readTextFile(file, MAX_FILE_BYTES);
-  if (fault !== undefined) {
-    const advice = '; name one with --config, or start from a copy of config/evalwatch.yaml';
-    const message = cause === undefined ? fault : fault + advice;
-    throw new ConfigError('unreadable', [{ file, line: 1, column: 1, message }], cause);
-  }
-  const document = readYaml(text);
-  if ('syntaxFault' in document) {
-    throw new ConfigError('syntax', [{ file, ...document.syntaxFault }]);
-  }
-  return document;
-}
+const ADVICE = '; name one with --config, or start from a copy of config/evalwatch.yaml';
 
 /** With an empty mapping for each section that is absent or left empty. */
 function withSections(root: Tree): Tree {
@@ -83,6 +67,6 @@ function withSections(root: Tree): Tree {
 async function checkFiles(tree: Tree, directory: string): Promise<readonly Finding[]> {
   const caFile = mappingAt(tree, 'service')['ca_file'];
   if (typeof caFile !== 'string' || caFile === '') return [];
-  const message = await checkCaFile(resolve(directory, caFile));
-  return message === undefined ? [] : [{ path: ['service', 'ca_file'], message }];
+  const { fault } = await readCertificates(resolve(directory, caFile));
+  return fault === undefined ? [] : [{ path: ['service', 'ca_file'], message: fault }];
 }

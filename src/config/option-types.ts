@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Checked } from './address.ts';
 import { DURATION_PATTERN, parseDuration, suggestDuration } from './duration.ts';
 import { parseSize, SIZE_PATTERN, suggestSize } from './size.ts';
-import { didYouMean } from './suggest.ts';
+import { closest, didYouMean } from './suggest.ts';
 
 // Every message completes a sentence whose subject is the option: "must be …". None repeats a value that could hold a
 // key.
@@ -37,6 +37,19 @@ export function flag(fallback: boolean, description: string) {
     .boolean({ error: wrongType('true or false') })
     .prefault(fallback)
     .meta({ description });
+}
+
+/** One of these names. */
+export function choice<const Name extends string>(
+  names: readonly Name[],
+  what = `one of ${names.join(', ')}`,
+) {
+  return z.enum(names, {
+    error: ({ input }) =>
+      typeof input === 'string'
+        ? `must be ${what}${didYouMean(closest(input, names) || undefined)}`
+        : wrongType(what)({ input }),
+  });
 }
 
 /** A whole number within a range. */

@@ -4,6 +4,7 @@ import { parseBaseUrl, parseListen, parseProxyUrl } from './address.ts';
 import { VARIABLE_NAME } from './environment.ts';
 import {
   checked,
+  choice,
   duration,
   flag,
   mapping,
@@ -13,7 +14,6 @@ import {
   wholeNumber,
   wrongType,
 } from './option-types.ts';
-import { closest, didYouMean } from './suggest.ts';
 import { parseTimezone } from './timezone.ts';
 
 // Rules that concern several options are in rules.ts: zod skips those of an object with any mistake in it.
@@ -115,15 +115,7 @@ const web = {
 };
 
 const log = {
-  level: z
-    .enum(LOG_LEVELS, {
-      error: ({ input }) => {
-        const what = `one of ${LOG_LEVELS.join(', ')}`;
-        return typeof input === 'string'
-          ? `must be ${what}${didYouMean(closest(input, LOG_LEVELS))}`
-          : wrongType(what)({ input });
-      },
-    })
+  level: choice(LOG_LEVELS)
     .prefault('info')
     .meta({ description: 'Lines below this level are not written.' }),
 };

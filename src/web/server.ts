@@ -1,10 +1,12 @@
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer, type Server } from 'node:http';
 import { getRequestListener } from '@hono/node-server';
+import type { Listener } from './guarded-server.ts';
+import type { ChangingProtection } from './protection.ts';
 import { createRoutes, type WebContent } from './routes.ts';
 
 export interface WebServer {
-  /** Where it listens, `http://host:port`. */
+  /** Where it listens, `http://host:port` or `https://host:port`. */
   readonly url: string;
   /** Ends at once what is still being answered. */
   close(): Promise<void>;
@@ -25,31 +27,35 @@ const REQUEST_TIMEOUT_MS = 10_000;
 const ANSWER_TIMEOUT_MS = 15_000;
 const IDLE_TIMEOUT_MS = 30_000;
 
+const OPTIONS = {
+  headersTimeout: REQUEST_TIMEOUT_MS,
+  requestTimeout: REQUEST_TIMEOUT_MS,
+  keepAliveTimeout: IDLE_TIMEOUT_MS,
+  connectionsCheckingInterval: 1000,
+  maxHeaderSize: MAX_HEADER_BYTES,
+};
+
 /**
- * Serves the HTTP interface (contract 3).
+ * Serves the HTTP interface (contract 3), in the clear and to everybody unless it is protected.
  * @throws {Error} with the system's `code` (`EADDRINUSE`, `EACCES`, …) when it cannot listen.
  */
 export async function startWebServer(
   content: WebContent,
   { host, port }: WebAddress,
+  protection?: ChangingProtection,
 ): Promise<WebServer> {
   const answer = getRequestListener(createRoutes(content).fetch);
-  const server = createServer(
-    {
-      headersTimeout: REQUEST_TIMEOUT_MS,
-      requestTimeout: REQUEST_TIMEOUT_MS,
-      keepAliveTimeout: IDLE_TIMEOUT_MS,
-      connectionsCheckingInterval: 1000,
-      maxHeaderSize: MAX_HEADER_BYTES,
-    },
-    withinLimits((request, response) => void answer(request, response)),
-  );
+  const listener = withinLimits((request, response) => void answer(request, response));
+  const server =
+    protection === undefined
+      ? createServer(OPTIONS, listener)
+      : await guarded(protection, listener);
   server.maxConnections = MAX_CONNECTIONS;
   server.setTimeout(IDLE_TIMEOUT_MS);
   server.listen(port, host, MAX_CONNECTIONS);
   await once(server, 'listening');
   return {
-    url: urlOf(server.address()),
+    url: urlOf(server.address(), protection?.first.tls === undefined ? 'http' : 'https'),
     close: async () => {
       const closed = once(server, 'close');
       server.close();
@@ -59,7 +65,11 @@ export async function startWebServer(
   };
 }
 
-type Listener = (request: IncomingMessage, response: ServerResponse) => void;
+/** What it takes is loaded only where it is needed. */
+async function guarded(protection: ChangingProtection, listener: Listener): Promise<Server> {
+  const { createGuardedServer } = await import('./guarded-server.ts');
+  return createGuardedServer(OPTIONS, protection, listener);
+}
 
 /** Counts a request until its answer is read or its client gone; health endpoints always pass. */
 function withinLimits(listener: Listener): Listener {
@@ -80,8 +90,8 @@ function withinLimits(listener: Listener): Listener {
   };
 }
 
-function urlOf(address: ReturnType<Server['address']>): string {
+function urlOf(address: ReturnType<Server['address']>, scheme: string): string {
   if (address === null || typeof address === 'string') return String(address);
   const host = address.family === 'IPv6' ? `[${address.address}]` : address.address;
-  return `http://${host}:${address.port}`;
+  return `${scheme}://${host}:${address.port}`;
 }

@@ -249,18 +249,3 @@ describe('a start', UNHURRIED, () => {
     expect(daemon.of('daemon.started')).toEqual([]);
   });
 });
-
-it(
-  'refuses web.config_file rather than serve in the clear what was to be protected',
-  UNHURRIED,
-  async () => {
-    await using place = await workspace('http://127.0.0.1:1', { web: { config_file: 'web.yaml' } });
-    await using daemon = startDaemon(place);
-
-    const { code, stderr } = await daemon.ended;
-
-    expect(code).toBe(2);
-    expect(stderr).toContain('web.config_file');
-    expect(daemon.lines).toEqual([]);
-  },
-);

@@ -1,0 +1,156 @@
+import {
+  createServer,
+  type IncomingMessage,
+  type Server,
+  type ServerOptions,
+  type ServerResponse,
+} from 'node:http';
+import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
+import type { Socket } from 'node:net';
+import { TLSSocket } from 'node:tls';
+import { isDeepStrictEqual } from 'node:util';
+import { createLogins } from './logins.ts';
+import type { ChangingProtection, ClientAuth, Protection, TlsSettings } from './protection.ts';
+
+export type Listener = (request: IncomingMessage, response: ServerResponse) => void;
+
+const HANDSHAKE_TIMEOUT_MS = 10_000;
+/** They need neither login nor client certificate (contract 3): probes have none. */
+const OPEN_PATH = /^\/-\/(?:healthy|ready)(?:\?|$)/;
+
+/**
+ * A server that lets requests pass to the listener only as its protection allows. Users, headers and certificates count
+ * from the next request or connection on; whoever is being answered when users or client certificates change has to come
+ * again.
+ */
+export function createGuardedServer(
+  options: ServerOptions,
+  protection: ChangingProtection,
+  listener: Listener,
+): Server | TlsServer {
+  const logins = createLogins();
+  const answering = new Set<ServerResponse>();
+  let current: Protection | undefined = protection.first;
+  let context = protection.first.tls?.context;
+  /** What was in force when a connection was made. */
+  const contexts = new WeakMap<object, TlsSettings['context'] | undefined>();
+
+  async function look(): Promise<Protection | undefined> {
+    const next = await protection.now();
+    if (next === current) return next;
+    if (!isDeepStrictEqual(admission(next), admission(current))) {
+      for (const response of answering) response.destroy();
+    }
+    current = next;
+    if (next?.tls !== undefined && !isDeepStrictEqual(next.tls.context, context)) {
+      context = next.tls.context;
+      if ('setSecureContext' in server) server.setSecureContext(context);
+      server.closeIdleConnections();
+    }
+    return next;
+  }
+
+  async function admit(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const now = await look();
+    if (now === undefined) {
+      return refuse(response, 500, 'the web configuration is unusable: see the log');
+    }
+    setHeaders(response, now);
+    if (contexts.get(request.socket) !== context) response.setHeader('connection', 'close');
+    if (!hasCertificate(request.socket, now.tls, contexts.get(request.socket))) {
+      return refuse(response, 403, 'a client certificate is needed that this server trusts');
+    }
+    if (now.users.size > 0) {
+      const verdict = await logins.check(request.headers.authorization, now.users);
+      if (verdict === 'busy') {
+        response.setHeader('retry-after', '1');
+        return refuse(response, 503, 'too many logins at the same time');
+      }
+      if (verdict === 'wrong') {
+        response.setHeader('www-authenticate', 'Basic realm="evalwatch", charset="UTF-8"');
+        return refuse(response, 401, 'a user and a password are needed');
+      }
+      // They may have changed meanwhile.
+      if (now !== current) return await admit(request, response);
+    }
+    // Whoever left meanwhile will not be noticed to leave again.
+    if (response.destroyed) return undefined;
+    answering.add(response);
+    response.once('close', () => answering.delete(response));
+    return listener(request, response);
+  }
+
+  function guard(request: IncomingMessage, response: ServerResponse): void {
+    if (!OPEN_PATH.test(request.url ?? '')) {
+      void admit(request, response);
+      return;
+    }
+    if (current !== undefined) setHeaders(response, current);
+    listener(request, response);
+  }
+
+  const server =
+    protection.first.tls === undefined
+      ? createServer(options, guard)
+      : createTlsServer({ ...options, ...tlsOptions(protection.first.tls) }, guard);
+  if (protection.first.tls !== undefined) {
+    beforeEachConnection(server, look);
+    server.on('secureConnection', (socket) => contexts.set(socket, context));
+  }
+  return server;
+}
+
+/** Who may enter; not the certificate that the server shows, nor its headers. */
+function admission(protection: Protection | undefined): unknown {
+  return protection && [protection.users, protection.tls?.clientAuth, protection.tls?.context.ca];
+}
+
+function tlsOptions({ context, clientAuth }: TlsSettings) {
+  return {
+    ...context,
+    requestCert: clientAuth !== 'NoClientCert',
+    // Whom to let in is decided by request: probes are, and others are told why they are not.
+    rejectUnauthorized: false,
+    handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
+  };
+}
+
+/** Makes each new connection wait, so that it gets the certificates that are on disk then. */
+function beforeEachConnection(server: Server, look: () => Promise<unknown>): void {
+  const listeners = server.listeners('connection');
+  server.removeAllListeners('connection');
+  server.on('connection', (socket) => {
+    // Until somebody else listens for it.
+    socket.on('error', () => {});
+    void look().finally(() => {
+      if (!socket.destroyed) for (const accept of listeners) accept.call(server, socket);
+    });
+  });
+}
+
+function hasCertificate(
+  socket: Socket,
+  tls: TlsSettings | undefined,
+  then: TlsSettings['context'] | undefined,
+): boolean {
+  if (tls === undefined || !(socket instanceof TLSSocket)) return true;
+  const isGiven = socket.getPeerX509Certificate() !== undefined;
+  const isVerified = isGiven && socket.authorized && then?.ca === tls.context.ca;
+  const needed: Record<ClientAuth, boolean> = {
+    NoClientCert: true,
+    RequestClientCert: true,
+    RequireAnyClientCert: isGiven,
+    VerifyClientCertIfGiven: !isGiven || isVerified,
+    RequireAndVerifyClientCert: isVerified,
+  };
+  return needed[tls.clientAuth];
+}
+
+function setHeaders(response: ServerResponse, { headers }: Protection): void {
+  for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
+}
+
+function refuse(response: ServerResponse, status: number, error: string): void {
+  response.writeHead(status, { 'content-type': 'application/json' });
+  response.end(JSON.stringify({ error }));
+}

@@ -1,0 +1,186 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import bcrypt from 'bcrypt';
+import { describe, expect, it } from 'vitest';
+import { ask } from '../support/ask.ts';
+import { type Certificate, makeCertificate } from '../support/certificates.ts';
+import {
+  type ConfigurationChange,
+  evalwatch,
+  freePort,
+  startDaemon,
+  UNHURRIED,
+  type Workspace,
+  workspace,
+} from '../support/evalwatch.ts';
+import { startAlpha } from '../support/service.ts';
+
+const HEALTH_CHECK = fileURLToPath(new URL('../../src/health-check.ts', import.meta.url));
+const PASSWORD = 'correct horse';
+const HASH = bcrypt.hashSync(PASSWORD, 4).replace('$2b$', '$2y$');
+const TLS = 'tls_server_config: { cert_file: server.crt, key_file: server.key }\n';
+const USERS = `basic_auth_users: { alice: ${HASH}, bob: ${HASH} }\n`;
+const ALICE = { auth: `alice:${PASSWORD}` };
+const BOB = { auth: `bob:${PASSWORD}` };
+
+interface Place extends Workspace {
+  readonly authority: Certificate;
+  write(text: string): Promise<void>;
+}
+
+/** A workspace with a web configuration, and certificates for it. */
+async function place(
+  baseUrl: string,
+  web: string,
+  change: ConfigurationChange = {},
+): Promise<Place> {
+  const there = await workspace(baseUrl, {
+    ...change,
+    web: { config_file: 'web.yaml', enable_lifecycle: true, ...change.web },
+  });
+  const authority = makeCertificate(there.directory, 'authority');
+  makeCertificate(there.directory, 'server', authority);
+  const write = (text: string) => writeFile(join(there.directory, 'web.yaml'), text);
+  await write(web);
+  return { ...there, authority, write };
+}
+
+async function healthCheck(port: number): Promise<number> {
+  const child = spawn(process.execPath, [HEALTH_CHECK], {
+    env: { PATH: process.env['PATH'], EVALWATCH_WEB_LISTEN: `0.0.0.0:${port}` },
+    stdio: 'ignore',
+  });
+  const [code] = (await once(child, 'close')) as [number];
+  return code;
+}
+
+describe('a daemon with web.config_file', UNHURRIED, () => {
+  it('serves by TLS to its users only, and takes renewed certificates and removed users over', async () => {
+    await using service = await startAlpha();
+    await using there = await place(service.url, TLS + USERS);
+    await using daemon = startDaemon(there);
+    const url = await daemon.url();
+    const trusting = { ca: there.authority.cert, rejectUnauthorized: true };
+
+    expect(url).toMatch(/^https:/);
+    expect((await ask(`${url}/metrics`, trusting)).status).toBe(401);
+    const before = await ask(`${url}/metrics`, { ...trusting, ...BOB });
+    expect(before).toMatchObject({
+      status: 200,
+      text: expect.stringContaining('evalwatch_build_info'),
+    });
+    expect((await ask(`${url}/-/ready`, trusting)).status).toBe(200);
+
+    makeCertificate(there.directory, 'server', there.authority);
+    await there.write(`${TLS}basic_auth_users: { alice: ${HASH} }\n`);
+
+    const after = await ask(`${url}/metrics`, { ...trusting, ...ALICE });
+    expect(after.status).toBe(200);
+    expect(after.serial).not.toBe(before.serial);
+    expect((await ask(`${url}/metrics`, { ...trusting, ...BOB })).status).toBe(401);
+    await daemon.line('web_config.reloaded');
+    expect((await daemon.stop()).code).toBe(0);
+    expect(daemon.stdout()).not.toContain(PASSWORD);
+    expect(daemon.stdout()).not.toContain(HASH.slice(4));
+  });
+
+  it('says what is wrong with the file and does not start', async () => {
+    await using there = await place(
+      'http://127.0.0.1:1',
+      `${TLS}basic_auth_users: { alice: secret }\n`,
+    );
+    await using daemon = startDaemon(there);
+    const { code, stderr } = await daemon.ended;
+    expect(code).toBe(2);
+    expect(stderr).toMatch(
+      /^\/.*web\.yaml:2:28: basic_auth_users\.alice must be the bcrypt hash.*\n$/,
+    );
+    expect(daemon.lines).toEqual([]);
+  });
+
+  it('goes on with what it has when the file is broken, and shows it', async () => {
+    await using service = await startAlpha();
+    await using there = await place(service.url, USERS);
+    await using daemon = startDaemon(there);
+    const url = await daemon.url();
+    const metrics = async () => {
+      const { status, text } = await ask(`${url}/metrics`, ALICE);
+      const [, good] = /^evalwatch_config_last_reload_successful (\d)/m.exec(text) ?? [];
+      return [status, good];
+    };
+    expect(await metrics()).toEqual([200, '1']);
+
+    await there.write(USERS.replace('}', ''));
+    expect(await metrics()).toEqual([200, '0']);
+    const line = await daemon.line('web_config.reload_failed');
+    expect(line).toMatchObject({ level: 'error', reasons: [expect.stringContaining('web.yaml:')] });
+    const reload = await ask(`${url}/-/reload`, { method: 'POST', ...ALICE });
+    expect([reload.status, reload.text]).toEqual([500, expect.stringContaining('web.yaml:')]);
+    await daemon.line('config.reload_failed');
+
+    await there.write(USERS);
+    const again = await ask(`${url}/-/reload`, { method: 'POST', ...ALICE });
+    expect(again.status).toBe(200);
+    expect(await metrics()).toEqual([200, '1']);
+  });
+
+  it('says at a reload that TLS cannot come or go without a restart', async () => {
+    await using service = await startAlpha();
+    await using there = await place(service.url, TLS + USERS);
+    await using daemon = startDaemon(there);
+    const url = await daemon.url();
+    await there.write(USERS);
+
+    const reload = await ask(`${url}/-/reload`, { method: 'POST', ...ALICE });
+
+    expect(reload.status).toBe(500);
+    expect(reload.text).toContain(
+      'tls_server_config cannot come or go while evalwatch runs: restart it',
+    );
+    expect((await ask(`${url}/metrics`, ALICE)).status).toBe(200);
+  });
+
+  it('is found alive by the health check of the image, whatever it asks of others', async () => {
+    await using service = await startAlpha();
+    const port = await freePort();
+    const strict = TLS.replace(
+      ' }',
+      ', client_auth_type: RequireAndVerifyClientCert, client_ca_file: authority.crt }',
+    );
+    await using there = await place(service.url, strict + USERS, {
+      web: { listen: `127.0.0.1:${port}` },
+    });
+    expect(await healthCheck(port)).toBe(1);
+    await using daemon = startDaemon(there);
+    await daemon.line('daemon.started');
+
+    expect(await healthCheck(port)).toBe(0);
+    const { code, json } = await evalwatch(there, ['status', '--json']);
+    expect([code, json()]).toEqual([0, []]);
+  });
+
+  it('in the clear is found alive as well', async () => {
+    await using service = await startAlpha();
+    const port = await freePort();
+    await using there = await workspace(service.url, { web: { listen: `127.0.0.1:${port}` } });
+    await using daemon = startDaemon(there);
+    await daemon.line('daemon.started');
+    expect(await healthCheck(port)).toBe(0);
+  });
+});
+
+it('check looks into web.config_file', UNHURRIED, async () => {
+  await using there = await place('http://127.0.0.1:1', TLS + USERS);
+  expect((await evalwatch(there, ['check'])).code).toBe(0);
+
+  await there.write(`${TLS}basic_auth_user: {}\n`);
+  const said = await evalwatch(there, ['check']);
+  expect(said.code).toBe(2);
+  expect(said.stderr).toContain('web.yaml:2:1: unknown key "basic_auth_user", did you mean');
+  const { code, stdout } = await evalwatch(there, ['check', '--json']);
+  expect(code).toBe(2);
+  expect(JSON.parse(stdout)).toMatchObject({ errors: [{ line: 2, column: 1 }] });
+});
