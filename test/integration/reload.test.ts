@@ -1,8 +1,16 @@
-import { readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
-import { evalwatch, PATIENCE, startDaemon, UNHURRIED, workspace } from '../support/evalwatch.ts';
+import {
+  evalwatch,
+  KEY,
+  PATIENCE,
+  startDaemon,
+  UNHURRIED,
+  workspace,
+} from '../support/evalwatch.ts';
 import { scrape } from '../support/scrape.ts';
-import { startAlpha } from '../support/service.ts';
+import { promptItem, sendJson, startAlpha, startService } from '../support/service.ts';
 
 const BOTH = [{ id: 'alpha' }, { id: 'beta' }];
 
@@ -89,6 +97,7 @@ describe('a reload', UNHURRIED, () => {
   it.each([
     ['store', { store: { path: 'other.db' } }],
     ['web.listen', { web: { listen: '127.0.0.1:1' } }],
+    ['web.config_file', { web: { config_file: 'web.yaml' } }],
   ])('says by name that %s cannot change while the daemon runs', async (name, change) => {
     await using service = await startAlpha();
     await using place = await workspace(service.url, { web: { enable_lifecycle: true } });
@@ -100,6 +109,96 @@ describe('a reload', UNHURRIED, () => {
 
     expect(answer.status).toBe(500);
     expect(await answer.text()).toContain(name);
+  });
+
+  it('leaves a poll that runs, due times, counters and histograms as they are', async () => {
+    const released = Promise.withResolvers<void>();
+    const moves = ['RUNNING', 'COMPLETED'];
+    await using service = await startService(async ({ project }, response) => {
+      if (project === 'alpha') await released.promise;
+      const status = project === 'beta' ? (moves.shift() ?? 'COMPLETED') : 'RUNNING';
+      sendJson(response, [promptItem('p', status)]);
+    });
+    const beta = { id: 'beta', schedule: '* * * * * *' };
+    await using place = await workspace(service.url, {
+      schedule: '0 0 1 1 *',
+      projects: [{ id: 'alpha' }, beta],
+    });
+    await using daemon = startDaemon(place);
+    await daemon.line('prompt.transition', { project: 'beta', to: 'COMPLETED' });
+    const url = await daemon.url();
+    const series = [
+      'evalwatch_prompt_state_duration_seconds_count{project="beta",status="RUNNING"}',
+      'evalwatch_project_next_poll_timestamp_seconds{project="alpha"}',
+      'evalwatch_polls_total{project="alpha"}',
+    ];
+    const seen = async () => {
+      const seenNow = await scrape(url);
+      return series.map((each) => seenNow.value(each));
+    };
+    const before = await seen();
+    expect(before).toEqual([1, expect.any(Number), 0]);
+    const polls = (await scrape(url)).value('evalwatch_polls_total{project="beta"}') ?? 0;
+
+    await place.configure({
+      service: { timeout: '9s', max_concurrency: 4 },
+      projects: [{ id: 'alpha' }, { ...beta, schedule: '*/1 * * * * *' }, { id: 'gamma' }],
+    });
+    daemon.process.kill('SIGHUP');
+    await daemon.line('config.reloaded');
+    expect(await seen()).toEqual(before);
+    released.resolve();
+    await daemon.line('project.baseline', { project: 'alpha' });
+    await daemon.line('project.baseline', { project: 'gamma' });
+
+    expect(service.of('alpha')).toHaveLength(1);
+    expect(await seen()).toEqual([...before.slice(0, 2), 1]);
+    const after = (await scrape(url)).value('evalwatch_polls_total{project="beta"}');
+    expect(after).toBeGreaterThanOrEqual(polls);
+    expect(daemon.of('poll.failed')).toEqual([]);
+  });
+
+  it('follows the links of mounted files when they are swapped, and so does a key without it', async () => {
+    let valid = KEY;
+    await using service = await startService(({ headers }, response) =>
+      headers['x-api-key'] === valid
+        ? sendJson(response, [promptItem('p', 'RUNNING')])
+        : sendJson(response, {}, 401),
+    );
+    await using place = await workspace(service.url);
+    const { directory } = place;
+    /** As Kubernetes mounts a ConfigMap or a secret: files are links into ..data, itself a link that is renamed. */
+    const mount = async (version: string, files: Readonly<Record<string, string>>) => {
+      await mkdir(join(directory, version));
+      for (const [name, content] of Object.entries(files)) {
+        await writeFile(join(directory, version, name), content);
+      }
+      await symlink(version, join(directory, '..data_tmp'));
+      await rename(join(directory, '..data_tmp'), join(directory, '..data'));
+    };
+    const config = await readFile(place.config, 'utf8');
+    await mount('..v1', { 'evalwatch.yaml': config, key: KEY });
+    for (const name of ['evalwatch.yaml', 'key']) {
+      await rm(join(directory, name));
+      await symlink(join('..data', name), join(directory, name));
+    }
+    await using daemon = startDaemon(place);
+    await daemon.line('project.baseline', { project: 'alpha' });
+
+    const changed = { ...(JSON.parse(config) as object), projects: BOTH };
+    await mount('..v2', { 'evalwatch.yaml': JSON.stringify(changed), key: 'the-key-of-version-2' });
+    valid = 'the-key-of-version-2';
+    const url = await daemon.url();
+    const polls = 'evalwatch_polls_total{project="alpha"}';
+    const polled = (await scrape(url)).value(polls) ?? 0;
+    await vi.waitFor(
+      async () => expect((await scrape(url)).value(polls)).toBeGreaterThan(polled + 1),
+      PATIENCE,
+    );
+    expect(daemon.of('config.reloaded')).toEqual([]);
+    daemon.process.kill('SIGHUP');
+    await daemon.line('project.baseline', { project: 'beta' });
+    expect(daemon.of('poll.failed')).toEqual([]);
   });
 
   it('over HTTP needs web.enable_lifecycle', async () => {

@@ -6,16 +6,21 @@ const SEED = 7;
 
 describe('A daemon that watches a lively world through a faulty service', () => {
   it.concurrent.each([
-    ['records, shows and tells exactly what it was served', 0],
-    ['and is killed again and again misses nothing and doubles nothing', 5],
+    ['records, shows and tells exactly what it was served', 0, 0],
+    ['and is killed again and again misses nothing and doubles nothing', 5, 0],
+    ['and reloads again and again misses nothing and doubles nothing', 0, 60],
   ])(
     '%s',
-    async (_, kills) => {
+    async (_, kills, reloads) => {
       const faults = soakFaults('all');
-      const report = await soak({ seconds: 8, kills, faults, seed: SEED + kills, projects: 4 });
+      const seed = SEED + kills + reloads;
+      const report = await soak({ seconds: 8, kills, reloads, faults, seed, projects: 4 });
 
       expect(report.differences).toEqual([]);
       expect(report.observation.runs.filter(({ killed }) => killed)).toHaveLength(kills);
+      const told = report.observation.runs.flatMap(({ lines }) => lines);
+      const reloaded = told.filter(({ event }) => event?.startsWith('config.reload'));
+      expect(reloaded.length).toBeGreaterThanOrEqual(reloads);
       expect(report.observation.transitions.length).toBeGreaterThan(0);
       expect(report.observation.failures.some(({ settled }) => settled)).toBe(true);
     },

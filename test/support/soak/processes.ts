@@ -14,6 +14,8 @@ export interface Daemon {
   readonly run: Run;
   /** Of its HTTP interface; undefined until it said so. */
   url(): string | undefined;
+  /** By SIGHUP. */
+  reload(): void;
   /** Sends the signal and waits for the end. Resolves to the exit code, null after SIGKILL. */
   stop(signal: 'SIGTERM' | 'SIGKILL'): Promise<number | null>;
   /** Everything that it wrote that is no log line. */
@@ -39,6 +41,7 @@ export function startDaemon(config: string, onEnd: (code: number | null) => void
     garbled,
     url: () =>
       (lines.find(({ event }) => event === 'daemon.started') as { url?: string } | undefined)?.url,
+    reload: () => child.kill('SIGHUP'),
     stop: async (signal) => {
       asked = true;
       run.killed = signal === 'SIGKILL';

@@ -16,6 +16,7 @@ import { checkAgainstWorld } from './at-rest.ts';
 import { KEY, makeProjects, MISSING_AFTER, writeConfiguration } from './configuration.ts';
 import { createLivingWorld } from './living-world.ts';
 import { runCommand } from './processes.ts';
+import { reloadAgainAndAgain, STRANGER } from './reloads.ts';
 import { type DaemonWatch, watchDaemons } from './watch.ts';
 
 export interface SoakOptions {
@@ -27,6 +28,8 @@ export interface SoakOptions {
   /** Of the world and the faults; when the daemon is killed is left to chance. */
   readonly seed: number;
   readonly projects: number;
+  /** How often another configuration is loaded, however long that takes; by default never. Not with kills. */
+  readonly reloads?: number;
 }
 
 export interface SoakReport {
@@ -68,7 +71,15 @@ export async function soak(options: SoakOptions): Promise<SoakReport> {
   opened.defer(() => living.stop());
   living.start();
   watch.start();
-  await disturb(watch, journal, options);
+  await Promise.all([
+    disturb(watch, journal, options),
+    reloadAgainAndAgain(watch, {
+      count: options.reloads ?? 0,
+      configure: (changed, settings) =>
+        writeConfiguration(directory.path, simulator.url, changed, settings),
+      projects,
+    }),
+  ]);
   living.stop();
   simulator.faults.clear();
   const atRest = await isServedInPeace(journal, projects);
@@ -103,7 +114,7 @@ export async function soak(options: SoakOptions): Promise<SoakReport> {
     scrapes,
     differences: [
       ...(atRest ? [] : ['some listings are not asked for any more']),
-      ...watch.differences,
+      ...watch.differences.filter((line) => !line.includes(STRANGER.id)),
       ...differences(observation),
       ...checkAgainstWorld(observation, living),
       ...commands.filter(({ code }) => code !== 0).map(({ output }) => `failed: ${output}`),

@@ -14,6 +14,8 @@ export interface DaemonWatch extends AsyncDisposable {
   start(): void;
   /** By SIGKILL. */
   kill(): Promise<void>;
+  /** Has the one that runs load its configuration again. */
+  reload(): void;
   /** Scrapes once more and stops the daemon in an orderly way. */
   end(): Promise<void>;
 }
@@ -70,6 +72,7 @@ export function watchDaemons(config: string): DaemonWatch {
       runs.push(daemon.run);
     },
     kill: () => stop('SIGKILL'),
+    reload: () => current?.reload(),
     end: async () => {
       await scraping;
       await look();
