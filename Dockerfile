@@ -7,7 +7,7 @@ RUN npm ci
 COPY tsconfig.json tsconfig.build.json ./
 COPY scripts scripts
 COPY src src
-RUN npm run build
+RUN npm run build && npm run --silent sbom > /sbom.cdx.json
 
 # Production dependencies only, without what belongs to other platforms and without SQLite's sources.
 FROM node:24-bookworm-slim AS dependencies
@@ -20,7 +20,17 @@ RUN npm ci --omit=dev --omit=optional \
  && find node_modules -type f \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' -o -iname '*.md' \) -delete \
  && mkdir /data
 
-FROM node:24-bookworm-slim
+# Node with the libraries that it loads, and nothing else: no shell, no package manager.
+FROM node:24-bookworm-slim AS runtime
+RUN mkdir -p /runtime/etc /runtime/app /runtime/usr/share/evalwatch \
+ && install -d -m 1777 /runtime/tmp \
+ && ldd /usr/local/bin/node | grep -o '/[^ ]*' | xargs -I{} cp -L --parents {} /runtime \
+ && cp --parents /usr/local/bin/node /runtime \
+ && grep -E '^(root|node):' /etc/passwd > /runtime/etc/passwd \
+ && grep -E '^(root|node):' /etc/group > /runtime/etc/group \
+ && printf 'hosts: files dns\n' > /runtime/etc/nsswitch.conf
+
+FROM scratch
 ARG VERSION=0.1.0
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="evalwatch" \
@@ -28,12 +38,15 @@ LABEL org.opencontainers.image.title="evalwatch" \
       org.opencontainers.image.licenses="MIT" \
       org.opencontainers.image.version="$VERSION" \
       org.opencontainers.image.revision="$REVISION"
-ENV NODE_ENV=production \
+ENV PATH=/usr/local/bin \
+    NODE_ENV=production \
     EVALWATCH_CONFIG=/etc/evalwatch/evalwatch.yaml \
     EVALWATCH_WEB_LISTEN=0.0.0.0:10570 \
     EVALWATCH_STORE_PATH=/data/evalwatch.db \
     EVALWATCH_REVISION=$REVISION
+COPY --from=runtime /runtime /
 WORKDIR /app
+COPY --from=build /sbom.cdx.json /usr/share/evalwatch/sbom.cdx.json
 COPY --from=dependencies /app/node_modules node_modules
 COPY --from=build /app/dist dist
 COPY package.json LICENSE ./

@@ -1,0 +1,47 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+
+const execute = promisify(execFile);
+/** Of what a build prints. */
+const MOST_OUTPUT_BYTES = 64 * 1024 * 1024;
+
+/** The container engine of this machine. */
+export interface Engine {
+  /** Builds the Dockerfile of `directory` into the image `tag`. */
+  build(directory: string, tag: string, args: readonly string[]): Promise<void>;
+  /** Runs the engine with these arguments. @returns its stdout, trimmed */
+  run(...args: readonly string[]): Promise<string>;
+}
+
+/**
+ * `CONTAINER_ENGINE` names the program (with arguments, if need be), else it is docker or podman, whichever is there.
+ * `CONTAINER_BUILD` is for engines that build by another program: what comes before directory and tag.
+ * @throws {Error} when there is none
+ */
+export async function findEngine(env: NodeJS.ProcessEnv): Promise<Engine> {
+  const engine = env['CONTAINER_ENGINE']?.split(' ') ?? (await firstOf(['docker', 'podman']));
+  const builder = env['CONTAINER_BUILD']?.split(' ');
+  return {
+    build: async (directory, tag, args) => {
+      if (builder === undefined) await call([...engine, 'build', '-t', tag, ...args, directory]);
+      else await call([...builder, directory, tag, ...args]);
+    },
+    run: (...args) => call([...engine, ...args]),
+  };
+}
+
+async function firstOf(programs: readonly string[]): Promise<readonly string[]> {
+  for (const program of programs) {
+    const found = await call([program, 'version']).then(
+      () => true,
+      () => false,
+    );
+    if (found) return [program];
+  }
+  throw new Error('neither docker nor podman works here: name an engine in CONTAINER_ENGINE');
+}
+
+async function call([program = '', ...args]: readonly string[]): Promise<string> {
+  const { stdout } = await execute(program, args, { maxBuffer: MOST_OUTPUT_BYTES });
+  return stdout.trim();
+}

@@ -1,0 +1,173 @@
+/**
+ * Builds the image and runs it as the documentation says, against a simulated service of this process: what it is, what
+ * it may do, how it stops, takes a new key and is upgraded. Exits with 1 at the first thing that is not as it should be.
+ */
+import assert from 'node:assert/strict';
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { startSimulator } from '../src/simulator/server.ts';
+import { World } from '../src/simulator/world.ts';
+import { findEngine, type Engine } from './container/engine.ts';
+import { createMountedSecret } from './container/secret.ts';
+
+const TAG = 'evalwatch:container-test';
+const MOST_BYTES = 160_000_000;
+const LONGEST_START_MS = 60_000;
+const PORT = 10_579;
+const BASE = `http://127.0.0.1:${PORT}`;
+const root = join(import.meta.dirname, '..');
+const name = `evalwatch-test-${process.pid}`;
+const volume = `${name}-data`;
+
+const engine: Engine = await findEngine(process.env);
+await using cleanup = new AsyncDisposableStack();
+const directory = await mkdtemp(join(tmpdir(), 'evalwatch-container-'));
+cleanup.defer(() => rm(directory, { recursive: true, force: true }));
+// The user of the container is another one.
+await chmod(directory, 0o755);
+
+const world = new World({ now: () => Date.now() });
+const simulator = await startSimulator({ world, tickMs: 100, keys: 'the-first-key-of-many' });
+cleanup.defer(() => simulator.close());
+const secret = await createMountedSecret(join(directory, 'secret'), 'the-first-key-of-many');
+const config = join(directory, 'evalwatch.yaml');
+await writeFile(
+  config,
+  JSON.stringify({
+    service: {
+      base_url: simulator.url,
+      api_key_file: '/run/secrets/evalwatch/key',
+      max_requests_per_second: 0,
+    },
+    schedule: '* * * * * *',
+    projects: world.projects.map((id) => ({ id })),
+  }),
+);
+
+function told(what: string, figure = 'ok'): void {
+  console.log(`${what.padEnd(48)} ${figure}`);
+}
+
+async function start(): Promise<void> {
+  await engine.run(
+    'run',
+    '--detach',
+    '--name',
+    name,
+    '--network=host',
+    '--read-only',
+    '--cap-drop=all',
+    '--security-opt=no-new-privileges',
+    `--env=EVALWATCH_WEB_LISTEN=127.0.0.1:${PORT}`,
+    '--ulimit=nofile=10000:10000',
+    '--ulimit=nproc=4096:4096',
+    `--volume=${config}:/etc/evalwatch/evalwatch.yaml:ro`,
+    `--volume=${volume}:/data`,
+    `--volume=${secret.directory}:/run/secrets/evalwatch:ro`,
+    TAG,
+  );
+  const deadline = performance.now() + LONGEST_START_MS;
+  while (!(await isReady())) {
+    if (performance.now() > deadline) throw new Error(await engine.run('logs', name));
+    await sleep(100);
+  }
+}
+
+async function isReady(): Promise<boolean> {
+  return await fetch(`${BASE}/-/ready`).then(
+    ({ ok }) => ok,
+    () => false,
+  );
+}
+
+async function stop(): Promise<void> {
+  const started = performance.now();
+  await engine.run('stop', '-t', '10', name);
+  assert.equal(await engine.run('inspect', '--format={{.State.ExitCode}}', name), '0');
+  told('SIGTERM: exit 0', `${((performance.now() - started) / 1000).toFixed(2)} s`);
+}
+
+/** Sum of the samples of a metric. */
+async function metric(prefix: string): Promise<number> {
+  const text = await (await fetch(`${BASE}/metrics`)).text();
+  const values = text
+    .split('\n')
+    .filter((line) => line.startsWith(prefix))
+    .map((line) => Number(line.slice(line.lastIndexOf(' ') + 1)));
+  return values.reduce((sum, value) => sum + value, 0);
+}
+
+const transitions = () => metric('evalwatch_prompt_transitions_total{');
+const failedPolls = () => metric('evalwatch_poll_failures_total{');
+
+async function waitFor(what: string, isTrue: () => Promise<boolean>): Promise<void> {
+  const deadline = performance.now() + LONGEST_START_MS;
+  while (!(await isTrue())) {
+    if (performance.now() > deadline) throw new Error(`${what}: not within a minute`);
+    await sleep(100);
+  }
+  told(what);
+}
+
+/** What a line of JavaScript inside the container prints. */
+const inside = (code: string) => engine.run('exec', name, 'node', '--eval', code);
+
+await engine.build(root, TAG, ['--build-arg', 'REVISION=first']);
+const bytes = Number(await engine.run('image', 'inspect', '--format={{.Size}}', TAG));
+assert.ok(bytes < MOST_BYTES, `the image has ${bytes} bytes`);
+told('image', `${(bytes / 1e6).toFixed(1)} MB`);
+
+cleanup.defer(async () => {
+  await engine.run('rm', '--force', name).catch(() => {});
+  await engine.run('volume', 'rm', '--force', volume).catch(() => {});
+});
+await start();
+const status = await inside(`console.log(fs.readFileSync('/proc/self/status', 'utf8'))`);
+const field = (key: string) => new RegExp(`^${key}:\\s+(.*)$`, 'm').exec(status)?.[1];
+assert.equal(field('Uid'), '1000\t1000\t1000\t1000');
+told('user', field('Uid')?.replaceAll('\t', ' '));
+for (const set of ['CapInh', 'CapPrm', 'CapEff', 'CapBnd', 'CapAmb']) {
+  assert.equal(field(set), '0'.repeat(16), set);
+}
+told('capabilities', 'none');
+assert.equal(field('NoNewPrivs'), '1');
+told('NoNewPrivs', '1');
+const written = `try { fs.writeFileSync('/app/x', '') } catch (error) { console.log(error.code) }`;
+assert.equal(await inside(written), 'EROFS');
+told('writing outside /data', 'EROFS');
+const shells = `console.log(['/bin/sh', '/usr/bin/bash'].filter((path) => fs.existsSync(path)).length)`;
+assert.equal(await inside(shells), '0');
+told('shells', '0');
+const bill = JSON.parse(
+  await inside(`console.log(fs.readFileSync('/usr/share/evalwatch/sbom.cdx.json', 'utf8'))`),
+) as { readonly bomFormat: string; readonly components: readonly { readonly name: string }[] };
+assert.equal(bill.bomFormat, 'CycloneDX');
+const names = bill.components.map((component) => component.name);
+assert.ok(names.includes('yaml') && !names.includes('vitest'), names.join());
+told('SBOM', `${names.length} components`);
+await engine.run('exec', name, 'node', '/app/dist/health-check.js');
+told('health check');
+await waitFor('moves are seen', async () => (await transitions()) > 0);
+
+const before = await failedPolls();
+simulator.keys.set('the-second-key-of-many');
+await waitFor('a revoked key fails polls', async () => (await failedPolls()) > before);
+await secret.replace('the-second-key-of-many');
+await waitFor(
+  'the key rotated in its mounted secret is taken up',
+  async () => (await metric('evalwatch_project_up{')) === world.projects.length,
+);
+const seen = await transitions();
+await stop();
+
+await engine.run('rm', name);
+await engine.build(root, TAG, ['--build-arg', 'REVISION=second']);
+await start();
+assert.ok((await transitions()) >= seen, 'the totals went back');
+assert.equal(await metric('evalwatch_build_info{'), 1);
+const lines = await engine.run('logs', name);
+assert.ok(!lines.includes('store.created'), lines);
+told('a new image goes on with the store of the volume', `${seen} transitions`);
+await stop();

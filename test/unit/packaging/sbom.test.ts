@@ -1,0 +1,36 @@
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { expect, it } from 'vitest';
+import { shippedPackages } from '../../../scripts/shipped-packages.ts';
+
+const generator = fileURLToPath(new URL('../../../scripts/generate-sbom.ts', import.meta.url));
+
+interface Component {
+  readonly name: string;
+  readonly version: string;
+  readonly purl: string;
+  readonly licenses: readonly unknown[];
+  readonly hashes?: readonly unknown[];
+}
+
+it('the bill of materials has every package that is shipped, and no other', async () => {
+  const { stdout } = await promisify(execFile)(process.execPath, [generator]);
+  const bill = JSON.parse(stdout) as { readonly components: readonly Component[] };
+  expect(bill).toMatchObject({
+    bomFormat: 'CycloneDX',
+    specVersion: '1.5',
+    metadata: { component: { name: 'evalwatch', type: 'application' } },
+  });
+  const shipped = (await shippedPackages()).map(
+    ([path, { version }]) => `${path.replace(/^.*node_modules\//, '')}@${version}`,
+  );
+  expect(shipped).toEqual(expect.arrayContaining([expect.stringMatching(/^yaml@/)]));
+  const listed = bill.components.map(({ name, version }) => `${name}@${version}`);
+  expect(listed.toSorted()).toEqual(shipped.toSorted());
+  const incomplete = bill.components.filter(
+    ({ purl, licenses, hashes = [] }) =>
+      !purl.startsWith('pkg:npm/') || licenses.length === 0 || hashes.length === 0,
+  );
+  expect(incomplete).toEqual([]);
+});

@@ -1,0 +1,41 @@
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { debianTool } from '../../support/debian-tool.ts';
+
+const path = fileURLToPath(new URL('../../../config/systemd/evalwatch.service', import.meta.url));
+const unit = readFileSync(path, 'utf8');
+/** Of 10, as systemd-analyze sums it up; the unit's is 1.3 with systemd 252, and grows where checks are added. */
+const MOST_EXPOSURE = 2;
+
+const analyze = debianTool('systemd', 'systemd-analyze') ?? '';
+if (analyze === '') console.warn('no systemd-analyze here: the unit was not verified');
+
+const setting = (name: string) => unit.match(new RegExp(`^${name}=(.*)$`, 'm'))?.[1];
+
+describe.skipIf(analyze === '')('the systemd unit', () => {
+  it('has no mistake', () => {
+    const { status, stdout, stderr } = spawnSync(analyze, ['verify', path], { encoding: 'utf8' });
+    // Node need not be where the unit expects it on the machine of the tests.
+    const complaints = `${stdout}${stderr}`
+      .split('\n')
+      .filter((line) => line !== '' && !line.includes('/usr/bin/node is not executable'));
+    expect(complaints).toEqual([]);
+    expect(status === 0 || `${stdout}${stderr}`.includes('/usr/bin/node')).toBe(true);
+  });
+
+  it('leaves little open', () => {
+    const { stdout } = spawnSync(analyze, ['security', '--offline=true', '--no-pager', path], {
+      encoding: 'utf8',
+    });
+    const exposure = Number(/exposure level for evalwatch.service: ([\d.]+)/.exec(stdout)?.[1]);
+    expect(exposure).toBeLessThanOrEqual(MOST_EXPOSURE);
+  });
+});
+
+it('the systemd unit gives a stop the time that requests in flight get', () => {
+  expect(Number(setting('TimeoutStopSec'))).toBeGreaterThan(10);
+  expect(setting('ExecReload')).toBe('/bin/kill -HUP $MAINPID');
+  expect(setting('ExecStart')).toMatch(/^\/usr\/bin\/node \S+\/dist\/main\.js run --config /);
+});
