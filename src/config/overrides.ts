@@ -2,7 +2,7 @@ import { type Env, readVariable, resolveFromUser } from './environment.ts';
 import { isMapping, type Tree } from './tree.ts';
 
 /** Variables that stand in for options of the file (contract 2). */
-const OVERRIDES = [
+export const OVERRIDES = [
   { name: 'EVALWATCH_SERVICE_BASE_URL', section: 'service', key: 'base_url' },
   { name: 'EVALWATCH_STORE_PATH', section: 'store', key: 'path' },
   { name: 'EVALWATCH_WEB_LISTEN', section: 'web', key: 'listen' },
