@@ -31,6 +31,14 @@ export interface LoggerOptions {
   readonly onDead: (error: Error) => void;
 }
 
+/** JSON lets these stand, and many a reader takes one for the end of a line, or a terminal for a command. */
+const UNSAFE = /[[\p{Cf}\p{Zl}\p{Zp}\u007f-\u009f]--[\u200c\u200d]]/gv;
+
+function escape(character: string): string {
+  const units = character.split('').map((unit) => unit.charCodeAt(0).toString(16).padStart(4, '0'));
+  return `\\u${units.join('\\u')}`;
+}
+
 /** JSON lines by pino: `level` as a word, `time` ISO 8601 UTC, no key in any value (contract 5). */
 export function createLogger(options: LoggerOptions): Logger {
   const { destination, scrub, onDead } = options;
@@ -46,7 +54,7 @@ export function createLogger(options: LoggerOptions): Logger {
       // Errors are described before pino sees them: its own serializer prints causes, where keys hide.
       serializers: { err: (error: unknown) => error },
     },
-    destination,
+    { write: (line: string) => destination.write(line.replaceAll(UNSAFE, escape)) },
   );
 
   function writerOf(level: LogLevel): Write {

@@ -45,9 +45,10 @@ describe('a line', () => {
 
   it('stays on one line whatever its texts hold', () => {
     const { logger, texts, lines } = setUp();
-    const nasty = 'a\nb\r\u0000"\\\u2028 😀';
+    const nasty = 'a\nb\r\u0000"\\\u0085\u009b\u2028\u2029\u202e\u{e0001} 😀';
     logger.info({ event: 'e', prompt_name: nasty }, 'm');
-    expect(texts[0]?.indexOf('\n')).toBe((texts[0]?.length ?? 0) - 1);
+    // Not all readers of lines agree on what ends one.
+    expect(texts[0]?.trimEnd().split(/[^ -~\u{1f600}]/u)).toHaveLength(1);
     expect(lines()[0]?.['prompt_name']).toBe(nasty);
   });
 
