@@ -197,6 +197,28 @@ export interface FailureRow {
   readonly settlement: Settlement | undefined;
 }
 
+/**
+ * A place in the order of events: after this transition and this settlement. Both numbers only grow, and none is used
+ * twice, whatever retention deletes; 0 is before the first.
+ */
+export interface EventPosition {
+  readonly transition: number;
+  readonly settlement: number;
+}
+
+export interface SettledFailureRow extends FailureRow {
+  readonly settlementId: number;
+}
+
+/** What the store holds of the events after some position, both oldest first. */
+export interface RecordedEvents {
+  readonly transitions: readonly TransitionRow[];
+  /** In the order in which they were settled. */
+  readonly settled: readonly SettledFailureRow[];
+  /** The newest numbers there ever were. */
+  readonly end: EventPosition;
+}
+
 /** Reading, possible beside the daemon that writes. Every method rejects with a {@link StoreError}. */
 export interface StoreReader {
   /** Ids of every project that the store knows, removed ones included. */
@@ -207,6 +229,8 @@ export interface StoreReader {
   /** Transitions of prompts and datasets. */
   transitions(query: RowQuery): Promise<readonly TransitionRow[]>;
   failures(query: RowQuery): Promise<readonly FailureRow[]>;
+  /** At most `limit` transitions and `limit` settled failures after this position. */
+  events(after: EventPosition, limit: number): Promise<RecordedEvents>;
   close(): Promise<void>;
 }
 

@@ -31,6 +31,7 @@ export function createFailures(db: Connection): Failures {
      SET settled_at = ?, error_id = ?, error_msg = ?, error_msg_truncated = ?, reason = ?
      WHERE transition_id = ? AND settled_at IS NULL`,
   );
+  const note = db.prepare('INSERT INTO settlement (transition_id) VALUES (?)');
   const postpone = db.prepare(
     `UPDATE failure
      SET tries = ?, useless_tries = ?, first_try_at = ?, last_try_at = ?, next_try_at = ?
@@ -47,7 +48,7 @@ export function createFailures(db: Connection): Failures {
     },
     settle: (transitionId, settlement, at) => {
       const { errorInfo, reason } = settlement;
-      settle.run(
+      const { changes } = settle.run(
         at,
         errorInfo?.error_id ?? null,
         errorInfo?.error_msg ?? null,
@@ -55,6 +56,7 @@ export function createFailures(db: Connection): Failures {
         reason ?? null,
         transitionId,
       );
+      if (changes > 0) note.run(transitionId);
     },
     postpone: (transitionId, { count, useless, firstAt, lastAt, nextAt }) => {
       postpone.run(count, useless, firstAt ?? null, lastAt ?? null, nextAt, transitionId);

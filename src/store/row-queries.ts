@@ -79,8 +79,11 @@ function statusesSql({ project, status, since, afterPrompt }: RowQuery): string 
     ORDER BY r.since DESC, p.id, r.id LIMIT :limit`;
 }
 
+export const TRANSITION_COLUMNS =
+  't.transition_id, t.at, p.id AS project, l.kind, t.record_id, t.from_status, t.to_status';
+
 function transitionsSql({ project, since, afterTransition }: RowQuery): string {
-  return `SELECT t.transition_id, t.at, p.id AS project, l.kind, t.record_id, t.from_status, t.to_status
+  return `SELECT ${TRANSITION_COLUMNS}
     FROM transition t
     JOIN listing l ON l.listing_key = t.listing_key
     JOIN project p ON p.project_key = l.project_key
@@ -92,9 +95,11 @@ function transitionsSql({ project, since, afterTransition }: RowQuery): string {
     ORDER BY t.transition_id DESC LIMIT :limit`;
 }
 
+export const FAILURE_COLUMNS = `f.transition_id, t.at, p.id AS project, t.record_id,
+  f.settled_at, f.error_id, f.error_msg, f.error_msg_truncated, f.reason`;
+
 function failuresSql({ project, since, afterTransition }: RowQuery): string {
-  return `SELECT f.transition_id, t.at, p.id AS project, t.record_id,
-      f.settled_at, f.error_id, f.error_msg, f.error_msg_truncated, f.reason
+  return `SELECT ${FAILURE_COLUMNS}
     FROM failure f
     JOIN transition t ON t.transition_id = f.transition_id
     JOIN listing l ON l.listing_key = t.listing_key
@@ -129,7 +134,7 @@ function toStatusRow(row: StatusColumns): StatusRow {
   };
 }
 
-interface TransitionColumns {
+export interface TransitionColumns {
   readonly transition_id: number;
   readonly at: number;
   readonly project: string;
@@ -139,7 +144,7 @@ interface TransitionColumns {
   readonly to_status: Status;
 }
 
-function toTransitionRow(row: TransitionColumns): TransitionRow {
+export function toTransitionRow(row: TransitionColumns): TransitionRow {
   return {
     transitionId: row.transition_id,
     at: row.at,
@@ -151,7 +156,7 @@ function toTransitionRow(row: TransitionColumns): TransitionRow {
   };
 }
 
-interface FailureColumns {
+export interface FailureColumns {
   readonly transition_id: number;
   readonly at: number;
   readonly project: string;
@@ -163,7 +168,7 @@ interface FailureColumns {
   readonly reason: NoErrorInfoReason | null;
 }
 
-function toFailureRow(row: FailureColumns): FailureRow {
+export function toFailureRow(row: FailureColumns): FailureRow {
   return {
     transitionId: row.transition_id,
     at: row.at,

@@ -6,6 +6,7 @@ import type { StoreReader } from '../monitor/ports.ts';
 import { connect, disconnect, type Connection } from './connection.ts';
 import { isSqliteError, isSystemError, withStoreErrors } from './errors.ts';
 import { assertNotNewer, SCHEMA_VERSION, schemaVersion } from './migrate.ts';
+import { createEventQuery } from './event-query.ts';
 import { createRowQueries } from './row-queries.ts';
 import { createSnapshotReader, type SnapshotCache } from './snapshot.ts';
 import { fileSize, inspectStoreFile } from './store-file.ts';
@@ -35,6 +36,7 @@ export async function openReader({ path }: { readonly path: string }): Promise<S
 /** The reading half of a store, on a connection that it closes. */
 export function createReader(db: Connection, path: string, cache?: SnapshotCache): StoreReader {
   const rows = createRowQueries(db);
+  const events = createEventQuery(db);
   const snapshot = createSnapshotReader(db, cache);
   return {
     projects: () => withStoreErrors(path, () => rows.projects()),
@@ -42,6 +44,7 @@ export function createReader(db: Connection, path: string, cache?: SnapshotCache
     statuses: (query) => withStoreErrors(path, () => rows.statuses(query)),
     transitions: (query) => withStoreErrors(path, () => rows.transitions(query)),
     failures: (query) => withStoreErrors(path, () => rows.failures(query)),
+    events: (after, limit) => withStoreErrors(path, () => events(after, limit)),
     close: () => withStoreErrors(path, () => disconnect(db)),
   };
 }

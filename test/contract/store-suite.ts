@@ -1,5 +1,6 @@
 import { describe } from 'vitest';
 import { describeClosing } from './store/closing.ts';
+import { describeEvents } from './store/events.ts';
 import { describeFailures } from './store/failures.ts';
 import { createHarness, type OpenStore } from './store/harness.ts';
 import { describePolls } from './store/polls.ts';
@@ -17,6 +18,7 @@ export function describeStore(name: string, open: OpenStore): void {
     describeSnapshots(harness);
     describeFailures(harness);
     describeRows(harness);
+    describeEvents(harness);
     describeRetention(harness);
     describeClosing(harness);
   });

@@ -3,6 +3,7 @@ import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import Database from 'better-sqlite3';
+import { SCHEMA_VERSION } from '../../../src/store/migrate.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import {
   type Answer,
@@ -138,7 +139,7 @@ function foreignFiles(
   };
   return [
     ['a newer schema', edited('PRAGMA user_version = 99', store)],
-    ['the next schema', edited('PRAGMA user_version = 2', store)],
+    ['the next schema', edited(`PRAGMA user_version = ${SCHEMA_VERSION + 1}`, store)],
     ['another mark', edited('PRAGMA application_id = 7', store)],
     ['no mark', edited('PRAGMA application_id = 0', store)],
     ["another program's database", edited('CREATE TABLE t (a); INSERT INTO t VALUES (1)')],

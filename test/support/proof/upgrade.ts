@@ -17,7 +17,7 @@ const OPEN = fileURLToPath(new URL('upgrade/open.ts', import.meta.url));
 const CALLS = ['pwrite64', 'fsync', 'ftruncate', 'unlink'] as const;
 const SHORT_KILLS = 4;
 
-/** One more migration, so that there is something to upgrade from while only one is shipped. */
+/** One more migration, of what those that are shipped do not do. */
 const MADE_UP = `
 ALTER TABLE transition ADD COLUMN note TEXT;
 UPDATE transition SET note = from_status || ' to ' || to_status;

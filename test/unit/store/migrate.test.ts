@@ -52,4 +52,18 @@ describe('migrations', () => {
     expect(version()).toBe(SCHEMA_VERSION);
     expect(db.pragma('integrity_check', { simple: true })).toBe('ok');
   });
+
+  it('put the failures that were settled before into an order', async () => {
+    const migrations = await readMigrations();
+    migrate(db, migrations.slice(0, 1));
+    db.exec(`
+      INSERT INTO listing VALUES (1, NULL, 'prompt', 1, 0, NULL);
+      INSERT INTO transition
+        SELECT value, 1, 'x', NULL, 0, 'RUNNING', 'FAILED' FROM json_each('[1, 2, 3, 4]');
+      INSERT INTO failure (transition_id, listing_key, settled_at)
+        VALUES (1, 1, 700), (2, 1, NULL), (3, 1, 500), (4, 1, 500);`);
+    migrate(db, migrations);
+    const order = db.prepare('SELECT transition_id FROM settlement ORDER BY settlement_id').pluck();
+    expect(order.all()).toEqual([3, 4, 1]);
+  });
 });

@@ -4,6 +4,7 @@ import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { openReader } from '../../../src/store/sqlite-reader.ts';
+import { SCHEMA_VERSION } from '../../../src/store/migrate.ts';
 import { openStore } from '../../../src/store/sqlite-store.ts';
 import { temporaryDirectory } from '../../support/temporary.ts';
 
@@ -60,7 +61,7 @@ describe('opening a store', () => {
     await (await open(at('store.db'))).close();
     const header = await readFile(at('store.db'));
     expect(header.toString('latin1', 68, 72)).toBe('EVWT');
-    expect(header.readUInt32BE(60)).toBe(1);
+    expect(header.readUInt32BE(60)).toBe(SCHEMA_VERSION);
   });
 
   it('a clean close leaves the whole store in one file', async () => {

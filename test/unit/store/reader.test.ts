@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
+import { SCHEMA_VERSION } from '../../../src/store/migrate.ts';
 import { openReader } from '../../../src/store/sqlite-reader.ts';
 import { openStore } from '../../../src/store/sqlite-store.ts';
 import { temporaryDirectory } from '../../support/temporary.ts';
@@ -136,7 +137,7 @@ describe('a reader', () => {
     db.pragma('user_version = 0');
     db.close();
     await expect(openReader({ path })).rejects.toThrow(
-      'has schema version 0, this evalwatch reads 1: start the daemon, or run poll, once',
+      `has schema version 0, this evalwatch reads ${SCHEMA_VERSION}: start the daemon, or run poll, once`,
     );
   });
 

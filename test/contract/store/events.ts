@@ -1,0 +1,80 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { HARD_TEXTS, type Harness } from './harness.ts';
+
+const START = { transition: 0, settlement: 0 };
+
+export function describeEvents(h: Harness): void {
+  describe('events', () => {
+    beforeEach(() => h.store.configureProjects(['p', 'q'], 500));
+
+    it('of a new store are none, and end where they begin', async () => {
+      expect(await h.store.events(START, 10)).toEqual({ transitions: [], settled: [], end: START });
+    });
+
+    it('are the rows of transitions and failures, oldest first', async () => {
+      await h.fail('p', HARD_TEXTS);
+      await h.see('q', { d: 'RUNNING' }, 1100, 'dataset');
+      await h.see('q', { d: 'NONE' }, 1200, 'dataset');
+      const ids = (await h.store.failures({})).map(({ transitionId }) => transitionId);
+      for (const id of ids) await h.store.settleFailure(id, { reason: 'not_found' }, 1500);
+
+      const { transitions, settled, end } = await h.store.events(START, 100);
+
+      expect(transitions).toEqual((await h.store.transitions({})).toReversed());
+      const failures = await h.store.failures({});
+      expect(settled).toEqual(failures.map((row, index) => ({ ...row, settlementId: index + 1 })));
+      expect(end).toEqual({ transition: transitions.length, settlement: settled.length });
+    });
+
+    it('have failures in the order in which they were settled, whatever the clock said', async () => {
+      const [first = 0, second = 0, third = 0] = await h.fail('p', ['x', 'y', 'z']);
+      await h.store.settleFailure(second, { reason: 'not_found' }, 3000);
+      await h.store.settleFailure(third, { reason: 'not_found' }, 2000);
+      await h.store.settleFailure(second, { reason: 'unavailable' }, 4000);
+      await h.reopen();
+      await h.store.settleFailure(first, { reason: 'not_found' }, 1000);
+
+      const { settled, end } = await h.store.events(START, 100);
+
+      expect(settled.map(({ settlementId, promptId }) => [settlementId, promptId])).toEqual([
+        [1, 'y'],
+        [2, 'z'],
+        [3, 'x'],
+      ]);
+      expect(end).toEqual({ transition: 3, settlement: 3 });
+    });
+
+    it('are those after a position, as many as asked for', async () => {
+      const ids = await h.fail('p', ['a', 'b', 'c', 'd']);
+      for (const id of ids) await h.store.settleFailure(id, { reason: 'not_found' }, 1500);
+
+      const { transitions, settled } = await h.store.events({ transition: 1, settlement: 2 }, 2);
+
+      expect(transitions.map(({ id }) => id)).toEqual(['b', 'c']);
+      expect(settled.map(({ promptId }) => promptId)).toEqual(['c', 'd']);
+    });
+
+    it('go with retention, and no number of theirs comes again', async () => {
+      const [old = 0] = await h.fail('p', ['x'], 1000);
+      await h.store.settleFailure(old, { reason: 'not_found' }, 1500);
+      await h.store.prune(5000);
+      await h.reopen();
+      const end = { transition: 1, settlement: 1 };
+      expect(await h.store.events(START, 10)).toEqual({ transitions: [], settled: [], end });
+
+      const [next = 0] = await h.fail('p', ['x'], 6000);
+      await h.store.settleFailure(next, { reason: 'not_found' }, 6500);
+
+      const { transitions, settled } = await h.store.events(end, 10);
+      expect(transitions.map(({ transitionId }) => transitionId)).toEqual([2, next]);
+      expect(settled).toMatchObject([{ settlementId: 2, transitionId: next }]);
+    });
+
+    it('are read beside the daemon too', async () => {
+      await h.fail('p', ['x']);
+      const reader = await h.openReader();
+      expect(await reader.events(START, 10)).toEqual(await h.store.events(START, 10));
+      await reader.close();
+    });
+  });
+}
