@@ -1,5 +1,6 @@
 import type { Config } from '../config/config.ts';
-import type { FinishedPoll } from '../monitor/poller.ts';
+import type { FinishedPoll } from '../monitor/events.ts';
+import { pollFields } from '../monitor/row-fields.ts';
 import type { Action, Context, Register } from './command.ts';
 import { loadConfiguration } from './configuration.ts';
 import { UsageError } from './faults.ts';
@@ -27,7 +28,7 @@ const poll: Action<PollOptions> = async (options, context) => {
   const config = await loadConfiguration(options.config, context, 'with keys');
   const finished = await pollOnce(config, options.project, context);
   await (options.json
-    ? context.stdout.writeLines(jsonLines(finished, toJson))
+    ? context.stdout.writeLines(jsonLines(finished, pollFields))
     : context.stdout.writeLines(tableLines(finished, COLUMNS, context.stdout.width)));
   return finished.some(({ failure }) => failure !== undefined) ? 1 : 0;
 };
@@ -87,14 +88,3 @@ const COLUMNS: readonly Column<FinishedPoll>[] = [
   { name: 'transitions', cell: ({ transitions }) => String(transitions) },
   { name: 'duration_ms', cell: ({ durationMs }) => String(Math.round(durationMs)) },
 ];
-
-function toJson({ project, failure, prompts, transitions, durationMs }: FinishedPoll): object {
-  return {
-    project,
-    ok: failure === undefined,
-    reason: failure?.reason ?? null,
-    prompts: prompts ?? null,
-    transitions,
-    duration_ms: Math.round(durationMs),
-  };
-}

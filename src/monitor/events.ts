@@ -103,6 +103,8 @@ export type MonitorEvent =
   | { readonly type: 'scheduler.overlapped'; readonly project: string }
   | { readonly type: 'scheduler.missed'; readonly project: string; readonly count: number };
 
+export type FinishedPoll = Extract<MonitorEvent, { type: 'poll.finished' }>;
+
 export interface PollFailure {
   readonly reason: PollFailureReason;
   readonly message: string;

@@ -7,7 +7,7 @@ import {
 } from '../domain/transition.ts';
 import { isNews, summarize, type AnomalySummary } from './anomaly-memory.ts';
 import { type ApiError, StoreError } from './errors.ts';
-import type { MonitorEvent, Observer, PollFailure } from './events.ts';
+import type { FinishedPoll, Observer, PollFailure } from './events.ts';
 import { afterAnswer, withoutEtag, type ListingMemory } from './listing-memory.ts';
 import { afterPoll, NEVER_POLLED } from './poll-health.ts';
 import { createReading, type PolledProject, type PollRun, type Reading } from './reading.ts';
@@ -20,8 +20,6 @@ import type {
   Shutdown,
   Store,
 } from './ports.ts';
-
-export type FinishedPoll = Extract<MonitorEvent, { type: 'poll.finished' }>;
 
 export interface Poller {
   /**

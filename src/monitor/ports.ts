@@ -206,7 +206,7 @@ export interface EventPosition {
   readonly settlement: number;
 }
 
-export interface SettledFailureRow extends FailureRow {
+interface SettledFailureRow extends FailureRow {
   readonly settlementId: number;
 }
 

@@ -1,3 +1,4 @@
+import type { FinishedPoll } from './events.ts';
 import type { FailureRow, StatusRow, TransitionRow } from './ports.ts';
 
 // Rows as commands and API show them, with the field names of the log (contract 1).
@@ -41,6 +42,17 @@ export function failureFields({
     error_msg_truncated: settlement?.errorInfo !== undefined && settlement.errorMsgTruncated,
     reason: settlement?.reason ?? null,
     settled: settlement !== undefined,
+  };
+}
+
+export function pollFields(poll: FinishedPoll): object {
+  return {
+    project: poll.project,
+    ok: poll.failure === undefined,
+    reason: poll.failure?.reason ?? null,
+    prompts: poll.prompts ?? null,
+    transitions: poll.transitions,
+    duration_ms: Math.round(poll.durationMs),
   };
 }
 

@@ -1,0 +1,34 @@
+import type { EventPosition } from '../../monitor/ports.ts';
+
+/** What a stream can be asked for; `reset` comes whatever was asked for. */
+export const EVENT_TYPES = ['transition', 'failure', 'poll'] as const;
+export type EventType = (typeof EVENT_TYPES)[number];
+
+/** One event as text, ready to be sent to whoever wants it. */
+export interface StreamedEvent {
+  readonly type: EventType;
+  readonly project: string;
+  readonly text: string;
+}
+
+/** The id by which a client resumes, such as `t17.f4`: after transition 17 and after the 4th failure that was settled. */
+export function writeId({ transition, settlement }: EventPosition): string {
+  return `t${transition}.f${settlement}`;
+}
+
+/** Undefined if the text is no id. */
+export function readId(text: string): EventPosition | undefined {
+  const [, transition, settlement] = /^t(\d{1,15})\.f(\d{1,15})$/.exec(text) ?? [];
+  if (transition === undefined) return undefined;
+  return { transition: Number(transition), settlement: Number(settlement) };
+}
+
+/** An event of a stream; without a position it leaves the client's place as it is. */
+export function eventText(
+  type: EventType | 'reset',
+  fields: object,
+  position?: EventPosition,
+): string {
+  const id = position === undefined ? '' : `id: ${writeId(position)}\n`;
+  return `event: ${type}\n${id}data: ${JSON.stringify(fields)}\n\n`;
+}
