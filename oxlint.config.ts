@@ -11,7 +11,10 @@ const rooms: Record<string, { rooms: string[]; libraries: string[] }> = {
   store: { rooms: ['domain', 'monitor'], libraries: ['better-sqlite3'] },
   metrics: { rooms: ['domain', 'monitor'], libraries: ['prom-client'] },
   log: { rooms: ['domain', 'monitor'], libraries: ['pino'] },
-  web: { rooms: ['domain', 'monitor'], libraries: ['hono', '@hono/node-server', 'bcrypt'] },
+  web: {
+    rooms: ['domain', 'monitor'],
+    libraries: ['hono', '@hono/node-server', 'zod', 'bcrypt'],
+  },
   config: { rooms: ['domain', 'monitor'], libraries: ['yaml', 'zod'] },
   simulator: { rooms: [], libraries: [] },
 };

@@ -12,6 +12,7 @@ import { createScheduler } from './schedule/scheduler.ts';
 import { sqliteVersion } from './store/connection.ts';
 import { version } from './version.ts';
 import { openWebProtection } from './web-protection.ts';
+import { createEventFeed } from './web/events/feed.ts';
 import { startWebServer } from './web/server.ts';
 
 /** What requests in flight get when the daemon stops; Docker kills after 10 s (contract 4, Stopping). */
@@ -74,8 +75,9 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     schedule: () => scheduler.projects(),
     emit,
   });
+  const feed = createEventFeed(store);
   logger.onLine((level) => metrics.countLogLine(level));
-  for (const observer of [metrics.observe, wakeOnFailure(reporter), ...observers]) {
+  for (const observer of [metrics.observe, feed.observe, wakeOnFailure(reporter), ...observers]) {
     engine.observe(observer);
   }
   await engine.configure(config);
@@ -108,6 +110,8 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       isReady: () => ready,
       api: {
         store,
+        feed,
+        clock,
         health: (project) => poller.health(project),
         nextPollAt: (project) => scheduler.next(project),
       },

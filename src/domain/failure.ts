@@ -5,17 +5,19 @@ export interface ErrorInfo {
 }
 
 /** Why a failure's line has no error_info (contract 4, Failures). */
-export type NoErrorInfoReason =
-  | 'invalid_id'
-  | 'not_found'
-  | 'validation'
-  | 'client_error'
-  | 'redirect'
-  | 'too_large'
-  | 'invalid_response'
-  | 'no_error_info'
-  | 'project_removed'
-  | 'unavailable';
+export const NO_ERROR_INFO_REASONS = [
+  'invalid_id',
+  'not_found',
+  'validation',
+  'client_error',
+  'redirect',
+  'too_large',
+  'invalid_response',
+  'no_error_info',
+  'project_removed',
+  'unavailable',
+] as const;
+export type NoErrorInfoReason = (typeof NO_ERROR_INFO_REASONS)[number];
 
 /** How a failure ends: with its error_info, or with the reason why there is none. */
 export type Settlement =

@@ -1,6 +1,9 @@
 import { Hono, type Context } from 'hono';
-import { PROMPT_STATUSES, type Status } from '../domain/status.ts';
+import { etag } from 'hono/etag';
+import type { z } from 'zod';
+import { StoreError } from '../monitor/errors.ts';
 import type {
+  Clock,
   PollHealth,
   ProjectSnapshot,
   PromptPosition,
@@ -10,6 +13,13 @@ import type {
 } from '../monitor/ports.ts';
 import { failureFields, isoTime, statusFields, transitionFields } from '../monitor/row-fields.ts';
 import { readCursor, writeCursor } from './cursor.ts';
+import { readId } from './events/event.ts';
+import type { EventFeed } from './events/feed.ts';
+import { streamEvents } from './events/stream.ts';
+import { openApiDocument } from './openapi.ts';
+import { operations } from './operations.ts';
+import { readParameters } from './parameters.ts';
+import { RequestError } from './request-error.ts';
 
 /** What the API answers from. */
 export interface ApiContent {
@@ -17,58 +27,76 @@ export interface ApiContent {
     StoreReader,
     'snapshot' | 'projects' | 'statuses' | 'transitions' | 'failures'
   >;
+  readonly feed: EventFeed;
+  readonly clock: Clock;
   /** How a project's polls go, right also while the store cannot be written. */
   health(project: string): PollHealth;
   /** When a project is polled next, epoch ms; undefined if it is not configured. */
   nextPollAt(project: string): number | undefined;
 }
 
-const DEFAULT_LIMIT = 100;
-const LARGEST_LIMIT = 1000;
-
-/** A request that asks for what cannot be; its message is for whoever asked. */
-class RequestError extends Error {
-  readonly status: 400 | 404;
-
-  constructor(status: 400 | 404, message: string) {
-    super(message);
-    this.status = status;
-  }
-}
-
-/** `/api/v1` (contract 3): `{"data": [rows], "next_cursor": null or text}`. */
+/**
+ * `/api/v1` (contract 3): `{"data": [rows], "next_cursor": null or text}` with ETags, and the events as a stream. What
+ * each path takes is in {@link operations}.
+ */
 export function createApi(content: ApiContent): Hono {
-  const { store } = content;
+  const { store, feed, clock } = content;
   const api = new Hono();
+  let document: object | undefined;
 
-  async function queryOf(context: Context, known: readonly string[]): Promise<PageQuery> {
-    const asked = context.req.query();
-    for (const name of Object.keys(asked)) {
-      if (!known.includes(name)) throw new RequestError(400, `unknown parameter ${name}`);
-    }
-    const { project, status, limit, cursor } = asked;
-    if (project !== undefined && !(await store.projects()).includes(project)) {
+  async function read<Parameters extends z.ZodObject>(
+    context: Context,
+    { parameters }: { readonly parameters: Parameters },
+  ): Promise<z.output<Parameters>> {
+    const query = readParameters(context.req.url, parameters);
+    const project = 'project' in query ? query['project'] : undefined;
+    if (typeof project === 'string' && !(await store.projects()).includes(project)) {
       throw new RequestError(404, `unknown project ${JSON.stringify(project)}`);
     }
-    return { project, status: statusOf(status), limit: limitOf(limit), cursor };
+    return query;
   }
 
+  // Before the ETags: a stream has none.
+  api.get('/events', async (context) => {
+    const { project, type, after } = await read(context, operations['/events']);
+    // A client that resumes sends it, and repeats the address that it began with.
+    const given = context.req.header('last-event-id') ?? after;
+    const start = given === undefined || given === '' ? await feed.end() : readId(given);
+    if (start === undefined)
+      throw new RequestError(400, 'Last-Event-ID must be the id of an event');
+    const headers = { 'content-type': 'text/event-stream', 'cache-control': 'no-store' };
+    if (context.req.method === 'HEAD') return context.body(null, 200, headers);
+    return context.body(streamEvents(feed, clock, { start, project, type }), 200, headers);
+  });
+
+  api.use(etag());
+  api.use(async (context, next) => {
+    await next();
+    context.header('cache-control', 'no-cache');
+  });
+
+  api.get('/openapi.json', async (context) => {
+    await read(context, operations['/openapi.json']);
+    document ??= openApiDocument();
+    return context.json(document);
+  });
+
   api.get('/projects', async (context) => {
-    await queryOf(context, []);
+    await read(context, operations['/projects']);
     const { projects } = await store.snapshot();
     const data = projects.map((project) => projectFields(project, content));
     return context.json({ data, next_cursor: null });
   });
 
   api.get('/prompts', async (context) => {
-    const query = await queryOf(context, ['project', 'status', 'limit', 'cursor']);
+    const query = await read(context, operations['/prompts']);
     const afterPrompt = query.cursor === undefined ? undefined : promptPosition(query.cursor);
-    const rows = await store.statuses({ ...ofPage(query), afterPrompt });
+    const rows = await store.statuses({ ...ofPage(query), status: query.status, afterPrompt });
     return context.json(page(rows, query.limit, statusFields, positionOf));
   });
 
   api.get('/transitions', async (context) => {
-    const query = await queryOf(context, ['project', 'limit', 'cursor']);
+    const query = await read(context, operations['/transitions']);
     const rows = await store.transitions({ ...ofPage(query), afterTransition: idOf(query.cursor) });
     return context.json(
       page(rows, query.limit, transitionFields, ({ transitionId }) => transitionId),
@@ -76,32 +104,27 @@ export function createApi(content: ApiContent): Hono {
   });
 
   api.get('/failures', async (context) => {
-    const query = await queryOf(context, ['project', 'limit', 'cursor']);
-    const rows = await store.failures({
-      ...ofPage(query),
-      afterTransition: idOf(query.cursor),
-    });
+    const query = await read(context, operations['/failures']);
+    const rows = await store.failures({ ...ofPage(query), afterTransition: idOf(query.cursor) });
     return context.json(page(rows, query.limit, failureFields, ({ transitionId }) => transitionId));
   });
 
-  api.onError((error, context) =>
-    error instanceof RequestError
-      ? context.json({ error: error.message }, error.status)
-      : context.json({ error: 'the store cannot be read at the moment' }, 503),
-  );
+  api.onError((error, context) => {
+    if (error instanceof RequestError) return context.json({ error: error.message }, error.status);
+    if (!(error instanceof StoreError)) throw error;
+    return context.json({ error: 'the store cannot be read at the moment' }, 503);
+  });
   return api;
 }
 
 interface PageQuery {
-  readonly project: string | undefined;
-  readonly status: Status | undefined;
+  readonly project?: string | undefined;
   readonly limit: number;
-  readonly cursor: string | undefined;
 }
 
 /** One row more than asked for tells whether there are more. */
-function ofPage({ project, status, limit }: PageQuery): RowQuery {
-  return { project, status, limit: limit + 1 };
+function ofPage({ project, limit }: PageQuery): RowQuery {
+  return { project, limit: limit + 1 };
 }
 
 function page<Row>(
@@ -114,19 +137,6 @@ function page<Row>(
   const last = rows.length > limit ? shown.at(-1) : undefined;
   const next_cursor = last === undefined ? null : writeCursor(toPosition(last));
   return { data: shown.map((row) => toFields(row)), next_cursor };
-}
-
-function statusOf(text: string | undefined): Status | undefined {
-  if (text === undefined) return undefined;
-  const status = PROMPT_STATUSES.find((each) => each === text.toUpperCase());
-  if (status !== undefined) return status;
-  throw new RequestError(400, `status must be one of ${PROMPT_STATUSES.join(', ')}`);
-}
-
-function limitOf(text: string | undefined): number {
-  const limit = text === undefined ? DEFAULT_LIMIT : Number(text);
-  if (/^\d+$/.test(text ?? '1') && limit >= 1 && limit <= LARGEST_LIMIT) return limit;
-  throw new RequestError(400, `limit must be a whole number from 1 to ${LARGEST_LIMIT}`);
 }
 
 const BAD_CURSOR = 'cursor must be the next_cursor of an answer to the same path';

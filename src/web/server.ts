@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
+import { createServer, type Server, type ServerResponse } from 'node:http';
 import { getRequestListener } from '@hono/node-server';
 import type { Listener } from './guarded-server.ts';
 import type { ChangingProtection } from './protection.ts';
@@ -20,6 +20,8 @@ export interface WebAddress {
 
 /** Requests answered at the same time, health endpoints not counted; more get a 503. */
 const MAX_IN_FLIGHT = 32;
+/** Event streams, which stay open: they never keep a scrape out. */
+const MAX_STREAMS = 500;
 const MAX_CONNECTIONS = 2000;
 const MAX_HEADER_BYTES = 16 * 1024;
 const REQUEST_TIMEOUT_MS = 10_000;
@@ -73,20 +75,33 @@ async function guarded(protection: ChangingProtection, listener: Listener): Prom
 
 /** Counts a request until its answer is read or its client gone; health endpoints always pass. */
 function withinLimits(listener: Listener): Listener {
-  let inFlight = 0;
+  const mayAnswer = atMost(MAX_IN_FLIGHT);
+  const mayStream = atMost(MAX_STREAMS);
   return (request, response) => {
     if (request.url?.startsWith('/-/')) return listener(request, response);
-    if (inFlight >= MAX_IN_FLIGHT) {
+    const isStream = request.url?.split('?', 1)[0] === '/api/v1/events';
+    if (!(isStream ? mayStream : mayAnswer)(response)) {
       response.writeHead(503, { 'content-type': 'application/json', 'retry-after': '1' });
       return response.end(JSON.stringify({ error: 'too many requests at the same time' }));
     }
-    inFlight += 1;
-    const deadline = setTimeout(() => response.destroy(), ANSWER_TIMEOUT_MS);
-    response.once('close', () => {
-      clearTimeout(deadline);
-      inFlight -= 1;
-    });
+    if (!isStream) {
+      const deadline = setTimeout(() => response.destroy(), ANSWER_TIMEOUT_MS);
+      response.once('close', () => clearTimeout(deadline));
+    }
     return listener(request, response);
+  };
+}
+
+/** Whether one more response may be open at the same time; it then counts until it closes. */
+function atMost(limit: number): (response: ServerResponse) => boolean {
+  let open = 0;
+  return (response) => {
+    if (open >= limit) return false;
+    open += 1;
+    response.once('close', () => {
+      open -= 1;
+    });
+    return true;
   };
 }
 

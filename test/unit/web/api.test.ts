@@ -1,11 +1,7 @@
-import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { StoreError } from '../../../src/monitor/errors.ts';
-import { createPoller } from '../../../src/monitor/poller.ts';
-import { openStore } from '../../../src/store/sqlite-store.ts';
 import { createApi } from '../../../src/web/api.ts';
-import { fakeClock, listingOf, neverStopping, scriptedService } from '../../support/monitor.ts';
-import { temporaryDirectory } from '../../support/temporary.ts';
+import { startApi } from './api-under-test.ts';
 
 interface Page {
   readonly data: readonly Readonly<Record<string, unknown>>[];
@@ -14,39 +10,17 @@ interface Page {
 
 /** An API over a real store in which 5 prompts of project p failed and one runs; q was removed. */
 async function setUp() {
-  const directory = await temporaryDirectory();
-  const clock = fakeClock();
-  const emit = () => {};
-  const store = await openStore({ path: join(directory.path, 'store.db'), clock, emit });
-  onTestFinished(async () => {
-    await store.close();
-    await directory[Symbol.asyncDispose]();
-  });
-  await store.configureProjects(['p', 'q'], clock.now());
-  const service = scriptedService();
-  const shutdown = neverStopping();
-  const missingAfter = () => 3;
-  const poller = createPoller({ service, store, clock, emit, missingAfter, shutdown });
-  const poll = (id: string) =>
-    poller.poll({ id, datasets: false }, { dueAt: clock.now(), nextAt: undefined });
-  service.shows(listingOf({ running: 'RUNNING' }));
-  await poll('p');
-  await poll('q');
+  const { api, content, store, clock, poll, request } = await startApi();
+  await poll('p', { running: 'RUNNING' });
+  await poll('q', { running: 'RUNNING' });
   const failed = Object.fromEntries(['a', 'b', 'c', 'd', 'e'].map((id) => [id, 'FAILED']));
-  service.shows(listingOf({ running: 'RUNNING', ...failed }));
-  clock.advance(1000);
-  await poll('p');
+  await poll('p', { running: 'RUNNING', ...failed });
   await store.configureProjects(['p'], clock.now());
-  const api = createApi({
-    store,
-    health: (project) => poller.health(project),
-    nextPollAt: (project) => (project === 'p' ? clock.now() + 5000 : undefined),
-  });
   const get = async (path: string) => {
-    const answer = await api.request(path);
+    const answer = await request(path);
     return { status: answer.status, body: (await answer.json()) as Page & { error?: string } };
   };
-  return { store, get, clock };
+  return { api, content, store, get, clock, poll };
 }
 
 describe('/projects', () => {
@@ -122,37 +96,121 @@ describe('rows', () => {
   );
 });
 
-it.each([
-  ['/prompts?status=PAUSED', 400, 'status'],
-  ['/prompts?limit=0', 400, 'limit'],
-  ['/prompts?limit=1001', 400, 'limit'],
-  ['/failures?limit=ten', 400, 'limit'],
-  ['/transitions?status=FAILED', 400, 'status'],
-  ['/transitions?cursor=!', 400, 'cursor'],
-  ['/prompts?cursor=MQ', 400, 'cursor'],
-  ['/projects?limit=1', 400, 'limit'],
-  ['/failures?project=nobody', 404, 'nobody'],
-])('says what is wrong with %s', async (path, status, word) => {
-  const { get } = await setUp();
+describe('a bad request', () => {
+  it.each([
+    ['/prompts?status=PAUSED', 'status must be one of PENDING, RUNNING'],
+    ['/prompts?status=', 'status must be one of'],
+    ['/prompts?limit=0', 'limit must be a whole number from 1 to 1000'],
+    ['/prompts?limit=1001', 'limit must be'],
+    ['/prompts?limit=', 'limit must be'],
+    ['/prompts?limit=1e2', 'limit must be'],
+    ['/prompts?limit=+5', 'limit must be'],
+    [`/prompts?limit=${'9'.repeat(400)}`, 'limit must be'],
+    ['/failures?limit=ten', 'limit must be'],
+    ['/prompts?limit=0&status=x', 'status must be one of PENDING, RUNNING, COMPLETED, FAILED'],
+    ['/prompts?limit=0&status=x', '; limit must be'],
+    ['/transitions?cursor=!', 'cursor must be the next_cursor'],
+    ['/transitions?cursor=', 'cursor must not be empty'],
+    ['/prompts?cursor=MQ', 'cursor must be the next_cursor'],
+    ['/failures?project=', 'project must not be empty'],
+    ['/failures?project', 'project must not be empty'],
+    ['/prompts?project=p&project=p', 'project is given more than once'],
+    ['/prompts?limit=1&limit=2', 'limit is given more than once'],
+    ['/prompts?projet=p', 'unknown parameter "projet": there are project, status, limit, cursor'],
+    ['/transitions?status=FAILED', 'unknown parameter "status"'],
+    ['/prompts?=x', 'unknown parameter ""'],
+    ['/prompts?__proto__=x', 'unknown parameter "__proto__"'],
+    ['/projects?limit=1', 'unknown parameter "limit": there are none here'],
+    ['/openapi.json?x=1', 'unknown parameter "x"'],
+    ['/events?after=5', 'after must be the id of an event, such as t0.f0'],
+    ['/events?type=reset', 'type must be one of transition, failure, poll'],
+    ['/events?since=1', 'unknown parameter "since": there are project, type, after'],
+  ])('%s is answered 400 and why', async (path, says) => {
+    const { get } = await setUp();
 
-  const answer = await get(path);
+    const { status, body } = await get(path);
 
-  expect(answer.status).toBe(status);
-  expect(answer.body.error).toContain(word);
-});
-
-it('says that the store cannot be read, and not why', async () => {
-  const { store } = await setUp();
-  const api = createApi({
-    store: { ...store, failures: () => Promise.reject(new StoreError('corrupt', 'page 7')) },
-    health: () => {
-      throw new Error('not asked for');
-    },
-    nextPollAt: () => undefined,
+    expect(status).toBe(400);
+    expect(body.error).toContain(says);
   });
 
-  const answer = await api.request('/failures');
+  it.each(['/prompts', '/transitions', '/failures', '/events'])(
+    '%s of a project that nobody knows is answered 404',
+    async (path) => {
+      const { get } = await setUp();
 
-  expect(answer.status).toBe(503);
-  expect(await answer.text()).not.toContain('page 7');
+      const { status, body } = await get(`${path}?project=nobody`);
+
+      expect(status).toBe(404);
+      expect(body.error).toBe('unknown project "nobody"');
+    },
+  );
 });
+
+describe('an ETag', () => {
+  const PATHS = ['/projects', '/prompts', '/transitions?limit=2', '/failures', '/openapi.json'];
+
+  it.each(PATHS)('of %s is strong, and saves the answer while it is right', async (path) => {
+    const { api } = await setUp();
+    const first = await api.request(path);
+    const etag = first.headers.get('etag') ?? '';
+
+    const again = await api.request(path, { headers: { 'if-none-match': etag } });
+    const others = await api.request(path, { headers: { 'if-none-match': `"x", W/${etag}` } });
+    const wrong = await api.request(path, { headers: { 'if-none-match': '"x"' } });
+
+    expect(etag).toMatch(/^"[0-9a-f]{40}"$/);
+    expect([again.status, await again.text(), others.status]).toEqual([304, '', 304]);
+    expect(again.headers.get('etag')).toBe(etag);
+    expect(again.headers.get('cache-control')).toBe('no-cache');
+    expect([wrong.status, await wrong.text()]).toEqual([200, await first.text()]);
+  });
+
+  it('changes with what is told', async () => {
+    const { api, poll } = await setUp();
+    const before = (await api.request('/transitions')).headers.get('etag') ?? '';
+
+    await poll('p', { running: 'COMPLETED' });
+
+    const after = await api.request('/transitions', { headers: { 'if-none-match': before } });
+    expect(after.status).toBe(200);
+  });
+
+  it('is the same for HEAD', async () => {
+    const { api } = await setUp();
+    const get = await api.request('/prompts');
+
+    const head = await api.request('/prompts', { method: 'HEAD' });
+
+    expect([head.status, await head.text()]).toEqual([200, '']);
+    expect(head.headers.get('etag')).toBe(get.headers.get('etag'));
+    expect(head.headers.get('content-type')).toBe(get.headers.get('content-type'));
+  });
+
+  it('is no answer to a bad request', async () => {
+    const { api } = await setUp();
+
+    const answer = await api.request('/prompts?limit=0', { headers: { 'if-none-match': '*' } });
+
+    expect(answer.status).toBe(400);
+    expect(answer.headers.get('etag')).toBeNull();
+  });
+});
+
+it.each(['/failures', '/events'])(
+  '%s says that the store cannot be read, and not why',
+  async (path) => {
+    const { content } = await setUp();
+    const unreadable = () => Promise.reject(new StoreError('corrupt', 'page 7'));
+    const api = createApi({
+      ...content,
+      store: { ...content.store, failures: unreadable },
+      feed: { ...content.feed, end: unreadable },
+    });
+
+    const answer = await api.request(path);
+
+    expect(answer.status).toBe(503);
+    expect(await answer.json()).toEqual({ error: 'the store cannot be read at the moment' });
+  },
+);

@@ -2,10 +2,17 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { NEVER_POLLED } from '../../../src/monitor/poll-health.ts';
+import { createEventFeed } from '../../../src/web/events/feed.ts';
 import { startWebServer, type WebServer } from '../../../src/web/server.ts';
+import { fakeClock } from '../../support/monitor.ts';
 
 const rows = () => Promise.resolve([]);
+const store = {
+  events: () => Promise.reject(new Error('not asked for')),
+};
 const api = {
+  feed: createEventFeed(store),
+  clock: fakeClock(),
   store: {
     snapshot: () => Promise.resolve({ projects: [], backlog: { count: 0, oldestAt: undefined } }),
     projects: rows,

@@ -1,0 +1,92 @@
+import { z } from 'zod';
+import { NO_ERROR_INFO_REASONS } from '../domain/failure.ts';
+import { DATASET_STATUSES, PROMPT_STATUSES } from '../domain/status.ts';
+import { POLL_FAILURE_REASONS } from '../monitor/errors.ts';
+
+// The rows that the API answers with, for its OpenAPI document. The tests hold every answer to them.
+
+const time = z.iso.datetime({ precision: 3 }).describe('UTC.');
+const count = z.int().min(0);
+const project = z.string().describe('The id of the project.');
+const promptId = z.string().describe('The id of the prompt.');
+const transitionId = z.int().min(1).describe('Grows with every transition; never used twice.');
+const reason = z.enum(POLL_FAILURE_REASONS).nullable();
+
+export const projectRow = z
+  .object({
+    project,
+    up: z.boolean().describe('The last finished poll succeeded.'),
+    consecutive_failures: count.describe('Failed polls since the last success.'),
+    reason: reason.describe('Why the last finished poll failed.'),
+    last_poll: time.nullable(),
+    last_success: time.nullable(),
+    next_poll: time.nullable(),
+    prompts: z
+      .object(Object.fromEntries(PROMPT_STATUSES.map((status) => [status, count])))
+      .describe('Prompts that are not gone, by status.'),
+    missing: count.describe('Of them, those that the last complete listing lacked.'),
+  })
+  .describe('A configured project and how its polls go.');
+
+export const promptRow = z
+  .object({
+    project,
+    prompt_id: promptId,
+    prompt_name: z.string().nullable(),
+    status: z.enum(PROMPT_STATUSES),
+    status_raw: z.string().nullable().describe("The service's own text, if the status is UNKNOWN."),
+    since: time.describe('When it was first seen in this status, UTC.'),
+    missing: count.describe('Complete listings in a row that lacked it.'),
+  })
+  .describe('A prompt that is not gone.');
+
+const transition = {
+  transition_id: transitionId,
+  time,
+  project,
+  from: z.enum(['NEW', ...DATASET_STATUSES]),
+  to: z.enum(DATASET_STATUSES),
+};
+
+export const transitionRow = z
+  .union([
+    z.object({ ...transition, prompt_id: promptId }),
+    z.object({ ...transition, dataset_id: z.string().describe('The id of the dataset.') }),
+  ])
+  .describe('A move of a prompt or a dataset from one status to another.');
+
+export const failureRow = z
+  .object({
+    transition_id: transitionId,
+    time: time.describe('Of the transition, UTC.'),
+    project,
+    prompt_id: promptId,
+    error_info: z
+      .object({ error_id: z.string().nullable(), error_msg: z.string().nullable() })
+      .nullable(),
+    error_msg_truncated: z.boolean().describe('`error_msg` was longer than 8,192 bytes.'),
+    reason: z.enum(NO_ERROR_INFO_REASONS).nullable().describe('Why there is no `error_info`.'),
+    settled: z.boolean().describe('False while its `error_info` is still asked for.'),
+  })
+  .describe('A move of a prompt to FAILED.');
+
+export const pollRow = z
+  .object({
+    time,
+    project,
+    ok: z.boolean(),
+    reason: reason.describe('Why it failed.'),
+    prompts: count.nullable().describe('Prompts in its listing; null if it failed.'),
+    transitions: count,
+    changed: z.boolean().describe('Something was stored besides the outcome of the poll.'),
+    duration_ms: count,
+  })
+  .describe('A finished poll.');
+
+export const resetRow = z
+  .object({ reason: z.enum(['retention', 'unknown_id']) })
+  .describe(
+    'Events between the id that was asked for and the next one cannot be had: retention has deleted some, or this store never had that id. Read the other paths anew.',
+  );
+
+export const errorRow = z.object({ error: z.string().describe('For people.') });

@@ -1,0 +1,290 @@
+import { setImmediate } from 'node:timers/promises';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
+import { StoreError } from '../../../src/monitor/errors.ts';
+import { createApi } from '../../../src/web/api.ts';
+import { openApiDocument } from '../../../src/web/openapi.ts';
+import { readEvents, take } from '../../support/event-stream.ts';
+import { readOpenApi } from '../../support/openapi.ts';
+import { startApi } from './api-under-test.ts';
+
+const document = readOpenApi(openApiDocument());
+
+/** An API whose projects p and q have each had their baseline: two prompts that run. */
+async function setUp() {
+  const started = await startApi();
+  const { api, store, poll } = started;
+  await poll('p', { a: 'RUNNING', b: 'RUNNING' });
+  await poll('q', { c: 'RUNNING', d: 'RUNNING' });
+
+  async function open(query = '', lastEventId?: string) {
+    const headers = lastEventId === undefined ? {} : { 'last-event-id': lastEventId };
+    const answer = await api.request(`/events${query}`, { headers });
+    expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'text/event-stream']);
+    const ids: string[] = [];
+    const events = readEvents(answer.body, (id) => ids.push(id));
+    onTestFinished(() => answer.body?.cancel().catch(() => {}));
+    return { events, ids };
+  }
+
+  /** Everything from the first event on, as far as it is recorded. */
+  async function all(query = '') {
+    const count = (await store.transitions({})).length + (await store.failures({})).length;
+    const { events } = await open(`?after=t0.f0${query}`);
+    return await take(events, count);
+  }
+
+  const settle = async (transitionId: number) =>
+    await store.settleFailure(transitionId, { reason: 'not_found' }, 1);
+  return { ...started, open, all, settle };
+}
+
+describe('the event stream', () => {
+  it('tells transitions, settled failures and polls, each as documented', async () => {
+    const { open, poll, settle, request } = await setUp();
+    const { events, ids } = await open();
+    const first = events.next();
+
+    await poll('p', { a: 'FAILED', b: 'COMPLETED' });
+    await settle(1);
+
+    const received = [(await first).value, ...(await take(events, 3))];
+    expect(ids[0]).toBe('t0.f0');
+    expect(received).toMatchObject([
+      { type: 'transition', lastEventId: 't1.f0', data: { prompt_id: 'a', to: 'FAILED' } },
+      { type: 'transition', lastEventId: 't2.f0', data: { prompt_id: 'b', to: 'COMPLETED' } },
+      { type: 'failure', lastEventId: 't2.f1', data: { transition_id: 1, reason: 'not_found' } },
+      { type: 'poll', data: { project: 'p', ok: true, transitions: 2, changed: true } },
+    ]);
+    const rows = async (path: string) =>
+      ((await (await request(path)).json()) as { data: object[] }).data.toReversed();
+    const of = (type: string) =>
+      received.flatMap((event) => (event?.type === type ? [event.data] : []));
+    expect(of('transition')).toEqual(await rows('/transitions'));
+    expect(of('failure')).toEqual(await rows('/failures'));
+    expect(document.faultsOf('Poll', of('poll')[0])).toEqual([]);
+  });
+
+  it('begins with the present unless it is asked for more', async () => {
+    const { open, poll } = await setUp();
+    await poll('p', { a: 'COMPLETED', b: 'RUNNING' });
+    const { events, ids } = await open();
+    const next = events.next();
+    await poll('q', { c: 'COMPLETED', d: 'RUNNING' });
+    expect(await next).toMatchObject({ value: { lastEventId: 't2.f0', data: { prompt_id: 'c' } } });
+    expect(ids[0]).toBe('t1.f0');
+  });
+
+  it('goes on after any event, and what comes is what would have come', async () => {
+    const { all, open, poll, settle } = await setUp();
+    await poll('p', { a: 'FAILED', b: 'FAILED' });
+    await settle(2);
+    await poll('q', { c: 'FAILED', d: 'COMPLETED' });
+    await settle(3);
+    await settle(1);
+    const whole = await all();
+    expect(whole.map(({ lastEventId }) => lastEventId)).toEqual([
+      't1.f0',
+      't2.f0',
+      't3.f0',
+      't4.f0',
+      't4.f1',
+      't4.f2',
+      't4.f3',
+    ]);
+    for (const [index, { lastEventId }] of whole.entries()) {
+      const rest = whole.slice(index + 1);
+      const { events } = await open('?after=t0.f0', lastEventId);
+      expect(await take(events, rest.length)).toEqual(rest);
+    }
+  });
+
+  it.each([
+    ['project=q', ['c', 'd']],
+    ['type=failure', ['a']],
+    ['type=transition&project=p', ['a']],
+  ])('tells only %s when asked to', async (query, ids) => {
+    const { open, poll, settle } = await setUp();
+    await poll('p', { a: 'FAILED', b: 'RUNNING' });
+    await poll('q', { c: 'COMPLETED', d: 'COMPLETED' });
+    await settle(1);
+    const { events } = await open(`?after=t0.f0&${query}`);
+    const received = await take(events, ids.length);
+    expect(received.map(({ data }) => data['prompt_id'])).toEqual(ids);
+  });
+
+  it('tells polls only while they happen, a failed one with its reason', async () => {
+    const { open, poll } = await setUp();
+    const { events } = await open('?after=t0.f0&type=poll&project=p');
+    const first = events.next();
+    await poll('q');
+    await poll('p');
+    expect(await first).toMatchObject({
+      value: { type: 'poll', data: { project: 'p', ok: false, reason: 'timeout', prompts: null } },
+    });
+  });
+
+  it('tells hundreds of events, each once and in order', async () => {
+    const { all, poll, store } = await setUp();
+    const many = (status: string) =>
+      Object.fromEntries(Array.from({ length: 450 }, (_, n) => [`m${n}`, status]));
+    await poll('p', many('RUNNING'));
+    await poll('p', many('FAILED'));
+    const failures = (await store.failures({})).map(({ transitionId }) => transitionId);
+    const errorInfo = { error_id: 'E', error_msg: 'm'.repeat(1000) };
+    for (const id of failures) {
+      await store.settleFailure(id, { errorInfo, errorMsgTruncated: false }, 1);
+    }
+    const received = await all();
+    const idsOf = (type: string) =>
+      received.filter((event) => event.type === type).map(({ data }) => data['transition_id']);
+    expect(idsOf('transition')).toEqual(Array.from({ length: 900 }, (_, n) => n + 1));
+    expect(idsOf('failure')).toEqual(failures);
+    const early = received.filter(
+      ({ type, data }, index) =>
+        type === 'failure' &&
+        !received
+          .slice(0, index)
+          .some((event) => event.data['transition_id'] === data['transition_id']),
+    );
+    expect(early).toEqual([]);
+  });
+
+  describe('tells by a reset', () => {
+    it('that retention has deleted what it should go on with', async () => {
+      const { open, poll, store, clock, settle } = await setUp();
+      await poll('p', { a: 'FAILED', b: 'RUNNING' });
+      await settle(1);
+      await store.prune(clock.now() + 1);
+      await poll('p', { a: 'FAILED', b: 'COMPLETED' });
+      const { events } = await open('?after=t0.f0');
+      const received = await take(events, 2);
+      expect(received).toMatchObject([
+        { type: 'reset', data: { reason: 'retention' } },
+        { type: 'transition', lastEventId: 't2.f0', data: { prompt_id: 'b' } },
+      ]);
+      expect(document.faultsOf('Reset', received[0]?.data)).toEqual([]);
+    });
+
+    it('that retention has deleted everything', async () => {
+      const { open, poll, store, clock } = await setUp();
+      await poll('p', { a: 'COMPLETED', b: 'RUNNING' });
+      await store.prune(clock.now() + 1);
+      const { events } = await open('?after=t0.f0');
+      expect(await take(events, 1)).toMatchObject([{ type: 'reset', lastEventId: 't1.f0' }]);
+      const { ids } = await open('', 't1.f0');
+      expect(ids).toEqual([]);
+    });
+
+    it.each(['t9.f0', 't0.f9', 't999999999999999.f0'])(
+      'that this store never had %s',
+      async (id) => {
+        const { open, poll } = await setUp();
+        await poll('p', { a: 'COMPLETED', b: 'RUNNING' });
+        const { events } = await open('', id);
+        expect(await take(events, 1)).toMatchObject([
+          { type: 'reset', lastEventId: 't1.f0', data: { reason: 'unknown_id' } },
+        ]);
+      },
+    );
+
+    it('nothing, where nothing is missing', async () => {
+      const { open, poll, store, clock } = await setUp();
+      await poll('p', { a: 'COMPLETED', b: 'RUNNING' });
+      await store.prune(clock.now() + 1);
+      const { events } = await open('', 't1.f0');
+      const next = events.next();
+      await poll('p', { a: 'RUNNING', b: 'RUNNING' });
+      expect(await next).toMatchObject({ value: { type: 'transition', lastEventId: 't2.f0' } });
+    });
+  });
+
+  it.each(['5', 't1', 't1.f', 't-1.f0', `t${'9'.repeat(16)}.f0`])(
+    'refuses %j as a place to go on from',
+    async (id) => {
+      const { api } = await setUp();
+      const answer = await api.request('/events', { headers: { 'last-event-id': id } });
+      expect(answer.status).toBe(400);
+      expect(await document.faultsOfAnswer('/events', answer)).toEqual([]);
+    },
+  );
+
+  it('is headers only for HEAD', async () => {
+    const { api } = await setUp();
+    const answer = await api.request('/events', { method: 'HEAD' });
+    expect([answer.status, answer.body]).toEqual([200, null]);
+    expect(answer.headers.get('content-type')).toBe('text/event-stream');
+  });
+
+  it('sends a sign of life every 15 s, and by it the place of what was not wanted', async () => {
+    const { content, poll } = await setUp();
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const api = createApi({ ...content, clock: systemClock });
+    const answer = await api.request('/events?project=q');
+    const isWaiting = async () => {
+      while (vi.getTimerCount() === 0) await setImmediate();
+    };
+    const reader = (answer.body ?? new ReadableStream()).getReader();
+    const read = async () => new TextDecoder().decode((await reader.read()).value as Uint8Array);
+    expect(await read()).toBe('retry: 2000\nid: t0.f0\n\n');
+    const first = read();
+    await isWaiting();
+    await vi.advanceTimersByTimeAsync(14_000);
+    await poll('p', { a: 'COMPLETED', b: 'RUNNING' });
+    await vi.advanceTimersByTimeAsync(100);
+    await isWaiting();
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(await first).toBe(': still here\nid: t1.f0\n\n');
+    const second = read();
+    await isWaiting();
+    await vi.advanceTimersByTimeAsync(15_000);
+    expect(await second).toBe(': still here\n\n');
+    const third = read();
+    await isWaiting();
+    await reader.cancel();
+    await third;
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('goes on when the store can be read again', async () => {
+    const { content, poll } = await setUp();
+    let broken = true;
+    const read: typeof content.feed.read = async (after) => {
+      if (broken) throw new StoreError('io', 'no disk');
+      return await content.feed.read(after);
+    };
+    const api = createApi({ ...content, feed: { ...content.feed, read } });
+    const answer = await api.request('/events');
+    onTestFinished(() => answer.body?.cancel().catch(() => {}));
+    const events = readEvents(answer.body);
+    const first = events.next();
+    await poll('p', { a: 'COMPLETED', b: 'RUNNING' });
+    expect(await first).toMatchObject({ value: { type: 'poll' } });
+    broken = false;
+    const second = events.next();
+    await poll('p', { a: 'COMPLETED', b: 'RUNNING' });
+    expect(await second).toMatchObject({ value: { type: 'transition', lastEventId: 't1.f0' } });
+  });
+
+  it('reads and writes once for all who are at the same place', async () => {
+    const { content, poll } = await setUp();
+    const events = vi.spyOn(content.store, 'events');
+    const api = createApi(content);
+    const answers = await Promise.all(
+      Array.from({ length: 50 }, async () => await api.request('/events')),
+    );
+    onTestFinished(() => {
+      for (const { body } of answers) body?.cancel().catch(() => {});
+    });
+    const streams = answers.map(({ body }) => readEvents(body));
+    const firsts = streams.map((stream) => stream.next());
+    await vi.waitFor(() => expect(events.mock.calls.length).toBeGreaterThan(50));
+    const before = events.mock.calls.length;
+
+    await poll('p', { a: 'COMPLETED', b: 'RUNNING' });
+    await Promise.all(firsts);
+
+    expect(events.mock.calls.length - before).toBeLessThan(5);
+  });
+});
