@@ -23,7 +23,6 @@ async function setUp() {
     expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'text/event-stream']);
     const ids: string[] = [];
     const events = readEvents(answer.body, (id) => ids.push(id));
-    onTestFinished(() => answer.body?.cancel().catch(() => {}));
     return { events, ids };
   }
 
@@ -256,7 +255,6 @@ describe('the event stream', () => {
     };
     const api = createApi({ ...content, feed: { ...content.feed, read } });
     const answer = await api.request('/events');
-    onTestFinished(() => answer.body?.cancel().catch(() => {}));
     const events = readEvents(answer.body);
     const first = events.next();
     await poll('p', { a: 'COMPLETED', b: 'RUNNING' });
@@ -274,9 +272,6 @@ describe('the event stream', () => {
     const answers = await Promise.all(
       Array.from({ length: 50 }, async () => await api.request('/events')),
     );
-    onTestFinished(() => {
-      for (const { body } of answers) body?.cancel().catch(() => {});
-    });
     const streams = answers.map(({ body }) => readEvents(body));
     const firsts = streams.map((stream) => stream.next());
     await vi.waitFor(() => expect(events.mock.calls.length).toBeGreaterThan(50));

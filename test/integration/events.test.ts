@@ -1,0 +1,284 @@
+import { readdir, readFile, readlink } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { EventSource } from 'undici';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { detectChanges } from '../../src/domain/transition.ts';
+import type { JournalEntry } from '../../src/simulator/journal.ts';
+import { startSimulator } from '../../src/simulator/server.ts';
+import { openStore } from '../../src/store/sqlite-store.ts';
+import { freePort, startDaemon, workspace, type Workspace } from '../support/evalwatch.ts';
+import { readEvents, take } from '../support/event-stream.ts';
+import { follow } from '../support/follower.ts';
+import { listingOf } from '../support/monitor.ts';
+import { differences } from '../support/oracle.ts';
+import type { FailureRow, StatusRow, TransitionRow } from '../support/oracle/observation.ts';
+import { startAlpha } from '../support/service.ts';
+import {
+  KEY,
+  makeProjects,
+  MISSING_AFTER,
+  writeConfiguration,
+} from '../support/soak/configuration.ts';
+import { createLivingWorld } from '../support/soak/living-world.ts';
+import { runCommand } from '../support/soak/processes.ts';
+import { watchDaemons } from '../support/soak/watch.ts';
+import { temporaryDirectory } from '../support/temporary.ts';
+
+/** One after the other, as each takes most of a machine. */
+const HEAVY = { timeout: 240_000 };
+const LONG = { timeout: 60_000, interval: 50 };
+const RARELY = '0 0 1 1 *';
+
+describe('the event stream', HEAVY, () => {
+  it('tells exactly what happened, over 5 broken connections and a killed daemon', async () => {
+    await using directory = await temporaryDirectory();
+    await using opened = new AsyncDisposableStack();
+    const projects = makeProjects(4);
+    const living = createLivingWorld(
+      projects.map(({ id }) => id),
+      11,
+    );
+    const journal: JournalEntry[] = [];
+    const simulator = await startSimulator({
+      world: living.world,
+      keys: KEY,
+      journal: (entry) => journal.push(entry),
+    });
+    opened.defer(() => simulator.close());
+    const config = await writeConfiguration(directory.path, simulator.url, projects);
+    const watch = opened.use(watchDaemons(config));
+    const urlNow = () =>
+      (
+        watch.runs.at(-1)?.lines.find(({ event }) => event === 'daemon.started') as
+          { url?: string } | undefined
+      )?.url;
+    const follower = opened.use(follow(urlNow));
+    opened.defer(() => living.stop());
+    living.start();
+    watch.start();
+    for (let n = 0; n < 6; n += 1) {
+      const { length } = follower.received;
+      await vi.waitFor(() => expect(follower.received.length).toBeGreaterThan(length + 10), LONG);
+      if (n === 3) {
+        await watch.kill();
+        watch.start();
+      } else follower.breakOff();
+    }
+    living.stop();
+
+    const rowsOf = (type: string) =>
+      follower.received.filter((event) => event.type === type).map(({ data }) => data);
+    // All that is recorded has come, and goes on to be all: nothing moves any more.
+    await vi.waitFor(async () => {
+      const [transitions, failures] = await Promise.all([
+        runCommand('transitions', config),
+        runCommand('failures', config),
+      ]);
+      expect(rowsOf('transition')).toEqual(transitions.rows.toReversed());
+      const settled = (failures.rows as readonly FailureRow[]).filter((row) => row.settled);
+      expect(rowsOf('failure').toSorted(byTransition)).toEqual(settled.toSorted(byTransition));
+      const { finishedAt = 0 } = journal.at(-1) ?? {};
+      const lastMove = Math.max(
+        0,
+        ...rowsOf('transition').map((row) => Date.parse(String(row['time']))),
+      );
+      expect(finishedAt - lastMove).toBeGreaterThan(4000);
+    }, LONG);
+    await watch.end();
+    const statuses = await runCommand('status', config);
+    const { rows } = await runCommand('failures', config);
+    // Those of prompts that were run again in time wait for their last try.
+    const pending = (rows as readonly FailureRow[]).filter((row) => !row.settled);
+    const failures = [...(rowsOf('failure') as unknown as readonly FailureRow[]), ...pending];
+
+    expect(follower.connections).toBeGreaterThanOrEqual(7);
+    expect(rowsOf('reset')).toEqual([]);
+    expect(
+      differences({
+        journal,
+        key: KEY,
+        missingAfter: MISSING_AFTER,
+        projects,
+        runs: watch.runs,
+        transitions: rowsOf('transition').toReversed() as unknown as readonly TransitionRow[],
+        failures: failures.toSorted(byTransition).toReversed(),
+        statuses: statuses.rows as readonly StatusRow[],
+        samples: watch.scrapes().at(-1)?.samples ?? new Map(),
+        gave: living.gave,
+      }),
+    ).toEqual([]);
+  });
+
+  it('is understood by an EventSource, which goes on by itself with the next daemon', async () => {
+    await using service = await startAlpha();
+    service.set({ p1: 'PENDING' });
+    const listen = `127.0.0.1:${await freePort()}`;
+    await using place = await workspace(service.url, { web: { listen } });
+    await using first = startDaemon(place);
+    await first.line('project.baseline');
+    const source = new EventSource(`http://${listen}/api/v1/events?type=transition`);
+    onTestFinished(() => source.close());
+    const seen: unknown[] = [];
+    source.addEventListener('transition', (event) => {
+      const { data } = event as unknown as { data: string };
+      const { transition_id, to } = JSON.parse(data) as TransitionRow;
+      seen.push([transition_id, to]);
+    });
+    await vi.waitFor(() => expect(source.readyState).toBe(EventSource.OPEN), LONG);
+    service.set({ p1: 'RUNNING' });
+    await vi.waitFor(() => expect(seen).toHaveLength(1), LONG);
+
+    await first.stop('SIGKILL');
+    service.set({ p1: 'FAILED' });
+    await using second = startDaemon(place);
+    await second.line('prompt.failed');
+    service.set({ p1: 'RUNNING' });
+    await vi.waitFor(() => expect(seen).toHaveLength(3), LONG);
+
+    expect(seen).toEqual([
+      [1, 'RUNNING'],
+      [2, 'FAILED'],
+      [3, 'RUNNING'],
+    ]);
+  });
+
+  it('serves 500 clients at once beside the scrapes, and ends them all when the daemon stops', async () => {
+    await using service = await startAlpha();
+    service.set({ p1: 'PENDING' });
+    await using place = await workspace(service.url);
+    await using daemon = startDaemon(place);
+    await daemon.line('project.baseline');
+    const url = await daemon.url();
+    const open = async () => await fetch(`${url}/api/v1/events?type=transition`);
+    const answers = await Promise.all(Array.from({ length: 500 }, open));
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+    const streams = answers.map(({ body }) => readEvents(body));
+    const firsts = streams.map((events) => take(events, 1));
+
+    const tooMany = await open();
+    const others = await Promise.all(
+      ['/metrics', '/api/v1/transitions', '/-/healthy'].map((path) => fetch(url + path)),
+    );
+    service.set({ p1: 'RUNNING' });
+    const received = (await Promise.all(firsts)).map(([event]) => event?.data['to']);
+
+    expect(tooMany.status).toBe(503);
+    expect(await tooMany.json()).toHaveProperty('error');
+    expect(others.map(({ status }) => status)).toEqual([200, 200, 200]);
+    expect(new Set(received)).toEqual(new Set(['RUNNING']));
+
+    const ends = streams.map((events) => events.next().catch(() => ({ done: true })));
+    expect((await daemon.stop()).code).toBe(0);
+    expect((await Promise.all(ends)).every(({ done }) => done)).toBe(true);
+  });
+
+  it('forgets clients that have gone, so that others find room', async () => {
+    await using service = await startAlpha();
+    await using place = await workspace(service.url, { schedule: RARELY });
+    await using daemon = startDaemon(place);
+    const url = await daemon.url();
+    for (let round = 0; round < 3; round += 1) {
+      const aborts = Array.from({ length: 400 }, () => new AbortController());
+      const answers = await Promise.all(
+        aborts.map(async ({ signal }) => {
+          const { status } = await fetch(`${url}/api/v1/events`, { signal });
+          return status;
+        }),
+      );
+      expect(new Set(answers)).toEqual(new Set([200]));
+      for (const abort of aborts) abort.abort();
+      await vi.waitFor(
+        async () => expect(await socketsOf(daemon.process.pid)).toBeLessThan(50),
+        LONG,
+      );
+    }
+  });
+
+  it(
+    'ends a client that does not read, which loses nothing by it',
+    { timeout: 300_000 },
+    async () => {
+      const count = 60_000;
+      await using service = await startAlpha();
+      await using place = await workspace(service.url, { schedule: RARELY });
+      await fillStore(place, count);
+      await using daemon = startDaemon(place);
+      const url = new URL(await daemon.url());
+      const before = await socketsOf(daemon.process.pid);
+      const slow = connect(Number(url.port), url.hostname);
+      slow.write('GET /api/v1/events?after=t0.f0 HTTP/1.1\r\nhost: x\r\n\r\n');
+      slow.pause();
+
+      // Another one reads all of it meanwhile.
+      const readAfter = async (id: string, howMany: number) => {
+        const answer = await fetch(`${url.origin}/api/v1/events?after=${id}`);
+        const stream = readEvents(answer.body);
+        const events = await take(stream, howMany);
+        await stream.return();
+        return events.map(({ data }) => data['transition_id']);
+      };
+      const all = await readAfter('t0.f0', count);
+      expect(all).toEqual(Array.from({ length: count }, (_, n) => n + 1));
+      expect(await rssMiB(daemon.process.pid)).toBeLessThan(400);
+
+      await vi.waitFor(
+        async () => expect(await socketsOf(daemon.process.pid)).toBeLessThanOrEqual(before),
+        { timeout: 180_000, interval: 500 },
+      );
+      const read = await text(slow.on('error', () => {})).catch(() => '');
+      const ids = [...read.matchAll(/^id: (t\d+\.f0)\n(?=data: .*\n\n)/gm)].map(
+        ([, id]) => id ?? '',
+      );
+      expect(ids.length).toBeLessThan(count);
+
+      const rest = await readAfter(ids.at(-1) ?? 't0.f0', count - ids.length);
+      expect([rest[0], rest.at(-1)]).toEqual([ids.length + 1, count]);
+    },
+  );
+});
+
+function byTransition(a: object, b: object): number {
+  const id = (row: object) => (row as TransitionRow).transition_id;
+  return id(a) - id(b);
+}
+
+/** Gives the project alpha so many transitions at once. */
+async function fillStore(place: Workspace, count: number): Promise<void> {
+  const path = join(place.directory, 'evalwatch.db');
+  const store = await openStore({ path, clock: systemClock, emit: () => {} });
+  const at = systemClock.now();
+  const health = {
+    up: true,
+    consecutiveFailures: 0,
+    reason: undefined,
+    lastPollAt: at,
+    lastSuccessAt: at,
+  };
+  await store.configureProjects(['alpha'], at);
+  for (const status of ['PENDING', 'RUNNING']) {
+    const statuses = Object.fromEntries(Array.from({ length: count }, (_, n) => [`p${n}`, status]));
+    const { version, listings } = await store.loadKnown('alpha', ['prompt']);
+    const known = listings.get('prompt') ?? { baselined: false, records: new Map() };
+    const changes = detectChanges(known, listingOf(statuses), { at, missingAfter: 3 });
+    const prompts = new Map([['prompt' as const, changes]]);
+    await store.commitPoll({ project: 'alpha', at, health, version, listings: prompts });
+  }
+  await store.close();
+}
+
+async function socketsOf(pid: number | undefined): Promise<number> {
+  const directory = `/proc/${pid}/fd`;
+  const links = await Promise.all(
+    (await readdir(directory)).map((fd) => readlink(join(directory, fd)).catch(() => '')),
+  );
+  return links.filter((link) => link.startsWith('socket:')).length;
+}
+
+/** The highest that it was. */
+async function rssMiB(pid: number | undefined): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8');
+  return Number(/VmHWM:\s+(\d+) kB/.exec(status)?.[1]) / 1024;
+}
