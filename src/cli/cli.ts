@@ -2,6 +2,7 @@ import { Command } from 'commander';
 import { systemClock } from '../clock.ts';
 import { environment } from '../config/environment.ts';
 import { version } from '../version.ts';
+import { registerBackup } from './backup.ts';
 import { registerCheck } from './check.ts';
 import type { Act, Context, Signals } from './command.ts';
 import { registerDemo } from './demo.ts';
@@ -12,6 +13,7 @@ import { registerPoll } from './poll.ts';
 import { registerRun } from './run.ts';
 import { registerSimulate } from './simulate.ts';
 import { registerStatus } from './status.ts';
+import { registerStore } from './store.ts';
 import { cut, visible } from './text.ts';
 import { registerTransitions } from './transitions.ts';
 
@@ -23,6 +25,8 @@ const COMMANDS = [
   registerStatus,
   registerTransitions,
   registerFailures,
+  registerBackup,
+  registerStore,
   registerSimulate,
   registerDemo,
 ];

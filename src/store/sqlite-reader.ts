@@ -19,13 +19,23 @@ const BUSY_TIMEOUT_MS = 5000;
  * @throws {StoreError} also if there is none yet, or it is of another schema version
  */
 export async function openReader({ path }: { readonly path: string }): Promise<StoreReader> {
+  const db = await openReadable(path);
+  return createReader(db, path);
+}
+
+/**
+ * A connection that reads the store and never changes it, for whoever needs more than rows. To be closed with
+ * `disconnect`.
+ * @throws {StoreError} as {@link openReader}
+ */
+export async function openReadable(path: string): Promise<Connection> {
   return await withStoreErrors(path, async () => {
     const file = await findStore(path);
     const db = await connectReadable(file);
     try {
       assertNotNewer(schemaVersion(db), path);
       assertNotOlder(schemaVersion(db), path);
-      return createReader(db, path);
+      return db;
     } catch (error) {
       disconnect(db);
       throw error;

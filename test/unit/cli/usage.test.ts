@@ -5,7 +5,20 @@ import { commandLine, entry, evalwatch, execute } from './command-line.ts';
 const manifest: { readonly version: string } = JSON.parse(
   readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'),
 );
-const commands = ['run', 'check', 'poll', 'status', 'transitions', 'failures', 'simulate', 'demo'];
+const commands = [
+  'run',
+  'check',
+  'poll',
+  'status',
+  'transitions',
+  'failures',
+  'backup',
+  'store',
+  'simulate',
+  'demo',
+];
+const WITHOUT_CONFIG = new Set(['store', 'simulate', 'demo']);
+const WITHOUT_JSON = new Set([...WITHOUT_CONFIG, 'run', 'backup']);
 
 describe('help', () => {
   it('lists every command on stdout', async () => {
@@ -17,9 +30,9 @@ describe('help', () => {
   it.each(commands)('of %s explains its options', async (command) => {
     const { code, stdout, stderr } = await commandLine([command, '--help']);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    expect(stdout).toMatch(new RegExp(`^Usage: evalwatch ${command} \\[options\\]$`, 'm'));
-    expect(stdout.includes('--config <file>')).toBe(!['simulate', 'demo'].includes(command));
-    expect(stdout.includes('--json')).toBe(!['run', 'simulate', 'demo'].includes(command));
+    expect(stdout).toMatch(new RegExp(`^Usage: evalwatch ${command} \\[options\\]`, 'm'));
+    expect(stdout.includes('--config <file>')).toBe(!WITHOUT_CONFIG.has(command));
+    expect(stdout.includes('--json')).toBe(!WITHOUT_JSON.has(command));
   });
 
   it('is printed on stderr where a command is missing', async () => {

@@ -1,0 +1,37 @@
+import { resolveFromUser } from '../config/environment.ts';
+import type { Register } from './command.ts';
+import { loadConfiguration } from './configuration.ts';
+import { configOption } from './options.ts';
+import { visible } from './text.ts';
+
+interface BackupCommandOptions {
+  readonly config?: string;
+  readonly force?: true;
+}
+
+const HELP = `
+The copy is a store itself: to go back to it, stop the daemon, remove the store's -wal and -shm files,
+put the copy in the store's place, and start the daemon.
+
+Example:
+  evalwatch backup /var/backups/evalwatch-$(date +%F).db`;
+
+export const registerBackup: Register = (program, act) => {
+  program
+    .command('backup')
+    .description('Copy the store as it is now, also while the daemon runs, needing no key')
+    .argument('<file>', 'where to')
+    .addOption(configOption())
+    .option('--force', 'replace an existing file')
+    .addHelpText('after', HELP)
+    .action((file: string, options: BackupCommandOptions) =>
+      act<BackupCommandOptions>(async ({ config: option, force }, context) => {
+        const config = await loadConfiguration(option, context, 'without keys');
+        const { backUp } = await import('../store/backup.ts');
+        const target = resolveFromUser(file, context.env);
+        const bytes = await backUp({ path: config.store.path, target, replace: force ?? false });
+        await context.stdout.write(`${visible(target)}: ${bytes} bytes\n`);
+        return 0;
+      })(options),
+    );
+};

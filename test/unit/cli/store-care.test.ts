@@ -1,0 +1,82 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { writeHistory } from '../store/history.ts';
+import { commandLine, evalwatch } from './command-line.ts';
+import { temporaryDirectory, writeConfiguration } from './configuration-file.ts';
+
+let directory: string;
+let config: string;
+beforeEach(async () => {
+  directory = temporaryDirectory();
+  config = writeConfiguration(directory, [{ id: 'p' }]);
+  await writeHistory(join(directory, 'evalwatch.db'));
+});
+
+describe('backup', () => {
+  it('writes a copy where the user stands and says so', async () => {
+    const finished = await evalwatch(['backup', 'copy.db', '--config', config], { cwd: directory });
+    expect(finished).toMatchObject({ code: 0, stderr: '' });
+    expect(finished.stdout).toMatch(/copy\.db: \d+ bytes\n$/);
+    const again = await evalwatch(['backup', 'copy.db', '--config', config], { cwd: directory });
+    expect(again).toMatchObject({ code: 1, stdout: '' });
+    expect(again.stderr).toMatch(/^error: .*copy\.db exists: choose another name.*--force\n$/);
+    const forced = ['backup', '--force', 'copy.db', '--config', config];
+    expect(await evalwatch(forced, { cwd: directory })).toMatchObject({ code: 0, stderr: '' });
+  });
+
+  it('is read like a store', async () => {
+    const target = join(directory, 'copy.db');
+    await commandLine(['backup', target, '--config', config]);
+    const other = writeConfiguration(temporaryDirectory(), [{ id: 'p' }], {
+      store: { path: target },
+    });
+    const [copied, original] = await Promise.all(
+      [other, config].map((each) => commandLine(['transitions', '--json', '--config', each])),
+    );
+    expect(copied?.stdout).toBe(original?.stdout);
+    expect(copied?.stdout).toContain('FAILED');
+  });
+
+  it('without a store or a place to write to says so and makes nothing', async () => {
+    const empty = temporaryDirectory();
+    const other = writeConfiguration(empty, [{ id: 'p' }]);
+    const none = await commandLine(['backup', join(empty, 'copy.db'), '--config', other]);
+    expect(none).toMatchObject({ code: 1, stdout: '' });
+    expect(none.stderr).toContain('there is no store at');
+    expect(existsSync(join(empty, 'copy.db'))).toBe(false);
+    const nowhere = ['backup', join(directory, 'none', 'copy.db'), '--config', config];
+    expect((await commandLine(nowhere)).stderr).toContain('no such file or directory');
+    expect(await commandLine(['backup', '--config', config])).toMatchObject({
+      code: 2,
+      stderr: "error: missing required argument 'file'\n",
+    });
+  });
+});
+
+describe('store check', () => {
+  it('of a sound store says what it looked at and exits 0', async () => {
+    const finished = await evalwatch(['store', 'check', '--config', config]);
+    expect(finished).toMatchObject({ code: 0, stderr: '' });
+    expect(finished.stdout.split('\n').filter((line) => !/^ok {5}\S|^$/.test(line))).toEqual([]);
+  });
+
+  it('of one that is not says where and what to do, and exits 1', async () => {
+    const db = new Database(join(directory, 'evalwatch.db'));
+    db.exec("DELETE FROM failure; UPDATE record SET status = 'PENDING' WHERE id = 'a'");
+    db.close();
+    const { code, stdout, stderr } = await commandLine(['store', 'check', '--config', config]);
+    expect(code).toBe(1);
+    expect(stdout).toContain('WRONG  each move of a prompt to FAILED is a failure\n');
+    expect(stdout).toContain("       prompt 'a' of 'p' is PENDING, transition ");
+    expect(stderr).toMatch(/evalwatch\.db is not sound: restore a backup/);
+
+    const json = await commandLine(['store', 'check', '--json', '--config', config]);
+    expect(json.code).toBe(1);
+    const rows: readonly { rule: string; ok: boolean; findings: string[] }[] = JSON.parse(
+      json.stdout,
+    );
+    expect(rows.filter(({ ok }) => !ok).map(({ findings }) => findings.length)).toEqual([1, 2]);
+  });
+});
