@@ -79,5 +79,5 @@ function printTable(planned: readonly PlannedProject[], { stdout }: Context): Pr
       return index === 0 ? { project, nextRun } : { nextRun };
     }),
   );
-  return stdout.writeLines(tableLines(lines, COLUMNS, stdout.width));
+  return stdout.writeLines(tableLines(lines, COLUMNS, stdout));
 }

@@ -1,11 +1,12 @@
 import { Command } from 'commander';
 import { systemClock } from '../clock.ts';
-import { environment } from '../config/environment.ts';
+import { allowsColor, environment } from '../config/environment.ts';
 import { version } from '../version.ts';
 import { registerBackup } from './backup.ts';
 import { registerCheck } from './check.ts';
 import type { Act, Context, Signals } from './command.ts';
 import { registerDemo } from './demo.ts';
+import { registerExport } from './export.ts';
 import { registerFailures } from './failures.ts';
 import { outcomeOf } from './faults.ts';
 import { createOutput, type Output, type OutputStream } from './output.ts';
@@ -25,6 +26,7 @@ const COMMANDS = [
   registerStatus,
   registerTransitions,
   registerFailures,
+  registerExport,
   registerBackup,
   registerStore,
   registerSimulate,
@@ -40,13 +42,14 @@ export async function main(
   io: { readonly stdout: OutputStream; readonly stderr: OutputStream },
   signals: Signals,
 ): Promise<number> {
-  const stdout = createOutput(io.stdout);
-  const { warn, progress } = createNotices(createOutput(io.stderr));
+  const env = environment();
+  const stdout = createOutput(io.stdout, allowsColor(env, io.stdout));
+  const { warn, progress } = createNotices(createOutput(io.stderr, false));
   const context: Context = {
     stdout,
     warn,
     progress,
-    env: environment(),
+    env,
     clock: systemClock,
     signals,
   };
@@ -88,10 +91,10 @@ function createProgram(): Command {
 function createNotices(stderr: Output): Pick<Context, 'warn' | 'progress'> {
   // Nobody can be told that stderr cannot be written.
   const write = (text: string) => void stderr.write(text).catch(() => {});
-  const { width } = stderr;
   return {
     warn: (line) => write(`${visible(line)}\n`),
     progress: (text) => {
+      const { width } = stderr;
       if (width !== undefined) write(`\r\u001b[2K${cut(visible(text), width - 1)}`);
     },
   };

@@ -29,7 +29,7 @@ const poll: Action<PollOptions> = async (options, context) => {
   const finished = await pollOnce(config, options.project, context);
   await (options.json
     ? context.stdout.writeLines(jsonLines(finished, pollFields))
-    : context.stdout.writeLines(tableLines(finished, COLUMNS, context.stdout.width)));
+    : context.stdout.writeLines(tableLines(finished, COLUMNS, context.stdout)));
   return finished.some(({ failure }) => failure !== undefined) ? 1 : 0;
 };
 
@@ -82,7 +82,11 @@ async function pollOnce(
 
 const COLUMNS: readonly Column<FinishedPoll>[] = [
   { name: 'project', cell: ({ project }) => project, cuttable: true },
-  { name: 'ok', cell: ({ failure }) => (failure === undefined ? 'yes' : 'no') },
+  {
+    name: 'ok',
+    cell: ({ failure }) => (failure === undefined ? 'yes' : 'no'),
+    color: ({ failure }) => (failure === undefined ? 'green' : 'red'),
+  },
   { name: 'reason', cell: ({ failure }) => failure?.reason ?? '' },
   { name: 'prompts', cell: ({ prompts }) => String(prompts ?? '') },
   { name: 'transitions', cell: ({ transitions }) => String(transitions) },

@@ -20,12 +20,12 @@ export interface View<Row> {
 /** A command that reads rows of the store, beside a running daemon or without one, and prints them. */
 export function queryAction<Row>(view: View<Row>): Action<QueryOptions> {
   return async (options, context) => {
-    const config = await loadConfiguration(options.config, context, 'without keys');
-    const rows = await readRows(view, options, config, context);
+    const query = toQuery(options, context);
+    const rows = await withReader(options, context, (reader) => view.read(reader, query));
     if (options.json) {
       await context.stdout.writeLines(jsonLines(rows, view.toJson));
     } else if (rows.length > 0) {
-      await context.stdout.writeLines(tableLines(rows, view.columns, context.stdout.width));
+      await context.stdout.writeLines(tableLines(rows, view.columns, context.stdout));
     } else {
       context.warn(`no ${view.noun} ${isFiltered(options) ? 'match' : 'recorded'}`);
     }
@@ -33,22 +33,27 @@ export function queryAction<Row>(view: View<Row>): Action<QueryOptions> {
   };
 }
 
-async function readRows<Row>(
-  view: View<Row>,
-  { project, status, since, limit }: QueryOptions,
-  config: Config,
-  { clock }: Context,
-): Promise<readonly Row[]> {
+export function toQuery(options: QueryOptions, { clock }: Context): RowQuery {
+  const { project, status, since, limit } = options;
+  return { project, status, since: since === undefined ? undefined : clock.now() - since, limit };
+}
+
+/**
+ * Lets `work` read the store of the configuration, beside a running daemon or without one.
+ * @throws {UsageError} for a project that nobody knows
+ */
+export async function withReader<Result>(
+  options: Pick<QueryOptions, 'config' | 'project'>,
+  context: Context,
+  work: (reader: StoreReader, path: string) => Promise<Result>,
+): Promise<Result> {
+  const config = await loadConfiguration(options.config, context, 'without keys');
   const { openReader } = await import('../store/sqlite-reader.ts');
   const reader = await openReader({ path: config.store.path });
   try {
+    const { project } = options;
     if (project !== undefined) requireKnown(project, config, await reader.projects());
-    return await view.read(reader, {
-      project,
-      status,
-      since: since === undefined ? undefined : clock.now() - since,
-      limit,
-    });
+    return await work(reader, config.store.path);
   } finally {
     await reader.close();
   }

@@ -1,3 +1,4 @@
+import { styleText } from 'node:util';
 import { cut, visible, visibleJson, widthOf } from './text.ts';
 
 export interface Column<Row> {
@@ -6,37 +7,68 @@ export interface Column<Row> {
   readonly cell: (row: Row) => string | undefined;
   /** What does not fit the terminal may be cut here. */
   readonly cuttable?: true;
+  readonly color?: (row: Row) => Color | undefined;
+}
+
+export type Color = 'red' | 'green' | 'yellow' | 'cyan' | 'magenta';
+
+/** How an output shows a table; an `Output` is one. */
+export interface TableLook {
+  /** Of the terminal; undefined for a reader that wants everything. */
+  readonly width: number | undefined;
+  readonly color: boolean;
 }
 
 const GAP = '  ';
 const LEAST = 8;
 
-/**
- * The lines of a table with a header, made one by one. The last column is not padded: the free text belongs there.
- * `width` is that of the terminal, undefined for a reader that wants everything.
- */
-export function* tableLines<Row>(
+/** A table that may grow: its columns get wider, never narrower. */
+export interface Table<Row> {
+  /**
+   * The lines of these rows, made one by one, after a header the first time. The last column is not padded: the free
+   * text belongs there.
+   */
+  lines(rows: readonly Row[]): Generator<string>;
+}
+
+export function createTable<Row>(columns: readonly Column<Row>[], look: TableLook): Table<Row> {
+  let wanted = columns.map(({ name }) => name.length);
+  let hasHeader = false;
+  return {
+    *lines(rows) {
+      wanted = columns.map((column, index) =>
+        rows.reduce(
+          (widest, row) => Math.max(widest, widthOf(cellText(column, row))),
+          wanted[index] ?? 0,
+        ),
+      );
+      const widths = [...wanted];
+      if (look.width !== undefined) shrink(widths, columns, look.width);
+      if (!hasHeader) {
+        yield line(
+          columns.map(({ name }) => ({ text: name })),
+          widths,
+        );
+      }
+      hasHeader = true;
+      for (const row of rows) {
+        const cells = columns.map((column) => ({
+          text: cellText(column, row),
+          color: look.color ? column.color?.(row) : undefined,
+        }));
+        yield line(cells, widths);
+      }
+    },
+  };
+}
+
+/** The lines of a table with a header, made one by one. */
+export function tableLines<Row>(
   rows: readonly Row[],
   columns: readonly Column<Row>[],
-  width: number | undefined,
+  look: TableLook,
 ): Generator<string> {
-  const widths = columns.map((column) =>
-    rows.reduce(
-      (widest, row) => Math.max(widest, widthOf(cellText(column, row))),
-      column.name.length,
-    ),
-  );
-  if (width !== undefined) shrink(widths, columns, width);
-  yield line(
-    columns.map((column) => column.name),
-    widths,
-  );
-  for (const row of rows) {
-    yield line(
-      columns.map((column) => cellText(column, row)),
-      widths,
-    );
-  }
+  return createTable(columns, look).lines(rows);
 }
 
 function cellText<Row>(column: Column<Row>, row: Row): string {
@@ -57,12 +89,20 @@ function shrink(widths: number[], columns: readonly Column<never>[], width: numb
   }
 }
 
-function line(cells: readonly string[], widths: readonly number[]): string {
+interface Cell {
+  readonly text: string;
+  readonly color?: Color | undefined;
+}
+
+function line(cells: readonly Cell[], widths: readonly number[]): string {
   return cells
-    .map((cell, index) => {
+    .map(({ text, color }, index) => {
       const width = widths[index] ?? 0;
-      const text = cut(cell, width);
-      return index === cells.length - 1 ? text : text + ' '.repeat(width - widthOf(text));
+      const shown = cut(text, width);
+      const padding = index === cells.length - 1 ? '' : ' '.repeat(width - widthOf(shown));
+      // Whether the stream takes colours is known already.
+      const options = { validateStream: false };
+      return (color === undefined ? shown : styleText(color, shown, options)) + padding;
     })
     .join(GAP);
 }

@@ -1,10 +1,9 @@
-import { open, realpath, rename, rm, stat } from 'node:fs/promises';
-import { dirname, resolve } from 'node:path';
+import { realpath, stat } from 'node:fs/promises';
 import { StoreError } from '../monitor/errors.ts';
 import { connect, disconnect } from './connection.ts';
 import { assertIntact, isSystemError, withStoreErrors } from './errors.ts';
 import { openReadable } from './sqlite-reader.ts';
-import { createPrivately } from './store-file.ts';
+import { writeWhole } from './whole-file.ts';
 
 export interface BackupOptions {
   /** The store. */
@@ -26,26 +25,16 @@ export async function backUp({ path, target, replace }: BackupOptions): Promise<
   if (await isSameFile(path, target))
     throw new StoreError('other', `${target} is the store itself`);
   const db = await openReadable(path);
-  const copy = `${target}.partial-${process.pid}`;
   try {
-    const reserved = !replace && (await reserve(target));
-    try {
-      await withStoreErrors(path, () => assertIntact(db, path));
-      await createPrivately(copy);
+    await withStoreErrors(path, () => assertIntact(db, path));
+    await writeWhole(target, replace, async (copy) => {
       // One read transaction, where sqlite3_backup starts again with each commit of the daemon.
       await withStoreErrors(path, () => db.prepare('VACUUM INTO ?').run(copy));
       await verify(copy);
-      await sync(copy);
-      await rename(copy, target);
-    } catch (error) {
-      await rm(copy, { force: true });
-      if (reserved) await rm(target, { force: true });
-      throw error;
-    }
+    });
   } finally {
     disconnect(db);
   }
-  await sync(dirname(resolve(target)));
   return (await stat(target)).size;
 }
 
@@ -58,20 +47,6 @@ async function isSameFile(path: string, target: string): Promise<boolean> {
   }
 }
 
-/** Takes the name, so that nobody else's file of this name can be lost. */
-async function reserve(target: string): Promise<true> {
-  try {
-    await (await open(target, 'wx', 0o600)).close();
-    return true;
-  } catch (error) {
-    if (!isSystemError(error, 'EEXIST')) throw error;
-    throw new StoreError(
-      'other',
-      `${target} exists: choose another name, or replace it by --force`,
-    );
-  }
-}
-
 async function verify(copy: string): Promise<void> {
   const db = connect(copy, { readonly: true, busyTimeoutMs: 0 });
   try {
@@ -79,9 +54,4 @@ async function verify(copy: string): Promise<void> {
   } finally {
     disconnect(db);
   }
-}
-
-async function sync(path: string): Promise<void> {
-  await using file = await open(path, 'r');
-  await file.sync();
 }

@@ -14,7 +14,7 @@ export function temporaryDirectory(): string {
 export function writeConfiguration(
   directory: string,
   projects: readonly object[],
-  more: { readonly service?: object } & object = {},
+  more: { readonly service?: object; readonly store?: object } & object = {},
 ): string {
   const file = join(directory, 'evalwatch.yaml');
   const { service, ...others } = more;

@@ -14,7 +14,7 @@ describe('output', () => {
     [0, undefined],
     [80, 80],
   ])('to a stream of %j columns has the width %j', (columns, width) => {
-    expect(createOutput(Object.assign(new PassThrough(), { columns })).width).toBe(width);
+    expect(createOutput(Object.assign(new PassThrough(), { columns }), false).width).toBe(width);
   });
 
   it('writes many lines in few pieces, in order', async () => {
@@ -23,7 +23,7 @@ describe('output', () => {
     let pieces = 0;
     stream.on('data', () => (pieces += 1));
     const lines = Array.from({ length: 20_000 }, (_, index) => `line ${index}`);
-    await createOutput(stream).writeLines(lines);
+    await createOutput(stream, false).writeLines(lines);
     stream.end();
     expect(await received).toBe(lines.map((line) => `${line}\n`).join(''));
     expect(pieces).toBeLessThan(10);
@@ -42,7 +42,7 @@ describe('output', () => {
         else held.push(done);
       },
     });
-    const writing = createOutput(slow).writeLines(lines());
+    const writing = createOutput(slow, false).writeLines(lines());
     await new Promise(setImmediate);
     expect(made).toBeLessThan(70);
     free = true;
@@ -52,10 +52,10 @@ describe('output', () => {
   });
 
   it('tells that the reader has gone', async () => {
-    await expect(createOutput(failing('EPIPE')).write('x')).rejects.toThrow(ReaderGoneError);
+    await expect(createOutput(failing('EPIPE'), false).write('x')).rejects.toThrow(ReaderGoneError);
   });
 
   it('tells of any other fault as it is', async () => {
-    await expect(createOutput(failing('ENOSPC')).write('x')).rejects.toThrow('ENOSPC');
+    await expect(createOutput(failing('ENOSPC'), false).write('x')).rejects.toThrow('ENOSPC');
   });
 });

@@ -14,7 +14,9 @@ const columns: readonly Column<Row>[] = [
   { name: 'name', cell: ({ name }) => name, cuttable: true },
 ];
 
-const lines = (rows: readonly Row[], width?: number) => [...tableLines(rows, columns, width)];
+const lines = (rows: readonly Row[], width?: number) => [
+  ...tableLines(rows, columns, { width, color: false }),
+];
 
 describe('a table', () => {
   it('aligns its columns under a header and pads no last column', () => {

@@ -1,0 +1,49 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Context } from './command.ts';
+import { UsageError } from './faults.ts';
+import type { QueryOptions } from './options.ts';
+import { toQuery, withReader, type View } from './query.ts';
+import { createTable } from './table.ts';
+import { cut, timeText } from './text.ts';
+
+/** Home, then each line up to its end, then what is below: the picture changes without a flicker. */
+const HOME = '\u001b[H';
+const REST_OF_LINE = '\u001b[K';
+const REST_OF_SCREEN = '\u001b[J';
+const CLEAR = '\u001b[2J';
+
+interface WatchOptions extends QueryOptions {
+  readonly everyMs: number;
+}
+
+/**
+ * Shows the newest rows on the terminal, as many as fit, again and again until a signal ends the process.
+ * @throws {UsageError} without a terminal
+ */
+export async function watch<Row>(
+  view: View<Row>,
+  options: WatchOptions,
+  context: Context,
+): Promise<never> {
+  const { stdout, clock } = context;
+  if (stdout.width === undefined || options.json) {
+    throw new UsageError('--watch needs a terminal and cannot be used with --json');
+  }
+  return await withReader(options, context, async (reader) => {
+    await stdout.write(CLEAR);
+    while (true) {
+      const { width = 80, height = 24, color } = stdout;
+      // The title, the header, and the line where the cursor rests.
+      const room = Math.max(1, height - 3);
+      const limit = Math.min(options.limit ?? room, room);
+      /* oxlint-disable no-await-in-loop -- each look comes after the one before it */
+      const rows = await view.read(reader, { ...toQuery(options, context), limit });
+      const title = `${timeText(clock.now())}  the newest ${rows.length} ${view.noun}, every ${options.everyMs / 1000} s`;
+      const lines = [cut(title, width), ...createTable(view.columns, { width, color }).lines(rows)];
+      const picture = lines.map((line) => `${line}${REST_OF_LINE}\n`).join('');
+      await stdout.write(`${HOME}${picture}${REST_OF_SCREEN}`);
+      await sleep(options.everyMs);
+      /* oxlint-enable no-await-in-loop */
+    }
+  });
+}

@@ -1,0 +1,111 @@
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
+import { openStore } from '../../../src/store/sqlite-store.ts';
+import { see } from '../store/history.ts';
+import { commandLine, entry, evalwatch, execute } from './command-line.ts';
+import { temporaryDirectory, writeConfiguration } from './configuration-file.ts';
+
+/** More than are read at a time. */
+const MANY = 6000;
+const NOW = Date.now();
+const HOUR = 60 * 60 * 1000;
+
+let directory: string;
+let config: string;
+
+beforeEach(async () => {
+  directory = temporaryDirectory();
+  config = writeConfiguration(directory, [{ id: 'p' }, { id: '=q' }]);
+  const path = join(directory, 'evalwatch.db');
+  const store = await openStore({ path, clock: systemClock, emit: () => {} });
+  await store.configureProjects(['p', '=q'], 1);
+  const all = (status: string) =>
+    Object.fromEntries(Array.from({ length: MANY }, (_, index) => [`x${index}`, status]));
+  await see(store, 'p', all('RUNNING'), NOW - 3 * HOUR);
+  await see(store, 'p', all('COMPLETED'), NOW - 2 * HOUR);
+  await see(store, '=q', { 'a,"b"': 'PENDING' }, NOW - 2 * HOUR);
+  await see(store, '=q', { 'a,"b"': 'FAILED' }, NOW - HOUR);
+  await store.close();
+});
+
+const run = (...args: string[]) => commandLine(['export', ...args, '--config', config]);
+
+describe('export', () => {
+  it('writes every transition once, oldest first, as the rows of the command', async () => {
+    const { code, stdout, stderr } = await run();
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    const rows = stdout
+      .trimEnd()
+      .split('\n')
+      .map((line): unknown => JSON.parse(line));
+    const { stdout: table } = await commandLine(['transitions', '--json', '--config', config]);
+    const newestFirst: readonly unknown[] = JSON.parse(table);
+    expect(rows).toHaveLength(MANY + 1);
+    expect(rows).toEqual(newestFirst.toReversed());
+  });
+
+  it('as CSV is for a spreadsheet', async () => {
+    const { stdout } = await run('--format', 'csv', '--since', '90m');
+    expect(stdout).toBe(
+      'transition_id,time,project,kind,id,from,to\r\n' +
+        `${MANY + 1},${new Date(NOW - HOUR).toISOString()},'=q,prompt,"a,""b""",PENDING,FAILED\r\n`,
+    );
+  });
+
+  it('keeps to a project', async () => {
+    expect((await run('--project', '=q')).stdout.trimEnd().split('\n')).toHaveLength(1);
+    expect(await run('--project', 'r')).toMatchObject({ code: 2, stdout: '' });
+  });
+
+  it('makes a whole file for its owner alone, or none', async () => {
+    const file = join(directory, 'moves.ndjson');
+    expect(await run('--output', file)).toMatchObject({ code: 0, stdout: '', stderr: '' });
+    expect(readFileSync(file, 'utf8')).toBe((await run()).stdout);
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+
+    writeFileSync(file, 'precious');
+    const refused = await run('--output', file);
+    expect(refused).toMatchObject({ code: 1, stdout: '' });
+    expect(refused.stderr).toContain('replace it by --force');
+    expect(readFileSync(file, 'utf8')).toBe('precious');
+    expect(await run('--output', file, '--force', '--format', 'csv')).toMatchObject({ code: 0 });
+    // With a byte order mark, which Excel needs.
+    expect(readFileSync(file, 'utf8')).toMatch(/^\u{feff}transition_id,time/u);
+    expect(readdirSync(directory).filter((name) => name.includes('partial'))).toEqual([]);
+
+    const nowhere = join(directory, 'none', 'moves.csv');
+    expect(await run('--output', nowhere)).toMatchObject({ code: 1 });
+    expect(existsSync(nowhere)).toBe(false);
+  });
+
+  it('of an empty store is nothing, or the header', async () => {
+    const empty = temporaryDirectory();
+    const other = writeConfiguration(empty, [{ id: 'p' }]);
+    const path = join(empty, 'evalwatch.db');
+    await (await openStore({ path, clock: systemClock, emit: () => {} })).close();
+    expect(await commandLine(['export', '--config', other])).toMatchObject({
+      code: 0,
+      stdout: '',
+    });
+    const csv = await commandLine(['export', '--format', 'csv', '--config', other]);
+    expect(csv.stdout).toMatch(/^transition_id.*\r\n$/);
+  });
+
+  it('does not mind a reader that goes', async () => {
+    const { code, stderr, stdout } = await execute('/bin/sh', [
+      '-c',
+      `{ "$0" "$1" export --config "$2"; echo "code $?" >&2; } | head -1 | wc -l`,
+      process.execPath,
+      entry,
+      config,
+    ]);
+    expect({ code, stderr, stdout: stdout.trim() }).toEqual({
+      code: 0,
+      stderr: 'code 0\n',
+      stdout: '1',
+    });
+    expect((await evalwatch(['export', '--format', 'xml'])).code).toBe(2);
+  });
+});

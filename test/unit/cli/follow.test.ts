@@ -1,0 +1,129 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { renameSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
+import type { Store } from '../../../src/monitor/ports.ts';
+import { openStore } from '../../../src/store/sqlite-store.ts';
+import { see } from '../store/history.ts';
+import { entry, evalwatch, execute } from './command-line.ts';
+import { temporaryDirectory, writeConfiguration } from './configuration-file.ts';
+
+const PATIENCE = { timeout: 20_000, interval: 50 };
+
+let directory: string;
+let config: string;
+let store: Store;
+
+beforeEach(async () => {
+  directory = temporaryDirectory();
+  config = writeConfiguration(directory, [{ id: 'p' }, { id: 'q' }]);
+  const path = join(directory, 'evalwatch.db');
+  store = await openStore({ path, clock: systemClock, emit: () => {} });
+  await store.configureProjects(['p', 'q'], 1);
+  await see(store, 'p', { a: 'PENDING' }, 10);
+  await see(store, 'q', { a: 'PENDING' }, 10);
+  for (const [at, status] of ['RUNNING', 'FAILED', 'PENDING'].entries()) {
+    await see(store, 'p', { a: status }, 20 + at);
+  }
+  return () => store.close();
+});
+
+function start(...args: string[]) {
+  const child = spawn(process.execPath, [entry, ...args, '--config', config], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const lines: string[] = [];
+  createInterface(child.stdout).on('line', (line) => lines.push(line));
+  const errors: string[] = [];
+  createInterface(child.stderr).on('line', (line) => errors.push(line));
+  return { child, lines, errors, ended: once(child, 'close') };
+}
+
+const idOf = (line: string) =>
+  (JSON.parse(line) as { readonly transition_id: number }).transition_id;
+
+describe('transitions --follow', () => {
+  it('prints the newest, oldest of them first, and then each new one once', async () => {
+    const { child, lines, errors, ended } = start(
+      ...['transitions', '--follow', '--json', '--limit', '2', '--project', 'p'],
+    );
+    await vi.waitFor(() => expect(lines.map(idOf)).toEqual([2, 3]), PATIENCE);
+    await see(store, 'p', { a: 'RUNNING' }, 30);
+    await see(store, 'q', { a: 'RUNNING' }, 30);
+    await see(store, 'p', { a: 'COMPLETED' }, 31);
+    await vi.waitFor(() => expect(lines.map(idOf)).toEqual([2, 3, 4, 6]), PATIENCE);
+    await see(store, 'p', { a: 'PENDING' }, 32);
+    await vi.waitFor(() => expect(lines.map(idOf)).toEqual([2, 3, 4, 6, 7]), PATIENCE);
+    child.kill('SIGINT');
+    expect(await ended).toEqual([130, null]);
+    expect(errors).toEqual([]);
+  });
+
+  it('as a table has one header', async () => {
+    const { lines } = start('transitions', '--follow');
+    await vi.waitFor(() => expect(lines).toHaveLength(4), PATIENCE);
+    await see(store, 'p', { a: 'RUNNING' }, 30);
+    await vi.waitFor(() => expect(lines).toHaveLength(5), PATIENCE);
+    expect(lines.map((line) => line.split(' ')[0])).toEqual(['transition_id', '1', '2', '3', '4']);
+  });
+
+  it('says when another store has taken the place of the one that it follows', async () => {
+    const { lines, errors, ended } = start('transitions', '--follow');
+    await vi.waitFor(() => expect(lines).toHaveLength(4), PATIENCE);
+    renameSync(join(directory, 'evalwatch.db'), join(directory, 'moved.db'));
+    expect(await ended).toEqual([1, null]);
+    expect(errors.join()).toMatch(
+      /^error: .*evalwatch\.db is no longer the store that was followed$/,
+    );
+  });
+});
+
+describe('status --watch', () => {
+  it('draws as many rows as the terminal has room for, again and again', async () => {
+    const many = Object.fromEntries(
+      Array.from({ length: 30 }, (_, index) => [`x${index}`, 'RUNNING']),
+    );
+    await see(store, 'p', many, 40);
+    const command = `stty cols 60 rows 8; timeout 6 ${process.execPath} ${entry} status --watch 500ms --config ${config}`;
+    const { stdout } = await execute('script', ['-qec', command, '/dev/null'], {
+      env: { TERM: 'xterm' },
+    });
+    const pictures = stdout.split('\u001b[H').slice(1);
+    expect(pictures.length).toBeGreaterThanOrEqual(2);
+    for (const picture of pictures.slice(0, 2)) {
+      expect(picture.split('\n')).toHaveLength(8);
+      expect(picture).toContain('the newest 5 prompts, every 0.5 s');
+      expect(picture).toContain('\u001b[36mRUNNING\u001b[39m');
+    }
+  });
+
+  it('needs a terminal', async () => {
+    const finished = await evalwatch(['status', '--watch', '--config', config]);
+    expect(finished).toMatchObject({ code: 2, stdout: '' });
+    expect(finished.stderr).toBe(
+      'error: --watch needs a terminal and cannot be used with --json\n',
+    );
+  });
+});
+
+describe('colour', () => {
+  it.each([
+    [{ TERM: 'xterm' }, true],
+    [{ TERM: 'xterm', NO_COLOR: '1' }, false],
+    [{ TERM: 'dumb' }, false],
+  ])('is for terminals that want it: %o', async (env, colored) => {
+    const command = `${process.execPath} ${entry} transitions --config ${config}`;
+    const { stdout } = await execute('script', ['-qec', command, '/dev/null'], { env });
+    expect(stdout).toContain('FAILED');
+    expect(stdout.includes('\u001b[31mFAILED\u001b[39m')).toBe(colored);
+  });
+
+  it('is not for files', async () => {
+    const { stdout } = await evalwatch(['transitions', '--config', config]);
+    expect(stdout).not.toContain('\u001b');
+  });
+});
