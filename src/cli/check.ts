@@ -14,12 +14,21 @@ interface CheckOptions {
   readonly json?: true;
 }
 
+const HELP = `
+Asks the service nothing. Warns of a key that is not there yet, and of schedules that need more requests than
+max_requests_per_second allows. Exits 2 if the file is bad, and says all that is.
+
+Examples:
+  evalwatch check --config config/evalwatch.yaml
+  evalwatch check --json`;
+
 export const registerCheck: Register = (program, act) => {
   program
     .command('check')
     .description('Validate the configuration and print when each project is polled next')
     .addOption(configOption())
     .addOption(jsonOption())
+    .addHelpText('after', HELP)
     .action(act(check));
 };
 

@@ -1,37 +1,10 @@
-import { Command } from 'commander';
 import { systemClock } from '../clock.ts';
 import { allowsColor, environment } from '../config/environment.ts';
-import { version } from '../version.ts';
-import { registerBackup } from './backup.ts';
-import { registerCheck } from './check.ts';
 import type { Act, Context, Signals } from './command.ts';
-import { registerDemo } from './demo.ts';
-import { registerExport } from './export.ts';
-import { registerFailures } from './failures.ts';
+import { createProgram } from './program.ts';
 import { outcomeOf } from './faults.ts';
 import { createOutput, type Output, type OutputStream } from './output.ts';
-import { registerPoll } from './poll.ts';
-import { registerRun } from './run.ts';
-import { registerSimulate } from './simulate.ts';
-import { registerStatus } from './status.ts';
-import { registerStore } from './store.ts';
 import { cut, visible } from './text.ts';
-import { registerTransitions } from './transitions.ts';
-
-/** The commands in the order of the help text; each adds itself to the program. */
-const COMMANDS = [
-  registerRun,
-  registerCheck,
-  registerPoll,
-  registerStatus,
-  registerTransitions,
-  registerFailures,
-  registerExport,
-  registerBackup,
-  registerStore,
-  registerSimulate,
-  registerDemo,
-];
 
 /**
  * Runs one command line (without the two words for Node and the script) and resolves to its exit code: 0 done,
@@ -55,8 +28,10 @@ export async function main(
   };
   let exitCode = 0;
   let help = '';
-  const program = createProgram();
-  program.configureOutput({
+  const act: Act = (action) => async (options) => {
+    exitCode = await action(options, context);
+  };
+  const program = createProgram(act, {
     writeOut: (text) => {
       help += text;
     },
@@ -64,10 +39,6 @@ export async function main(
       for (const line of text.trimEnd().split('\n')) warn(line);
     },
   });
-  const act: Act = (action) => async (options) => {
-    exitCode = await action(options, context);
-  };
-  for (const register of COMMANDS) register(program, act);
 
   try {
     await program.parseAsync(argv, { from: 'user' });
@@ -79,13 +50,6 @@ export async function main(
   // Whoever does not want to read the help has it their way.
   await stdout.write(help).catch(() => {});
   return exitCode;
-}
-
-function createProgram(): Command {
-  return new Command('evalwatch')
-    .description('Watches the evaluations of an Evaluation Service and tells when they fail')
-    .version(version)
-    .exitOverride();
 }
 
 function createNotices(stderr: Output): Pick<Context, 'warn' | 'progress'> {

@@ -29,10 +29,17 @@ const view: View<FailureRow> = {
   toJson: failureFields,
 };
 
+const HELP = `
+Examples:
+  evalwatch failures --since 24h
+  evalwatch failures --project checkout-bot --limit 5 --json`;
+
 export const registerFailures: Register = (program, act) => {
   addQueryOptions(
     program
       .command('failures')
       .description('Print every move of a prompt to FAILED with its error_info, newest first'),
-  ).action(act(queryAction(view)));
+  )
+    .addHelpText('after', HELP)
+    .action(act(queryAction(view)));
 };

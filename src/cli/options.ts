@@ -35,8 +35,15 @@ export function addQueryOptions(command: Command): Command {
     .addOption(jsonOption());
 }
 
+/** `--status S`, in any case. */
+export function statusOption(): Option {
+  return new Option('--status <status>', 'in this status only')
+    .choices(PROMPT_STATUSES)
+    .argParser(promptStatus);
+}
+
 /** A status of a prompt in any case, for an argument of commander. */
-export function promptStatus(text: string): Status {
+function promptStatus(text: string): Status {
   const status = PROMPT_STATUSES.find((each) => each === text.toUpperCase());
   if (status !== undefined) return status;
   throw new InvalidArgumentError(`It must be one of ${PROMPT_STATUSES.join(', ')}.`);

@@ -14,6 +14,13 @@ interface PollOptions {
   readonly json?: true;
 }
 
+const HELP = `
+Log lines go to stderr. Exits 1 if a poll failed, or if a daemon holds the store.
+
+Examples:
+  evalwatch poll --project checkout-bot
+  evalwatch poll --json`;
+
 export const registerPoll: Register = (program, act) => {
   program
     .command('poll')
@@ -21,6 +28,7 @@ export const registerPoll: Register = (program, act) => {
     .addOption(configOption())
     .option('--project <id>', 'only this project')
     .addOption(jsonOption())
+    .addHelpText('after', HELP)
     .action(act(poll));
 };
 

@@ -7,11 +7,19 @@ interface RunOptions {
   readonly config?: string;
 }
 
+const HELP = `
+SIGTERM or SIGINT stops it, SIGHUP reloads the configuration. It logs JSON lines on stdout and serves metrics,
+health checks, a status page and an API at web.listen.
+
+Examples:
+  evalwatch run --config /etc/evalwatch/evalwatch.yaml`;
+
 export const registerRun: Register = (program, act) => {
   program
     .command('run')
     .description('Watch the configured projects until SIGTERM or SIGINT: the daemon')
     .addOption(configOption())
+    .addHelpText('after', HELP)
     .action(act(run));
 };
 

@@ -1,4 +1,4 @@
-import { InvalidArgumentError } from 'commander';
+import { InvalidArgumentError, Option } from 'commander';
 import { DEFAULT_KEY } from '../simulator/key-ring.ts';
 import type { FaultRule } from '../simulator/fault-plan.ts';
 import { faultSyntax, parseFaults } from '../simulator/fault-text.ts';
@@ -23,20 +23,36 @@ export const registerSimulate: Register = (program, act) => {
     .description('Run a simulated Evaluation Service whose prompts move by themselves')
     .option('--port <n>', 'port on 127.0.0.1, 0 for any free one', portNumber, 10580)
     .option('--seed <n>', 'the same seed gives the same moves', positiveInteger, 1)
-    .option('--tick <duration>', 'time between two steps', duration, 1000)
-    .option('--projects <ids>', 'ids of the projects, separated by commas', list, DEFAULT_PROJECTS)
+    .addOption(
+      new Option('--tick <duration>', 'time between two steps')
+        .argParser(duration)
+        .default(1000, '1s'),
+    )
+    .addOption(
+      new Option('--projects <ids>', 'ids of the projects, separated by commas')
+        .argParser(list)
+        .default(DEFAULT_PROJECTS, DEFAULT_PROJECTS.join()),
+    )
     .option(
       '--prompts <n>',
       'prompts of each project',
       positiveInteger,
       DEFAULT_PROMPTS_PER_PROJECT,
     )
-    .option('--faults <list>', 'what goes wrong, as kind[=argument][:probability],…', faults, [])
+    .addOption(
+      new Option('--faults <list>', 'what goes wrong, as kind[=argument][:probability],…')
+        .argParser(faults)
+        .default([], 'none'),
+    )
     .addHelpText(
       'after',
       `\nFaults:\n${faultSyntax()
         .map((line) => `  ${line}`)
-        .join('\n')}`,
+        .join('\n')}
+
+Examples:
+  evalwatch simulate
+  evalwatch simulate --projects checkout-bot --prompts 200 --tick 200ms --faults status=503/2:0.1,drip=100:0.05`,
     )
     .action(act(simulate));
 };

@@ -1,7 +1,7 @@
 import type { StatusRow } from '../monitor/ports.ts';
 import { statusFields } from '../monitor/row-fields.ts';
 import type { Action, Register } from './command.ts';
-import { addQueryOptions, duration, promptStatus, type QueryOptions } from './options.ts';
+import { addQueryOptions, duration, statusOption, type QueryOptions } from './options.ts';
 import { queryAction, type View } from './query.ts';
 import { statusColor } from './status-color.ts';
 import { timeText } from './text.ts';
@@ -37,7 +37,7 @@ export const registerStatus: Register = (program, act) => {
     program
       .command('status')
       .description('Print the status of every prompt that is not gone, newest change first')
-      .option('--status <status>', 'in this status only', promptStatus)
+      .addOption(statusOption())
       .option(
         '--watch [duration]',
         'show it again and again on the terminal (default: 2s)',

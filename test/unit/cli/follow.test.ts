@@ -49,7 +49,13 @@ const idOf = (line: string) =>
 describe('transitions --follow', () => {
   it('prints the newest, oldest of them first, and then each new one once', async () => {
     const { child, lines, errors, ended } = start(
-      ...['transitions', '--follow', '--json', '--limit', '2', '--project', 'p'],
+      'transitions',
+      '--follow',
+      '--json',
+      '--limit',
+      '2',
+      '--project',
+      'p',
     );
     await vi.waitFor(() => expect(lines.map(idOf)).toEqual([2, 3]), PATIENCE);
     await see(store, 'p', { a: 'RUNNING' }, 30);

@@ -1,0 +1,34 @@
+/** Writes docs/commands.md from the help texts; with --check only tells, by its exit code, whether it is current. */
+import type { Command } from 'commander';
+import { createProgram } from '../src/cli/program.ts';
+import { writeOrCheck } from './generated-file.ts';
+
+let written = '';
+const program = createProgram(() => () => Promise.resolve(), {
+  writeOut: (text) => {
+    written += text;
+  },
+  getOutHelpWidth: () => 100,
+});
+
+function helpOf(command: Command): string {
+  written = '';
+  command.outputHelp();
+  return written.trim();
+}
+
+function sections(command: Command, path: string): string {
+  const below = command.commands.map((each) => sections(each, `${path} ${each.name()}`));
+  if (below.length > 0) return below.join('');
+  return `\n## ${path}\n\n\`\`\`text\n${helpOf(command)}\n\`\`\`\n`;
+}
+
+await writeOrCheck(
+  'docs/commands.md',
+  `# Commands
+
+<!-- Made from the help texts by npm run docs. -->
+
+From a checkout, \`npm run --silent evalwatch -- <command>\`. Exit codes: 0 done, 1 failed, 2 bad usage or bad configuration. Results go to stdout, everything else to stderr. A key is needed by \`run\` and \`poll\` only.
+${program.commands.map((command) => sections(command, command.name())).join('')}`,
+);
