@@ -27,7 +27,7 @@ await writeOrCheck(
   'docs/commands.md',
   `# Commands
 
-<!-- Made from the help texts by npm run docs. -->
+<!-- Made from the help texts by npm run generate. -->
 
 From a checkout, \`npm run --silent evalwatch -- <command>\`. Exit codes: 0 done, 1 failed, 2 bad usage or bad configuration. Results go to stdout, everything else to stderr. A key is needed by \`run\` and \`poll\` only.
 ${program.commands.map((command) => sections(command, command.name())).join('')}`,

@@ -64,7 +64,7 @@ await writeOrCheck(
   'docs/configuration.md',
   `# Configuration
 
-<!-- Made from the schema by npm run docs. -->
+<!-- Made from the schema by npm run generate. -->
 
 One YAML file, strict: an unknown key, a wrong type, a project twice or a bad cron expression is an error with its \`file:line:column\`, all of them at once. [config/evalwatch.yaml](../config/evalwatch.yaml) is a file with everything in it, commented; [config/evalwatch.schema.json](../config/evalwatch.schema.json) is for editors. \`evalwatch check\` validates a file and shows when each project will be polled.
 

@@ -1,5 +1,5 @@
 import { readFile, writeFile } from 'node:fs/promises';
-import { join, relative } from 'node:path';
+import { join } from 'node:path';
 import { format, resolveConfig } from 'prettier';
 
 const root = join(import.meta.dirname, '..');
@@ -17,8 +17,7 @@ export async function writeOrCheck(path: string, text: string): Promise<void> {
   if (!process.argv.includes('--check')) {
     await writeFile(file, wanted);
   } else if ((await readFile(file, 'utf8').catch(() => '')) !== wanted) {
-    const generator = relative(root, process.argv[1] ?? '');
-    console.error(`${path} is out of date: run node ${generator}`);
+    console.error(`${path} is out of date: npm run generate`);
     process.exitCode = 1;
   }
 }

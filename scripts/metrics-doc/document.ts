@@ -26,7 +26,7 @@ export async function metricsDocument(): Promise<string> {
 
 const INTRODUCTION = `# Metrics
 
-<!-- Generated: npm run docs -->
+<!-- Generated: npm run generate -->
 
 What \`GET /metrics\` shows, in the text format 0.0.4. Names, types and labels are a promise: changing one is a breaking change.
 

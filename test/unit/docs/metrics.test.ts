@@ -12,7 +12,7 @@ import { resultLabels } from '../../support/promql.ts';
 const FILE = 'docs/metrics.md';
 const labelsOf = await knownLabels();
 
-it('docs/metrics.md is what a scrape shows (npm run docs)', async () => {
+it('docs/metrics.md is what a scrape shows (npm run generate)', async () => {
   const text = readFileSync(join(import.meta.dirname, '../../..', FILE), 'utf8');
   expect(text).toBe(await formatted(FILE, await metricsDocument()));
 });

@@ -16,7 +16,7 @@ import {
 
 const RUNBOOKS = 'https://github.com/evalwatch/evalwatch/blob/main/';
 
-it('is what its source makes (npm run dashboard)', async () => {
+it('is what its source makes (npm run generate)', async () => {
   const wanted = await formatted(DASHBOARD_PATH, JSON.stringify(evalwatchDashboard()));
   expect(dashboardText).toBe(wanted);
 });

@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
 import { shippedPackages } from '../../../scripts/shipped-packages.ts';
 
-const generator = fileURLToPath(new URL('../../../scripts/generate-sbom.ts', import.meta.url));
+const generator = fileURLToPath(new URL('../../../scripts/print-sbom.ts', import.meta.url));
 
 interface Component {
   readonly name: string;
