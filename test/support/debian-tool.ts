@@ -4,11 +4,10 @@ import { delimiter, join } from 'node:path';
 
 /**
  * Path of a program on the PATH, by the first of its names that is there. Where it lacks it is installed from its
- * Debian package, if this is root on a Debian and npm is not told to stay offline; otherwise undefined, and what needs
- * it is skipped.
+ * Debian package, if that can be; otherwise undefined, and what needs it is skipped.
  */
 export function debianTool(packageName: string, ...names: readonly string[]): string | undefined {
-  return find(names) ?? (install(packageName) ? find(names) : undefined);
+  return find(names) ?? (installDebianPackages(packageName) ? find(names) : undefined);
 }
 
 function find(names: readonly string[]): string | undefined {
@@ -25,7 +24,8 @@ function find(names: readonly string[]): string | undefined {
     });
 }
 
-function install(packageName: string): boolean {
+/** Whether they could be installed: only by root on a Debian, and not where npm is told to stay offline. */
+export function installDebianPackages(...packageNames: readonly string[]): boolean {
   if (process.getuid?.() !== 0 || find(['apt-get']) === undefined) return false;
   if (process.env['npm_config_offline'] === 'true') return false;
   const aptGet = (...args: readonly string[]) =>
@@ -37,7 +37,7 @@ function install(packageName: string): boolean {
     });
   try {
     aptGet('update');
-    aptGet('install', '-y', '--no-install-recommends', packageName);
+    aptGet('install', '-y', '--no-install-recommends', ...packageNames);
     return true;
   } catch {
     return false;
