@@ -1,0 +1,84 @@
+import { openSync, closeSync } from 'node:fs';
+import { systemClock } from '../../src/clock.ts';
+import type { Config } from '../../src/config/config.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { openEngine, type Engine } from '../../src/engine.ts';
+import { createSecrets } from '../../src/evaluation-api/secrets.ts';
+import { fileDescriptor } from '../../src/log/destination.ts';
+import { createLogger } from '../../src/log/logger.ts';
+import { validateSchedule } from '../../src/schedule/calendar.ts';
+import { writeConfiguration } from './configuration.ts';
+import type { OpenContender, Task } from './contender.ts';
+
+/** Until the next poll, as far as the client knows: it trusts a 304 for an hour. */
+const POLL_EVERY_MS = 10_000;
+
+export interface OpenedEngine {
+  readonly engine: Engine;
+  readonly config: Config;
+  close(): Promise<void>;
+}
+
+/**
+ * The engine of the daemon on a configuration of its own. Lines below `warn` are left out, as the goals end with the
+ * commit.
+ */
+export async function openBenchEngine(task: Task): Promise<OpenedEngine> {
+  const config = await loadConfig({
+    file: await writeConfiguration(task),
+    env: {},
+    validateSchedule,
+    requireKeys: true,
+  });
+  const nowhere = openSync('/dev/null', 'w');
+  const secrets = createSecrets();
+  const logger = createLogger({
+    level: config.log.level,
+    destination: fileDescriptor(nowhere),
+    scrub: secrets.scrub,
+    onDead: (error) => {
+      throw error;
+    },
+  });
+  const engine = await openEngine({ config, logger, secrets, clock: systemClock });
+  await engine.configure(config);
+  return {
+    engine,
+    config,
+    close: async () => {
+      await engine.close();
+      closeSync(nowhere);
+    },
+  };
+}
+
+/** @throws {Error} if a poll fails, for then there is nothing to measure */
+export async function pollAll({ engine, config }: OpenedEngine) {
+  return await Promise.all(
+    config.projects.map(async (project) => {
+      const now = systemClock.now();
+      const run = { dueAt: now, nextAt: now + POLL_EVERY_MS };
+      const finished = await engine.poller.poll(project, run);
+      if (finished === undefined || finished.failure !== undefined) {
+        throw new Error(`a poll failed: ${finished?.failure?.message ?? 'it was cut short'}`);
+      }
+      return finished;
+    }),
+  );
+}
+
+/** The daemon's own path from HTTP to commit. */
+export const evalwatch: OpenContender = async (task) => {
+  const opened = await openBenchEngine(task);
+  return {
+    poll: async () => {
+      const finished = await pollAll(opened);
+      return {
+        prompts: finished.reduce((sum, { prompts = 0 }) => sum + prompts, 0),
+        transitions: finished.reduce((sum, { transitions }) => sum + transitions, 0),
+        unchanged: finished.filter(({ unchanged }) => unchanged).length,
+      };
+    },
+    close: () => opened.close(),
+  };
+};

@@ -1,0 +1,56 @@
+import { systemClock } from '../../src/clock.ts';
+import { createMetrics } from '../../src/metrics/metrics.ts';
+import { sqliteVersion } from '../../src/store/connection.ts';
+import { version } from '../../src/version.ts';
+import type { OpenContender, Task } from './contender.ts';
+import { openBenchEngine, pollAll } from './evalwatch.ts';
+
+/** What the daemon does for a scrape until the text can be sent; every project is polled in between. */
+export const scrape: OpenContender = async (task) => {
+  const { opened, render } = await openMetrics(task);
+  return {
+    prepare: async () => {
+      await pollAll(opened);
+    },
+    poll: async () => ({ bytes: Buffer.from(await render()).length }),
+    close: () => opened.close(),
+  };
+};
+
+/** The same text joined from its lines, which are ready. */
+export const join: OpenContender = async (task) => {
+  const { opened, render } = await openMetrics(task);
+  let lines: readonly string[] = [];
+  return {
+    prepare: async () => {
+      await pollAll(opened);
+      lines = (await render()).split(/(?<=\n)/);
+    },
+    poll: async () => ({ bytes: Buffer.from(lines.join('')).length }),
+    close: () => opened.close(),
+  };
+};
+
+/** The metrics as the daemon has them. */
+async function openMetrics(task: Task) {
+  const opened = await openBenchEngine(task);
+  const { engine } = opened;
+  const nextPollAt = systemClock.now();
+  const schedule = task.projects.map((project) => ({
+    project,
+    nextPollAt,
+    maxIntervalSeconds: 30,
+  }));
+  const metrics = createMetrics({
+    version,
+    revision: 'bench',
+    sqliteVersion: sqliteVersion(),
+    clock: systemClock,
+    store: engine.store,
+    schedule: () => schedule,
+    emit: engine.emit,
+  });
+  engine.observe(metrics.observe);
+  metrics.setProjects(engine.projects());
+  return { opened, render: () => metrics.render() };
+}

@@ -1,0 +1,26 @@
+import { availableParallelism, cpus, loadavg, release, totalmem } from 'node:os';
+import { sqliteVersion } from '../src/store/connection.ts';
+
+/** Where and with what it was measured. */
+export interface Machine {
+  readonly cpu: string;
+  readonly cores: number;
+  readonly memoryBytes: number;
+  readonly kernel: string;
+  readonly node: string;
+  readonly sqlite: string;
+  /** Processes that wanted to run, others' too, just before. */
+  readonly load: number;
+}
+
+export function thisMachine(): Machine {
+  return {
+    cpu: cpus()[0]?.model.trim() ?? 'unknown',
+    cores: availableParallelism(),
+    memoryBytes: totalmem(),
+    kernel: release(),
+    node: process.versions.node,
+    sqlite: sqliteVersion(),
+    load: loadavg()[0] ?? 0,
+  };
+}

@@ -1,0 +1,91 @@
+/**
+ * The process that one contender is measured in: takes a `MeasuredTask` as JSON in its arguments and prints a `Sample`.
+ */
+import { mkdtemp, writeFile } from 'node:fs/promises';
+import type { Profiler } from 'node:inspector';
+import { Session } from 'node:inspector/promises';
+import { join } from 'node:path';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { setTimeout } from 'node:timers/promises';
+import type { Contender, Outcome } from './contenders/contender.ts';
+import { NODE_CONTENDERS, type NodeContender } from './contenders/contenders.ts';
+import type { MeasuredTask, Sample } from './measure.ts';
+import { memoryOf } from './node-process.ts';
+import { median } from './statistics.ts';
+
+const PROFILE_EVERY_US = 200;
+const BLOCK_RESOLUTION_MS = 1;
+
+const task = JSON.parse(process.argv[2] ?? '') as MeasuredTask & { contender: NodeContender };
+const open = await NODE_CONTENDERS[task.contender]();
+const delays = monitorEventLoopDelay({ resolution: BLOCK_RESOLUTION_MS });
+
+let contender: Contender | undefined;
+let outcome: Outcome = {};
+let cpuMs = 0;
+let wallMs = 0;
+
+/** Who does the next round, ready for it. */
+async function nextContender(): Promise<Contender> {
+  if (contender === undefined || task.fresh) {
+    await contender?.close();
+    const directory = task.fresh ? await mkdtemp(join(task.directory, 'poll-')) : task.directory;
+    contender = await open({ ...task, directory });
+  }
+  await contender.prepare?.();
+  return contender;
+}
+
+async function measurePoll(polling: Contender): Promise<void> {
+  const cpuBefore = process.cpuUsage();
+  const wallBefore = performance.now();
+  outcome = await polling.poll();
+  wallMs += performance.now() - wallBefore;
+  const { user, system } = process.cpuUsage(cpuBefore);
+  cpuMs += (user + system) / 1000;
+}
+
+/** Does `work` under the profiler. */
+async function profiled(work: () => Promise<void>): Promise<Profiler.Profile> {
+  const session = new Session();
+  session.connect();
+  await session.post('Profiler.enable');
+  await session.post('Profiler.setSamplingInterval', { interval: PROFILE_EVERY_US });
+  await session.post('Profiler.start');
+  await work();
+  const { profile } = await session.post('Profiler.stop');
+  session.disconnect();
+  return profile;
+}
+
+for (let round = 0; round < task.warmUp; round += 1) {
+  const polling = await nextContender();
+  await polling.poll();
+}
+// The peak is that of the measured rounds.
+await writeFile('/proc/self/clear_refs', '5');
+const profiles: Profiler.Profile[] = [];
+const blocksMs: number[] = [];
+for (let round = 0; round < task.polls; round += 1) {
+  const polling = await nextContender();
+  delays.enable();
+  // Its own timer has to be under way.
+  await setTimeout(2 * BLOCK_RESOLUTION_MS);
+  delays.reset();
+  if (task.profile === undefined) await measurePoll(polling);
+  else profiles.push(await profiled(() => measurePoll(polling)));
+  await setTimeout(2 * BLOCK_RESOLUTION_MS);
+  blocksMs.push(Math.max(0, delays.max / 1e6 - BLOCK_RESOLUTION_MS));
+  delays.disable();
+}
+if (task.profile !== undefined) await writeFile(task.profile, JSON.stringify(profiles));
+const sample: Sample = {
+  cpuMs: cpuMs / task.polls,
+  wallMs: wallMs / task.polls,
+  peakBytes: await memoryOf('self', 'VmHWM'),
+  blockMs: median(blocksMs),
+  worstBlockMs: Math.max(...blocksMs),
+  outcome,
+};
+await contender?.close();
+console.log(JSON.stringify(sample));

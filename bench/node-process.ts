@@ -1,0 +1,58 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+
+export const ROOT = join(import.meta.dirname, '..');
+
+/** A process of Node; `await using` ends it. */
+export interface NodeProcess extends AsyncDisposable {
+  readonly pid: number;
+  /** The next line of its stdout that has all these texts in it. @throws {Error} if it ends before */
+  line(...texts: readonly string[]): Promise<string>;
+}
+
+/** Starts a program of this repository. */
+export function startNode(program: string, ...args: readonly string[]): NodeProcess {
+  const child = spawn(process.execPath, [join(ROOT, program), ...args], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+    env: { PATH: process.env['PATH'] },
+  });
+  const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
+  const ended = once(child, 'close');
+  const { pid } = child;
+  if (pid === undefined) throw new Error(`${program} could not be started`);
+  return {
+    pid,
+    line: async (...texts) => {
+      for (;;) {
+        const { value, done } = await lines.next();
+        if (done === true) throw new Error(`${program} ended without a line of ${texts.join(' ')}`);
+        if (texts.every((text) => value.includes(text))) return value;
+      }
+    },
+    [Symbol.asyncDispose]: async () => {
+      child.kill('SIGKILL');
+      await ended;
+    },
+  };
+}
+
+/** Memory of a process in RAM, now (`VmRSS`) or at most so far (`VmHWM`), in bytes. Linux only. */
+export async function memoryOf(pid: number | 'self', field: 'VmHWM' | 'VmRSS'): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8');
+  const [, kilobytes] = new RegExp(`^${field}:\\s+(\\d+) kB$`, 'm').exec(status) ?? [];
+  return Number(kilobytes) * 1024;
+}
+
+/** CPU time of the threads that a process has, ms. Linux only. */
+export async function cpuMsOf(pid: number): Promise<number> {
+  const tasks = await readdir(`/proc/${pid}/task`);
+  const times = await Promise.all(
+    tasks.map(async (task) =>
+      Number((await readFile(`/proc/${pid}/task/${task}/schedstat`, 'utf8')).split(' ')[0]),
+    ),
+  );
+  return times.reduce((sum, nanoseconds) => sum + nanoseconds, 0) / 1e6;
+}

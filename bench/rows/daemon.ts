@@ -1,0 +1,20 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { ROOT, startNode, type NodeProcess } from '../node-process.ts';
+
+export const SOURCE = 'src/main.js';
+export const COMPILED = 'dist/main.js';
+
+const run = promisify(execFile);
+
+/** Compiles the daemon into `dist`. */
+export async function build(): Promise<void> {
+  await run('npm', ['run', '--silent', 'build'], { cwd: ROOT });
+}
+
+/** Starts the real daemon; resolves when it is ready. */
+export async function startReady(program: string, config: string): Promise<NodeProcess> {
+  const daemon = startNode(program, 'run', '--config', config);
+  await daemon.line('"daemon.started"');
+  return daemon;
+}

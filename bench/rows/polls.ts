@@ -1,0 +1,125 @@
+import type { ContenderName } from '../contenders/contenders.ts';
+import { measure, type Scenario } from '../measure.ts';
+import type { Goal } from '../result.ts';
+import type { Workload } from '../workload.ts';
+import type { Row, RowOptions } from './row.ts';
+
+/** An event loop is never blocked for longer, so that a scrape is never late. */
+const BLOCK: Goal = { metric: 'blockMs', most: 50 };
+const PROJECT_COUNTS = [100, 300, 1000];
+const PROMPTS_OF_EACH = 100;
+/** Also in gzip, which costs the same for each byte. */
+const ZIPPED = 10_000;
+
+const MANY_GOALS: readonly Goal[] = [
+  { metric: 'cpuMs', over: 'download', most: 1.5 },
+  { metric: 'cpuMs', over: 'node', most: 0.5 },
+  BLOCK,
+];
+
+export const POLL_ROWS: readonly Row[] = [
+  row({
+    name: 'etag',
+    title: 'an unchanged listing, the service sends an ETag',
+    contenders: ['not modified', 'evalwatch'],
+    goals: [{ metric: 'cpuMs', over: 'not modified', most: 1.3 }, BLOCK],
+    scenarios: ({ sizes }) => sizes.map((prompts) => steady({ prompts, etag: true }, 300)),
+  }),
+  row({
+    name: 'unchanged',
+    title: 'an unchanged listing, no ETag',
+    contenders: ['download', 'sha256', 'parse', 'evalwatch', 'node', 'python'],
+    goals: [{ metric: 'cpuMs', over: 'sha256', most: 1 }, BLOCK],
+    scenarios: ({ sizes }) =>
+      listings(sizes).map((listing) => steady(listing, rounds(listing.prompts))),
+  }),
+  row({
+    name: 'changed',
+    title: '1 % of the prompts changed',
+    contenders: ['download', 'parse', 'evalwatch', 'node', 'python'],
+    goals: [{ metric: 'cpuMs', over: 'parse', most: 0.5 }, BLOCK],
+    scenarios: ({ sizes }) =>
+      listings(sizes).map((listing) => changing(steady(listing, rounds(listing.prompts)))),
+  }),
+  row({
+    name: 'first',
+    title: 'the first listing, into an empty store',
+    contenders: ['download', 'parse', 'insert', 'evalwatch', 'node', 'python'],
+    goals: [{ metric: 'cpuMs', over: 'insert', most: 1.3 }, BLOCK],
+    scenarios: ({ sizes }) =>
+      listings(sizes).map((listing) => ({
+        ...steady(listing, Math.min(20, rounds(listing.prompts))),
+        fresh: true,
+      })),
+  }),
+  row({
+    name: 'many',
+    title: 'many projects, all polled once, unchanged',
+    contenders: ['download', 'evalwatch', 'node', 'python'],
+    goals: MANY_GOALS,
+    scenarios: () => PROJECT_COUNTS.map(many),
+  }),
+  row({
+    name: 'many-first',
+    title: 'many projects, all polled for the first time',
+    contenders: ['download', 'evalwatch', 'node', 'python'],
+    goals: MANY_GOALS,
+    scenarios: () => PROJECT_COUNTS.map((projects) => ({ ...many(projects), fresh: true })),
+  }),
+];
+
+interface PollRow extends Pick<Row, 'name' | 'title' | 'goals'> {
+  readonly contenders: readonly ContenderName[];
+  readonly scenarios: (options: RowOptions) => readonly Scenario[];
+}
+
+/** A row whose contenders each poll in a process of their own. */
+export function row({ contenders, scenarios, ...facts }: PollRow): Row {
+  return {
+    ...facts,
+    measure: async function* (options) {
+      const present = contenders.filter((name) => name !== 'python' || options.python);
+      for (const scenario of scenarios(options)) {
+        const { projects, prompts, encoding } = scenario.workload;
+        const figures = await measure(scenario, present, options);
+        yield { projects, prompts, encoding, figures };
+      }
+    },
+  };
+}
+
+/** The same client and store all the time, after some rounds to warm up. */
+export function steady(
+  listing: Partial<Workload> & Pick<Workload, 'prompts'>,
+  polls: number,
+): Scenario {
+  return {
+    workload: { projects: 1, versions: 1, encoding: 'identity', etag: false, ...listing },
+    warmUp: Math.ceil(polls / 2),
+    polls,
+    fresh: false,
+  };
+}
+
+/** Each round sees another version. */
+export function changing(scenario: Scenario): Scenario {
+  const versions = scenario.warmUp + scenario.polls;
+  return { ...scenario, workload: { ...scenario.workload, versions } };
+}
+
+function many(projects: number): Scenario {
+  return steady({ projects, prompts: PROMPTS_OF_EACH }, rounds(projects * PROMPTS_OF_EACH));
+}
+
+function listings(sizes: readonly number[]) {
+  const inGzip = sizes.filter((prompts) => prompts === ZIPPED);
+  return [
+    ...sizes.map((prompts) => ({ prompts, encoding: 'identity' }) as const),
+    ...inGzip.map((prompts) => ({ prompts, encoding: 'gzip' }) as const),
+  ];
+}
+
+/** As many as make a figure steady, and no run long. */
+function rounds(prompts: number): number {
+  return Math.max(5, Math.min(100, Math.round(300_000 / prompts)));
+}
