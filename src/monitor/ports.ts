@@ -156,8 +156,10 @@ export interface RowQuery {
   readonly limit?: number | undefined;
   /** Of transitions and failures: only those older than this one. */
   readonly afterTransition?: number | undefined;
-  /** Of statuses: only those that come after this one. */
+  /** Of statuses: only those that come after this one, newest first. */
   readonly afterPrompt?: PromptPosition | undefined;
+  /** Of statuses: `oldest` has those first that have stood longest. */
+  readonly order?: 'newest' | 'oldest' | undefined;
 }
 
 /** A row's place in the order of statuses. */
@@ -219,6 +221,35 @@ export interface RecordedEvents {
   readonly end: EventPosition;
 }
 
+/** The moves of prompts in the spans of time that follow each other from `since`. */
+export interface MoveQuery {
+  /** Of this project; without it of all that are configured. */
+  readonly project?: string | undefined;
+  /** Epoch ms: where the first span begins. */
+  readonly since: number;
+  readonly spanMs: number;
+  /** At most so many transitions are read, the newest. */
+  readonly limit: number;
+}
+
+export interface MoveHistory {
+  /** Epoch ms: all moves after it are counted. Later than what was asked for if the limit was reached. */
+  readonly since: number;
+  readonly moves: readonly MoveCount[];
+}
+
+/** How often prompts of a project went from one status to another in one span. */
+export interface MoveCount {
+  readonly project: string;
+  /** From 0, the one that begins at the query's `since`. */
+  readonly span: number;
+  readonly from: Origin;
+  readonly to: Status;
+  readonly count: number;
+  /** Of them, moves of prompts that are not gone by now. */
+  readonly listed: number;
+}
+
 /** Reading, possible beside the daemon that writes. Every method rejects with a {@link StoreError}. */
 export interface StoreReader {
   /** Ids of every project that the store knows, removed ones included. */
@@ -231,6 +262,7 @@ export interface StoreReader {
   failures(query: RowQuery): Promise<readonly FailureRow[]>;
   /** At most `limit` transitions and `limit` settled failures after this position. */
   events(after: EventPosition, limit: number): Promise<RecordedEvents>;
+  moves(query: MoveQuery): Promise<MoveHistory>;
   close(): Promise<void>;
 }
 

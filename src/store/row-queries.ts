@@ -61,7 +61,7 @@ function where(conditions: readonly (readonly [isSet: boolean, condition: string
   return set.length === 0 ? '' : `WHERE ${set.join(' AND ')}`;
 }
 
-function statusesSql({ project, status, since, afterPrompt }: RowQuery): string {
+function statusesSql({ project, status, since, afterPrompt, order }: RowQuery): string {
   return `SELECT p.id AS project, r.id, r.name, r.status, r.status_raw, r.since, r.missing
     FROM project p
     JOIN listing l ON l.project_key = p.project_key AND l.kind = 'prompt'
@@ -76,7 +76,7 @@ function statusesSql({ project, status, since, afterPrompt }: RowQuery): string 
         '(r.since < :afterSince OR (r.since = :afterSince AND (p.id, r.id) > (:afterProject, :afterId)))',
       ],
     ])}
-    ORDER BY r.since DESC, p.id, r.id LIMIT :limit`;
+    ORDER BY r.since ${order === 'oldest' ? 'ASC' : 'DESC'}, p.id, r.id LIMIT :limit`;
 }
 
 export const TRANSITION_COLUMNS =

@@ -7,6 +7,7 @@ import { connect, disconnect, type Connection } from './connection.ts';
 import { isSqliteError, isSystemError, withStoreErrors } from './errors.ts';
 import { assertNotNewer, SCHEMA_VERSION, schemaVersion } from './migrate.ts';
 import { createEventQuery } from './event-query.ts';
+import { createMoveQuery } from './move-query.ts';
 import { createRowQueries } from './row-queries.ts';
 import { createSnapshotReader, type SnapshotCache } from './snapshot.ts';
 import { fileSize, inspectStoreFile } from './store-file.ts';
@@ -48,6 +49,7 @@ export function createReader(db: Connection, path: string, cache?: SnapshotCache
   const rows = createRowQueries(db);
   const events = createEventQuery(db);
   const snapshot = createSnapshotReader(db, cache);
+  const moves = createMoveQuery(db);
   return {
     projects: () => withStoreErrors(path, () => rows.projects()),
     snapshot: () => withStoreErrors(path, () => snapshot()),
@@ -55,6 +57,7 @@ export function createReader(db: Connection, path: string, cache?: SnapshotCache
     transitions: (query) => withStoreErrors(path, () => rows.transitions(query)),
     failures: (query) => withStoreErrors(path, () => rows.failures(query)),
     events: (after, limit) => withStoreErrors(path, () => events(after, limit)),
+    moves: (query) => withStoreErrors(path, () => moves(query)),
     close: () => withStoreErrors(path, () => disconnect(db)),
   };
 }

@@ -6,6 +6,7 @@ import { createHarness, type OpenStore } from './store/harness.ts';
 import { describePolls } from './store/polls.ts';
 import { describeProjects } from './store/projects.ts';
 import { describeRetention } from './store/retention.ts';
+import { describeMoves } from './store/moves.ts';
 import { describeRows } from './store/rows.ts';
 import { describeSnapshots } from './store/snapshots.ts';
 
@@ -19,6 +20,7 @@ export function describeStore(name: string, open: OpenStore): void {
     describeFailures(harness);
     describeRows(harness);
     describeEvents(harness);
+    describeMoves(harness);
     describeRetention(harness);
     describeClosing(harness);
   });

@@ -55,6 +55,16 @@ export function describeRows(h: Harness): void {
       expect(ids(await h.store.transitions(query))).toEqual(expected);
     });
 
+    it('of statuses come in the other order when asked for those that stand longest', async () => {
+      await h.see('p', { a: 'FAILED', b: 'ODD', e: 'RUNNING', f: 'RUNNING' }, 6000);
+
+      const oldest = await h.store.statuses({ project: 'p', order: 'oldest', limit: 3 });
+
+      expect(ids(oldest)).toEqual(['a', 'b', 'e']);
+      const running = { project: 'p', status: 'RUNNING', order: 'oldest', limit: 1 } as const;
+      expect(ids(await h.store.statuses(running))).toEqual(['e']);
+    });
+
     it('of statuses go on after any of them', async () => {
       const all = await h.store.statuses({});
 
