@@ -1,5 +1,6 @@
-/** Copies what the compiler leaves out into dist/: the migrations. */
+/** Copies what the compiler leaves out into dist/: the migrations, and what the status page brings. */
 import { cp } from 'node:fs/promises';
 
-const migrations = 'store/migrations';
-await cp(`src/${migrations}`, `dist/${migrations}`, { recursive: true });
+for (const directory of ['store/migrations', 'web/page/assets']) {
+  await cp(`src/${directory}`, `dist/${directory}`, { recursive: true });
+}

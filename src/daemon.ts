@@ -13,6 +13,7 @@ import { sqliteVersion } from './store/connection.ts';
 import { version } from './version.ts';
 import { openWebProtection } from './web-protection.ts';
 import { createEventFeed } from './web/events/feed.ts';
+import { watchMonitor } from './web/page/monitor-state.ts';
 import { startWebServer } from './web/server.ts';
 
 /** What requests in flight get when the daemon stops; Docker kills after 10 s (contract 4, Stopping). */
@@ -77,7 +78,14 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   });
   const feed = createEventFeed(store);
   logger.onLine((level) => metrics.countLogLine(level));
-  for (const observer of [metrics.observe, feed.observe, wakeOnFailure(reporter), ...observers]) {
+  const monitor = watchMonitor(clock);
+  for (const observer of [
+    metrics.observe,
+    feed.observe,
+    monitor.observe,
+    wakeOnFailure(reporter),
+    ...observers,
+  ]) {
     engine.observe(observer);
   }
   await engine.configure(config);
@@ -95,25 +103,38 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       metrics.setProjects(engine.projects());
       scheduler.set(engine.projects().map(toScheduled), next.jitterMs);
     },
-    onResult: (ok) => {
-      isReloaded = ok;
-      metrics.reloaded(ok);
+    onResult: (result) => {
+      isReloaded = result.ok;
+      metrics.reloaded(result.ok);
+      monitor.reloaded(result);
     },
   });
 
   let ready = false;
+  const isReady = () => ready;
   const web = await startWebServer(
     {
-      version,
       renderMetrics: () => metrics.render(),
       metricsContentType: metrics.contentType,
-      isReady: () => ready,
+      isReady,
       api: {
         store,
         feed,
         clock,
         health: (project) => poller.health(project),
         nextPollAt: (project) => scheduler.next(project),
+      },
+      page: {
+        version,
+        clock,
+        store,
+        retentionMs: config.store.retentionMs,
+        isReady,
+        projects: () =>
+          engine.projects().map(({ id, datasets, health }) => {
+            return { id, datasets, health, nextPollAt: scheduler.next(id) };
+          }),
+        monitor: () => monitor.state(),
       },
       mayReload: () => reload.config().web.enableLifecycle,
       reload: () => reload.run(),

@@ -23,7 +23,7 @@ export interface ReloadOptions {
   readonly logger: Logger;
   /** Takes a configuration over whole, or rejects and changes nothing. */
   readonly apply: (config: Config) => Promise<void>;
-  readonly onResult: (ok: boolean) => void;
+  readonly onResult: (result: ReloadResult) => void;
 }
 
 /** Reloads the configuration: the new one as a whole, or the old one stays as a whole (contract 3). */
@@ -42,18 +42,20 @@ export function createReload(options: ReloadOptions): Reload {
     } catch (error) {
       return failed(reasonsOf(error));
     }
-    onResult(true);
+    const result = { ok: true, reasons: [] };
+    onResult(result);
     logger.info(
       { event: 'config.reloaded', projects: current.projects.length },
       'Configuration reloaded',
     );
-    return { ok: true, reasons: [] };
+    return result;
   }
 
   function failed(reasons: readonly string[]): ReloadResult {
-    onResult(false);
+    const result = { ok: false, reasons };
+    onResult(result);
     logger.error({ event: 'config.reload_failed', reasons }, 'Configuration not reloaded');
-    return { ok: false, reasons };
+    return result;
   }
 
   return {

@@ -1,16 +1,17 @@
 import { Hono, type Context } from 'hono';
-import { html } from 'hono/html';
 import { createApi, type ApiContent } from './api.ts';
+import type { PageContent } from './page/content.ts';
+import { createPage } from './page/routes.ts';
 
 /** What the pages and endpoints show. */
 export interface WebContent {
-  readonly version: string;
   /** The exposition, text format 0.0.4. */
   renderMetrics(): Promise<string>;
   readonly metricsContentType: string;
   /** Store open, scheduler running, not stopping. */
   isReady(): boolean;
   readonly api: ApiContent;
+  readonly page: PageContent;
   /** Whether the configuration allows a reload over HTTP. */
   mayReload(): boolean;
   /** Reloads the configuration; the reasons if that is not possible. */
@@ -34,8 +35,7 @@ export function createRoutes(content: WebContent): Hono {
       'content-type': content.metricsContentType,
     }),
   );
-  app.get('/', (context) => context.html(landingPage(content.version)));
-
+  app.route('/', createPage(content.page));
   app.route('/api/v1', createApi(content.api));
 
   app.post(RELOAD, async (context) => {
@@ -46,43 +46,19 @@ export function createRoutes(content: WebContent): Hono {
     return ok ? context.json({ ok }) : context.json({ error: reasons.join('\n') }, 500);
   });
 
-  const known = new Set(
-    app.routes.filter(({ method }) => method === 'GET').map(({ path }) => path),
+  const allowed = new Map(
+    app.routes
+      .filter(({ method }) => method !== 'ALL')
+      .map(({ method, path }) => [path, method === 'GET' ? 'GET, HEAD' : method]),
   );
-  app.notFound((context) =>
-    context.req.path === RELOAD || known.has(context.req.path)
-      ? context.json({ error: `${context.req.method} is not possible here` }, 405, {
-          allow: context.req.path === RELOAD ? 'POST' : 'GET, HEAD',
-        })
-      : context.json({ error: 'there is nothing at this path' }, 404),
-  );
+  for (const [path, allow] of allowed) {
+    app.all(path, ({ req, json }) =>
+      json({ error: `${req.method} is not possible here` }, 405, { allow }),
+    );
+  }
+  app.notFound((context) => context.json({ error: 'there is nothing at this path' }, 404));
   app.onError((_error, context: Context) =>
     context.json({ error: 'evalwatch could not answer this request' }, 500),
   );
   return app;
-}
-
-function landingPage(version: string) {
-  return html`<!doctype html>
-    <html lang="en">
-      <head>
-        <meta charset="utf-8" />
-        <meta name="viewport" content="width=device-width, initial-scale=1" />
-        <title>evalwatch</title>
-      </head>
-      <body>
-        <h1>evalwatch ${version}</h1>
-        <p>Watches the evaluations of an Evaluation Service and tells when they fail.</p>
-        <ul>
-          <li><a href="/metrics">Metrics</a> for Prometheus</li>
-          <li>
-            <a href="/api/v1/projects">Projects</a>, <a href="/api/v1/prompts">prompts</a>,
-            <a href="/api/v1/transitions">transitions</a> and
-            <a href="/api/v1/failures">failures</a> as JSON
-          </li>
-          <li><a href="/-/healthy">Healthy</a>: the process is alive</li>
-          <li><a href="/-/ready">Ready</a>: the store is open and projects are polled</li>
-        </ul>
-      </body>
-    </html> `;
 }

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { StoreError } from '../../../src/monitor/errors.ts';
 import { createApi } from '../../../src/web/api.ts';
 import { openApiDocument } from '../../../src/web/openapi.ts';
+import { watchMonitor } from '../../../src/web/page/monitor-state.ts';
 import { createRoutes } from '../../../src/web/routes.ts';
 import { readOpenApi } from '../../support/openapi.ts';
 import { startApi } from './api-under-test.ts';
@@ -85,11 +86,19 @@ describe('the OpenAPI document', () => {
     };
     const api = createApi({ ...content, store });
     const app = createRoutes({
-      version: '1',
       renderMetrics: () => Promise.resolve(''),
       metricsContentType: '',
       isReady: () => true,
       api: content,
+      page: {
+        ...content,
+        version: '1',
+        store: { ...store, moves: unreadable },
+        retentionMs: 1,
+        isReady: () => true,
+        projects: () => [],
+        monitor: () => watchMonitor(content.clock).state(),
+      },
       mayReload: () => false,
       reload: () => Promise.resolve({ ok: true, reasons: [] }),
     });

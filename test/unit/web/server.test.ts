@@ -3,6 +3,7 @@ import { connect } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { NEVER_POLLED } from '../../../src/monitor/poll-health.ts';
 import { createEventFeed } from '../../../src/web/events/feed.ts';
+import { watchMonitor } from '../../../src/web/page/monitor-state.ts';
 import { startWebServer, type WebServer } from '../../../src/web/server.ts';
 import { fakeClock } from '../../support/monitor.ts';
 
@@ -23,6 +24,16 @@ const api = {
   health: () => NEVER_POLLED,
   nextPollAt: () => undefined,
 };
+const clock = fakeClock();
+const statusPage = {
+  version: '1.2.3',
+  clock,
+  store: { ...api.store, moves: () => Promise.resolve({ since: 0, moves: [] }) },
+  retentionMs: 1000,
+  isReady: () => true,
+  projects: () => [],
+  monitor: () => watchMonitor(clock).state(),
+};
 
 let server: WebServer | undefined;
 afterEach(async () => {
@@ -33,11 +44,11 @@ afterEach(async () => {
 async function start(content: Partial<Parameters<typeof startWebServer>[0]> = {}) {
   server = await startWebServer(
     {
-      version: '1.2.3',
       renderMetrics: () => Promise.resolve('evalwatch_build_info 1\n'),
       metricsContentType: 'text/plain; version=0.0.4; charset=utf-8',
       isReady: () => true,
       api,
+      page: statusPage,
       mayReload: () => false,
       reload: () => Promise.resolve({ ok: true, reasons: [] }),
       ...content,
@@ -71,7 +82,7 @@ describe('GET', () => {
 
     const page = await (await fetch(url)).text();
 
-    expect(page).toContain('evalwatch 1.2.3');
+    expect(page).toContain('1.2.3');
     for (const path of ['/metrics', '/-/healthy', '/-/ready']) expect(page).toContain(path);
   });
 });
@@ -167,11 +178,11 @@ it('says which address is taken', async () => {
 
   const second = startWebServer(
     {
-      version: '1',
       renderMetrics: () => Promise.resolve(''),
       metricsContentType: 'text/plain',
       isReady: () => true,
       api,
+      page: statusPage,
       mayReload: () => false,
       reload: () => Promise.resolve({ ok: true, reasons: [] }),
     },

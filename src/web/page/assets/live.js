@@ -1,0 +1,131 @@
+/** Keeps the page up to date: fetches it again when the event stream tells of something, and every 30 s anyway. */
+
+const EVENTS = new URL('../api/v1/events', import.meta.url);
+/** How soon the page is fetched after an event. Polls are many and say little. */
+const DELAYS_MS = { transition: 1000, failure: 1000, reset: 1000, poll: 10_000 };
+const REGULARLY_MS = 30_000;
+/** A page that takes long to come is asked for less often. */
+const PAUSE_PER_COST = 10;
+
+const live = document.getElementById('live');
+const announcement = document.getElementById('announcement');
+let stream;
+let timer;
+let dueAt = Infinity;
+let earliest = 0;
+let isRefreshing = false;
+let lostAt;
+
+function listen() {
+  if (document.hidden || (stream && stream.readyState !== EventSource.CLOSED)) return;
+  stream = new EventSource(EVENTS);
+  stream.addEventListener('open', showState);
+  stream.addEventListener('error', showState);
+  for (const [type, delay] of Object.entries(DELAYS_MS)) {
+    stream.addEventListener(type, () => refreshWithin(delay));
+  }
+}
+
+function refreshWithin(delay) {
+  const at = Math.max(performance.now() + delay, earliest);
+  if (at >= dueAt) return;
+  clearTimeout(timer);
+  dueAt = at;
+  timer = setTimeout(() => void refresh(), at - performance.now());
+}
+
+async function refresh() {
+  clearTimeout(timer);
+  dueAt = Infinity;
+  if (isRefreshing) return refreshWithin(DELAYS_MS.reset);
+  if (document.hidden || isBusy()) return;
+  isRefreshing = true;
+  const started = performance.now();
+  try {
+    const answer = await fetch(location.href, { signal: AbortSignal.timeout(REGULARLY_MS) });
+    const next = new DOMParser().parseFromString(await answer.text(), 'text/html');
+    const main = next.querySelector('main');
+    if (!main) throw new Error('not the page');
+    lostAt = undefined;
+    if (!isBusy()) swap(main, next.title);
+  } catch {
+    lostAt ??= new Date();
+  }
+  const ended = performance.now();
+  earliest = ended + (ended - started) * PAUSE_PER_COST;
+  isRefreshing = false;
+  showState();
+}
+
+/** Somebody is typing or has marked a text to copy it. */
+function isBusy() {
+  return document.activeElement?.matches('input') || getSelection()?.isCollapsed === false;
+}
+
+function swap(next, title) {
+  const main = document.getElementById('main');
+  const wasFocused = main.contains(document.activeElement) ? document.activeElement : undefined;
+  const focus = wasFocused && place(main, wasFocused);
+  const open = new Set(
+    Array.from(main.querySelectorAll('details[open]'), (each) => place(main, each)),
+  );
+  const { scrollX, scrollY } = window;
+  const hasNews = main.dataset.summary !== next.dataset.summary;
+
+  main.dataset.summary = next.dataset.summary;
+  main.replaceChildren(...next.childNodes);
+  for (const each of main.querySelectorAll('details')) each.open = open.has(place(main, each));
+  if (focus) {
+    const again = [...main.querySelectorAll(wasFocused.localName)].find(
+      (each) => place(main, each) === focus,
+    );
+    (again ?? main).focus({ preventScroll: true });
+  }
+  window.scrollTo({ left: scrollX, top: scrollY, behavior: 'instant' });
+  document.title = title;
+  if (hasNews) announcement.textContent = next.dataset.summary;
+}
+
+/** What an element is by what it says and where it stands, the same in the page before and after. */
+function place(main, element) {
+  const sign = (each) =>
+    `${each.getAttribute('href')} ${(each.querySelector('summary') ?? each).textContent}`;
+  const section = element.closest('section')?.getAttribute('aria-labelledby') ?? '';
+  const same = [...main.querySelectorAll(element.localName)].filter(
+    (each) =>
+      sign(each) === sign(element) &&
+      (each.closest('section')?.getAttribute('aria-labelledby') ?? '') === section,
+  );
+  return `${section} ${sign(element)} ${same.indexOf(element)}`;
+}
+
+function showState() {
+  const text = stateText();
+  live.classList.toggle('lost', lostAt !== undefined);
+  if (live.textContent === text) return;
+  live.textContent = text;
+  if (lostAt !== undefined) announcement.textContent = text;
+}
+
+function stateText() {
+  if (lostAt !== undefined) {
+    const time = lostAt.toISOString().slice(11, 19);
+    return `evalwatch has not answered since ${time} UTC: what you see is old`;
+  }
+  return stream?.readyState === EventSource.OPEN ? 'Live' : 'Updated every 30 s';
+}
+
+document.addEventListener('visibilitychange', () => {
+  if (document.hidden) {
+    stream?.close();
+  } else {
+    listen();
+    void refresh();
+  }
+});
+setInterval(() => {
+  listen();
+  void refresh();
+}, REGULARLY_MS);
+listen();
+showState();

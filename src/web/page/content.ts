@@ -1,0 +1,63 @@
+import type { PollFailureReason, StoreFailureReason } from '../../monitor/errors.ts';
+import type { Clock, PollHealth, StoreReader } from '../../monitor/ports.ts';
+
+/** What the status page shows, and where it comes from. Times are epoch ms. */
+export interface PageContent {
+  readonly version: string;
+  readonly clock: Clock;
+  readonly store: Pick<
+    StoreReader,
+    'snapshot' | 'projects' | 'statuses' | 'transitions' | 'failures' | 'moves'
+  >;
+  /** How long the store keeps transitions, ms. */
+  readonly retentionMs: number;
+  /** Store open, scheduler running, not stopping. */
+  isReady(): boolean;
+  /** The configured projects, known without the store. */
+  projects(): readonly WatchedProject[];
+  /** How evalwatch itself does. */
+  monitor(): MonitorState;
+}
+
+export interface WatchedProject {
+  readonly id: string;
+  /** Its datasets are watched too. */
+  readonly datasets: boolean;
+  /** Right also while the store cannot be written. */
+  readonly health: PollHealth;
+  /** In the past when a tick that should have come has not; undefined while nothing is due. */
+  readonly nextPollAt: number | undefined;
+}
+
+export interface MonitorState {
+  readonly startedAt: number;
+  /** Undefined before the first write. */
+  readonly lastCommitAt: number | undefined;
+  readonly lastCommitFailure: CommitFailure | undefined;
+  /** Undefined as long as the configuration is the one of the start. */
+  readonly lastReload: LastReload | undefined;
+  /** Runs that never started, and runs skipped because the one before still ran, since the start. */
+  readonly missedRuns: number;
+  readonly skippedRuns: number;
+  readonly lastLostRunAt: number | undefined;
+}
+
+interface CommitFailure {
+  readonly at: number;
+  readonly reason: StoreFailureReason;
+}
+
+export interface LastReload {
+  readonly at: number;
+  readonly ok: boolean;
+  /** Why it was not possible, a line each. */
+  readonly reasons: readonly string[];
+}
+
+/** How evalwatch stands to a project. */
+export type ProjectState =
+  | { readonly kind: 'up' }
+  | { readonly kind: 'down'; readonly reason: PollFailureReason | undefined }
+  /** Its poll has been due for longer than a minute. */
+  | { readonly kind: 'late'; readonly dueAt: number }
+  | { readonly kind: 'new' };

@@ -1,0 +1,61 @@
+import { html } from 'hono/html';
+import type { Assets } from './assets.ts';
+import { absolute } from './time.ts';
+import type { Html } from './upstream.ts';
+
+export interface Page {
+  /** Plain text, the worst first: it is what a tab shows. */
+  readonly title: string;
+  /** What a screen reader is told when it has changed; plain text without ages. */
+  readonly summary: string;
+  readonly main: Html;
+}
+
+export interface Frame {
+  readonly assets: Assets;
+  readonly version: string;
+  readonly now: number;
+  /** The way to the first page: `./` or `../`. */
+  readonly root: string;
+}
+
+export function layout({ title, summary, main }: Page, frame: Frame): Html {
+  const { assets, version, now, root } = frame;
+  return html`<!doctype html>
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <meta name="color-scheme" content="light dark" />
+        <title>${title}</title>
+        <link rel="icon" href="${root}${assets.icon.path}" type="image/svg+xml" />
+        <link rel="stylesheet" href="${root}${assets.style.path}" />
+        <script type="module" src="${root}${assets.script.path}"></script>
+      </head>
+      <body>
+        <a class="skip" href="#main">To the content</a>
+        <header>
+          <p class="product"><a href="${root}">evalwatch</a> <span>${version}</span></p>
+          <p class="live" id="live"></p>
+        </header>
+        <main id="main" tabindex="-1" data-summary="${summary}">
+          ${main}
+          <p class="quiet as-of">As of ${absolute(now)}. <a href="">Reload</a></p>
+        </main>
+        <p class="unseen" id="announcement" role="status"></p>
+        <footer>
+          <nav aria-label="More of evalwatch">
+            <ul>
+              <li><a href="${root}metrics">Metrics</a></li>
+              <li><a href="${root}api/v1/projects">Projects as JSON</a></li>
+              <li><a href="${root}api/v1/prompts">Prompts</a></li>
+              <li><a href="${root}api/v1/transitions">Transitions</a></li>
+              <li><a href="${root}api/v1/failures">Failures</a></li>
+              <li><a href="${root}-/healthy">Healthy?</a></li>
+              <li><a href="${root}-/ready">Ready?</a></li>
+            </ul>
+          </nav>
+        </footer>
+      </body>
+    </html>`;
+}

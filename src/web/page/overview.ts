@@ -1,0 +1,156 @@
+import { html } from 'hono/html';
+import type { FailureRow } from '../../monitor/ports.ts';
+import type { MonitorState } from './content.ts';
+import type { Page } from './layout.ts';
+import {
+  failureList,
+  projectLink,
+  transitionTable,
+  waitingTable,
+  type ListContext,
+} from './lists.ts';
+import { monitorChecks, type Check } from './monitor-checks.ts';
+import { historyOf, PROJECTS_PER_PAGE, type Overview, type ProjectView } from './overview-model.ts';
+import { projectCard } from './project-card.ts';
+import { isBlind } from './project-state.ts';
+import { ago } from './time.ts';
+import type { Html } from './upstream.ts';
+import { counted, grouped } from './words.ts';
+
+/** Of a message on the first page can be unfolded so much; on the project's page all of it. */
+const WHOLE_MESSAGE = 4000;
+
+export interface OverviewQuery {
+  /** Only projects whose id contains this. */
+  readonly find: string;
+  /** From 1. */
+  readonly page: number;
+}
+
+/** The first page: the monitor, then the projects, then what happened. */
+export function overviewPage(
+  overview: Overview,
+  monitor: MonitorState,
+  { query, isReady, now }: { query: OverviewQuery; isReady: boolean; now: number },
+): Page {
+  const checks = monitorChecks(overview, monitor, isReady, now);
+  const verdict = verdictOf(checks, overview.projects);
+  const failed = overview.projects.reduce((sum, each) => sum + each.failedToday, 0);
+  const failedText = `${counted(failed, 'failure')} in the last 24 hours`;
+  const context: ListContext = { now, root: './', project: undefined };
+  const { store } = overview;
+  return {
+    title: `${verdict} · ${counted(failed, 'failure')} · evalwatch`,
+    summary: `${verdict}. ${failedText}.`,
+    main: html`<h1>${verdict}</h1>
+      ${
+        store === undefined
+          ? ''
+          : html`<p class="lead">${failedText}${newest(store.failures, now)}</p>
+              <nav class="sections" aria-label="On this page">
+                <a href="#projects">Projects</a> <a href="#failures">Failures</a>
+                <a href="#waiting">Waiting</a> <a href="#transitions">Transitions</a>
+              </nav>`
+      }
+      <section aria-labelledby="monitor">
+        <h2 id="monitor">Is evalwatch itself well?</h2>
+        <ul class="checks">
+          ${checks.map((check) => checkItem(check))}
+        </ul>
+      </section>
+      ${projectSection(overview, query, now)}
+      ${
+        store === undefined
+          ? ''
+          : html`<section aria-labelledby="failures">
+                <h2 id="failures">Newest failures</h2>
+                ${failureList(store.failures, WHOLE_MESSAGE, context)}
+              </section>
+              <section aria-labelledby="waiting">
+                <h2 id="waiting">Longest waiting</h2>
+                ${waitingTable(store.waiting, context)}
+              </section>
+              <section aria-labelledby="transitions">
+                <h2 id="transitions">Recent transitions</h2>
+                ${transitionTable(store.transitions, context)}
+              </section>`
+      }`,
+  };
+}
+
+function newest([failure]: readonly FailureRow[], now: number): Html {
+  return failure === undefined
+    ? html`.`
+    : html`, the newest ${ago(failure.at, now)} in ${projectLink(failure.project, './')}.`;
+}
+
+/** In a few words how bad it is. */
+function verdictOf(checks: readonly Check[], projects: readonly ProjectView[]): string {
+  const blind = projects.filter(({ state }) => isBlind(state)).length;
+  const broken = checks.filter(({ level, name }) => level === 'bad' && name !== 'Projects');
+  const parts = [
+    ...broken.map(({ name }) => `${name.toLowerCase()} in trouble`),
+    ...(blind === 0 ? [] : [`${grouped(blind)} of ${counted(projects.length, 'project')} blind`]),
+  ];
+  if (parts.length === 0 && checks.some(({ level }) => level === 'warn')) {
+    return 'evalwatch sees everything, with a warning';
+  }
+  if (parts.length === 0) return 'evalwatch is well and sees everything';
+  const text = parts.join(', ');
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+const LEVELS = {
+  ok: { sign: '✓', word: 'well' },
+  warn: { sign: '!', word: 'warning' },
+  bad: { sign: '✗', word: 'trouble' },
+} as const;
+
+function checkItem({ name, level, text }: Check): Html {
+  return html`<li class="check ${level}">
+    <span class="level"
+      ><span aria-hidden="true">${LEVELS[level].sign}</span
+      ><span class="unseen">${LEVELS[level].word}:</span></span
+    >
+    <div><b>${name}</b> ${text}</div>
+  </li>`;
+}
+
+function projectSection({ projects, store }: Overview, query: OverviewQuery, now: number): Html {
+  const wanted = query.find.toLowerCase();
+  const found = projects.filter(({ watched }) => watched.id.toLowerCase().includes(wanted));
+  const pages = Math.max(1, Math.ceil(found.length / PROJECTS_PER_PAGE));
+  const page = Math.min(query.page, pages);
+  const first = (page - 1) * PROJECTS_PER_PAGE;
+  const shown = found.slice(first, first + PROJECTS_PER_PAGE);
+  return html`<section aria-labelledby="projects">
+    <h2 id="projects">Projects</h2>
+    ${projects.length > PROJECTS_PER_PAGE ? finder(query.find) : ''}
+    ${
+      shown.length === 0
+        ? html`<p>No project has this in its id.</p>`
+        : html`<ul class="projects">
+            ${shown.map((view) => projectCard(view, historyOf(view, store, now), now))}
+          </ul>`
+    }
+    ${pages > 1 ? pager({ ...query, page }, pages, found.length) : ''}
+  </section>`;
+}
+
+function finder(find: string): Html {
+  return html`<form role="search" method="get">
+    <label for="find">Find by id</label>
+    <input id="find" name="find" type="search" value="${find}" autocomplete="off" />
+    <button>Find</button>
+  </form>`;
+}
+
+function pager({ find, page }: OverviewQuery, pages: number, total: number): Html {
+  const to = (other: number) =>
+    `?${new URLSearchParams({ ...(find === '' ? {} : { find }), page: `${other}` }).toString()}`;
+  return html`<nav class="pager" aria-label="Pages of projects">
+    ${page > 1 ? html`<a rel="prev" href="${to(page - 1)}">Previous</a>` : ''}
+    <span>Page ${grouped(page)} of ${grouped(pages)}, ${counted(total, 'project')}</span>
+    ${page < pages ? html`<a rel="next" href="${to(page + 1)}">Next</a>` : ''}
+  </nav>`;
+}

@@ -1,0 +1,167 @@
+import { html } from 'hono/html';
+import type { Status } from '../../domain/status.ts';
+import type { FailureRow, StatusRow, TransitionRow } from '../../monitor/ports.ts';
+import type { PageContent } from './content.ts';
+import type { Page } from './layout.ts';
+import { failureList, promptTable, transitionTable, waitingTable } from './lists.ts';
+import {
+  historyOf,
+  longestWaiting,
+  read,
+  unlessUnreadable,
+  viewsOf,
+  type ProjectView,
+  type Reading,
+} from './overview-model.ts';
+import { plot } from './plot.ts';
+import { blindSince, countsOf, polls, stateLine } from './project-card.ts';
+import { duration } from './time.ts';
+import { name, type Html } from './upstream.ts';
+import { counted } from './words.ts';
+
+const FAILURES_SHOWN = 20;
+const TRANSITIONS_SHOWN = 30;
+const PROMPTS_SHOWN = 50;
+/** More than any error_msg without characters that need marks. */
+const WHOLE_MESSAGE = 8200;
+
+interface ProjectDetails {
+  /** Undefined for a project that left the configuration. */
+  readonly view: ProjectView | undefined;
+  /** Undefined when the store cannot be read. */
+  readonly store: (Reading & Rows) | undefined;
+}
+
+interface Rows {
+  readonly failures: readonly FailureRow[];
+  readonly transitions: readonly TransitionRow[];
+  readonly waiting: readonly StatusRow[];
+  readonly prompts: readonly StatusRow[];
+}
+
+/** Reads what the page of a project shows; undefined if neither configuration nor store knows it. */
+export async function readProject(
+  content: PageContent,
+  project: string,
+  { status, now }: { status: Status | undefined; now: number },
+): Promise<ProjectDetails | undefined> {
+  const { store } = content;
+  const isConfigured = content.projects().some(({ id }) => id === project);
+  const isKnown = isConfigured || (await store.projects()).includes(project);
+  if (!isKnown) return undefined;
+  const found = await unlessUnreadable(async () => {
+    const reading = await read(content, now, project);
+    const own = reading.snapshot.projects.filter((each) => each.project === project);
+    const [failures, transitions, prompts, waiting] = await Promise.all([
+      store.failures({ project, limit: FAILURES_SHOWN }),
+      store.transitions({ project, limit: TRANSITIONS_SHOWN }),
+      store.statuses({ project, status, limit: PROMPTS_SHOWN }),
+      longestWaiting(store, own),
+    ]);
+    return { ...reading, failures, transitions, prompts, waiting };
+  });
+  const view = viewsOf(content, found, now).find(({ watched }) => watched.id === project);
+  return { view, store: found };
+}
+
+/** The page of one project; `status` is of the prompts listed, undefined for all. */
+export function projectPage(
+  { view, store }: ProjectDetails,
+  {
+    project,
+    status,
+    now,
+    retentionMs,
+  }: { project: string; status: Status | undefined; now: number; retentionMs: number },
+): Page {
+  const verdict = verdictOf(view);
+  const failed = view?.failedToday ?? 0;
+  const failedText = `${counted(failed, 'failure')} in the last 24 hours`;
+  const history = view && historyOf(view, store, now);
+  const context = { now, root: '../', project };
+  const json = (path: string) => `../api/v1/${path}?project=${encodeURIComponent(project)}`;
+  return {
+    title: `${verdict} · ${project} · evalwatch`,
+    summary: `${verdict}. ${failedText}.`,
+    main: html`<nav class="way" aria-label="Way back"><a href="../">← All projects</a></nav>
+      <h1>${name(project)}</h1>
+      ${
+        view === undefined
+          ? html`<p class="state warn">
+              <strong>Not in the configuration any more</strong>: it is not polled.
+            </p>`
+          : html`${stateLine(view, now)}
+              <p class="lead">${failedText}</p>
+              ${polls(view, now)}
+              <section aria-labelledby="counts">
+                <h2 id="counts">Prompts by status</h2>
+                ${countsOf(view, (each) => `?status=${each}#prompts`)}
+                ${
+                  history === undefined
+                    ? ''
+                    : html`${plot(history, now, view && blindSince(view))}
+                        <p class="quiet">
+                          The last 24 hours of the prompts that are listed now, from the transitions
+                          in the store, which keeps them for ${duration(retentionMs)}.
+                        </p>`
+                }
+              </section>`
+      }
+      ${
+        store === undefined
+          ? html`<p class="state bad"><strong>✗ The store cannot be read</strong></p>`
+          : rows(store, { status, context, json })
+      }`,
+  };
+}
+
+interface RowsOptions {
+  readonly status: Status | undefined;
+  readonly context: Parameters<typeof promptTable>[1];
+  /** Where the API shows all of a kind. */
+  readonly json: (path: string) => string;
+}
+
+function rows(store: Rows, { status, context, json }: RowsOptions): Html {
+  const more = (path: string) =>
+    html`<p class="quiet">The newest ones. <a href="${json(path)}">All ${path} as JSON</a></p>`;
+  return html`<section aria-labelledby="failures">
+      <h2 id="failures">Newest failures</h2>
+      ${failureList(store.failures, WHOLE_MESSAGE, context)}
+      ${store.failures.length === FAILURES_SHOWN ? more('failures') : ''}
+    </section>
+    <section aria-labelledby="waiting">
+      <h2 id="waiting">Longest waiting</h2>
+      ${waitingTable(store.waiting, context)}
+    </section>
+    <section aria-labelledby="prompts">
+      <h2 id="prompts">Prompts${status === undefined ? '' : ` that are ${status}`}</h2>
+      ${status === undefined ? '' : html`<p><a href="?#prompts">Show all</a></p>`}
+      ${promptTable(store.prompts, context)}
+      ${store.prompts.length === PROMPTS_SHOWN ? more('prompts') : ''}
+    </section>
+    <section aria-labelledby="transitions">
+      <h2 id="transitions">Recent transitions</h2>
+      ${transitionTable(store.transitions, context)}
+      ${store.transitions.length === TRANSITIONS_SHOWN ? more('transitions') : ''}
+    </section>`;
+}
+
+function verdictOf(view: ProjectView | undefined): string {
+  if (view === undefined) return 'Not configured';
+  return { up: 'Up', down: 'Down', late: 'Late', new: 'Not polled yet' }[view.state.kind];
+}
+
+/** What is shown for a project that nobody knows. */
+export function unknownProjectPage(project: string): Page {
+  return {
+    title: 'Unknown project · evalwatch',
+    summary: 'Unknown project.',
+    main: html`<nav class="way" aria-label="Way back"><a href="../">← All projects</a></nav>
+      <h1>Unknown project</h1>
+      <div>
+        Neither the configuration nor the store knows a project ${name(project)}. It may have been
+        removed longer ago than the store remembers.
+      </div>`,
+  };
+}

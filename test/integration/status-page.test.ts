@@ -1,0 +1,85 @@
+import { writeFile } from 'node:fs/promises';
+import { describe, expect, it, vi } from 'vitest';
+import { KEY, PATIENCE, startDaemon, UNHURRIED, workspace } from '../support/evalwatch.ts';
+import { sendJson, startAlpha } from '../support/service.ts';
+
+/** The page as text, when it says this. */
+async function pageThatSays(url: string, words: RegExp): Promise<string> {
+  return await vi.waitFor(async () => {
+    const text = await (await fetch(url)).text();
+    const plain = text.replaceAll(/<[^>]*>/g, '').replaceAll(/\s+/g, ' ');
+    expect(plain).toMatch(words);
+    return plain;
+  }, PATIENCE);
+}
+
+describe('the status page of a daemon', UNHURRIED, () => {
+  it('shows a failure with its error_info, and why a project is down', async () => {
+    await using service = await startAlpha();
+    service.set({ steady: 'RUNNING', failing: 'RUNNING' });
+    await using place = await workspace(service.url);
+    await using daemon = startDaemon(place);
+    const url = await daemon.url();
+    await daemon.line('project.baseline');
+    await pageThatSays(url, /evalwatch (?:is well and )?sees everything/);
+
+    service.set({ failing: 'FAILED' });
+    await pageThatSays(url, /error_id error-of-failing error_msg what went wrong with failing/);
+    await pageThatSays(`${url}/projects/alpha`, /1 failure in the last 24 hours/);
+
+    await writeFile(`${place.directory}/key`, 'short');
+    const blind = await pageThatSays(url, /1 of 1 project blind/);
+    expect(blind).toMatch(/Down: the service refuses the API key, or the key cannot be read/);
+  });
+
+  it('tells of a reload that failed, and why', async () => {
+    await using service = await startAlpha();
+    await using place = await workspace(service.url);
+    await using daemon = startDaemon(place);
+    const url = await daemon.url();
+    await daemon.line('project.baseline');
+
+    await place.configure({ schedule: 'never' });
+    daemon.process.kill('SIGHUP');
+
+    const page = await pageThatSays(url, /the last reload failed/);
+    expect(page).toMatch(/the one before is in force .*schedule/);
+  });
+
+  it('never shows the key, whatever the service echoes', async () => {
+    await using service = await startAlpha();
+    service.set({ echo: 'RUNNING' });
+    service.answer('echo', (_arrival, response) => {
+      sendJson(response, { error_info: { error_id: KEY, error_msg: `your key is ${KEY}` } });
+    });
+    await using place = await workspace(service.url);
+    await using daemon = startDaemon(place);
+    const url = await daemon.url();
+    await daemon.line('project.baseline');
+    service.set({ echo: 'FAILED' });
+    await daemon.line('prompt.failed');
+
+    for (const path of ['/', '/projects/alpha']) {
+      const text = await pageThatSays(url + path, /your key is/);
+      expect(text).not.toContain(KEY);
+    }
+  });
+
+  it('answers HEAD like GET and says in JSON that more is not possible', async () => {
+    await using service = await startAlpha();
+    await using place = await workspace(service.url);
+    await using daemon = startDaemon(place);
+    const url = await daemon.url();
+
+    for (const path of ['/', '/projects/alpha']) {
+      const head = await fetch(url + path, { method: 'HEAD' });
+      expect(head.status).toBe(200);
+      expect(head.headers.get('content-security-policy')).toContain("default-src 'none'");
+      const post = await fetch(url + path, { method: 'POST' });
+      expect(post.status).toBe(405);
+      expect(post.headers.get('allow')).toBe('GET, HEAD');
+      expect(await post.json()).toHaveProperty('error');
+    }
+    expect((await fetch(`${url}/projects/alpha/more`)).status).toBe(404);
+  });
+});

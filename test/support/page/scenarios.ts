@@ -1,0 +1,183 @@
+import type { Settlement } from '../../../src/domain/failure.ts';
+import { randomNumbers } from '../proof/random.ts';
+import { HOUR, MINUTE, NIGHT, openPageWorld, SECOND, type PageWorld } from './world.ts';
+
+/** A night with trouble of every kind: two projects blind, one new, failures, and prompts that wait for long. */
+export async function nightScenario(): Promise<PageWorld> {
+  const world = await openPageWorld(NIGHT - 30 * HOUR);
+  const { clock } = world;
+  const projects = [
+    'checkout-bot',
+    'search-ranking',
+    'support-triage',
+    'fraud-review',
+    'summaries',
+  ];
+  await world.configure(projects, { datasets: true });
+  const random = randomNumbers(7);
+  const prompts = new Map(projects.map((project) => [project, firstPrompts(project)]));
+  for (let step = 0; step <= 29 * 12; step += 1) {
+    clock.set(NIGHT - 29.5 * HOUR + step * 5 * MINUTE);
+    for (const [project, shown] of prompts) {
+      if (project === 'search-ranking' && step > 29 * 12 - 38) continue;
+      for (const id of Object.keys(shown)) shown[id] = moved(shown[id] ?? 'PENDING', random());
+      if (random() < 0.2) shown[`${project}-${1000 + step}`] = 'PENDING';
+      if (project === 'summaries') shown['summaries-7'] = 'RUNNING';
+      if (project === 'fraud-review') shown['fraud-review-3'] = 'PENDING';
+      await world.see(project, shown);
+    }
+  }
+  await world.see('fraud-review', { labels: 'COMPLETED', holdout: 'RUNNING' }, 'dataset');
+  clock.set(NIGHT - 95 * SECOND);
+  const checkout = { ...prompts.get('checkout-bot'), 'checkout-bot-1007': 'RUNNING' };
+  await world.see('checkout-bot', checkout);
+  clock.set(NIGHT - 40 * SECOND);
+  await world.see('checkout-bot', { ...checkout, 'checkout-bot-1007': 'FAILED' });
+  await world.settle(() => ERRORS[Math.floor(random() * ERRORS.length)]);
+  clock.set(NIGHT - 12 * SECOND);
+  await world.see('checkout-bot', {
+    ...checkout,
+    'checkout-bot-1007': 'FAILED',
+    'checkout-bot-2': 'FAILED',
+  });
+  clock.set(NIGHT - 3 * SECOND);
+  await world.fail('search-ranking', 'auth', 378);
+  await world.fail('summaries', 'network', 9);
+  for (const project of ['support-triage', 'fraud-review']) {
+    await world.see(project, prompts.get(project) ?? {});
+  }
+  await world.configure([...projects, 'translation-quality'], { datasets: true });
+  clock.set(NIGHT);
+  return world;
+}
+
+function firstPrompts(project: string): Record<string, string> {
+  return Object.fromEntries(
+    Array.from({ length: 40 }, (_, index) => [
+      `${project}-${index}`,
+      index % 4 === 0 ? 'RUNNING' : 'COMPLETED',
+    ]),
+  );
+}
+
+function moved(status: string, chance: number): string {
+  if (status === 'PENDING') return chance < 0.3 ? 'RUNNING' : status;
+  if (status === 'RUNNING') return chance < 0.05 ? 'COMPLETED' : chance < 0.056 ? 'FAILED' : status;
+  return chance < 0.004 ? 'PENDING' : status;
+}
+
+const ERRORS: readonly Settlement[] = [
+  {
+    errorInfo: {
+      error_id: 'OUTPUT_PARSE_ERROR',
+      error_msg: 'Row 17: expected a JSON object, got "Sure! Here is the JSON you asked for:"',
+    },
+    errorMsgTruncated: false,
+  },
+  {
+    errorInfo: {
+      error_id: 'MODEL_TIMEOUT',
+      error_msg:
+        'The model did not answer within 120 s.\n  at evaluate (worker.py:212)\n  at run_batch (worker.py:88)\nattempt 3 of 3',
+    },
+    errorMsgTruncated: false,
+  },
+  { reason: 'not_found' },
+  {
+    errorInfo: {
+      error_id: 'DATASET_ROW_INVALID',
+      error_msg: 'Column "expected" is empty in row 4.',
+    },
+    errorMsgTruncated: false,
+  },
+];
+
+/** 1,000 projects with 10 prompts each, every hundredth of them down. */
+export async function largeScenario(): Promise<PageWorld> {
+  const world = await openPageWorld(NIGHT - 2 * HOUR);
+  const projects = Array.from({ length: 1000 }, (_, index) => `project-${index}`);
+  await world.configure(projects);
+  const statuses = ['COMPLETED', 'RUNNING', 'FAILED', 'PENDING'];
+  for (const [turn, ago] of [2 * HOUR, HOUR, MINUTE].entries()) {
+    world.clock.set(NIGHT - ago);
+    for (const [number, project] of projects.entries()) {
+      const shown = Array.from({ length: 10 }, (_, index) => [
+        `${project}-prompt-${index}`,
+        statuses[(number + index + turn) % statuses.length] ?? 'PENDING',
+      ]);
+      await world.see(project, Object.fromEntries(shown));
+    }
+  }
+  for (let number = 0; number < 1000; number += 100)
+    await world.fail(`project-${number}`, 'timeout');
+  world.clock.set(NIGHT);
+  return world;
+}
+
+/** One project with 10,000 prompts that have all moved. */
+export async function crowdScenario(): Promise<PageWorld> {
+  const world = await openPageWorld(NIGHT - 2 * HOUR);
+  await world.configure(['crowd']);
+  const all = (status: string) =>
+    Object.fromEntries(Array.from({ length: 10_000 }, (_, index) => [`prompt-${index}`, status]));
+  await world.see('crowd', all('PENDING'));
+  world.clock.set(NIGHT - HOUR);
+  await world.see('crowd', { ...all('RUNNING'), 'prompt-17': 'PENDING' });
+  world.clock.set(NIGHT - MINUTE);
+  await world.see('crowd', { ...all('RUNNING'), 'prompt-17': 'PENDING', 'prompt-4711': 'FAILED' });
+  world.clock.set(NIGHT);
+  return world;
+}
+
+/** Texts that would break a careless page. */
+export const HOSTILE = [
+  '<script>globalThis.hacked = 1</script>',
+  '"><img src=x onerror="globalThis.hacked = 1">',
+  "' onmouseover='globalThis.hacked = 1' x='",
+  'javascript:globalThis.hacked=1',
+  '</title></main><script>globalThis.hacked = 1</script>',
+  '&lt;b&gt;&amp;amp;',
+  '{{constructor.constructor("globalThis.hacked = 1")()}}',
+  '\u202Etxt.exe\u202C and \u2066isolated',
+  '\u0000\u0001\u0007\u001B[31mred',
+  'line\nbreak\r\nand\ttab',
+  ' leading and trailing ',
+  '   ',
+  '\u200B\u200B\u200B',
+  '\u3164\u115F\u2800',
+  'שלום עולם',
+  'مرحبا بالعالم',
+  '👩‍👩‍👧‍👦🏳️‍🌈👍🏽',
+  `z${'\u0335\u0321\u0489\u0300'.repeat(100)}algo`,
+  '..%2F..%2Fetc',
+  'a/b?c=d#e',
+  '__proto__',
+  '漢'.repeat(512),
+  'W'.repeat(512),
+  '\u202E'.repeat(512),
+  Array.from({ length: 256 }, () => '\u202E\u0000').join(''),
+  '"'.repeat(512),
+] as const;
+
+/** Projects, prompts, names, raw statuses and errors with {@link HOSTILE} texts everywhere. */
+export async function hostileScenario(): Promise<PageWorld> {
+  const world = await openPageWorld(NIGHT - HOUR);
+  await world.configure(HOSTILE);
+  const names = Object.fromEntries(
+    HOSTILE.map((text) => [text, { status: 'RUNNING', name: text.repeat(2).slice(0, 1024) }]),
+  );
+  for (const project of HOSTILE) await world.see(project, names);
+  world.clock.set(NIGHT - MINUTE);
+  const failed = HOSTILE.map((text, index) => [
+    text,
+    { status: index % 2 === 0 ? 'FAILED' : text, name: text },
+  ]);
+  for (const project of HOSTILE) await world.see(project, Object.fromEntries(failed));
+  await world.settle((id) => ({
+    errorInfo: { error_id: id, error_msg: id.repeat(Math.ceil(8192 / id.length)).slice(0, 2700) },
+    errorMsgTruncated: true,
+  }));
+  await world.fail(HOSTILE[0], 'network', 3);
+  world.clock.set(NIGHT);
+  return world;
+}

@@ -1,0 +1,160 @@
+import { join } from 'node:path';
+import type { Settlement } from '../../../src/domain/failure.ts';
+import type { ObservedRecord } from '../../../src/domain/record.ts';
+import { statusOf, type Kind } from '../../../src/domain/status.ts';
+import { detectChanges } from '../../../src/domain/transition.ts';
+import type { PollFailureReason } from '../../../src/monitor/errors.ts';
+import { afterPoll } from '../../../src/monitor/poll-health.ts';
+import type { Store } from '../../../src/monitor/ports.ts';
+import { openStore } from '../../../src/store/sqlite-store.ts';
+import type { PageContent, WatchedProject } from '../../../src/web/page/content.ts';
+import { watchMonitor, type MonitorWatch } from '../../../src/web/page/monitor-state.ts';
+import { createEventFeed } from '../../../src/web/events/feed.ts';
+import { startWebServer } from '../../../src/web/server.ts';
+import { fakeClock } from '../monitor.ts';
+import { temporaryDirectory } from '../temporary.ts';
+
+/** 3 in the morning. */
+export const NIGHT = Date.parse('2026-11-21T03:12:40Z');
+export const SECOND = 1000;
+export const MINUTE = 60 * SECOND;
+export const HOUR = 60 * MINUTE;
+
+/** A prompt's raw status, or that and its name. */
+type Shown = string | { readonly status: string; readonly name: string };
+
+/** The status page over a real store whose time stands still; it goes away with `await using`. */
+export interface PageWorld extends AsyncDisposable {
+  readonly clock: ReturnType<typeof fakeClock>;
+  readonly store: Store;
+  readonly content: PageContent;
+  readonly monitor: MonitorWatch;
+  configure(ids: readonly string[], options?: { readonly datasets?: boolean }): Promise<void>;
+  /** A poll that shows these records by id. */
+  see(project: string, records: Readonly<Record<string, Shown>>, kind?: Kind): Promise<void>;
+  /** So many failed polls in a row. */
+  fail(project: string, reason: PollFailureReason, count?: number): Promise<void>;
+  /** How each failure that is pending ends; undefined leaves it pending. */
+  settle(settlementOf: (promptId: string) => Settlement | undefined): Promise<void>;
+  /** When a project is polled next, epoch ms. */
+  due(project: string, at: number): void;
+  /** Serves the whole HTTP interface. */
+  serve(): Promise<AsyncDisposable & { readonly url: string }>;
+}
+
+export async function openPageWorld(start = NIGHT): Promise<PageWorld> {
+  const clock = fakeClock(start);
+  const monitor = watchMonitor(clock);
+  const directory = await temporaryDirectory();
+  const path = join(directory.path, 'store.db');
+  const store = await openStore({ path, clock, emit: monitor.observe });
+  const projects = new Map<string, WatchedProject>();
+
+  async function commit(
+    id: string,
+    reason: PollFailureReason | undefined,
+    listings: Parameters<Store['commitPoll']>[0]['listings'],
+    version: number,
+  ): Promise<void> {
+    const project = projectOf(id);
+    const at = clock.now();
+    const health = afterPoll(project.health, reason, at);
+    await store.commitPoll({ project: id, at, health, version, listings });
+    projects.set(id, { ...project, health });
+  }
+
+  function projectOf(id: string): WatchedProject {
+    const project = projects.get(id);
+    if (project === undefined) throw new Error(`${id} is not configured`);
+    return project;
+  }
+
+  const content: PageContent = {
+    version: '1.0.0',
+    clock,
+    store,
+    retentionMs: 90 * 24 * HOUR,
+    isReady: () => true,
+    projects: () => [...projects.values()],
+    monitor: () => monitor.state(),
+  };
+
+  return {
+    clock,
+    store,
+    content,
+    monitor,
+    configure: async (ids, { datasets = false } = {}) => {
+      await store.configureProjects(ids, clock.now());
+      const health = await Promise.all(ids.map((id) => store.loadHealth(id)));
+      projects.clear();
+      for (const [index, id] of ids.entries()) {
+        const known = health[index];
+        if (known === undefined) throw new Error('not loaded');
+        projects.set(id, { id, datasets, health: known, nextPollAt: clock.now() + 20 * SECOND });
+      }
+    },
+    see: async (id, shown, kind = 'prompt') => {
+      const { version, listings } = await store.loadKnown(id, [kind]);
+      const known = listings.get(kind);
+      if (known === undefined) throw new Error('not loaded');
+      const records = new Map(
+        Object.entries(shown).map(([each, is]) => [each, recordOf(each, is)]),
+      );
+      const listing = { records, presentIds: new Set<string>(), complete: true, anomalies: [] };
+      const changes = detectChanges(known, listing, { at: clock.now(), missingAfter: 2 });
+      await commit(id, undefined, new Map([[kind, changes]]), version);
+    },
+    fail: async (id, reason, count = 1) => {
+      for (let failure = 0; failure < count; failure += 1) {
+        await commit(id, reason, new Map(), 0);
+      }
+    },
+    settle: async (settlementOf) => {
+      for (const { transitionId, promptId } of await store.pendingFailures({
+        limitPerProject: 1000,
+      })) {
+        const settlement = settlementOf(promptId);
+        if (settlement !== undefined) {
+          await store.settleFailure(transitionId, settlement, clock.now());
+        }
+      }
+    },
+    due: (id, nextPollAt) => {
+      projects.set(id, { ...projectOf(id), nextPollAt });
+    },
+    serve: async () => {
+      const server = await startWebServer(
+        {
+          renderMetrics: () => Promise.resolve(''),
+          metricsContentType: 'text/plain; version=0.0.4; charset=utf-8',
+          isReady: () => true,
+          api: {
+            store,
+            feed: createEventFeed(store),
+            clock,
+            health: (id) => projectOf(id).health,
+            nextPollAt: () => undefined,
+          },
+          page: content,
+          mayReload: () => false,
+          reload: () => Promise.resolve({ ok: true, reasons: [] }),
+        },
+        { host: '127.0.0.1', port: 0 },
+      );
+      return { url: server.url, [Symbol.asyncDispose]: () => server.close() };
+    },
+    [Symbol.asyncDispose]: async () => {
+      await store.close();
+      await directory[Symbol.asyncDispose]();
+    },
+  };
+}
+
+function recordOf(id: string, shown: Shown): ObservedRecord {
+  const { status: raw, name } =
+    typeof shown === 'string' ? { status: shown, name: `name of ${id}` } : shown;
+  const status = statusOf(raw);
+  const statusRaw = status === 'UNKNOWN' ? raw : undefined;
+  return { id, status, statusRaw, name, timestamp: undefined };
+}

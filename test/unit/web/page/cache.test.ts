@@ -1,0 +1,53 @@
+import { expect, it } from 'vitest';
+import { createPageCache } from '../../../../src/web/page/cache.ts';
+import { fakeClock } from '../../../support/monitor.ts';
+
+function setUp() {
+  const clock = fakeClock();
+  const cached = createPageCache<string>(clock);
+  const made: string[] = [];
+  const get = (key: string, costMs = 0) =>
+    cached(key, () => {
+      made.push(key);
+      clock.advance(costMs);
+      return Promise.resolve(`${key} ${made.length}`);
+    });
+  return { clock, cached, made, get };
+}
+
+it('makes a page once a second, and once for all who ask meanwhile', async () => {
+  const { clock, get } = setUp();
+
+  expect(await Promise.all([get('a'), get('a'), get('b')])).toEqual(['a 1', 'a 1', 'b 2']);
+  clock.advance(999);
+  expect(await get('a')).toBe('a 1');
+  clock.advance(1);
+  expect(await get('a')).toBe('a 3');
+});
+
+it('keeps a page the longer, the longer it took', async () => {
+  const { clock, get } = setUp();
+
+  await get('a', 200);
+  clock.advance(3999);
+  expect(await get('a')).toBe('a 1');
+  clock.advance(1);
+  expect(await get('a')).toBe('a 2');
+});
+
+it('keeps no failure', async () => {
+  const { cached, get } = setUp();
+
+  await expect(cached('a', () => Promise.reject(new Error('no')))).rejects.toThrow('no');
+  expect(await get('a')).toBe('a 1');
+});
+
+it('forgets the oldest of many pages', async () => {
+  const { get, made } = setUp();
+
+  for (let page = 0; page < 100; page += 1) await get(`page ${page}`);
+  await get('page 99');
+  expect(made).toHaveLength(100);
+  await get('page 0');
+  expect(made).toHaveLength(101);
+});

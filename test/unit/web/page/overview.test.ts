@@ -1,0 +1,336 @@
+import { describe, expect, it } from 'vitest';
+import { StoreError } from '../../../../src/monitor/errors.ts';
+import type { PageContent } from '../../../../src/web/page/content.ts';
+import { createPage } from '../../../../src/web/page/routes.ts';
+import { HOUR, MINUTE, NIGHT, openPageWorld, SECOND } from '../../../support/page/world.ts';
+
+async function setUp() {
+  const world = await openPageWorld(NIGHT - 3 * HOUR);
+  await world.configure(['alpha', 'beta', 'gamma']);
+  return Object.assign(world, {
+    /** The text of a page as somebody reads it. */
+    read: async (path = '/', change: Partial<PageContent> = {}) => {
+      const answer = await createPage({ ...world.content, ...change }).request(path);
+      const html = await answer.text();
+      return { status: answer.status, headers: answer.headers, html, text: textOf(html) };
+    },
+  });
+}
+
+function textOf(html: string): string {
+  return html
+    .replaceAll(/<(svg|head)\b[\s\S]*?<\/\1>/g, ' ')
+    .replaceAll(/<[^>]*>/g, '')
+    .replaceAll(/\s+/g, ' ');
+}
+
+/** In the order in which the words first stand in the text. */
+function order(text: string, words: readonly string[]): readonly string[] {
+  return words.toSorted((a, b) => text.indexOf(a) - text.indexOf(b));
+}
+
+describe('the verdict', () => {
+  it('is that all is well when it is', async () => {
+    await using world = await setUp();
+    for (const project of ['alpha', 'beta', 'gamma']) await world.see(project, { a: 'RUNNING' });
+
+    const { text, html } = await world.read();
+
+    expect(text).toContain('evalwatch is well and sees everything');
+    expect(html).toContain(
+      '<title>evalwatch is well and sees everything · 0 failures · evalwatch</title>',
+    );
+    expect(text).toContain('3 projects watched');
+  });
+
+  it('counts blind projects and failures', async () => {
+    await using world = await setUp();
+    await world.see('alpha', { a: 'RUNNING', b: 'RUNNING' });
+    await world.see('alpha', { a: 'FAILED', b: 'RUNNING' });
+    await world.see('beta', { a: 'RUNNING' });
+    await world.fail('gamma', 'tls', 4);
+
+    const { text } = await world.read();
+
+    expect(text).toContain('1 of 3 projects blind');
+    expect(text).toContain('1 failure in the last 24 hours, the newest now in alpha.');
+  });
+
+  it.each([
+    [
+      { ok: false, reasons: ['a.yaml:3:1: unknown key "polll"'] },
+      'the last reload failed',
+      'with a warning',
+    ],
+    [{ ok: true, reasons: [] }, 'reloaded now', 'is well'],
+  ])('tells of the last reload %j', async (result, words, verdict) => {
+    await using world = await setUp();
+    for (const project of ['alpha', 'beta', 'gamma']) await world.see(project, {});
+    world.monitor.reloaded(result);
+
+    const { text } = await world.read();
+
+    expect(text).toContain(words);
+    expect(text).toContain(verdict);
+    for (const reason of result.reasons) expect(text).toContain(reason.replaceAll('"', '&quot;'));
+  });
+});
+
+describe('the store', () => {
+  const error = new Error('disk full');
+
+  it('that cannot be written is said so, with why and since when', async () => {
+    await using world = await setUp();
+    world.clock.advance(MINUTE);
+    world.monitor.observe({ type: 'store.commit_failed', reason: 'full', error });
+    world.clock.advance(MINUTE);
+
+    const { text } = await world.read();
+
+    expect(text).toContain('Store in trouble');
+    expect(text).toMatch(/Store cannot be written: the disk is full; 1 min ago/);
+  });
+
+  it('that writes again is a warning for an hour', async () => {
+    await using world = await setUp();
+    for (const project of ['alpha', 'beta', 'gamma']) await world.see(project, {});
+    world.monitor.observe({ type: 'store.commit_failed', reason: 'busy', error });
+    world.clock.advance(SECOND);
+    await world.see('alpha', { a: 'RUNNING' });
+
+    expect((await world.read()).text).toContain('writes again, failed 1 s ago');
+    world.clock.advance(HOUR);
+    expect((await world.read()).text).not.toContain('writes again');
+  });
+
+  it('that cannot be read leaves what is known without it', async () => {
+    await using world = await setUp();
+    await world.fail('beta', 'auth', 2);
+    const broken = () => Promise.reject(new StoreError('io', 'page 7'));
+    const store = { ...world.store, snapshot: broken, projects: broken };
+
+    const { status, text } = await world.read('/', { store });
+    const project = await world.read('/projects/beta', { store });
+
+    expect(status).toBe(200);
+    expect(text).toContain('Store in trouble, 1 of 3 projects blind');
+    expect(text).toContain('the service refuses the API key');
+    expect(text + project.text).not.toContain('page 7');
+    expect(project.text).toContain('The store cannot be read');
+  });
+});
+
+describe('the scheduler', () => {
+  it('that is late is said so by name and time', async () => {
+    await using world = await setUp();
+    for (const project of ['alpha', 'beta', 'gamma']) await world.see(project, {});
+    world.due('beta', world.clock.now() - 61 * SECOND);
+
+    const { text } = await world.read();
+
+    expect(text).toContain('Scheduler in trouble, 1 of 3 projects blind');
+    expect(text).toContain('1 project should have been polled, the first 1 min ago');
+    expect(order(text, ['alpha', 'beta'])).toEqual(['beta', 'alpha']);
+  });
+
+  it('that lost runs says how many', async () => {
+    await using world = await setUp();
+    world.monitor.observe({ type: 'scheduler.missed', project: 'alpha', count: 3 });
+    world.monitor.observe({ type: 'scheduler.overlapped', project: 'alpha' });
+
+    expect((await world.read()).text).toContain('3 runs missed, 1 skipped');
+  });
+
+  it('that does not run is said so', async () => {
+    await using world = await setUp();
+
+    expect((await world.read('/', { isReady: () => false })).text).toContain(
+      'starting or stopping',
+    );
+  });
+});
+
+describe('projects', () => {
+  it('that are blind come first, the longest blind of all at the top, then those with failures', async () => {
+    await using world = await setUp();
+    const ids = ['a-calm', 'b-failing', 'c-blind', 'd-longer-blind', 'e-new', 'f-never-up'];
+    await world.configure(ids);
+    for (const id of ids.slice(0, 4)) await world.see(id, { x: 'RUNNING' });
+    world.clock.advance(HOUR);
+    await world.see('c-blind', { x: 'RUNNING' });
+    await world.see('b-failing', { x: 'FAILED' });
+    for (const id of ['c-blind', 'd-longer-blind', 'f-never-up']) await world.fail(id, 'network');
+    for (const id of ids) world.due(id, world.clock.now() + SECOND);
+
+    const { text } = await world.read('/');
+
+    const cards = text.slice(text.indexOf('6 blind'));
+    expect(order(cards, ids)).toEqual([
+      'f-never-up',
+      'd-longer-blind',
+      'c-blind',
+      'e-new',
+      'b-failing',
+      'a-calm',
+    ]);
+  });
+
+  it('say why they are down, since when and how often', async () => {
+    await using world = await setUp();
+    await world.see('alpha', { a: 'RUNNING' });
+    world.clock.advance(2 * HOUR);
+    await world.fail('alpha', 'rate_limited', 12);
+
+    const { text } = await world.read('/projects/alpha');
+
+    expect(text).toContain('Down: the service asks for fewer requests (429). rate_limited');
+    expect(text).toContain(
+      '12 failed polls in a row. Blind for 2 h, since 2026-11-21 00:12:40 UTC.',
+    );
+  });
+
+  it('are found by a part of their id, and paged', async () => {
+    await using world = await setUp();
+    await world.configure(Array.from({ length: 60 }, (_, index) => `project-${index}`));
+
+    const last = await world.read('/?page=3');
+    const beyond = await world.read('/?page=99');
+    const found = await world.read('/?find=PROJECT-5');
+    const none = await world.read('/?find=%22%3E%3Cb%3E');
+
+    expect(last.text).toContain('Page 3 of 3, 60 projects');
+    expect(beyond.text).toContain('Page 3 of 3');
+    expect(found.html.match(/<h3>/g)).toHaveLength(11);
+    expect(none.text).toContain('No project has this in its id.');
+    expect(none.html).not.toContain('"><b>');
+  });
+});
+
+describe('what waits longest', () => {
+  it('is the same for many projects as when all prompts are sorted', async () => {
+    await using world = await setUp();
+    const ids = Array.from({ length: 30 }, (_, index) => `project-${index}`);
+    await world.configure(ids);
+    for (const [index, id] of ids.entries()) {
+      world.clock.advance(MINUTE);
+      const status = index % 3 === 0 ? 'PENDING' : 'RUNNING';
+      await world.see(id, { [`first-${index}`]: status, done: 'COMPLETED' });
+      await world.see(id, {
+        [`first-${index}`]: status,
+        done: 'COMPLETED',
+        [`second-${index}`]: 'RUNNING',
+      });
+    }
+    const rows = await world.store.statuses({ order: 'oldest' });
+    const longest = rows.filter(({ status }) => status !== 'COMPLETED').slice(0, 10);
+
+    const { text } = await world.read();
+
+    const waiting = text.slice(text.indexOf('Prompts that are PENDING'), text.indexOf('Recent'));
+    const expected = longest.map(({ promptId }) => promptId);
+    expect(
+      waiting
+        .match(/(?:first|second)-\d+(?= )/g)
+        ?.filter((id, index, all) => all.indexOf(id) === index)
+        .toSorted(),
+    ).toEqual(expected.toSorted());
+  });
+});
+
+describe('the page of a project', () => {
+  it('lists failures with what the service says, or why that is not known', async () => {
+    await using world = await setUp();
+    await world.see('alpha', { a: 'RUNNING', b: 'RUNNING', c: 'RUNNING' });
+    await world.see('alpha', { a: 'FAILED', b: 'FAILED', c: 'FAILED' });
+    await world.settle((id) => {
+      if (id === 'a') return { reason: 'not_found' };
+      if (id === 'b') return undefined;
+      return { errorInfo: { error_id: 'E_42', error_msg: null }, errorMsgTruncated: true };
+    });
+
+    const { text } = await world.read('/projects/alpha');
+
+    expect(text).toContain('No error_info, because the service does not know the prompt any more');
+    expect(text).toContain('not fetched yet');
+    expect(text).toContain('error_id E_42 error_msg none Cut at 8,192 bytes.');
+  });
+
+  it('lists prompts of one status', async () => {
+    await using world = await setUp();
+    await world.see('alpha', { done: 'COMPLETED', odd: 'PAUSED' });
+
+    const { text } = await world.read('/projects/alpha?status=UNKNOWN');
+
+    expect(text).toContain('Prompts that are UNKNOWN');
+    expect(text).toContain('PAUSED');
+    expect(text.slice(text.indexOf('Prompts that are UNKNOWN'))).not.toContain('done');
+  });
+
+  it('of one that was removed shows what the store keeps', async () => {
+    await using world = await setUp();
+    await world.see('alpha', { a: 'RUNNING' });
+    await world.see('alpha', { a: 'FAILED' });
+    await world.configure(['beta']);
+
+    const { status, text } = await world.read('/projects/alpha');
+
+    expect(status).toBe(200);
+    expect(text).toContain('Not in the configuration any more');
+    expect(text).toContain('RUNNING → ✗ FAILED');
+  });
+
+  it('of one that nobody knows is a 404 for people', async () => {
+    await using world = await setUp();
+
+    const { status, headers, html } = await world.read('/projects/%3Cscript%3E');
+
+    expect(status).toBe(404);
+    expect(headers.get('content-type')).toContain('text/html');
+    expect(html).toContain('&lt;script&gt;');
+  });
+
+  it.each(['a/b', '..%2f', 'a b', '100%', '?x=1#y', 'ü\u202E', '__proto__'])(
+    'is found by the id %j',
+    async (id) => {
+      await using world = await setUp();
+      await world.configure([id]);
+      const { html } = await world.read('/');
+
+      const [, href = ''] = /<h3>\s*<a href="\.(\/projects\/[^"]+)"/.exec(html) ?? [];
+      const { status, text } = await world.read(href);
+
+      expect(status).toBe(200);
+      expect(text).toContain('Not polled yet');
+    },
+  );
+});
+
+it('forbids the browser everything but its own files', async () => {
+  await using world = await setUp();
+
+  for (const path of ['/', '/projects/alpha', '/projects/nobody']) {
+    const { headers } = await world.read(path);
+    expect(headers.get('content-security-policy')).toMatch(
+      /^default-src 'none'; script-src 'self'; /,
+    );
+    expect(headers.get('content-security-policy')).toContain("frame-ancestors 'none'");
+    expect(headers.get('content-security-policy')).not.toContain('unsafe');
+    expect(headers.get('x-content-type-options')).toBe('nosniff');
+    expect(headers.get('referrer-policy')).toBe('no-referrer');
+  }
+});
+
+it('brings style, script and icon under names that change with them', async () => {
+  await using world = await setUp();
+  const { html } = await world.read();
+
+  const paths = [...html.matchAll(/(?:href|src)="\.(\/assets\/[^"]+)"/g)].map(([, path]) => path);
+  expect(paths).toHaveLength(3);
+  for (const path of paths) {
+    const { status, headers } = await world.read(path);
+    expect(status).toBe(200);
+    expect(headers.get('cache-control')).toContain('immutable');
+    expect(headers.get('content-type')).toMatch(/^(?:text\/css|text\/javascript|image\/svg\+xml);/);
+  }
+  expect((await world.read('/assets/style-0000.css')).status).toBe(404);
+});
