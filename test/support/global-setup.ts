@@ -6,6 +6,7 @@ const TOOLS: readonly (readonly [packageName: string, ...names: string[]])[] = [
   ['prometheus', 'prometheus'],
   ['prometheus-alertmanager', 'amtool'],
   ['prometheus-alertmanager', 'prometheus-alertmanager', 'alertmanager'],
+  ['chromium', 'chromium'],
 ];
 
 /**
@@ -18,7 +19,8 @@ export default function setup(): void {
   const names = missing.map(([, name]) => name).join(', ');
   const packages = [...new Set(missing.map(([packageName]) => packageName))].join(' ');
   console.warn(
-    `\n!! ${names} not installed (Debian: apt-get install ${packages}), so nothing checks whether Prometheus takes ` +
-      'the metrics and rules, and whether Alertmanager pages. Every other test runs.\n',
+    `\n!! ${names} not installed (Debian: apt-get install ${packages}), so what needs them is not ` +
+      'checked: whether Prometheus takes the metrics and rules, whether Alertmanager pages, what a browser makes of the ' +
+      'status page. Every other test runs.\n',
   );
 }

@@ -1,0 +1,347 @@
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startDaemon, workspace } from '../support/evalwatch.ts';
+import {
+  axeViolations,
+  chromiumPath,
+  launchBrowser,
+  openPage,
+  overflowOf,
+} from '../support/page/browser.ts';
+import {
+  crowdScenario,
+  HOSTILE,
+  hostileScenario,
+  largeScenario,
+  nightScenario,
+} from '../support/page/scenarios.ts';
+import { MINUTE, SECOND, type PageWorld } from '../support/page/world.ts';
+import { startAlpha } from '../support/service.ts';
+
+// Where the tests decide what lands, a missing browser is no excuse.
+const runs = chromiumPath !== undefined || process.env['CI'] === 'true';
+const PHONE = { width: 360, height: 740 };
+const DESK = { width: 1280, height: 900 };
+const SLOW = { timeout: 90_000 };
+
+const SCENARIOS = {
+  night: nightScenario,
+  hostile: hostileScenario,
+  large: largeScenario,
+  crowd: crowdScenario,
+} as const;
+
+interface Scenario {
+  readonly scenario: keyof typeof SCENARIOS;
+  readonly paths: readonly string[];
+  /** What axe looks at. */
+  readonly looks: [path: string, colorScheme: 'light' | 'dark', viewport: typeof PHONE][];
+}
+
+describe.runIf(runs)('the status page in Chromium', { timeout: 120_000 }, () => {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await launchBrowser();
+  }, 120_000);
+  afterAll(() => browser?.close());
+
+  describe.each([
+    {
+      scenario: 'night',
+      paths: ['/', '/projects/checkout-bot', '/projects/search-ranking', '/projects/fraud-review'],
+      looks: [
+        ['/', 'light', PHONE],
+        ['/', 'dark', PHONE],
+        ['/', 'light', DESK],
+        ['/', 'dark', DESK],
+        ['/projects/checkout-bot', 'light', PHONE],
+        ['/projects/checkout-bot', 'dark', PHONE],
+        ['/projects/checkout-bot', 'light', DESK],
+        ['/projects/search-ranking', 'dark', DESK],
+      ],
+    },
+    {
+      scenario: 'hostile',
+      paths: ['/', '/?page=2', ...HOSTILE.map((id) => `/projects/${encodeURIComponent(id)}`)],
+      looks: [
+        ['/', 'light', PHONE],
+        ['/projects/__proto__', 'dark', DESK],
+      ],
+    },
+    {
+      scenario: 'large',
+      paths: ['/', '/?page=42', '/?find=99'],
+      looks: [['/?page=2', 'dark', PHONE]],
+    },
+    {
+      scenario: 'crowd',
+      paths: ['/', '/projects/crowd', '/projects/crowd?status=PENDING'],
+      looks: [['/projects/crowd', 'light', PHONE]],
+    },
+  ] satisfies readonly Scenario[])('with the scenario $scenario', ({ scenario, paths, looks }) => {
+    let world: PageWorld;
+    let server: Awaited<ReturnType<PageWorld['serve']>>;
+    beforeAll(async () => {
+      world = await SCENARIOS[scenario]();
+      server = await world.serve();
+    }, 120_000);
+    afterAll(async () => {
+      await server?.[Symbol.asyncDispose]();
+      await world?.[Symbol.asyncDispose]();
+    });
+
+    it('no page is larger than 500 kB', async () => {
+      for (const path of paths) {
+        const answer = await fetch(server.url + path);
+        const { byteLength } = await answer.arrayBuffer();
+        expect({ path, status: answer.status, large: byteLength >= 500_000 }).toEqual({
+          path,
+          status: 200,
+          large: false,
+        });
+      }
+    });
+
+    it.each(looks)('axe finds nothing on %s in %s on %o', async (path, colorScheme, viewport) => {
+      const options = { colorScheme, viewport, reducedMotion: 'reduce' } as const;
+      await using opened = await openPage(browser, server.url + path, options);
+
+      expect(await axeViolations(opened.page)).toEqual([]);
+    });
+
+    it('nothing sticks out of a phone or goes wrong, also unfolded', async () => {
+      for (const path of paths) {
+        await using opened = await openPage(browser, server.url + path, { viewport: PHONE });
+        await opened.page.evaluate(
+          'for (const each of document.querySelectorAll("details")) each.open = true',
+        );
+
+        expect({
+          path,
+          overflow: await overflowOf(opened.page),
+          wrong: opened.wrong,
+          hacked: await opened.page.evaluate('globalThis.hacked'),
+        }).toEqual({ path, overflow: 0, wrong: [], hacked: undefined });
+      }
+    });
+
+    it('shows the same without scripts', async () => {
+      for (const path of paths.slice(0, 3)) {
+        const url = server.url + path;
+        await using plain = await openPage(browser, url, { javaScriptEnabled: false });
+        await using scripted = await openPage(browser, url);
+
+        expect(await plain.page.locator('main').innerText()).toBe(
+          await scripted.page.locator('main').innerText(),
+        );
+        expect(plain.wrong).toEqual([]);
+      }
+    });
+
+    it('leads from the first page to projects and back', async () => {
+      await using opened = await openPage(browser, server.url, { javaScriptEnabled: false });
+      const { page } = opened;
+      const links = page.locator('h3 a');
+      const count = Math.min(await links.count(), 4);
+      for (let index = 0; index < count; index += 1) {
+        await links.nth(index).click();
+        expect(new URL(page.url()).pathname).toMatch(/^\/projects\/[^/]+$/);
+        expect(await page.locator('#failures').innerText()).toBe('Newest failures');
+        await page.getByRole('link', { name: 'All projects' }).click();
+        expect(new URL(page.url()).pathname).toBe('/');
+      }
+      expect(opened.wrong).toEqual([]);
+    });
+  });
+
+  describe('with scripts', () => {
+    let world: PageWorld;
+    let server: Awaited<ReturnType<PageWorld['serve']>>;
+    beforeAll(async () => {
+      world = await nightScenario();
+      server = await world.serve();
+    }, 120_000);
+    afterAll(async () => {
+      await server?.[Symbol.asyncDispose]();
+      await world?.[Symbol.asyncDispose]();
+    });
+
+    it('follows the event stream and keeps focus, scroll and what is unfolded', async () => {
+      const stream = stubStream();
+      await using opened = await openPage(browser, server.url, { viewport: PHONE }, stream.install);
+      const { page } = opened;
+      await stream.asked();
+      const fold = page.locator('.failures details').first();
+      const link = page.locator('.failures a').last();
+      await fold.evaluate((each: { open: boolean }) => {
+        each.open = true;
+      });
+      await link.focus();
+      const focused = await page.evaluate('document.activeElement.href');
+      await page.evaluate('window.scrollTo(0, 1800)');
+      const asOf = await page.locator('.as-of time').innerText();
+
+      world.clock.advance(5 * SECOND);
+      await world.see('translation-quality', { fresh: 'RUNNING' });
+      await stream.send('transition');
+
+      await expect.poll(() => page.locator('.as-of time').innerText(), SLOW).not.toBe(asOf);
+      expect(await page.evaluate('document.activeElement.href')).toBe(focused);
+      expect(await page.evaluate('window.scrollY')).toBe(1800);
+      expect(await page.locator('.failures details[open]').count()).toBe(1);
+      expect(await axeViolations(page)).toEqual([]);
+      expect(opened.wrong).toEqual([]);
+    });
+
+    it('tells a screen reader what has changed, and only that', async () => {
+      const stream = stubStream();
+      await using opened = await openPage(browser, server.url, {}, stream.install);
+      const { page } = opened;
+      await stream.asked();
+      const spoken = page.getByRole('status');
+      expect(await spoken.innerText()).toBe('');
+
+      world.clock.advance(5 * SECOND);
+      await world.see('support-triage', { fresh: 'FAILED' });
+      await stream.send('failure');
+
+      await expect
+        .poll(() => spoken.innerText(), SLOW)
+        .toMatch(/^2 of 6 projects blind. \d+ failures in the last 24 hours.$/);
+      expect(await page.title()).toMatch(/^2 of 6 projects blind · \d+ failures/);
+    });
+
+    it('refreshes every 30 seconds where there is no stream', async () => {
+      await using opened = await openPage(browser, server.url, {}, async (page) => {
+        await page.clock.install();
+        await page.route('**/api/v1/events', (route) => route.fulfill({ status: 404, body: '' }));
+      });
+      const { page } = opened;
+      const asOf = page.locator('.as-of time');
+      const before = await asOf.innerText();
+      await expect.poll(() => page.locator('#live').innerText(), SLOW).toBe('Updated every 30 s');
+
+      world.clock.advance(MINUTE);
+      await page.clock.fastForward(31 * SECOND);
+
+      await expect.poll(() => asOf.innerText(), SLOW).not.toBe(before);
+    });
+
+    it('says so when evalwatch does not answer, and when it does again', async () => {
+      await using opened = await openPage(browser, server.url, {}, async (page) => {
+        await page.clock.install();
+        await page.route('**/api/v1/events', (route) => route.abort());
+      });
+      const { page } = opened;
+      const live = page.locator('#live');
+      const main = await page.locator('main').innerText();
+
+      await page.route(`${server.url}/`, (route) => route.abort());
+      await page.clock.fastForward(31 * SECOND);
+      await expect
+        .poll(() => live.innerText(), SLOW)
+        .toMatch(/has not answered since .* what you see is old/);
+      expect(await page.locator('main').innerText()).toBe(main);
+
+      await page.unroute(`${server.url}/`);
+      await page.clock.fastForward(31 * SECOND);
+      await expect.poll(() => live.innerText(), SLOW).toBe('Updated every 30 s');
+    });
+
+    it('leaves alone who has marked a text', async () => {
+      const stream = stubStream();
+      await using opened = await openPage(browser, server.url, {}, stream.install);
+      const { page } = opened;
+      await stream.asked();
+      await page.locator('.error-id').first().selectText();
+      const marked = await page.evaluate('getSelection().toString()');
+
+      await stream.send('transition');
+      await page.waitForTimeout(3 * SECOND);
+
+      expect(marked).not.toBe('');
+      expect(await page.evaluate('getSelection().toString()')).toBe(marked);
+    });
+
+    it('is walked by keyboard from the skip link to the end, each stop seen', async () => {
+      await using opened = await openPage(browser, server.url, { viewport: PHONE });
+      const { page } = opened;
+      await page.keyboard.press('Tab');
+      expect(await page.evaluate('document.activeElement.textContent')).toBe('To the content');
+      await page.keyboard.press('Enter');
+      expect(await page.evaluate('document.activeElement.id')).toBe('main');
+
+      const expected = await page.locator('main :is(a, summary, input, button), footer a').count();
+      const stops: string[] = [];
+      for (let stop = 0; stop < expected; stop += 1) {
+        await page.keyboard.press('Tab');
+        stops.push(await page.evaluate(DESCRIBE_FOCUS));
+      }
+
+      expect(stops.filter((stop) => stop.startsWith('unseen'))).toEqual([]);
+      expect(stops.at(-1)).toContain('Ready?');
+      await page.locator('summary').first().focus();
+      await page.keyboard.press('Enter');
+      expect(await page.locator('details').first().getAttribute('open')).not.toBeNull();
+    });
+  });
+
+  it('shows a failure of a running daemon without being asked again', async () => {
+    await using service = await startAlpha();
+    service.set({ quiet: 'RUNNING' });
+    await using place = await workspace(service.url);
+    await using daemon = startDaemon(place);
+    const url = await daemon.url();
+    await daemon.line('project.baseline');
+    await using opened = await openPage(browser, url, { viewport: PHONE }, () => Promise.resolve());
+    const { page } = opened;
+
+    service.set({ quiet: 'FAILED' });
+
+    await expect
+      .poll(
+        () =>
+          page
+            .locator('.failures')
+            .innerText()
+            .catch(() => ''),
+        SLOW,
+      )
+      .toContain('what went wrong with quiet');
+    expect(await axeViolations(page)).toEqual([]);
+  });
+});
+
+/** The outline of what has the focus must be there, and it must be on the screen. */
+const DESCRIBE_FOCUS = `(() => {
+  const element = document.activeElement;
+  const { outlineStyle, outlineWidth } = getComputedStyle(element);
+  const { top, bottom } = element.getBoundingClientRect();
+  const seen = outlineStyle !== 'none' && parseFloat(outlineWidth) >= 2 && bottom > 0 && top < innerHeight;
+  return (seen ? 'seen ' : 'unseen ') + element.localName + ' ' + element.textContent;
+})()`;
+
+/** An event stream that says what a test tells it to. */
+function stubStream() {
+  let asked = Promise.withResolvers<void>();
+  let told = Promise.withResolvers<string>();
+  return {
+    install: async (page: Page) => {
+      await page.route('**/api/v1/events', async (route) => {
+        asked.resolve();
+        const type = await told.promise;
+        told = Promise.withResolvers();
+        await route
+          .fulfill({ contentType: 'text/event-stream', body: `event: ${type}\ndata: {}\n\n` })
+          .catch(() => {});
+      });
+    },
+    /** Until the page listens. */
+    asked: () => asked.promise,
+    send: async (type: string) => {
+      await asked.promise;
+      asked = Promise.withResolvers();
+      told.resolve(type);
+    },
+  };
+}

@@ -1,0 +1,69 @@
+import axe, { type AxeResults } from 'axe-core';
+import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core';
+import { debianTool } from '../debian-tool.ts';
+
+/** Where Chromium is; undefined where there is none and it cannot be installed. */
+export const chromiumPath = debianTool('chromium', 'chromium');
+
+/** @throws {Error} where there is none */
+export async function launchBrowser(): Promise<Browser> {
+  if (chromiumPath === undefined) throw new Error('Chromium is not installed');
+  // Without a sandbox, which root has none of: it opens pages of 127.0.0.1 only.
+  return await chromium.launch({ executablePath: chromiumPath, args: ['--no-sandbox'] });
+}
+
+/** A page, and everything that went wrong on it or went elsewhere. */
+export interface WatchedPage extends AsyncDisposable {
+  readonly page: Page;
+  readonly wrong: readonly string[];
+}
+
+/** Opens `url` as somebody with these settings has it. */
+export async function openPage(
+  browser: Browser,
+  url: string,
+  options: BrowserContextOptions = {},
+  prepare: (page: Page) => Promise<void> = withoutStream,
+): Promise<WatchedPage> {
+  const context = await browser.newContext(options);
+  const page = await context.newPage();
+  const wrong: string[] = [];
+  const { origin } = new URL(url);
+  page.on('console', (message) => {
+    if (message.type() === 'error' || message.type() === 'warning') wrong.push(message.text());
+  });
+  page.on('pageerror', (error) => wrong.push(String(error)));
+  page.on('dialog', (dialog) => wrong.push(`dialog ${dialog.message()}`));
+  page.on('request', (request) => {
+    if (new URL(request.url()).origin !== origin) wrong.push(`request to ${request.url()}`);
+  });
+  page.on('response', (response) => {
+    if (response.status() >= 400) wrong.push(`${response.status()} of ${response.url()}`);
+  });
+  await page.addInitScript(`document.addEventListener('securitypolicyviolation', (event) =>
+    console.error('violates ' + event.violatedDirective + ': ' + event.blockedURI));`);
+  await prepare(page);
+  await page.goto(url);
+  return { page, wrong, [Symbol.asyncDispose]: () => context.close() };
+}
+
+/** An event stream that tells of nothing. */
+async function withoutStream(page: Page): Promise<void> {
+  await page.route('**/api/v1/events', () => new Promise(() => {}));
+}
+
+/** What axe finds wrong, a line each. */
+export async function axeViolations(page: Page): Promise<readonly string[]> {
+  await page.evaluate(axe.source);
+  const { violations } = (await page.evaluate('axe.run()')) as AxeResults;
+  return violations.flatMap(({ id, nodes }) =>
+    nodes.map(({ html, failureSummary }) => `${id}: ${html.slice(0, 200)} ${failureSummary ?? ''}`),
+  );
+}
+
+/** How much wider than the screen the page is, CSS pixels. */
+export async function overflowOf(page: Page): Promise<number> {
+  return await page.evaluate(
+    'document.documentElement.scrollWidth - document.documentElement.clientWidth',
+  );
+}
