@@ -1,12 +1,17 @@
 import type { ErrorInfo } from '../domain/failure.ts';
 import { ApiError } from '../monitor/errors.ts';
 import { isObject, parseJson } from './json.ts';
+import { type Keep, SCALAR } from './skim.ts';
 import { cutCodePoints, cutUtf8 } from './text.ts';
 
 /** In code points. */
 const LONGEST_ERROR_ID = 1024;
 /** In bytes of UTF-8 (contract 4, Failures). */
 const LONGEST_ERROR_MSG = 8192;
+
+const TEXTS: Keep = { fields: new Map(['error_id', 'error_msg'].map((name) => [name, SCALAR])) };
+/** All that is read of a single prompt. */
+const WANTED: Keep = { fields: new Map([['error_info', TEXTS]]) };
 
 export interface ReadErrorInfo {
   readonly errorInfo: ErrorInfo;
@@ -21,7 +26,7 @@ export function readErrorInfo(
   body: Buffer,
   scrub: (text: string) => string,
 ): ReadErrorInfo | undefined {
-  const prompt = parseJson(body);
+  const prompt = parseJson(body, WANTED);
   if (!isObject(prompt) || Array.isArray(prompt)) {
     throw new ApiError('invalid_response', 'the body is not an object');
   }

@@ -2,12 +2,18 @@ import type { Anomaly, AnomalyReason, Listing, ObservedRecord } from '../domain/
 import { statusOf, type Kind, type Status } from '../domain/status.ts';
 import { ApiError } from '../monitor/errors.ts';
 import { isObject, parseJson } from './json.ts';
+import { type Keep, SCALAR } from './skim.ts';
 import { cutCodePoints } from './text.ts';
 
 /** In code points (contract 4, Reading items). */
 const LONGEST_ID = 512;
 const LONGEST_TEXT = 1024;
 const LONGEST_STATUS = 256;
+
+/** All that is read of a listing. */
+const WANTED: Keep = {
+  items: { fields: new Map(['id', 'status', 'name', 'timestamp'].map((name) => [name, SCALAR])) },
+};
 
 type Scrub = (text: string) => string;
 
@@ -16,7 +22,7 @@ type Scrub = (text: string) => string;
  * @throws {ApiError} `invalid_response`, with the anomalies if there are items and none of them is usable
  */
 export function readListing(body: Buffer, kind: Kind, scrub: Scrub): Listing {
-  const items = parseJson(body);
+  const items = parseJson(body, WANTED);
   if (!Array.isArray(items)) throw new ApiError('invalid_response', 'the body is not a list');
   const records = new Map<string, ObservedRecord>();
   const presentIds = new Set<string>();

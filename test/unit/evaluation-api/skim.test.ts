@@ -1,0 +1,122 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { readErrorInfo } from '../../../src/evaluation-api/error-info.ts';
+import { readListing } from '../../../src/evaluation-api/listing.ts';
+import { type Keep, SCALAR, skim } from '../../../src/evaluation-api/skim.ts';
+
+const same = (text: string) => text;
+const fieldsOf = (...names: readonly string[]): Keep => ({
+  fields: new Map(names.map((name) => [name, SCALAR])),
+});
+const LIST: Keep = { items: fieldsOf('a', 'b') };
+
+/** What is left of a value when the whole of it is built first. */
+function pick(value: unknown, { fields, items }: Keep): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return items ? value.map((item) => pick(item, items)) : [];
+  const kept: Record<string, unknown> = {};
+  for (const [name, keep] of fields ?? []) {
+    if (Object.hasOwn(value, name)) kept[name] = pick(Reflect.get(value, name), keep);
+  }
+  return kept;
+}
+
+function outcome(read: () => unknown): unknown {
+  try {
+    return read();
+  } catch {
+    return 'no JSON';
+  }
+}
+
+/** A JSON text, with white space or without, perhaps with one character changed. */
+const texts = fc
+  .record({
+    value: fc.array(
+      fc.oneof(
+        fc.dictionary(
+          fc.constantFrom('a', 'b', 'c', 'é"', '\ud800'),
+          fc.jsonValue({ maxDepth: 3 }),
+        ),
+        fc.jsonValue({ maxDepth: 3 }),
+      ),
+    ),
+    space: fc.constantFrom(undefined, ' \t', '\n', 3),
+    at: fc.nat(),
+    change: fc.constantFrom(
+      undefined,
+      '',
+      '"',
+      '\\',
+      '\\u12',
+      ',',
+      ']',
+      '}',
+      '0',
+      '-',
+      'e',
+      '\n',
+      '\0',
+    ),
+  })
+  .map(({ value, space, at, change }) => {
+    const text = JSON.stringify(value, undefined, space);
+    if (change === undefined) return text;
+    const place = at % (text.length + 1);
+    return text.slice(0, place) + change + text.slice(place + 1);
+  });
+
+describe('skimming', () => {
+  it('takes what JSON.parse takes, and keeps of it what is named', () => {
+    fc.assert(
+      fc.property(texts, (text) => {
+        expect(outcome(() => skim(text, LIST))).toEqual(
+          outcome(() => pick(JSON.parse(text) as unknown, LIST)),
+        );
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it.each([
+    ['', '01', '-', '1.', '.5', '1e', '+1', 'tru', 'nullx', 'NaN', 'Infinity'],
+    ['"', '"\\', '"\\x"', '"\\u12g4"', '"\t"', "'a'", '\ufeff1', '\u00a01'],
+    ['[', '[1', '[1,', '[1,]', '[,1]', '[1 2]', ']', '[1]]'],
+    ['{', '{"a"', '{"a":', '{"a":1', '{"a":1,}', '{a:1}', '{"a" 1}', '{,}', '}', '{1:1}'],
+  ])('refuses %s, %s, %s and what else is no JSON', (...broken) => {
+    for (const text of broken) expect(() => skim(text, LIST), text).toThrow(SyntaxError);
+  });
+
+  it.each([
+    ['the last of two fields of a name', '[{"a":1,"a":2}]', [{ a: 2 }]],
+    ['a name that is written with escapes', '[{"\\u0061":"\\u0062"}]', [{ a: 'b' }]],
+    ['containers, empty', '[{"a":{"a":[1]},"b":[{"b":1}]}]', [{ a: {}, b: [] }]],
+    ['numbers beyond numbers', '[1e999, 12345678901234567890]', [Infinity, 12345678901234567000]],
+  ])('keeps %s', (_, text, kept) => {
+    expect(skim(text, LIST)).toEqual(kept);
+  });
+});
+
+describe('a crowded body', () => {
+  const crowd = Array.from({ length: 10_000 }, (_, n) => `"k${n}":[${n},"\\"]}"]`).join();
+
+  it.each([
+    ['in an item', `[{"id":"p","x":0,${crowd},"status":"FAILED","name":"n"},{"status":7}]`],
+    ['within an item', `[{"id":"p","x":{${crowd}},"status":"FAILED","name":"n"},{"status":7}]`],
+  ])('is read like any other: fields %s', (_, text) => {
+    const listing = readListing(Buffer.from(text), 'prompt', same);
+    expect([...listing.records.values()]).toEqual([
+      { id: 'p', status: 'FAILED', statusRaw: undefined, name: 'n', timestamp: undefined },
+    ]);
+    expect(listing.anomalies).toMatchObject([{ reason: 'invalid', index: 1 }]);
+    expect(() => readListing(Buffer.from(text.slice(0, -1)), 'prompt', same)).toThrow('not JSON');
+  });
+
+  it('has its error_info', () => {
+    const text = `{${crowd},"error_info":{${crowd},"error_id":"E","error_msg":"m"}}`;
+    expect(readErrorInfo(Buffer.from(text), same)).toEqual({
+      errorInfo: { error_id: 'E', error_msg: 'm' },
+      errorMsgTruncated: false,
+    });
+  });
+});
