@@ -30,12 +30,12 @@ for (const row of ROWS) {
     if (figures.some((texts) => texts.some((text) => text.startsWith('FAILED')))) {
       broken.push(row.name);
     }
-    if (row.bug !== undefined) {
+    for (const bug of [row.bug ?? []].flat()) {
       // A proof that misses a deliberate mistake proves nothing.
-      const notice = await noticeOf(row.bug, (source) =>
+      const notice = await noticeOf(bug, (source) =>
         row.run({ short: true, seed, print: () => {}, source }),
       );
-      say(`bug: ${row.bug.what}`, `noticed: ${notice.slice(0, 160)}`);
+      say(`bug: ${bug.what}`, `noticed: ${notice.slice(0, 160)}`);
     }
   } catch (error) {
     console.log('  FAILED', error);

@@ -13,9 +13,8 @@ export function describeRow(row: Row): void {
       expect(figures.flat().filter((text) => text.startsWith('FAILED'))).toEqual([]);
     });
 
-    const { bug } = row;
-    if (bug === undefined) return;
-    it(`notices: ${bug.what}`, { timeout: TIMEOUT_MS }, async () => {
+    const bugs = [row.bug ?? []].flat();
+    it.each(bugs)('notices: $what', { timeout: TIMEOUT_MS }, async (bug) => {
       const noticing = noticeOf(bug, (source) => row.run({ ...SHORT, source }));
       await expect(noticing).resolves.toEqual(expect.any(String));
     });

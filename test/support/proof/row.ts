@@ -24,6 +24,6 @@ export interface Row {
   readonly name: string;
   /** Rejects when a promise is broken. */
   run(options: RowOptions): Promise<Figures>;
-  /** A mistake in the sources that the row, in its short form, has to notice. */
-  readonly bug?: Bug;
+  /** Mistakes in the sources each of which the row, in its short form, has to notice. */
+  readonly bug?: Bug | readonly Bug[];
 }

@@ -2,6 +2,7 @@ import { clock } from './clock.ts';
 import { corruptStore } from './corrupt-store.ts';
 import { disk } from './disk.ts';
 import { fuzz } from './fuzz.ts';
+import { hostile } from './hostile.ts';
 import { kills } from './kills.ts';
 import { powerLoss } from './power-loss.ts';
 import { scrapePressure } from './scrape-pressure.ts';
@@ -18,4 +19,5 @@ export const ROWS: readonly Row[] = [
   clock,
   scrapePressure,
   fuzz,
+  hostile,
 ];

@@ -23,7 +23,7 @@ export async function writeConfiguration(
   directory: string,
   baseUrl: string,
   projects: readonly Project[],
-  { schedule = '* * * * * *', timeout = '2s' } = {},
+  { schedule = '* * * * * *', timeout = '2s', service = {} } = {},
 ): Promise<string> {
   const file = join(directory, 'evalwatch.yaml');
   const content = {
@@ -35,6 +35,7 @@ export async function writeConfiguration(
       retries: 1,
       max_requests_per_second: 0,
       max_response_size: '1MiB',
+      ...service,
     },
     schedule,
     missing_after: MISSING_AFTER,

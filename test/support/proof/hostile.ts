@@ -1,0 +1,67 @@
+import { cutEverywhere } from './hostile/cuts.ts';
+import { besiege } from './hostile/siege.ts';
+import type { Row } from './row.ts';
+
+/** A service that does whatever a service can do to its client: the daemon is not misled, not held up, and does not talk. */
+export const hostile: Row = {
+  name: 'hostile',
+  bug: [
+    {
+      what: 'a list that was cut is closed and used',
+      file: 'evaluation-api/json.ts',
+      replace: [
+        [
+          "throw new ApiError('invalid_response', 'the body is not JSON');",
+          "try { return JSON.parse(`${text.slice(0, text.lastIndexOf('}') + 1)}]`); } catch { throw new ApiError('invalid_response', 'the body is not JSON'); }",
+        ],
+      ],
+      notice: /a partial listing was applied/,
+    },
+    {
+      what: 'a connection that breaks is the end of the body',
+      file: 'evaluation-api/exchange.ts',
+      replace: [
+        [
+          'if (!source.destroyed) stop(connectionError(error, scrub));',
+          'if (head === undefined) stop(connectionError(error, scrub));\n        else source.push(null);',
+        ],
+      ],
+      notice: /lying length, FIN, cut at byte/,
+    },
+    {
+      what: 'redirects are followed',
+      file: 'evaluation-api/dispatcher.ts',
+      replace: [
+        [
+          "import { Pool, ProxyAgent, type Dispatcher } from 'undici';",
+          "import { Agent, interceptors, Pool, ProxyAgent, type Dispatcher } from 'undici';",
+        ],
+        [
+          'return new Pool(origin, { ...pooling, connect: tls });',
+          'return new Agent({ ...pooling, connect: tls }).compose(interceptors.redirect({ maxRedirections: 1 }));',
+        ],
+      ],
+      notice: /connections elsewhere/,
+    },
+    {
+      what: 'the deadline ends with the headers',
+      file: 'evaluation-api/exchange.ts',
+      replace: [
+        [
+          'head = { statusCode, headers: responseHeaders };',
+          'head = { statusCode, headers: responseHeaders };\n        clearTimeout(timer);',
+        ],
+      ],
+      notice: /ms too long/,
+    },
+    {
+      what: 'a compressed body may be 40 times as large',
+      file: 'evaluation-api/body.ts',
+      replace: [
+        ['done(bytes > mostBytes ?', 'done(bytes > mostBytes * (decoders.length === 0 ? 1 : 40) ?'],
+      ],
+      notice: /memory grew by/,
+    },
+  ],
+  run: async (options) => [...(await cutEverywhere(options)), ...(await besiege(options))],
+};

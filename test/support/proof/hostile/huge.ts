@@ -1,0 +1,89 @@
+import {
+  createBrotliCompress,
+  constants,
+  deflateSync,
+  gzipSync,
+  zstdCompressSync,
+} from 'node:zlib';
+import { buffer } from 'node:stream/consumers';
+import { Readable } from 'node:stream';
+import {
+  type Answer,
+  chunked,
+  GOOD,
+  headOf,
+  type Hostility,
+  listing,
+  pour,
+  TURNED,
+} from './exchange.ts';
+
+const MEBIBYTE = 1024 * 1024;
+const GIBIBYTE = 1024 * MEBIBYTE;
+const ENDLESS_BYTES = 10 * GIBIBYTE;
+const PIECE = Buffer.alloc(64 * 1024, ' ');
+const ZEROS = Buffer.alloc(64 * MEBIBYTE);
+const FIELDS = 1_000_000;
+const DEPTH = 10_000_000;
+
+/** Brotli knows no members, and to compress more takes seconds. */
+const BROTLI_BYTES = GIBIBYTE;
+
+/** The head, then a piece again and again; then an end, where nothing else tells it. */
+function stream(
+  headers: Readonly<Record<string, string | number>>,
+  piece: Buffer,
+  times: number,
+): Answer {
+  return (exchange) => {
+    exchange.socket.write(headOf(exchange, 200, headers));
+    let left = times;
+    pour(exchange, () => {
+      left -= 1;
+      if (left === -1) exchange.socket.end();
+      return left >= 0 ? piece : undefined;
+    });
+  };
+}
+
+/** 10 GiB in every framing and coding, one after the other: together they would be a fault of another kind. */
+async function floods(): Promise<readonly Answer[]> {
+  const pieces = ENDLESS_BYTES / PIECE.length;
+  const members = ENDLESS_BYTES / ZEROS.length;
+  const brotli = Readable.from(Array<Buffer>(BROTLI_BYTES / ZEROS.length).fill(ZEROS)).pipe(
+    createBrotliCompress({ params: { [constants.BROTLI_PARAM_QUALITY]: 1 } }),
+  );
+  return [
+    stream({}, PIECE, pieces),
+    stream({ 'content-length': ENDLESS_BYTES }, PIECE, pieces),
+    stream({ 'transfer-encoding': 'chunked' }, chunked(PIECE), pieces),
+    stream({ 'content-encoding': 'gzip' }, gzipSync(ZEROS), members),
+    stream({ 'content-encoding': 'br' }, await buffer(brotli), 1),
+    stream({ 'content-encoding': 'zstd' }, zstdCompressSync(ZEROS), members),
+    stream({ 'content-encoding': 'deflate, gzip' }, gzipSync(deflateSync(ZEROS)), 1),
+  ];
+}
+
+/** The good listing, with a million fields where it says. */
+function crowded(before: string, after: string): Buffer {
+  const fields = Array.from({ length: FIELDS }, (_, n) => `"k${n}":0`).join();
+  return Buffer.from(`${GOOD.slice(0, -2)},${before}${fields}${after}}]`);
+}
+
+/** What costs memory. */
+export async function hugeOnes(): Promise<Readonly<Record<string, Hostility>>> {
+  const turns = await floods();
+  const deepest = Buffer.from(`${TURNED.slice(0, -2)},"x":${'['.repeat(DEPTH)}`);
+  return {
+    'a flood of 10 GiB': {
+      ends: ['too_large'],
+      answer: (exchange) => turns[exchange.turn % turns.length]?.(exchange),
+    },
+    'nested 10,000,000 deep': { ends: ['invalid_response'], answer: listing(deepest) },
+    '1,000,000 keys in an item': { ends: ['ok'], answer: listing(crowded('', '')) },
+    '1,000,000 keys within an item': {
+      ends: ['ok'],
+      answer: listing(crowded('"manifest":{', '}')),
+    },
+  };
+}

@@ -1,0 +1,13 @@
+import { BODIES } from './bodies.ts';
+import { CONNECTIONS } from './connections.ts';
+import type { Hostility } from './exchange.ts';
+import { REDIRECTS } from './redirects.ts';
+import { STATUSES } from './statuses.ts';
+
+/** Every way to be hostile that costs next to nothing, by the id of the project that suffers it. */
+export const KINDS: Readonly<Record<string, Hostility>> = {
+  ...STATUSES,
+  ...REDIRECTS,
+  ...BODIES,
+  ...CONNECTIONS,
+};

@@ -1,0 +1,200 @@
+/**
+ * The hostile service, a process of its own. Its parent tells it a {@link Mood}, and `report` to be told {@link Report};
+ * the first message to the parent is its {@link Address}.
+ */
+import { once } from 'node:events';
+import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import {
+  DETAILS,
+  detailsListing,
+  goodDetail,
+  HEALTHY,
+  livelyListing,
+  type Mood,
+  nastyText,
+  ODD,
+  oddListing,
+} from './cast.ts';
+import { type Answer, type Exchange, GOOD, listing } from './exchange.ts';
+import { hugeOnes } from './huge.ts';
+import { KINDS } from './kinds.ts';
+
+export interface Address {
+  readonly url: string;
+  /** Of each project that is treated badly, how its polls may then end. */
+  readonly ends: Readonly<Record<string, readonly string[]>>;
+  /** Of them, those that are asked to stay away. */
+  readonly held: readonly string[];
+  /** Of them, those whose answers are larger than all others. */
+  readonly huge: readonly string[];
+}
+
+export interface Report {
+  /** Requests for listings of each project while the service was hostile. */
+  readonly asked: Readonly<Record<string, number>>;
+  /** Requests for single prompts then. */
+  readonly details: number;
+  /** Connections to the other server. */
+  readonly elsewhere: number;
+  /** Requests with another key, or for something that nobody should ask for. */
+  readonly strange: readonly string[];
+  /** The longest that an exchange was open which was never answered whole, ms, and what it was about. */
+  readonly longest: { readonly ms: number; readonly what: string };
+  /** Exchanges of that kind. */
+  readonly unanswered: number;
+  /** When the listings of each healthy project were asked for, epoch ms. */
+  readonly arrivals: Readonly<Record<string, readonly number[]>>;
+  /** The statuses that the lively prompt was shown with, one after the other. */
+  readonly moves: readonly string[];
+  /** The longest that this process itself was held up, ms. */
+  readonly lagMs: number;
+}
+
+const [key = ''] = process.argv.slice(2);
+const MOVES_MS = 1500;
+
+const huge = await hugeOnes();
+const hostilities = { ...KINDS, ...huge };
+const kinds = Object.keys(hostilities);
+let mood: Mood = 'good';
+/** Whether it ever was hostile: failures stay. */
+let hasTurned = false;
+let moves = 0;
+let elsewhere = 0;
+let unanswered = 0;
+let details = 0;
+let longest = { ms: 0, what: '' };
+const asked: Record<string, number> = {};
+const strange: string[] = [];
+const arrivals: Record<string, number[]> = Object.fromEntries(HEALTHY.map((id) => [id, []]));
+const shown: string[] = [];
+const open = new Map<Exchange, { readonly at: number; readonly what: string }>();
+const lag = monitorEventLoopDelay({ resolution: 10 });
+lag.enable();
+
+const trap = createServer((socket) => {
+  elsewhere += 1;
+  socket.destroy();
+});
+const trapAddress = await listen(trap);
+const server = createServer((socket) => serve(socket));
+const address = await listen(server);
+setInterval(() => {
+  if (mood === 'hostile') moves += 1;
+}, MOVES_MS);
+
+process.on('message', (message: Mood | 'report') => {
+  if (message !== 'report') {
+    mood = message;
+    hasTurned ||= mood === 'hostile';
+    return;
+  }
+  for (const each of open.keys()) longest = longestYet(each);
+  const lagMs = lag.max / 1e6;
+  const report: Report = {
+    ...{ asked, details, elsewhere, strange, longest, unanswered, arrivals, lagMs },
+    moves: shown,
+  };
+  process.send?.(report);
+});
+process.on('disconnect', () => process.exit());
+const told: Address = {
+  url: `http://${address}`,
+  ends: Object.fromEntries(kinds.map((kind) => [kind, hostilities[kind]?.ends ?? []])),
+  held: kinds.filter((kind) => hostilities[kind]?.holds),
+  huge: Object.keys(huge),
+};
+process.send?.(told);
+
+async function listen(listening: Server): Promise<string> {
+  listening.listen(0, '127.0.0.1', 1024);
+  await once(listening, 'listening');
+  const { port } = listening.address() as AddressInfo;
+  return `127.0.0.1:${port}`;
+}
+
+/** Takes requests off a connection, which have no bodies here, as one ends with each empty line. */
+function serve(socket: Socket): void {
+  let text = '';
+  let current: Exchange | undefined;
+  socket.on('error', () => {});
+  socket.on('data', (bytes) => {
+    text += bytes.toString('latin1');
+    for (let end = text.indexOf('\r\n\r\n'); end >= 0; end = text.indexOf('\r\n\r\n')) {
+      const request = text.slice(0, end);
+      text = text.slice(end + 4);
+      current = begin(socket, request);
+    }
+  });
+  socket.on('end', () => socket.destroy());
+  socket.on('close', () => {
+    if (current !== undefined) close(current);
+  });
+}
+
+function begin(socket: Socket, request: string): Exchange {
+  const [line = ''] = request.split('\r\n');
+  const [, path = ''] = line.split(' ');
+  const [, sentKey] = /^x-api-key: (.*)$/im.exec(request) ?? [];
+  const [, project] = /^\/v2\/projects\/([^/]+)\/prompts\/$/.exec(path) ?? [];
+  const [, prompt] = /^\/v2\/prompts\/([^/]+)\/$/.exec(path) ?? [];
+  const subject = decodeURIComponent(project ?? prompt ?? '');
+  if (sentKey !== key || subject === '' || (prompt !== undefined && isNever(subject))) {
+    strange.push(line);
+  }
+  const exchange: Exchange = {
+    socket,
+    path,
+    key,
+    elsewhere: trapAddress,
+    turn: asked[subject] ?? 0,
+    answered: () => open.delete(exchange),
+  };
+  open.set(exchange, { at: performance.now(), what: subject });
+  const answer = project === undefined ? detailOf(subject) : listingOf(subject);
+  answer(exchange);
+  return exchange;
+}
+
+/** An id that no path can carry. */
+function isNever(id: string): boolean {
+  return id === '.' || id === '..';
+}
+
+function close(exchange: Exchange): void {
+  if (!open.has(exchange)) return;
+  longest = longestYet(exchange);
+  open.delete(exchange);
+  unanswered += 1;
+}
+
+/** The longest exchange up to now, this one being among them. */
+function longestYet(exchange: Exchange): Report['longest'] {
+  const { at, what } = open.get(exchange) ?? { at: Infinity, what: '' };
+  const ms = performance.now() - at;
+  return ms > longest.ms ? { ms, what } : longest;
+}
+
+function listingOf(project: string): Answer {
+  arrivals[project]?.push(Date.now());
+  if (mood === 'hostile') asked[project] = (asked[project] ?? 0) + 1;
+  if (project === 'lively') {
+    const { status, body } = livelyListing(moves);
+    shown.push(status);
+    return listing(body);
+  }
+  if (project === ODD)
+    return listing((exchange) => oddListing(exchange, hasTurned ? 'hostile' : 'good'));
+  if (project === DETAILS) return listing(detailsListing(Object.keys(KINDS), hasTurned));
+  const hostility = mood === 'hostile' ? hostilities[project] : undefined;
+  if (hostility !== undefined) return hostility.answer;
+  const isHealthy = HEALTHY.some((id) => id === project);
+  return listing(GOOD, isHealthy ? { etag: `"${key}"` } : {});
+}
+
+function detailOf(prompt: string): Answer {
+  if (mood === 'hostile') details += 1;
+  const hostility = mood === 'hostile' ? hostilities[prompt] : undefined;
+  return hostility?.answer ?? listing(goodDetail(nastyText(key)));
+}
