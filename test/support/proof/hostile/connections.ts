@@ -77,8 +77,8 @@ const ENDINGS: Readonly<Record<string, Hostility['ends']>> = {
 const BROKEN_ONES: Readonly<Record<string, Hostility['answer']>> = {
   'a FIN before the answer': fin,
   'a reset before the answer': reset,
-  'a FIN within the headers': bare(`${FRAMED.slice(0, -9)}`),
-  'a reset within the headers': bare(`${FRAMED.slice(0, -9)}`, reset),
+  'a FIN within the headers': bare(FRAMED.slice(0, -9)),
+  'a reset within the headers': bare(FRAMED.slice(0, -9), reset),
   'a FIN after the headers': unframed(LENGTH, '', fin),
   'a reset after the headers': unframed(LENGTH, '', reset),
   'a FIN within the body': unframed(LENGTH, HALF, fin),
@@ -125,7 +125,7 @@ const BROKEN_ONES: Readonly<Record<string, Hostility['answer']>> = {
 const STRANGE_ONES: Readonly<Record<string, Hostility['answer']>> = {
   'http of tomorrow': bare(`HTTP/2.0 200 OK\r\n\r\n${GOOD}`),
   'no length and a FIN': unframed({}, GOOD, fin),
-  'a byte a chunk': unframed(CHUNKED, Buffer.concat([chunked(...GOOD), chunked('')]), (exchange) =>
+  'a byte a chunk': unframed(CHUNKED, Buffer.concat([chunked(...GOOD.split('')), chunked('')]), (exchange) =>
     exchange.answered(),
   ),
   trailers: unframed(
@@ -145,7 +145,11 @@ const STRANGE_ONES: Readonly<Record<string, Hostility['answer']>> = {
 
 /** What comes after a good listing may cost the connection, and with it the listing. */
 const AFTERMATHS: Readonly<Record<string, Hostility['answer']>> = {
-  'a reset after the body': unframed({ 'content-length': GOOD.length }, GOOD, reset),
+  'a reset after the body': unframed(
+    { 'content-length': GOOD.length, connection: 'close' },
+    GOOD,
+    reset,
+  ),
   'a second answer at once': unframed(
     { 'content-length': GOOD.length },
     `${GOOD}${FRAMED}\r\n${TURNED}`,

@@ -20,8 +20,8 @@ const boundsOf = (short: boolean) => (short ? BOUNDS.short : BOUNDS.long);
 /** Polls that had begun when the service turned hostile. */
 const LAST_GOOD_POLLS = 2;
 
-/** How any poll may end on a machine that is busy with other things. */
-const IMPATIENCE = 'timeout';
+/** How any poll may end: on a busy machine, or on a connection that the answer before has broken. */
+const COLLATERAL = ['timeout', 'network'];
 const FAILURES = 'evalwatch_poll_failures_total';
 /** What does not change while polls fail, and while they show what they showed. */
 const KEPT = [
@@ -71,7 +71,7 @@ export function judgeAlways(glimpse: Glimpse): readonly string[] {
       (shown.get(project) ?? []).flatMap(({ name, family, value }) => {
         const isWrong = KEPT.includes(family)
           ? before.samples.get(name) !== value
-          : isFailure(family, value) && !isOf(name, [...allowed, IMPATIENCE]);
+          : isFailure(family, value) && !isOf(name, [...allowed, ...COLLATERAL]);
         return isWrong ? [`${name} is ${value}`] : [];
       }),
     ),
@@ -95,13 +95,13 @@ export function haveAllEnded(ends: Ends, seen: Scrape, before: Scrape): boolean 
   });
 }
 
-/** Polls that ran out of time, though they were answered at once, on a machine busy with other things. */
-function countImpatient(ends: Ends, seen: Scrape): number {
+/** Polls that failed in a way that is not that of their project. */
+function countCollateral(ends: Ends, seen: Scrape): number {
+  const shown = byProject(seen);
   return sum(
-    [...byProject(seen)].flatMap(([project, series]) =>
-      series
-        .filter(({ family, name }) => family === FAILURES && isOf(name, [IMPATIENCE]))
-        .filter(() => ends[project]?.includes(IMPATIENCE) === false)
+    Object.entries(ends).flatMap(([project, allowed]) =>
+      (shown.get(project) ?? [])
+        .filter(({ family, name, value }) => isFailure(family, value) && !isOf(name, allowed))
         .map(({ value }) => value),
     ),
   );
@@ -182,7 +182,7 @@ export function judge(observed: Observed): Figures {
   return [
     ['kinds of hostility, a project each', String(hostile.length)],
     ['their polls meanwhile', `${sum(polls)}, ${Math.min(...polls)} at least`],
-    ['of them timed out, though answered', String(countImpatient(ends, during))],
+    ['of them failed by the load or a broken connection', String(countCollateral(ends, during))],
     ['single prompts asked for meanwhile', String(report.details)],
     ['false transitions, missing, gone', '0, 0, 0'],
     [

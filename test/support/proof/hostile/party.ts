@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url';
 import type { LogLine } from '../../oracle/observation.ts';
 import { KEY } from '../../soak/configuration.ts';
 import type { Mood } from './cast.ts';
+import type { Form } from './huge.ts';
 import type { Address, Report } from './service.ts';
 
 const SERVICE = fileURLToPath(new URL('service.ts', import.meta.url));
@@ -19,8 +20,8 @@ const MEBIBYTE = 1024 * 1024;
 const LINE_ENDS = /[\n\r\v\f\u0085\u2028\u2029]/;
 
 /** The hostile service as a process. */
-export async function startHostileService() {
-  const child = fork(SERVICE, [KEY], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+export async function startHostileService(form: Form) {
+  const child = fork(SERVICE, [KEY, form], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
   const [address] = (await once(child, 'message')) as [Address];
   return {
     ...address,

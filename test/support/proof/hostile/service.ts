@@ -1,5 +1,5 @@
 /**
- * The hostile service, a process of its own. Its parent tells it a {@link Mood}, and `report` to be told {@link Report};
+ * The hostile service, a process of its own. Arguments: the key that it wants, and the form of the proof. Its parent tells it a {@link Mood}, and `report` to be told {@link Report};
  * the first message to the parent is its {@link Address}.
  */
 import { once } from 'node:events';
@@ -17,7 +17,7 @@ import {
   oddListing,
 } from './cast.ts';
 import { type Answer, type Exchange, GOOD, listing } from './exchange.ts';
-import { hugeOnes } from './huge.ts';
+import { type Form, hugeOnes } from './huge.ts';
 import { KINDS } from './kinds.ts';
 
 export interface Address {
@@ -51,10 +51,10 @@ export interface Report {
   readonly lagMs: number;
 }
 
-const [key = ''] = process.argv.slice(2);
+const [key = '', form = 'long'] = process.argv.slice(2);
 const MOVES_MS = 1500;
 
-const huge = await hugeOnes();
+const huge = await hugeOnes(form as Form);
 const hostilities = { ...KINDS, ...huge };
 const kinds = Object.keys(hostilities);
 let mood: Mood = 'good';

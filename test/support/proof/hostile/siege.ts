@@ -2,7 +2,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { scrape, type Scrape } from '../../scrape.ts';
-import { KEY, MISSING_AFTER, writeConfiguration } from '../../soak/configuration.ts';
+import { KEY, writeConfiguration } from '../../soak/configuration.ts';
 import { temporaryDirectory } from '../../temporary.ts';
 import { type Figures, type RowOptions, SOURCE } from '../row.ts';
 import { DETAILS, HEALTHY, ODD } from './cast.ts';
@@ -12,7 +12,7 @@ import { ask, startHostileService, startWatchedDaemon, until } from './party.ts'
 const MOST_BYTES = '16MiB';
 /** More than kinds that never answer: those that time out for the first time hold their slots as healthy ones. */
 const SLOTS = 48;
-const LOOK_EVERY_MS = 500;
+const LOOK_EVERY_MS = 1000;
 const PATIENCE_MS = 60_000;
 const LONGEST_HOLD_MS = 5 * 60_000;
 const API_PATHS = [
@@ -28,7 +28,7 @@ const API_PATHS = [
  */
 export async function besiege({ short, print, source = SOURCE }: RowOptions): Promise<Figures> {
   await using directory = await temporaryDirectory();
-  await using service = await startHostileService();
+  await using service = await startHostileService(short ? 'short' : 'long');
   const hostile = Object.keys(service.ends);
   const ids = [...hostile, ...HEALTHY, ODD, DETAILS];
   const config = await writeConfiguration(
@@ -77,9 +77,6 @@ export async function besiege({ short, print, source = SOURCE }: RowOptions): Pr
     await setTimeout(LOOK_EVERY_MS);
     after = await look();
   }
-  // A few more listings of everyone: what was missed would be gone by now.
-  await setTimeout(MISSING_AFTER * 3500);
-  after = await look();
   for (const path of API_PATHS) {
     told.push(await (await fetch(`${daemon.url}/api/v1/${path}`)).text());
   }
