@@ -116,5 +116,5 @@ export function skim(text: string, wanted: Keep): unknown {
 }
 
 function nameOf(quoted: string): string {
-  return quoted.includes('\\') ? (JSON.parse(quoted) as string) : quoted.slice(1, -1);
+  return quoted.includes('\\') ? String(JSON.parse(quoted)) : quoted.slice(1, -1);
 }

@@ -13,7 +13,7 @@ import { afterAll, vi } from 'vitest';
 // evalwatch as its users have it: real processes, a configuration file, a store file.
 
 const ENTRY = fileURLToPath(new URL('../../src/main.js', import.meta.url));
-const KEY = 'correct-horse-battery-staple-42';
+export const KEY = 'correct-horse-battery-staple-42';
 /** For processes on a machine that is busy with others. */
 export const PATIENCE = { timeout: 30_000, interval: 20 };
 export const UNHURRIED = { concurrent: true, timeout: 60_000 };

@@ -60,7 +60,7 @@ export const hostile: Row = {
       replace: [
         ['done(bytes > mostBytes ?', 'done(bytes > mostBytes * (decoders.length === 0 ? 1 : 40) ?'],
       ],
-      notice: /memory grew by/,
+      notice: /gzip: not too large/,
     },
   ],
   run: async (options) => [...(await cutEverywhere(options)), ...(await besiege(options))],

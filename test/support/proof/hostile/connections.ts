@@ -125,8 +125,10 @@ const BROKEN_ONES: Readonly<Record<string, Hostility['answer']>> = {
 const STRANGE_ONES: Readonly<Record<string, Hostility['answer']>> = {
   'http of tomorrow': bare(`HTTP/2.0 200 OK\r\n\r\n${GOOD}`),
   'no length and a FIN': unframed({}, GOOD, fin),
-  'a byte a chunk': unframed(CHUNKED, Buffer.concat([chunked(...GOOD.split('')), chunked('')]), (exchange) =>
-    exchange.answered(),
+  'a byte a chunk': unframed(
+    CHUNKED,
+    Buffer.concat([chunked(...GOOD.split('')), chunked('')]),
+    (exchange) => exchange.answered(),
   ),
   trailers: unframed(
     { ...CHUNKED, trailer: 'x' },

@@ -58,6 +58,13 @@ function compressed(coding: string, bytes: Buffer): Framing {
   };
 }
 
+const MEBIBYTE = 1024 * 1024;
+const CODINGS = {
+  gzip: gzipSync,
+  br: brotliCompressSync,
+  zstd: zstdCompressSync,
+  deflate: deflateSync,
+};
 const RESPONSE = framed(length(MOVED), MOVED);
 const PACKED = gzipSync(MOVED);
 
@@ -122,7 +129,12 @@ export async function cutEverywhere({
   });
   const projects = Array.from({ length: PARALLEL }, (_, n) => ({ id: `p${n}`, datasets: false }));
   const config = await writeConfiguration(directory.path, service.url, projects, {
-    service: { retries: 0, timeout: '30s', max_concurrency: PARALLEL * 2 },
+    service: {
+      retries: 0,
+      timeout: '30s',
+      max_concurrency: PARALLEL * 2,
+      max_response_size: '1MiB',
+    },
   });
   await using engine = await openEngine(source, config);
 
@@ -166,6 +178,13 @@ export async function cutEverywhere({
     await poll(id, framed(length(KNOWN), KNOWN));
     const { transitions } = await poll(id, framing.wire(framing.bytes, random));
     if (transitions !== IDS.length) throw new Error(`${name}, whole: ${transitions} transitions`);
+  }
+  const padded = Buffer.concat([MOVED, Buffer.alloc(2 * MEBIBYTE, ' ')]);
+  for (const [coding, compress] of Object.entries(CODINGS)) {
+    const body = compress(padded);
+    const wire = framed(`content-encoding: ${coding}\r\n${length(body)}`, body);
+    const { failure } = await poll('p0', wire);
+    if (failure?.reason !== 'too_large') throw new Error(`${coding}: not too large`);
   }
   return [
     [

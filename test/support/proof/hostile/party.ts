@@ -72,11 +72,10 @@ export async function startWatchedDaemon(source: string, config: string) {
     }
   };
   let mostRss = 0;
-  const sampling = setInterval(() => {
-    void rssOf(child.pid).then((rss) => {
-      mostRss = Math.max(mostRss, rss);
-    });
-  }, RSS_EVERY_MS);
+  const sample = async () => {
+    mostRss = Math.max(mostRss, await rssOf(child.pid));
+  };
+  const sampling = setInterval(() => void sample(), RSS_EVERY_MS);
   const started = async () => {
     await read();
     return lines.find(({ event }) => event === 'daemon.started') as { url?: string } | undefined;

@@ -93,7 +93,14 @@ process.on('message', (message: Mood | 'report') => {
   for (const each of open.keys()) longest = longestYet(each);
   const lagMs = lag.max / 1e6;
   const report: Report = {
-    ...{ asked, details, elsewhere, strange, longest, unanswered, arrivals, lagMs },
+    asked,
+    details,
+    elsewhere,
+    strange,
+    longest,
+    unanswered,
+    arrivals,
+    lagMs,
     moves: shown,
   };
   process.send?.(report);

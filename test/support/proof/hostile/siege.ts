@@ -13,7 +13,8 @@ const MOST_BYTES = '16MiB';
 /** More than kinds that never answer: those that time out for the first time hold their slots as healthy ones. */
 const SLOTS = 48;
 const LOOK_EVERY_MS = 1000;
-const PATIENCE_MS = 60_000;
+/** Of a machine that is busy with much else. */
+const PATIENCE_MS = 150_000;
 const LONGEST_HOLD_MS = 5 * 60_000;
 const API_PATHS = [
   'projects',
