@@ -1,5 +1,5 @@
 import { availableParallelism, cpus, loadavg, release, totalmem } from 'node:os';
-import { sqliteVersion } from '../src/store/connection.ts';
+import Database from 'better-sqlite3';
 
 /** Where and with what it was measured. */
 export interface Machine {
@@ -23,4 +23,11 @@ export function thisMachine(): Machine {
     sqlite: sqliteVersion(),
     load: loadavg()[0] ?? 0,
   };
+}
+
+function sqliteVersion(): string {
+  const db = new Database(':memory:');
+  const version = String(db.prepare('SELECT sqlite_version()').pluck().get());
+  db.close();
+  return version;
 }

@@ -9,7 +9,6 @@ import type { FailureReporter } from './monitor/failure-reporter.ts';
 import type { Clock } from './monitor/ports.ts';
 import { createReload, type ReloadResult } from './reload.ts';
 import { createScheduler } from './schedule/scheduler.ts';
-import { sqliteVersion } from './store/connection.ts';
 import { version } from './version.ts';
 import { openWebProtection } from './web-protection.ts';
 import { createEventFeed } from './web/events/feed.ts';
@@ -70,7 +69,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const metrics = createMetrics({
     version,
     revision,
-    sqliteVersion: sqliteVersion(),
+    sqliteVersion: store.sqliteVersion,
     clock,
     store,
     schedule: () => scheduler.projects(),

@@ -9,13 +9,13 @@ import { createLogObserver } from './log/observer.ts';
 import { emitTo, type Observer } from './monitor/events.ts';
 import { createFailureReporter, type FailureReporter } from './monitor/failure-reporter.ts';
 import { createPoller, type Poller } from './monitor/poller.ts';
-import type { Clock, PollHealth, Store } from './monitor/ports.ts';
-import { openStore } from './store/sqlite-store.ts';
+import type { Clock, PollHealth } from './monitor/ports.ts';
+import { openStore, type SqliteStore } from './store/sqlite-store.ts';
 import { version } from './version.ts';
 
 /** What every command that polls is made of. */
 export interface Engine {
-  readonly store: Store;
+  readonly store: SqliteStore;
   readonly poller: Poller;
   readonly reporter: FailureReporter;
   readonly shutdown: ShutdownControl;

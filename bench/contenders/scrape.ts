@@ -1,6 +1,5 @@
 import { systemClock } from '../../src/clock.ts';
 import { createMetrics } from '../../src/metrics/metrics.ts';
-import { sqliteVersion } from '../../src/store/connection.ts';
 import { version } from '../../src/version.ts';
 import type { OpenContender, Task } from './contender.ts';
 import { openBenchEngine, pollAll } from './evalwatch.ts';
@@ -44,7 +43,7 @@ async function openMetrics(task: Task) {
   const metrics = createMetrics({
     version,
     revision: 'bench',
-    sqliteVersion: sqliteVersion(),
+    sqliteVersion: engine.store.sqliteVersion,
     clock: systemClock,
     store: engine.store,
     schedule: () => schedule,

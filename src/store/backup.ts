@@ -1,6 +1,6 @@
 import { realpath, stat } from 'node:fs/promises';
 import { StoreError } from '../monitor/errors.ts';
-import { connect, disconnect } from './connection.ts';
+import { connect } from './connection.ts';
 import { assertIntact, isSystemError, withStoreErrors } from './errors.ts';
 import { openReadable } from './sqlite-reader.ts';
 import { writeWhole } from './whole-file.ts';
@@ -24,7 +24,7 @@ export interface BackupOptions {
 export async function backUp({ path, target, replace }: BackupOptions): Promise<number> {
   if (await isSameFile(path, target))
     throw new StoreError('other', `${target} is the store itself`);
-  const db = await openReadable(path);
+  const { db, close } = await openReadable(path);
   try {
     await withStoreErrors(path, () => assertIntact(db, path));
     await writeWhole(target, replace, async (copy) => {
@@ -33,7 +33,7 @@ export async function backUp({ path, target, replace }: BackupOptions): Promise<
       await verify(copy);
     });
   } finally {
-    disconnect(db);
+    close();
   }
   return (await stat(target)).size;
 }
@@ -52,6 +52,6 @@ async function verify(copy: string): Promise<void> {
   try {
     await withStoreErrors(copy, () => assertIntact(db, copy));
   } finally {
-    disconnect(db);
+    db.close();
   }
 }

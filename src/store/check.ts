@@ -1,6 +1,5 @@
 import { DATASET_STATUSES, PROMPT_STATUSES } from '../domain/status.ts';
 import type { Connection } from './connection.ts';
-import { disconnect } from './connection.ts';
 import { withStoreErrors } from './errors.ts';
 import { openReadable } from './sqlite-reader.ts';
 
@@ -20,12 +19,12 @@ const MOST_FINDINGS = 100;
  * @throws {StoreError} when it cannot be read at all
  */
 export async function checkStore(path: string): Promise<readonly CheckResult[]> {
-  const db = await openReadable(path);
+  const { db, close } = await openReadable(path);
   try {
     // One moment for all of them.
     return await withStoreErrors(path, () => db.transaction(() => runChecks(db))());
   } finally {
-    disconnect(db);
+    close();
   }
 }
 

@@ -1,4 +1,3 @@
-import Database from 'better-sqlite3';
 import type { Connection } from './connection.ts';
 import { StoreError, type StoreFailureReason } from '../monitor/errors.ts';
 
@@ -59,7 +58,7 @@ export async function withStoreErrors<Result>(
 
 /** Whether SQLite failed with this primary result code. */
 export function isSqliteError(error: unknown, code: string): boolean {
-  return error instanceof Database.SqliteError && primaryCode(error.code) === code;
+  return primaryCode(codeOf(error)) === code;
 }
 
 /** Whether a system call failed with this code. */
@@ -68,11 +67,15 @@ export function isSystemError(error: unknown, code: string): boolean {
 }
 
 function reasonOf(error: unknown): StoreFailureReason {
-  if (error instanceof Database.SqliteError) return REASONS.get(primaryCode(error.code)) ?? 'other';
-  if (error instanceof Error && 'syscall' in error && 'code' in error) {
-    return REASONS.get(String(error.code)) ?? 'io';
-  }
+  const code = codeOf(error);
+  if (code.startsWith('SQLITE_')) return REASONS.get(primaryCode(code)) ?? 'other';
+  if (error instanceof Error && 'syscall' in error) return REASONS.get(code) ?? 'io';
   return 'other';
+}
+
+/** That of an error of SQLite or of the system, else empty. */
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : '';
 }
 
 /** `SQLITE_IOERR_FSYNC` is an `SQLITE_IOERR`. */

@@ -1,6 +1,6 @@
 import { hostname } from 'node:os';
 import { StoreError } from '../monitor/errors.ts';
-import { connect, disconnect, type Connection } from './connection.ts';
+import { connect, type Connection } from './connection.ts';
 import { isSqliteError } from './errors.ts';
 import { createPrivately } from './store-file.ts';
 
@@ -24,10 +24,10 @@ export async function takeLock(storePath: string): Promise<() => void> {
   const db = connect(path, { readonly: false, busyTimeoutMs: BUSY_TIMEOUT_MS });
   try {
     hold(db, { host: hostname(), pid: process.pid });
-    return () => disconnect(db);
+    return () => void db.close();
   } catch (error) {
     const refusal = explain(error, db, storePath);
-    disconnect(db);
+    db.close();
     throw refusal;
   }
 }

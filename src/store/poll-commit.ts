@@ -1,35 +1,37 @@
-import type { KnownRecord } from '../domain/record.ts';
-import type { Kind, Status } from '../domain/status.ts';
-import type { Changes, Transition } from '../domain/transition.ts';
-import type { CommittedTransition, KnownProject, PollCommit } from '../monitor/ports.ts';
+import type { Kind } from '../domain/status.ts';
+import type { Transition } from '../domain/transition.ts';
+import type { CommittedTransition } from '../monitor/ports.ts';
 import type { Connection } from './connection.ts';
+import type { KnownRows } from './known-pages.ts';
+import type { ListingRows, PollRows, RecordRow } from './poll-rows.ts';
 import { unknownProject } from './projects.ts';
 
 export interface PollCommits {
-  /** As `Store.loadKnown`. */
-  load(project: string, kinds: readonly Kind[]): KnownProject;
+  /** As `Store.loadKnown`, still in rows. */
+  load(project: string, kinds: readonly Kind[]): KnownRows;
   /** As `Store.commitPoll`; to be run in a transaction. */
-  commit(commit: PollCommit): readonly CommittedTransition[] | undefined;
+  commit(poll: PollRows): readonly CommittedTransition[] | undefined;
+  /** Another part of the poll that `commit` has begun in this transaction. */
+  commitMore(poll: PollRows): readonly CommittedTransition[];
 }
 
 /** What a poll reads before it compares and writes after it. */
 export function createPollCommits(db: Connection): PollCommits {
   const statements = prepare(db);
 
-  function load(project: string, kinds: readonly Kind[]): KnownProject {
+  function load(project: string, kinds: readonly Kind[]): KnownRows {
     // The version first: if somebody commits in between, it is too old, and the poll's commit finds out.
     const known = statements.version.get(project);
     if (known === undefined) throw unknownProject(project);
     const listings = kinds.map((kind) => {
       const listing = statements.listing.get(known.project_key, kind);
       const rows = listing === undefined ? [] : statements.records.all(listing.listing_key);
-      const records = new Map(rows.map((row) => [row[0], toKnownRecord(row)]));
-      return [kind, { baselined: listing?.baselined === 1, records }] as const;
+      return { kind, baselined: listing?.baselined === 1, rows };
     });
-    return { version: known.version, listings: new Map(listings) };
+    return { version: known.version, listings };
   }
 
-  function commit(poll: PollCommit): readonly CommittedTransition[] | undefined {
+  function commit(poll: PollRows): readonly CommittedTransition[] | undefined {
     const { project, health, version, listings } = poll;
     const row = statements.updateProject.get({
       project,
@@ -39,52 +41,44 @@ export function createPollCommits(db: Connection): PollCommits {
       lastPollAt: health.lastPollAt ?? null,
       lastSuccessAt: health.lastSuccessAt ?? null,
       version,
-      increment: listings.size > 0 ? 1 : 0,
+      increment: listings.length > 0 ? 1 : 0,
     });
     if (row === undefined) {
       if (statements.version.get(project) === undefined) throw unknownProject(project);
       return undefined;
     }
-    return [...listings].flatMap(([kind, changes]) =>
-      commitListing(row.project_key, kind, changes, poll.at),
-    );
+    return commitListings(row.project_key, poll);
+  }
+
+  function commitMore(poll: PollRows): readonly CommittedTransition[] {
+    const known = statements.version.get(poll.project);
+    if (known === undefined) throw unknownProject(poll.project);
+    return commitListings(known.project_key, poll);
+  }
+
+  function commitListings(projectKey: number, { listings, at }: PollRows) {
+    return listings.flatMap((changes) => commitListing(projectKey, changes, at));
   }
 
   function commitListing(
     projectKey: number,
-    kind: Kind,
-    changes: Changes,
+    changes: ListingRows,
     at: number,
   ): readonly CommittedTransition[] {
-    const { baseline, records, transitions, gone } = changes;
+    const { kind, baseline, records, transitions, gone } = changes;
     const failed = transitions.some(({ to }) => to === 'FAILED');
     const listing = statements.upsertListing.get({
       projectKey,
       kind,
       baselined: Number(baseline),
-      gone: gone.length,
+      gone,
       lastFailureAt: failed ? at : null,
     });
     if (listing === undefined) throw new Error('no listing after its upsert');
     const key = listing.listing_key;
-    // In the order of the key: a first listing then fills one page after the other.
-    for (const record of records.toSorted(byId)) upsertRecord(key, record);
+    for (const record of records) statements.upsertRecord.run(key, ...record);
     countTotals(key, transitions);
     return transitions.map((transition) => addTransition(key, kind, transition, at));
-  }
-
-  function upsertRecord(key: number, record: KnownRecord): void {
-    statements.upsertRecord.run(
-      key,
-      record.id,
-      record.status,
-      record.statusRaw ?? null,
-      record.name ?? null,
-      record.timestamp ?? null,
-      record.since,
-      record.missing,
-      Number(record.gone),
-    );
   }
 
   function countTotals(key: number, transitions: readonly Transition[]): void {
@@ -115,36 +109,7 @@ export function createPollCommits(db: Connection): PollCommits {
     return { ...transition, transitionId, kind };
   }
 
-  return { load, commit };
-}
-
-type RecordRow = readonly [
-  id: string,
-  status: Status,
-  statusRaw: string | null,
-  name: string | null,
-  timestamp: string | null,
-  since: number,
-  missing: number,
-  gone: number,
-];
-
-function toKnownRecord(row: RecordRow): KnownRecord {
-  const [id, status, statusRaw, name, timestamp, since, missing, gone] = row;
-  return {
-    id,
-    status,
-    statusRaw: statusRaw ?? undefined,
-    name: name ?? undefined,
-    timestamp: timestamp ?? undefined,
-    since,
-    missing,
-    gone: gone === 1,
-  };
-}
-
-function byId(a: KnownRecord, b: KnownRecord): number {
-  return a.id < b.id ? -1 : Number(a.id > b.id);
+  return { load, commit, commitMore };
 }
 
 interface ProjectUpdate {

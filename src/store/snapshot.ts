@@ -13,14 +13,20 @@ import { HEALTH_COLUMNS, toHealth, type HealthColumns } from './projects.ts';
 
 type ListingSnapshots = ReadonlyMap<Kind, ListingSnapshot>;
 
-/** Counted listings by project id. */
-export type SnapshotCache = Map<string, ListingSnapshots>;
+/** A snapshot whose listings are left out where the reader has them already. */
+export interface SnapshotNews extends Omit<StoreSnapshot, 'projects'> {
+  readonly projects: readonly (Omit<ProjectSnapshot, 'listings'> & {
+    readonly listings: ListingSnapshots | undefined;
+  })[];
+}
 
 /**
- * Reads what the configured projects look like, all at one moment. Projects found in `cache` are not counted again, the
- * others are put there; whoever changes a listing has to take its project out.
+ * Reads what the configured projects look like, all at one moment, and counts the listings of those that are not
+ * `counted` already.
  */
-export function createSnapshotReader(db: Connection, cache?: SnapshotCache): () => StoreSnapshot {
+export function createSnapshotReader(
+  db: Connection,
+): (counted: ReadonlySet<string>) => SnapshotNews {
   const projects = db.prepare<[], ProjectRow>(
     `SELECT project_key, id, configured_at, ${HEALTH_COLUMNS}
      FROM project WHERE removed_at IS NULL ORDER BY id`,
@@ -32,27 +38,38 @@ export function createSnapshotReader(db: Connection, cache?: SnapshotCache): () 
            FROM failure WHERE settled_at IS NULL) AS pending`,
   );
   const countListing = createListingCounter(db);
-
-  function toProjectSnapshot(row: ProjectRow): ProjectSnapshot {
-    const listings =
-      cache?.get(row.id) ??
-      new Map(KINDS.map((kind) => [kind, countListing(row.project_key, kind)]));
-    cache?.set(row.id, listings);
-    return {
-      project: row.id,
-      configuredAt: row.configured_at,
-      health: toHealth(row),
-      listings,
-    };
-  }
-
-  return db.transaction(() => {
+  const read = (counted: ReadonlySet<string>): SnapshotNews => {
     const pending = backlog.get();
     return {
-      projects: projects.all().map(toProjectSnapshot),
+      projects: projects.all().map((row) => ({
+        project: row.id,
+        configuredAt: row.configured_at,
+        health: toHealth(row),
+        listings: counted.has(row.id)
+          ? undefined
+          : new Map(KINDS.map((kind) => [kind, countListing(row.project_key, kind)])),
+      })),
       backlog: { count: pending?.count ?? 0, oldestAt: pending?.oldest_at ?? undefined },
     };
-  });
+  };
+  return db.transaction(read);
+}
+
+/** Makes a snapshot whole with the listings of those before it, which it keeps up to date; for the first, none. */
+export function completeSnapshot(
+  { projects, backlog }: SnapshotNews,
+  listings: Map<string, ListingSnapshots>,
+): StoreSnapshot {
+  for (const { project, listings: counted } of projects) {
+    if (counted !== undefined) listings.set(project, counted);
+  }
+  return {
+    projects: projects.map((each) => ({
+      ...each,
+      listings: listings.get(each.project) ?? new Map(),
+    })),
+    backlog,
+  };
 }
 
 interface ProjectRow extends HealthColumns {

@@ -3,13 +3,14 @@ import { realpath } from 'node:fs/promises';
 import Database from 'better-sqlite3';
 import { StoreError } from '../monitor/errors.ts';
 import type { StoreReader } from '../monitor/ports.ts';
-import { connect, disconnect, type Connection } from './connection.ts';
+import { connect, type Connection } from './connection.ts';
 import { isSqliteError, isSystemError, withStoreErrors } from './errors.ts';
 import { assertNotNewer, SCHEMA_VERSION, schemaVersion } from './migrate.ts';
 import { createEventQuery } from './event-query.ts';
 import { createMoveQuery } from './move-query.ts';
+import { noteOpen } from './open-files.ts';
 import { createRowQueries } from './row-queries.ts';
-import { createSnapshotReader, type SnapshotCache } from './snapshot.ts';
+import { completeSnapshot, createSnapshotReader } from './snapshot.ts';
 import { fileSize, inspectStoreFile } from './store-file.ts';
 
 /** A command can wait longer than a daemon: the daemon may be closing, and holds the store while it does. */
@@ -20,45 +21,45 @@ const BUSY_TIMEOUT_MS = 5000;
  * @throws {StoreError} also if there is none yet, or it is of another schema version
  */
 export async function openReader({ path }: { readonly path: string }): Promise<StoreReader> {
-  const db = await openReadable(path);
-  return createReader(db, path);
+  const { db, close } = await openReadable(path);
+  return createReader(db, path, close);
 }
 
-/**
- * A connection that reads the store and never changes it, for whoever needs more than rows. To be closed with
- * `disconnect`.
- * @throws {StoreError} as {@link openReader}
- */
-export async function openReadable(path: string): Promise<Connection> {
+/** A connection that reads a store and never changes it, for whoever needs more than rows. */
+interface Readable {
+  readonly db: Connection;
+  close(): void;
+}
+
+/** @throws {StoreError} as {@link openReader} */
+export async function openReadable(path: string): Promise<Readable> {
   return await withStoreErrors(path, async () => {
     const file = await findStore(path);
+    using opened = new DisposableStack();
+    opened.defer(noteOpen(file));
     const db = await connectReadable(file);
-    try {
-      assertNotNewer(schemaVersion(db), path);
-      assertNotOlder(schemaVersion(db), path);
-      return db;
-    } catch (error) {
-      disconnect(db);
-      throw error;
-    }
+    opened.defer(() => db.close());
+    assertNotNewer(schemaVersion(db), path);
+    assertNotOlder(schemaVersion(db), path);
+    const held = opened.move();
+    return { db, close: () => held.dispose() };
   });
 }
 
-/** The reading half of a store, on a connection that it closes. */
-export function createReader(db: Connection, path: string, cache?: SnapshotCache): StoreReader {
+function createReader(db: Connection, path: string, close: () => void): StoreReader {
   const rows = createRowQueries(db);
   const events = createEventQuery(db);
-  const snapshot = createSnapshotReader(db, cache);
+  const snapshot = createSnapshotReader(db);
   const moves = createMoveQuery(db);
   return {
     projects: () => withStoreErrors(path, () => rows.projects()),
-    snapshot: () => withStoreErrors(path, () => snapshot()),
+    snapshot: () => withStoreErrors(path, () => completeSnapshot(snapshot(new Set()), new Map())),
     statuses: (query) => withStoreErrors(path, () => rows.statuses(query)),
     transitions: (query) => withStoreErrors(path, () => rows.transitions(query)),
     failures: (query) => withStoreErrors(path, () => rows.failures(query)),
     events: (after, limit) => withStoreErrors(path, () => events(after, limit)),
     moves: (query) => withStoreErrors(path, () => moves(query)),
-    close: () => withStoreErrors(path, () => disconnect(db)),
+    close: () => withStoreErrors(path, close),
   };
 }
 
@@ -82,7 +83,7 @@ async function connectReadable(file: string): Promise<Connection> {
     schemaVersion(db);
     return db;
   } catch (error) {
-    disconnect(db);
+    db.close();
     const unable =
       isSqliteError(error, 'SQLITE_CANTOPEN') || isSqliteError(error, 'SQLITE_READONLY');
     if (!unable || (await fileSize(`${file}-wal`)) > 0) throw error;

@@ -1,19 +1,16 @@
-import { setImmediate } from 'node:timers/promises';
+import type { Kind } from '../domain/status.ts';
+import { StoreError } from '../monitor/errors.ts';
 import type { Observer } from '../monitor/events.ts';
-import type { Clock, Store } from '../monitor/ports.ts';
-import { connect, disconnect, type Connection } from './connection.ts';
-import { makeDurable } from './durability.ts';
-import { assertIntact, withStoreErrors } from './errors.ts';
-import { createFailures } from './failures.ts';
-import { BUSY_TIMEOUT_MS, takeLock } from './lock.ts';
-import { assertNotNewer, migrate, readMigrations, schemaVersion } from './migrate.ts';
-import { createPollCommits } from './poll-commit.ts';
-import { createProjects } from './projects.ts';
-import { createPruning } from './pruning.ts';
-import type { SnapshotCache } from './snapshot.ts';
-import { createReader } from './sqlite-reader.ts';
-import { createPrivately, fileSize, inspectStoreFile, prepareRealPath } from './store-file.ts';
-import { createTransactions } from './transactions.ts';
+import type { Clock, CommittedTransition, ListingSnapshot, Store } from '../monitor/ports.ts';
+import type { Reads, WriteCall, Writes } from './database.ts';
+import { withStoreErrors } from './errors.ts';
+import { collectPages } from './known-pages.ts';
+import { noteOpen } from './open-files.ts';
+import { countRows, toParts } from './poll-rows.ts';
+import { completeSnapshot } from './snapshot.ts';
+import { fileSize, inspectStoreFile, prepareRealPath } from './store-file.ts';
+import { startThread, type StoreThread } from './thread-client.ts';
+import { createWriteQueue } from './write-queue.ts';
 
 export interface StoreOptions {
   /** Absolute; directories that are missing are made. */
@@ -25,68 +22,125 @@ export interface StoreOptions {
   readonly onCreated?: (path: string) => void;
 }
 
+export interface SqliteStore extends Store {
+  /** Such as `3.54.0`. */
+  readonly sqliteVersion: string;
+}
+
 /**
- * Opens the store for its one daemon, and makes it if there is none (contract 4, Transitions).
+ * Opens the store for its one daemon, and makes it if there is none (contract 4, Transitions). SQLite works in a thread
+ * of its own: no call holds up the event loop for longer than it takes to copy a thousand rows.
  * @throws {StoreError} `busy` if another process holds it; also if the file is not a store of this or an older version,
  * and is then left as it is
  */
-export async function openStore(options: StoreOptions): Promise<Store> {
+export async function openStore(options: StoreOptions): Promise<SqliteStore> {
   return await withStoreErrors(options.path, async () => {
     const file = await prepareRealPath(options.path);
     const found = await inspectStoreFile(file);
-    const migrations = await readMigrations();
     using opened = new DisposableStack();
-    opened.defer(await takeLock(file));
-    await createPrivately(file);
-    const db = connect(file, { readonly: false, busyTimeoutMs: BUSY_TIMEOUT_MS });
-    opened.defer(() => disconnect(db));
-    assertNotNewer(schemaVersion(db), file);
-    assertIntact(db, file);
-    migrate(db, migrations);
-    makeDurable(db);
-    const store = createStore(db, file, options);
+    opened.defer(noteOpen(file));
+    const thread = await startThread(file);
     if (found === 'absent') options.onCreated?.(file);
     const held = opened.move();
-    return { ...store, close: () => withStoreErrors(file, () => close(db, held)) };
+    return createStore(file, thread, options, () => held.dispose());
   });
 }
 
 function createStore(
-  db: Connection,
   file: string,
+  thread: StoreThread,
   { clock, emit }: StoreOptions,
-): Omit<Store, 'close'> {
-  const { read, write } = createTransactions({ db, path: file, clock, emit });
-  const cache: SnapshotCache = new Map();
-  const projects = createProjects(db);
-  const polls = createPollCommits(db);
-  const failures = createFailures(db);
-  const pruning = createPruning(db);
+  onClosed: () => void,
+): SqliteStore {
+  const listings = new Map<string, ReadonlyMap<Kind, ListingSnapshot>>();
+  const queue = createWriteQueue({ thread, clock, emit });
+  let closing: Promise<void> | undefined;
+
+  function assertOpen(): void {
+    if (closing !== undefined) throw new StoreError('other', `the store is closed (${file})`);
+  }
+
+  async function read<Name extends keyof Reads>(
+    name: Name,
+    ...args: Parameters<Reads[Name]>
+  ): Promise<ReturnType<Reads[Name]>> {
+    assertOpen();
+    return await thread.ask({ read: name, args });
+  }
+
+  async function readTelling<Name extends keyof Reads>(
+    name: Name,
+    ...args: Parameters<Reads[Name]>
+  ): Promise<ReturnType<Reads[Name]>> {
+    try {
+      return await read(name, ...args);
+    } catch (error) {
+      if (error instanceof StoreError) {
+        emit({ type: 'store.commit_failed', reason: error.reason, error });
+      }
+      throw error;
+    }
+  }
+
+  async function write<Name extends keyof Writes>(
+    method: Name,
+    ...args: Parameters<Writes[Name]>
+  ): Promise<ReturnType<Writes[Name]> | undefined> {
+    assertOpen();
+    const [result] = await queue.write<ReturnType<Writes[Name]>>(() => [{ method, args }], 0);
+    return result;
+  }
+
+  async function close(): Promise<void> {
+    try {
+      await queue.idle();
+      await thread.close();
+    } finally {
+      onClosed();
+    }
+  }
 
   return {
-    ...createReader(db, file, cache),
-    configureProjects: async (ids, at) => {
-      // One that is removed, pruned and comes back is another one.
-      cache.clear();
-      write(() => projects.configure(ids, at));
+    sqliteVersion: thread.sqliteVersion,
+    projects: () => read('projects'),
+    snapshot: async () => completeSnapshot(await read('snapshot'), listings),
+    statuses: (query) => read('statuses', query),
+    transitions: (query) => read('transitions', query),
+    failures: (query) => read('failures', query),
+    events: (after, limit) => read('events', after, limit),
+    moves: (query) => read('moves', query),
+    configureProjects: async (ids, at) => write('configureProjects', ids, at),
+    loadHealth: (project) => readTelling('loadHealth', project),
+    loadKnown: async (...args) =>
+      collectPages(await readTelling('loadKnown', ...args), (more) =>
+        readTelling('loadMore', more),
+      ),
+    commitPoll: async (poll) => {
+      assertOpen();
+      const calls = () =>
+        Iterator.from(toParts(poll)).map((part, index): WriteCall => ({
+          method: index === 0 ? 'commitPoll' : 'commitMore',
+          args: [part],
+        }));
+      const results = await queue.write<readonly CommittedTransition[] | undefined>(
+        calls,
+        countRows(poll),
+      );
+      return results.includes(undefined) ? undefined : results.flatMap((part) => part ?? []);
     },
-    loadHealth: async (project) => read(() => projects.health(project)),
-    loadKnown: async (project, kinds) => read(() => polls.load(project, kinds)),
-    commitPoll: async (commit) => {
-      if (commit.listings.size > 0) cache.delete(commit.project);
-      return write(() => polls.commit(commit));
-    },
-    pendingFailures: async (query) => read(() => failures.pending(query)),
+    pendingFailures: (query) => readTelling('pendingFailures', query),
     settleFailure: async (transitionId, settlement, at) =>
-      write(() => failures.settle(transitionId, settlement, at)),
-    postponeFailure: async (transitionId, tries) =>
-      write(() => failures.postpone(transitionId, tries)),
+      write('settleFailure', transitionId, settlement, at),
+    postponeFailure: async (transitionId, tries) => write('postponeFailure', transitionId, tries),
     prune: async (before) => {
-      for (const step of pruning) {
-        while (db.open && write(() => step.run(before))) {
-          // oxlint-disable-next-line no-await-in-loop -- others have their turn between the transactions
-          await setImmediate();
-        }
+      let step = 0;
+      for (;;) {
+        // A close ends it where it is.
+        if (closing !== undefined) return;
+        // oxlint-disable-next-line no-await-in-loop -- others have their turn between the transactions
+        const outcome = await write('prune', step, before);
+        if (outcome === 'done') return;
+        if (outcome === 'next') step += 1;
       }
     },
     size: () =>
@@ -94,15 +148,9 @@ function createStore(
         database: await fileSize(file),
         wal: await fileSize(`${file}-wal`),
       })),
+    close: async () => {
+      closing ??= close();
+      await closing;
+    },
   };
-}
-
-function close(db: Connection, held: DisposableStack): void {
-  if (held.disposed) return;
-  try {
-    db.pragma('wal_checkpoint(TRUNCATE)');
-  } catch {
-    // The log stays, and the next one to open the store reads it.
-  }
-  held.dispose();
 }

@@ -2,9 +2,9 @@ import { closeSync, openSync, readSync, type Stats } from 'node:fs';
 import { mkdir, open, readlink, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { StoreError } from '../monitor/errors.ts';
-import { isOpenHere } from './connection.ts';
 import { isSystemError } from './errors.ts';
 import { APPLICATION_ID, assertNotNewer } from './migrate.ts';
+import { isOpenHere } from './open-files.ts';
 
 const JOURNAL_MAGIC = 'd9d505f920a163d7';
 

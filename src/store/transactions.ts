@@ -1,26 +1,18 @@
-import type { Observer } from '../monitor/events.ts';
-import type { Clock } from '../monitor/ports.ts';
 import type { Connection } from './connection.ts';
-import { toStoreError } from './errors.ts';
 
-export interface Transactions {
-  /**
-   * Runs `work` in a transaction and tells of its commit, or of its failure: it has then done nothing.
-   * @throws {StoreError}
-   */
-  readonly write: <Result>(work: () => Result) => Result;
-  /** Runs `work`, which only reads, and tells of its failure as of that of a commit. @throws {StoreError} */
-  readonly read: <Result>(work: () => Result) => Result;
+/** Where a piece of work stands in its transaction; most transactions have one piece. */
+export interface Place {
+  readonly begins: boolean;
+  readonly ends: boolean;
 }
 
-export interface TransactionOptions {
-  readonly db: Connection;
-  readonly path: string;
-  readonly clock: Clock;
-  readonly emit: Observer;
-}
+/**
+ * Runs a piece of a write transaction and, if it is the last, commits it. If it throws, the whole transaction has done
+ * nothing, and is over.
+ */
+export type RunInTransaction = <Result>(place: Place, work: () => Result) => Result;
 
-export function createTransactions({ db, path, clock, emit }: TransactionOptions): Transactions {
+export function createTransactions(db: Connection): RunInTransaction {
   const begin = db.prepare('BEGIN IMMEDIATE');
   const commit = db.prepare('COMMIT');
   const rollback = db.prepare('ROLLBACK');
@@ -34,29 +26,15 @@ export function createTransactions({ db, path, clock, emit }: TransactionOptions
     }
   }
 
-  function telling<Result>(work: () => Result): Result {
+  return (place, work) => {
     try {
-      return work();
-    } catch (cause) {
+      if (place.begins) begin.run();
+      const done = work();
+      if (place.ends) commit.run();
+      return done;
+    } catch (error) {
       undo();
-      const error = toStoreError(cause, path);
-      emit({ type: 'store.commit_failed', reason: error.reason, error });
       throw error;
     }
-  }
-
-  return {
-    write: (work) => {
-      const started = clock.monotonic();
-      const result = telling(() => {
-        begin.run();
-        const done = work();
-        commit.run();
-        return done;
-      });
-      emit({ type: 'store.committed', durationMs: clock.monotonic() - started });
-      return result;
-    },
-    read: telling,
   };
 }

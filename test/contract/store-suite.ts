@@ -9,6 +9,7 @@ import { describeRetention } from './store/retention.ts';
 import { describeMoves } from './store/moves.ts';
 import { describeRows } from './store/rows.ts';
 import { describeSnapshots } from './store/snapshots.ts';
+import { describeTogether } from './store/together.ts';
 
 /** What every engine of the store must do (contract 4 and metrics.md). */
 export function describeStore(name: string, open: OpenStore): void {
@@ -17,6 +18,7 @@ export function describeStore(name: string, open: OpenStore): void {
     describeProjects(harness);
     describePolls(harness);
     describeSnapshots(harness);
+    describeTogether(harness);
     describeFailures(harness);
     describeRows(harness);
     describeEvents(harness);

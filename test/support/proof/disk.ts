@@ -20,10 +20,7 @@ export const disk: Row = {
     what: 'a COMMIT that failed is taken for one that did not',
     file: 'store/transactions.ts',
     replace: [
-      [
-        'commit.run();\n        return done;',
-        'try { commit.run(); } catch { undo(); }\n        return done;',
-      ],
+      ['if (place.ends) commit.run();', 'if (place.ends) try { commit.run(); } catch { undo(); }'],
     ],
     notice: /something is lost/,
   },

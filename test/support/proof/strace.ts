@@ -12,3 +12,21 @@ export function skip(why: string): void {
   if (process.env['CI'] === 'true') throw new Error(`not proved: ${why}`);
   console.warn(`SKIPPED, not proved: ${why}`);
 }
+
+/** The option to follow every thread; each counts its calls by itself. (With --seccomp-bpf, some kills do not come.) */
+export const EVERY_THREAD = ['-f'];
+
+/** The calls of such a trace, in the order in which they ended, each in one line and without its thread. */
+export function callsOf(trace: string): readonly string[] {
+  const unfinished = new Map<string, string>();
+  return trace.split('\n').flatMap((line) => {
+    const [, thread = '', call = line] = /^(\d+) +(.*)$/.exec(line) ?? [];
+    const [, begun] = /^(.*) <unfinished \.\.\.>$/.exec(call) ?? [];
+    if (begun !== undefined) {
+      unfinished.set(thread, begun);
+      return [];
+    }
+    const [, rest] = /^<\.\.\. \w+ resumed>(.*)$/.exec(call) ?? [];
+    return [rest === undefined ? call : (unfinished.get(thread) ?? '') + rest];
+  });
+}

@@ -9,7 +9,7 @@ import { temporaryDirectory } from '../temporary.ts';
 import { copyWithBug } from './bug.ts';
 import { randomNumbers } from './random.ts';
 import { type Figures, type Row, type RowOptions, SOURCE } from './row.ts';
-import { findStrace } from './strace.ts';
+import { callsOf, EVERY_THREAD, findStrace } from './strace.ts';
 import { type Content, fill, lostValues, readContent } from './upgrade/content.ts';
 
 const OPEN = fileURLToPath(new URL('upgrade/open.ts', import.meta.url));
@@ -148,7 +148,7 @@ async function killPoints(
   if (runOpen(strace, source, path, [`trace=${CALLS.join()}`], trace) !== 0) {
     throw new Error('the upgrade fails without a kill');
   }
-  const lines = (await readFile(trace, 'latin1')).split('\n');
+  const lines = callsOf(await readFile(trace, 'latin1'));
   return CALLS.flatMap((call) =>
     lines.filter((line) => line.startsWith(`${call}(`)).map((_, n) => [call, n + 1] as const),
   );
@@ -162,7 +162,7 @@ function runOpen(
   trace = '/dev/null',
 ): number | null {
   const traced = [`trace=${CALLS.join()}`, ...expressions].flatMap((each) => ['-e', each]);
-  const args = ['-o', trace, ...traced, process.execPath, OPEN, source, path];
+  const args = [...EVERY_THREAD, '-o', trace, ...traced, process.execPath, OPEN, source, path];
   return spawnSync(strace, args, { stdio: 'ignore' }).status;
 }
 

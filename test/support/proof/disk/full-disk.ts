@@ -41,7 +41,7 @@ export function failing(strace: string, pid: number): Trouble {
     const calls = ['pwrite64', 'fsync', 'pwrite64,fsync'][round % 3] ?? '';
     const child = spawn(
       strace,
-      ['-qq', '-o', '/dev/null', '-p', String(pid), '-e', `trace=${calls}`].concat(
+      ['-qq', '-f', '-o', '/dev/null', '-p', String(pid), '-e', `trace=${calls}`].concat(
         '-e',
         `inject=${calls}:error=EIO:when=${when}`,
       ),

@@ -6,6 +6,7 @@ import { isDeepStrictEqual, promisify } from 'node:util';
 import Database from 'better-sqlite3';
 import { openReader } from '../../../../src/store/sqlite-reader.ts';
 import { temporaryDirectory } from '../../temporary.ts';
+import { callsOf, EVERY_THREAD } from '../strace.ts';
 import type { WorkloadReport } from './rounds.ts';
 
 const WORKLOAD = fileURLToPath(new URL('workload.ts', import.meta.url));
@@ -27,15 +28,28 @@ interface Outcome {
 /** Runs the workload with and without faults; what it leaves has to be the same. */
 export function createNthCall(strace: string, source: string) {
   async function run(args: readonly string[], traceFile: string, path: string): Promise<Outcome> {
+    const report = await runWorkload(args, traceFile, path);
+    return { report, rows: await readRows(path) };
+  }
+
+  async function runWorkload(
+    args: readonly string[],
+    traceFile: string,
+    path: string,
+  ): Promise<WorkloadReport> {
     const { stdout } = await promisify(execFile)(
       strace,
-      ['-o', traceFile, '-e', `trace=${CALLS.join()}`, ...args, process.execPath].concat(
-        WORKLOAD,
-        source,
-        path,
-      ),
+      [
+        ...EVERY_THREAD,
+        '-o',
+        traceFile,
+        '-e',
+        `trace=${CALLS.join()}`,
+        ...args,
+        process.execPath,
+      ].concat(WORKLOAD, source, path),
     );
-    return { report: JSON.parse(stdout) as WorkloadReport, rows: await readRows(path) };
+    return JSON.parse(stdout) as WorkloadReport;
   }
 
   return {
@@ -45,7 +59,7 @@ export function createNthCall(strace: string, source: string) {
       const trace = join(directory.path, 'trace');
       const { rows, report } = await run([], trace, join(directory.path, 'store.db'));
       if (report.failed.length > 0) throw new Error(`failed: ${report.failed.join('; ')}`);
-      const lines = (await readFile(trace, 'latin1')).split('\n');
+      const lines = callsOf(await readFile(trace, 'latin1'));
       const count = (call: string) => lines.filter((line) => line.startsWith(`${call}(`)).length;
       return { rows, counts: CALLS.map((call) => [call, count(call)] as const) };
     },
@@ -54,13 +68,15 @@ export function createNthCall(strace: string, source: string) {
       await using directory = await temporaryDirectory();
       const inject = `inject=${call}:error=${error}:when=${nth}..${nth + times - 1}`;
       const path = join(directory.path, 'store.db');
-      const outcome = await run(['-e', inject], '/dev/null', path);
-      const { report, rows } = outcome;
+      const report = await runWorkload(['-e', inject], '/dev/null', path);
+      // What the opening left behind must do no harm to the next one.
+      if (!report.opened) await runWorkload([], '/dev/null', path);
+      const rows = await readRows(path);
       if (!isDeepStrictEqual(rows, expected)) throw new Error(`${inject}: something is lost`);
       if (report.counted !== report.commits) {
         throw new Error(`${inject}: ${report.commits} commits failed, ${report.counted} told`);
       }
-      return outcome;
+      return { report, rows };
     },
   };
 }

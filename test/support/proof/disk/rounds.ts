@@ -10,6 +10,8 @@ export function statusesIn(round: number): Readonly<Record<string, string>> {
 }
 
 export interface WorkloadReport {
+  /** False if the store did not open, however often it was tried: then nothing else was done. */
+  readonly opened: boolean;
   /** Messages of the calls that failed. */
   readonly failed: readonly string[];
   /** So many of them after the store was open. */

@@ -13,6 +13,8 @@ import { listingOf } from '../../monitor.ts';
 import { ROUNDS, statusesIn, type WorkloadReport } from './rounds.ts';
 
 const PATIENCE = 20;
+/** Every opening has a thread of its own, for which strace begins to count anew: it fails again and again. */
+const OPENINGS = 2;
 const [, , source = '', path = ''] = process.argv;
 const { openStore } = (await import(join(source, 'store/sqlite-store.ts'))) as typeof SqliteStore;
 
@@ -25,7 +27,11 @@ const open = () =>
     clock: systemClock,
     emit: ({ type }) => (counted += Number(type === 'store.commit_failed')),
   });
-const store = await persistently(open);
+const store = await persistently(open, OPENINGS).catch(() => {
+  const report: WorkloadReport = { opened: false, failed, commits: 0, counted };
+  writeSync(1, JSON.stringify(report));
+  process.exit();
+});
 const afterOpening = failed.length;
 await persistently(() => store.configureProjects(['p'], 1));
 for (let round = 0; round < ROUNDS; round += 1) {
@@ -35,10 +41,13 @@ for (let round = 0; round < ROUNDS; round += 1) {
 const commits = failed.length - afterOpening;
 await persistently(() => store.prune(0));
 await store.close();
-const report: WorkloadReport = { failed, commits, counted };
+const report: WorkloadReport = { opened: true, failed, commits, counted };
 writeSync(1, JSON.stringify(report));
 
-async function persistently<Result>(work: () => Promise<Result>): Promise<Result> {
+async function persistently<Result>(
+  work: () => Promise<Result>,
+  patience = PATIENCE,
+): Promise<Result> {
   for (let attempt = 1; ; attempt += 1) {
     try {
       return await work();
@@ -46,7 +55,7 @@ async function persistently<Result>(work: () => Promise<Result>): Promise<Result
       // Of a copy of the sources the class is another one.
       if (!(error instanceof Error) || error.name !== StoreError.name) throw error;
       failed.push(error.message);
-      if (attempt === PATIENCE) throw error;
+      if (attempt === patience) throw error;
     }
   }
 }

@@ -1,11 +1,13 @@
 /**
  * Loaded before a program (`node --import`): ends the process by SIGKILL at the n-th pass of a step, both named by the
- * environment. It watches what the program does to its libraries, from outside.
+ * environment. It watches what the program does to its libraries, from outside, in each of its threads.
  */
 import { subscribe } from 'node:diagnostics_channel';
 import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
+import { Worker } from 'node:worker_threads';
 import Database from 'better-sqlite3';
+import type { Answer, Asked } from '../../../../src/store/thread-messages.ts';
 import type { Step } from './steps.ts';
 
 const step = process.env['DIE_AT_STEP'];
@@ -28,8 +30,6 @@ interface Statement {
 }
 
 let settling = false;
-/** What was committed has not been told yet. */
-let untold = false;
 
 function watchSql(sql: string, work: () => unknown): unknown {
   const begins = sql.startsWith('BEGIN');
@@ -42,7 +42,6 @@ function watchSql(sql: string, work: () => unknown): unknown {
   if (begins) pass('begin: after');
   if (settles) pass('settle: after');
   if (commits) {
-    untold = !settling;
     pass('commit: after');
     if (settling) pass('settle: committed');
   }
@@ -64,6 +63,23 @@ Database.prototype.exec = function watched(sql) {
   return this;
 };
 database.close();
+
+/** What was committed has not been told yet. Told is in the main thread, and the store works in one of its own. */
+let untold = false;
+const polls = new Set<number>();
+// oxlint-disable-next-line typescript/unbound-method -- called with their own `this`
+const { postMessage, emit } = Worker.prototype;
+Worker.prototype.postMessage = function watched(this: Worker, asked: Asked) {
+  const { number, request } = asked;
+  if (typeof request === 'object' && 'write' in request && request.place.ends) {
+    if (request.write.some(({ method }) => method === 'commitPoll')) polls.add(number);
+  }
+  postMessage.call(this, asked);
+};
+Worker.prototype.emit = function watched(this: Worker, name: string, ...values: unknown[]) {
+  if (name === 'message' && polls.delete((values[0] as Answer).number)) untold = true;
+  return emit.call(this, name, ...values);
+} as typeof emit;
 
 const { writeSync } = fs;
 const write = writeSync as (fd: number, bytes: Uint8Array) => number;

@@ -5,12 +5,13 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import type { LogLine, Run } from '../../oracle/observation.ts';
+import { EVERY_THREAD } from '../strace.ts';
 import type { Call, Step } from './steps.ts';
 
 const WATCHER = fileURLToPath(new URL('watcher.ts', import.meta.url));
 const DIE_AT_STEP = new URL('die-at-step.ts', import.meta.url).href;
 
-/** When a process ends: at the n-th pass of a step or the n-th call of its main thread, or by itself after its rounds. */
+/** When a process ends: at the n-th pass of a step or the n-th call of one of its threads, or by itself after its rounds. */
 export type End =
   | { readonly step: Step; readonly pass: number }
   | { readonly call: Call; readonly pass: number }
@@ -88,7 +89,7 @@ export async function live(
 
 function killingAt(call: Call, pass: number): readonly string[] {
   const inject = `inject=${call}:signal=KILL:when=${pass}`;
-  return ['-qq', '-o', '/dev/null', '-e', `trace=${call}`, '-e', inject];
+  return [...EVERY_THREAD, '-qq', '-o', '/dev/null', '-e', `trace=${call}`, '-e', inject];
 }
 
 function readLines(stdout: string) {

@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { temporaryDirectory } from '../../temporary.ts';
+import { callsOf, EVERY_THREAD } from '../strace.ts';
 import type { Said } from './promises.ts';
 
 /** What the workload asked of the disk, and what it said in between. `file` is a name in the store's directory. */
@@ -32,13 +33,13 @@ export async function record(
   const store = join(directory.path, 'data', STORE);
   execFileSync(
     strace,
-    ['-o', trace, '-xx', '-s', '1000000', '-e', `trace=${CALLS}`].concat(
+    [...EVERY_THREAD, '-o', trace, '-xx', '-s', '1000000', '-e', `trace=${CALLS}`].concat(
       [process.execPath, WORKLOAD, source, store],
       String(rounds),
     ),
     { stdio: ['ignore', 'pipe', 'inherit'] },
   );
-  return toSteps((await readFile(trace, 'latin1')).split('\n'), dirname(store));
+  return toSteps(callsOf(await readFile(trace, 'latin1')), dirname(store));
 }
 
 function toSteps(lines: readonly string[], directory: string): readonly Step[] {

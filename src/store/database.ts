@@ -1,0 +1,163 @@
+import type { Store } from '../monitor/ports.ts';
+import { connect, type Connection } from './connection.ts';
+import { makeDurable } from './durability.ts';
+import { assertIntact } from './errors.ts';
+import { createEventQuery } from './event-query.ts';
+import { createFailures } from './failures.ts';
+import { createKnownPages, type KnownPage } from './known-pages.ts';
+import { BUSY_TIMEOUT_MS, takeLock } from './lock.ts';
+import { assertNotNewer, migrate, readMigrations, schemaVersion } from './migrate.ts';
+import { createMoveQuery } from './move-query.ts';
+import { createPollCommits, type PollCommits } from './poll-commit.ts';
+import { createProjects } from './projects.ts';
+import { createPruning } from './pruning.ts';
+import { createRowQueries } from './row-queries.ts';
+import { createSnapshotReader, type SnapshotNews } from './snapshot.ts';
+import { createPrivately } from './store-file.ts';
+import { createTransactions, type Place } from './transactions.ts';
+
+/** A method of the store as its thread has it: it answers at once. */
+type Immediate<Name extends keyof Store> = (
+  ...args: Parameters<Store[Name]>
+) => Awaited<ReturnType<Store[Name]>>;
+
+/** What is read sees whole transactions only, also while one is under way. */
+export interface Reads {
+  readonly projects: Immediate<'projects'>;
+  /** Without the listings that did not change since the last one. */
+  readonly snapshot: () => SnapshotNews;
+  readonly statuses: Immediate<'statuses'>;
+  readonly transitions: Immediate<'transitions'>;
+  readonly failures: Immediate<'failures'>;
+  readonly events: Immediate<'events'>;
+  readonly moves: Immediate<'moves'>;
+  readonly loadHealth: Immediate<'loadHealth'>;
+  readonly loadKnown: (...args: Parameters<Store['loadKnown']>) => KnownPage;
+  /** The next page of a `loadKnown`. */
+  readonly loadMore: (more: number) => KnownPage;
+  readonly pendingFailures: Immediate<'pendingFailures'>;
+}
+
+/** To be called within a transaction. */
+export interface Writes {
+  readonly configureProjects: Immediate<'configureProjects'>;
+  readonly commitPoll: PollCommits['commit'];
+  readonly commitMore: PollCommits['commitMore'];
+  readonly settleFailure: Immediate<'settleFailure'>;
+  readonly postponeFailure: Immediate<'postponeFailure'>;
+  /** One transaction's worth of a step of pruning: whether it is to be run again, or the next step, or none is left. */
+  readonly prune: (step: number, before: number) => 'again' | 'next' | 'done';
+}
+
+export interface WriteCall {
+  readonly method: keyof Writes;
+  /** Its parameters. */
+  readonly args: readonly unknown[];
+}
+
+export interface OpenDatabase {
+  readonly sqliteVersion: string;
+  readonly reads: Reads;
+  /** Makes these calls in one transaction, or in a piece of one; their results. */
+  write(calls: readonly WriteCall[], place: Place): readonly unknown[];
+  close(): void;
+}
+
+/** Opens the store at this real path for its one daemon, and makes it if there is none. */
+export async function openDatabase(file: string): Promise<OpenDatabase> {
+  const migrations = await readMigrations();
+  using opened = new DisposableStack();
+  opened.defer(await takeLock(file));
+  await createPrivately(file);
+  const db = connect(file, { readonly: false, busyTimeoutMs: BUSY_TIMEOUT_MS });
+  opened.defer(() => db.close());
+  assertNotNewer(schemaVersion(db), file);
+  assertIntact(db, file);
+  migrate(db, migrations);
+  makeDurable(db);
+  const reader = connect(file, { readonly: true, busyTimeoutMs: BUSY_TIMEOUT_MS });
+  opened.defer(() => reader.close());
+  /** Projects whose listings a snapshot has counted, and of them those that the transaction under way has changed. */
+  const counted = new Set<string>();
+  const changed = new Set<string>();
+  const writes = createWrites(db, changed);
+  const run = createTransactions(db);
+  const reads = createReads(reader, counted);
+  const held = opened.move();
+  return {
+    sqliteVersion: String(db.prepare('SELECT sqlite_version()').pluck().get()),
+    reads,
+    write: (calls, place) => {
+      const results = run(place, () =>
+        calls.map(({ method, args }): unknown => Reflect.apply(writes[method], undefined, args)),
+      );
+      if (place.ends) {
+        for (const project of changed) counted.delete(project);
+        changed.clear();
+      }
+      return results;
+    },
+    close: () => {
+      reader.close();
+      checkpoint(db);
+      held.dispose();
+    },
+  };
+}
+
+function createReads(db: Connection, counted: Set<string>): Reads {
+  const rows = createRowQueries(db);
+  const snapshot = createSnapshotReader(db);
+  const projects = createProjects(db);
+  const polls = createPollCommits(db);
+  const failures = createFailures(db);
+  const pages = createKnownPages();
+  return {
+    ...rows,
+    events: createEventQuery(db),
+    moves: createMoveQuery(db),
+    snapshot: () => {
+      const news = snapshot(counted);
+      for (const { project } of news.projects) counted.add(project);
+      return news;
+    },
+    loadHealth: (project) => projects.health(project),
+    loadKnown: (...args) => pages.first(polls.load(...args)),
+    loadMore: (more) => pages.next(more),
+    pendingFailures: (query) => failures.pending(query),
+  };
+}
+
+function createWrites(db: Connection, changed: Set<string>): Writes {
+  const projects = createProjects(db);
+  const polls = createPollCommits(db);
+  const failures = createFailures(db);
+  const pruning = createPruning(db);
+  return {
+    configureProjects: (ids, at) => {
+      projects.configure(ids, at);
+      // One that is removed, pruned and comes back is another one.
+      for (const id of ids) changed.add(id);
+    },
+    commitPoll: (poll) => {
+      if (poll.listings.length > 0) changed.add(poll.project);
+      return polls.commit(poll);
+    },
+    commitMore: (poll) => polls.commitMore(poll),
+    settleFailure: (...args) => failures.settle(...args),
+    postponeFailure: (...args) => failures.postpone(...args),
+    prune: (step, before) => {
+      const found = pruning[step]?.run(before);
+      if (found === undefined) return 'done';
+      return found ? 'again' : 'next';
+    },
+  };
+}
+
+function checkpoint(db: Connection): void {
+  try {
+    db.pragma('wal_checkpoint(TRUNCATE)');
+  } catch {
+    // The log stays, and the next one to open the store reads it.
+  }
+}

@@ -1,0 +1,132 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { StoreError } from '../../../src/monitor/errors.ts';
+import { changesOf, moveOf, recordOf, type Harness } from './harness.ts';
+
+const MANY = 2501;
+
+export function describeTogether(h: Harness): void {
+  describe('polls that are committed at the same time', () => {
+    beforeEach(() => h.store.configureProjects(['p', 'q', 'r'], 500));
+
+    it('are all stored', async () => {
+      const commits = ['p', 'q', 'r'].map((id) => h.see(id, { x: 'RUNNING' }, 1000));
+      expect(await Promise.all(commits)).toEqual([[], [], []]);
+      for (const id of ['p', 'q', 'r']) expect((await h.known(id))?.records.size).toBe(1);
+    });
+
+    it('each get their own transitions, with ids of their own', async () => {
+      await Promise.all(['p', 'q'].map((id) => h.see(id, { x: 'RUNNING' }, 1000)));
+      const move = changesOf({ transitions: [moveOf('x', 'FAILED')] });
+      const [p, q] = await Promise.all(['p', 'q'].map((id) => h.commit(id, { prompt: move }, 1)));
+      expect([p?.length, q?.length]).toEqual([1, 1]);
+      const rows = await h.store.transitions({});
+      expect(new Map(rows.map((row) => [row.project, row.transitionId]))).toEqual(
+        new Map([
+          ['p', p?.[0]?.transitionId],
+          ['q', q?.[0]?.transitionId],
+        ]),
+      );
+    });
+
+    it('do not suffer from one that fails', async () => {
+      const baseline = changesOf({ baseline: true, records: [recordOf('x', 'RUNNING')] });
+      h.log.clear();
+      const outcomes = await Promise.allSettled(
+        ['p', 'unknown', 'q'].map((id) => h.commit(id, { prompt: baseline }, 0)),
+      );
+      expect(outcomes).toEqual([
+        { status: 'fulfilled', value: [] },
+        { status: 'rejected', reason: expect.any(StoreError) },
+        { status: 'fulfilled', value: [] },
+      ]);
+      for (const id of ['p', 'q']) expect((await h.known(id))?.records.size).toBe(1);
+      expect(h.log.of('store.commit_failed')).toHaveLength(1);
+      expect(h.log.of('store.committed').length).toBeGreaterThan(0);
+    });
+
+    it('do not suffer from one that comes too late', async () => {
+      await h.see('p', { x: 'RUNNING' }, 1000);
+      const late = changesOf({ records: [recordOf('x', 'FAILED')] });
+      const baseline = changesOf({ baseline: true, records: [recordOf('x', 'RUNNING')] });
+      const outcomes = await Promise.all([
+        h.commit('p', { prompt: late }, 0),
+        h.commit('q', { prompt: baseline }, 0),
+      ]);
+      expect(outcomes).toEqual([undefined, []]);
+      expect((await h.known('p'))?.records.get('x')?.status).toBe('RUNNING');
+      expect((await h.known('q'))?.records.size).toBe(1);
+    });
+  });
+
+  describe('a poll of many prompts', () => {
+    const ids = Array.from({ length: MANY }, (_, index) => `x${index}`);
+    const records = ids.map((id) => recordOf(id, 'RUNNING'));
+    const baseline = changesOf({ baseline: true, records });
+
+    beforeEach(() => h.store.configureProjects(['p', 'q'], 500));
+
+    it('is stored, and known again, whole', async () => {
+      await h.commit('p', { prompt: baseline, dataset: baseline }, 0);
+      const { version, listings } = await h.store.loadKnown('p', ['prompt', 'dataset']);
+      expect(version).toBe(1);
+      const all = { baselined: true, records: new Map(records.map((one) => [one.id, one])) };
+      expect(listings.get('prompt')).toEqual(all);
+      expect(listings.get('dataset')).toEqual(all);
+    });
+
+    it('gets an id for each of its transitions, rising in their order', async () => {
+      await h.commit('p', { prompt: baseline }, 0);
+      h.log.clear();
+      const transitions = ids.map((id) => moveOf(id, 'FAILED'));
+      const gone = [recordOf('x0', 'RUNNING', { gone: true })];
+      const committed = await h.commit('p', { prompt: changesOf({ transitions, gone }) }, 1);
+      expect(committed?.map(({ id }) => id)).toEqual(ids);
+      const rows = await h.store.transitions({});
+      expect(rows.map(({ transitionId }) => transitionId).toReversed()).toEqual(
+        committed?.map(({ transitionId }) => transitionId),
+      );
+      const { transitions: totals, goneTotal } = await h.listing('p');
+      expect(totals).toEqual([['RUNNING', 'FAILED', MANY]]);
+      expect(goneTotal).toBe(1);
+      expect(h.log.of('store.committed')).toHaveLength(1);
+    });
+
+    it('is one transaction: nobody sees a part of it', async () => {
+      const committing = h.commit('p', { prompt: baseline }, 0);
+      const commit = { isDone: false };
+      void committing.then(() => (commit.isDone = true));
+      const seen = new Set<number>();
+      const look = async () => seen.add((await h.listing('p')).counts.get('RUNNING') ?? 0);
+      while (!commit.isDone) await look();
+      await look();
+      expect([...seen]).toEqual([0, MANY]);
+    });
+
+    it('lets others read meanwhile', async () => {
+      const order: string[] = [];
+      await Promise.all([
+        h.commit('p', { prompt: baseline }, 0).then(() => order.push('committed')),
+        h.store.projects().then(() => order.push('read')),
+      ]);
+      expect(order).toEqual(['read', 'committed']);
+    });
+
+    it('changes nothing when it comes too late, and holds up nobody', async () => {
+      await h.see('p', { x0: 'PENDING' }, 1000);
+      const outcomes = await Promise.all([
+        h.commit('p', { prompt: baseline }, 0),
+        h.see('q', { x: 'RUNNING' }, 1000),
+      ]);
+      expect(outcomes).toEqual([undefined, []]);
+      expect((await h.known('p'))?.records.size).toBe(1);
+    });
+
+    it('is stored whole before a close', async () => {
+      const committing = h.commit('p', { prompt: baseline }, 0);
+      await h.store.close();
+      await committing;
+      await h.reopen();
+      expect((await h.known('p'))?.records.size).toBe(MANY);
+    });
+  });
+}
