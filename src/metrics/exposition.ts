@@ -1,6 +1,8 @@
+import { setImmediate } from 'node:timers/promises';
+
 /**
  * The text exposition format 0.0.4, for metrics that exist once per project: joined strings cost a tenth of what
- * prom-client does, and with 1,000 projects there are tens of thousands of series.
+ * prom-client does, and with 1,000 projects there are tens of thousands of series, of which few change between scrapes.
  */
 
 /** One sample of a metric, told from its siblings by its suffix and labels. */
@@ -16,12 +18,9 @@ export interface Family<Subject> {
   /** One line, the unit named. */
   readonly help: string;
   readonly samples: readonly Sample[];
-  /** One for each of `samples`, in their order; undefined where there is none. */
+  /** One for each of `samples`, in their order; undefined where there is none. The same array only if nothing changed. */
   values(subject: Subject): readonly (number | undefined)[];
 }
-
-/** A subject and the labels that name it, rendered, at least one. */
-export type Labelled<Subject> = readonly [labels: string, subject: Subject];
 
 /** The sample list of a metric with a single value per subject. */
 export const SINGLE: readonly Sample[] = [{}];
@@ -34,40 +33,102 @@ export function renderLabels(labels: Readonly<Record<string, string>>): string {
 }
 
 /**
- * The families one after the other, each with HELP, TYPE and the samples of every subject; one without any sample is
- * left out. The text is a rope that is flattened once, when it is sent.
+ * Renders some families for the same subjects again and again: all of `add`, then `finish`. What has not changed since
+ * the last time is not rendered again, a family without changes not even joined.
  */
-export function renderFamilies<Subject>(
-  families: readonly Family<Subject>[],
-  subjects: readonly Labelled<Subject>[],
-): string {
-  let text = '';
-  for (const family of families) {
-    const lines = renderSamples(family, subjects);
-    if (lines !== '') text += header(family) + lines;
+export class FamilyRenderer<Subject> {
+  readonly #families: readonly RenderedFamily<Subject>[];
+  readonly #areConstant: boolean;
+  readonly #added: { labels: string; subject: Subject }[] = [];
+  #count = 0;
+
+  /** Subjects that `areConstant` are others when anything of them has changed; their values need not be compared. */
+  constructor(
+    families: readonly Family<Subject>[],
+    { areConstant = false }: { readonly areConstant?: boolean } = {},
+  ) {
+    this.#families = families.map((family) => new RenderedFamily(family));
+    this.#areConstant = areConstant;
   }
-  return text;
+
+  /** The next subject, with the labels that name it, rendered, at least one. Its samples are those of this moment. */
+  add(labels: string, subject: Subject): void {
+    const position = this.#count;
+    this.#count += 1;
+    const last = this.#added[position];
+    if (this.#areConstant && last?.subject === subject && last.labels === labels) return;
+    this.#added[position] = { labels, subject };
+    for (const family of this.#families) family.set(position, labels, subject);
+  }
+
+  /**
+   * The families one after the other, each with HELP, TYPE and the samples of every subject that was added; in between
+   * others have their turn.
+   */
+  async finish(): Promise<string> {
+    const count = this.#count;
+    this.#count = 0;
+    this.#added.length = count;
+    let text = '';
+    for (const family of this.#families) {
+      text += family.text(count);
+      // oxlint-disable-next-line no-await-in-loop -- a pause
+      await setImmediate();
+    }
+    return text;
+  }
 }
 
-function renderSamples<Subject>(
-  family: Family<Subject>,
-  subjects: readonly Labelled<Subject>[],
-): string {
-  const starts = family.samples.map(({ suffix = '' }) => `${family.name}${suffix}{`);
-  const ends = family.samples.map(({ labels }) =>
-    labels === undefined ? '} ' : `,${renderLabels(labels)}} `,
-  );
-  let lines = '';
-  for (const [labels, subject] of subjects) {
-    let index = 0;
-    for (const value of family.values(subject)) {
-      if (value !== undefined) {
-        lines += `${starts[index]}${labels}${ends[index]}${formatNumber(value)}\n`;
-      }
-      index += 1;
-    }
+type Values = readonly (number | undefined)[];
+
+class RenderedFamily<Subject> {
+  readonly #family: Family<Subject>;
+  readonly #starts: readonly string[];
+  readonly #ends: readonly string[];
+  /** By the position of the subject. */
+  readonly #subjects: { labels: string; values: Values; text: string }[] = [];
+  #text = '';
+  #hasChanged = false;
+
+  constructor(family: Family<Subject>) {
+    this.#family = family;
+    this.#starts = family.samples.map(({ suffix = '' }) => `${family.name}${suffix}{`);
+    this.#ends = family.samples.map(({ labels }) =>
+      labels === undefined ? '} ' : `,${renderLabels(labels)}} `,
+    );
   }
-  return lines;
+
+  set(position: number, labels: string, subject: Subject): void {
+    const values = this.#family.values(subject);
+    const last = this.#subjects[position];
+    if (last?.labels === labels && areEqual(last.values, values)) return;
+    this.#subjects[position] = { labels, values, text: this.#render(labels, values) };
+    this.#hasChanged = true;
+  }
+
+  /** Without any sample it is empty. */
+  text(count: number): string {
+    if (this.#hasChanged || count < this.#subjects.length) {
+      this.#subjects.length = count;
+      const lines = this.#subjects.map(({ text }) => text).join('');
+      this.#text = lines === '' ? '' : header(this.#family) + lines;
+      this.#hasChanged = false;
+    }
+    return this.#text;
+  }
+
+  #render(labels: string, values: Values): string {
+    let lines = '';
+    for (const [index, value] of values.entries()) {
+      if (value === undefined) continue;
+      lines += `${this.#starts[index]}${labels}${this.#ends[index]}${formatNumber(value)}\n`;
+    }
+    return lines;
+  }
+}
+
+function areEqual(some: Values, others: Values): boolean {
+  return some === others || some.every((value, index) => Object.is(value, others[index]));
 }
 
 /** A gauge without labels; empty if it has no value. */

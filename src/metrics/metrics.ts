@@ -1,19 +1,13 @@
+import { setImmediate } from 'node:timers/promises';
 import { Registry } from 'prom-client';
 import { StoreError } from '../monitor/errors.ts';
 import type { Observer } from '../monitor/events.ts';
-import type { Clock, LogLevel, PollHealth, Store } from '../monitor/ports.ts';
-import {
-  SINGLE,
-  renderFamilies,
-  renderGauge,
-  toSeconds,
-  type Family,
-  type Labelled,
-} from './exposition.ts';
+import type { Clock, LogLevel, PollHealth, Store, StoreSnapshot } from '../monitor/ports.ts';
+import { FamilyRenderer, SINGLE, renderGauge, toSeconds, type Family } from './exposition.ts';
 import { createMetricsObserver } from './observer.ts';
 import { createProcessMetrics, type BuildInfo } from './process-metrics.ts';
 import { PROJECT_FAMILIES, ProjectSeries } from './project-series.ts';
-import { renderStore } from './store-collector.ts';
+import { renderBacklog, StoreRenderer } from './store-collector.ts';
 
 /** When a project is polled, as its schedule has it at the moment. */
 interface ScheduledProject {
@@ -79,14 +73,9 @@ export function createMetrics(options: MetricsOptions): Metrics {
     ]);
     // prom-client's own spelling is one that only some readers take.
     const processText = (await registry.metrics()).replaceAll(/ Nan$/gm, ' NaN');
-    const subjects = [...projects.values()].map((series): Labelled<ProjectSeries> => [
-      series.labels,
-      series,
-    ]);
     return (
-      renderFamilies(PROJECT_FAMILIES, subjects) +
-      renderSchedule(schedule(), projects) +
-      (snapshot === undefined ? '' : renderStore(snapshot, projects)) +
+      (await renderProjects(snapshot)) +
+      (snapshot === undefined ? '' : renderBacklog(snapshot.backlog)) +
       renderGauge(
         'evalwatch_store_database_bytes',
         'Size of the database file in bytes.',
@@ -94,6 +83,30 @@ export function createMetrics(options: MetricsOptions): Metrics {
       ) +
       renderGauge('evalwatch_store_wal_bytes', 'Size of the write-ahead log in bytes.', size?.wal) +
       processText
+    );
+  }
+
+  const processSeries = new FamilyRenderer(PROJECT_FAMILIES);
+  const scheduleSeries = new FamilyRenderer(SCHEDULE_FAMILIES);
+  const storeSeries = new StoreRenderer();
+
+  /** Each project's series are from one moment; in between others have their turn. */
+  async function renderProjects(snapshot: StoreSnapshot | undefined): Promise<string> {
+    const stored = new Map(snapshot?.projects.map((project) => [project.project, project]));
+    const scheduled = new Map(Array.from(schedule(), (item) => [item.project, item]));
+    for (const [index, series] of [...projects.values()].entries()) {
+      // oxlint-disable-next-line no-await-in-loop -- a pause
+      if (index % PROJECTS_AT_A_TIME === PROJECTS_AT_A_TIME - 1) await setImmediate();
+      const item = scheduled.get(series.id);
+      const project = stored.get(series.id);
+      processSeries.add(series.labels, series);
+      if (item !== undefined) scheduleSeries.add(series.labels, item);
+      if (project !== undefined) storeSeries.add(series, project);
+    }
+    return (
+      (await processSeries.finish()) +
+      (await scheduleSeries.finish()) +
+      (await storeSeries.finish())
     );
   }
 
@@ -127,6 +140,9 @@ export function createMetrics(options: MetricsOptions): Metrics {
   };
 }
 
+/** Rendering one for the first time takes some 0.1 ms. */
+const PROJECTS_AT_A_TIME = 50;
+
 const SCHEDULE_FAMILIES: readonly Family<ScheduledProject>[] = [
   {
     name: 'evalwatch_project_schedule_max_interval_seconds',
@@ -143,15 +159,3 @@ const SCHEDULE_FAMILIES: readonly Family<ScheduledProject>[] = [
     values: ({ nextPollAt }) => [toSeconds(nextPollAt)],
   },
 ];
-
-function renderSchedule(
-  scheduled: Iterable<ScheduledProject>,
-  projects: ReadonlyMap<string, ProjectSeries>,
-): string {
-  const subjects: Labelled<ScheduledProject>[] = [];
-  for (const item of scheduled) {
-    const series = projects.get(item.project);
-    if (series !== undefined) subjects.push([series.labels, item]);
-  }
-  return renderFamilies(SCHEDULE_FAMILIES, subjects);
-}

@@ -1,6 +1,6 @@
 import { ANOMALY_REASONS, type AnomalyReason } from '../domain/record.ts';
 import { WAITING_STATUSES, type WaitingStatus } from '../domain/status.ts';
-import { POLL_FAILURE_REASONS, type PollFailureReason } from '../monitor/errors.ts';
+import { POLL_FAILURE_REASONS } from '../monitor/errors.ts';
 import type { MonitorEvent } from '../monitor/events.ts';
 import type { PollHealth } from '../monitor/ports.ts';
 import { SINGLE, renderLabels, type Family } from './exposition.ts';
@@ -19,12 +19,15 @@ export class ProjectSeries {
   unchanged = 0;
   overlapped = 0;
   missed = 0;
-  readonly failures: Map<PollFailureReason, number> = zeros(POLL_FAILURE_REASONS);
-  readonly anomalies: Map<AnomalyReason, number> = zeros(ANOMALY_REASONS);
-  readonly stateDurations: Readonly<Record<WaitingStatus, Histogram>> = {
+  /** In the order of their reasons; replaced when they change. */
+  failures: readonly number[] = POLL_FAILURE_REASONS.map(() => 0);
+  anomalies: readonly number[] = ANOMALY_REASONS.map(() => 0);
+  readonly #stateDurations: Readonly<Record<WaitingStatus, Histogram>> = {
     PENDING: new Histogram(STATE_DURATION_BOUNDS),
     RUNNING: new Histogram(STATE_DURATION_BOUNDS),
   };
+  /** The values of the histograms of both statuses; replaced when they change. */
+  durations: readonly number[] = this.#durationValues();
 
   constructor(id: string, datasets: boolean, health: PollHealth) {
     this.id = id;
@@ -36,16 +39,25 @@ export class ProjectSeries {
   pollFinished(event: Extract<MonitorEvent, { type: 'poll.finished' }>): void {
     this.polls += 1;
     this.health = event.health;
-    if (event.failure !== undefined) add(this.failures, event.failure.reason, 1);
-    else if (event.unchanged) this.unchanged += 1;
+    if (event.failure === undefined) {
+      if (event.unchanged) this.unchanged += 1;
+    } else {
+      const index = POLL_FAILURE_REASONS.indexOf(event.failure.reason);
+      this.failures = added(this.failures, index, 1);
+    }
   }
 
   sawAnomalies(reason: AnomalyReason, count: number): void {
-    add(this.anomalies, reason, count);
+    this.anomalies = added(this.anomalies, ANOMALY_REASONS.indexOf(reason), count);
   }
 
   leftState(status: WaitingStatus, heldMs: number): void {
-    this.stateDurations[status].observe(heldMs);
+    this.#stateDurations[status].observe(heldMs);
+    this.durations = this.#durationValues();
+  }
+
+  #durationValues(): readonly number[] {
+    return WAITING_STATUSES.flatMap((status) => this.#stateDurations[status].values());
   }
 
   runOverlapped(): void {
@@ -85,7 +97,7 @@ export const PROJECT_FAMILIES: readonly Family<ProjectSeries>[] = [
     type: 'counter',
     help: 'Failed polls by reason.',
     samples: POLL_FAILURE_REASONS.map((reason) => ({ labels: { reason } })),
-    values: ({ failures }) => [...failures.values()],
+    values: ({ failures }) => failures,
   },
   {
     name: 'evalwatch_polls_unchanged_total',
@@ -101,15 +113,14 @@ export const PROJECT_FAMILIES: readonly Family<ProjectSeries>[] = [
     samples: WAITING_STATUSES.flatMap((status) =>
       histogramSamples(STATE_DURATION_BOUNDS, { status }),
     ),
-    values: ({ stateDurations }) =>
-      WAITING_STATUSES.flatMap((status) => stateDurations[status].values()),
+    values: ({ durations }) => durations,
   },
   {
     name: 'evalwatch_item_anomalies_total',
     type: 'counter',
     help: 'Items of listings that are not as documented, by reason, counted in every listing.',
     samples: ANOMALY_REASONS.map((reason) => ({ labels: { reason } })),
-    values: ({ anomalies }) => [...anomalies.values()],
+    values: ({ anomalies }) => anomalies,
   },
   {
     name: 'evalwatch_scheduler_overlapped_runs_total',
@@ -127,10 +138,6 @@ export const PROJECT_FAMILIES: readonly Family<ProjectSeries>[] = [
   },
 ];
 
-function zeros<Key>(keys: readonly Key[]): Map<Key, number> {
-  return new Map(keys.map((key) => [key, 0]));
-}
-
-function add<Key>(counts: Map<Key, number>, key: Key, count: number): void {
-  counts.set(key, (counts.get(key) ?? 0) + count);
+function added(counts: readonly number[], index: number, count: number): readonly number[] {
+  return counts.with(index, (counts[index] ?? 0) + count);
 }

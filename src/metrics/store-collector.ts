@@ -7,47 +7,41 @@ import {
   type Status,
 } from '../domain/status.ts';
 import type { ListingSnapshot, ProjectSnapshot, StoreSnapshot } from '../monitor/ports.ts';
-import {
-  SINGLE,
-  renderFamilies,
-  renderGauge,
-  toSeconds,
-  type Family,
-  type Labelled,
-} from './exposition.ts';
+import { FamilyRenderer, SINGLE, renderGauge, toSeconds, type Family } from './exposition.ts';
 import type { ProjectSeries } from './project-series.ts';
 
-/**
- * Every series that is read from the store (metrics.md, "store") but those that memory knows better. Projects that are
- * not configured here are left out, and datasets where they are not watched.
- */
-export function renderStore(
-  snapshot: StoreSnapshot,
-  configured: ReadonlyMap<string, ProjectSeries>,
-): string {
-  const projects: Labelled<ProjectSnapshot>[] = [];
-  const prompts: Labelled<ListingSnapshot>[] = [];
-  const datasets: Labelled<ListingSnapshot>[] = [];
-  for (const project of snapshot.projects) {
-    const series = configured.get(project.project);
-    if (series === undefined) continue;
-    projects.push([series.labels, project]);
-    prompts.push([series.labels, project.listings.get('prompt') ?? EMPTY]);
-    if (series.datasets) datasets.push([series.labels, project.listings.get('dataset') ?? EMPTY]);
+/** Every series of a project that is read from the store (metrics.md, "store") but those that memory knows better. */
+export class StoreRenderer {
+  readonly #projects = new FamilyRenderer(PROJECT_FAMILIES);
+  readonly #prompts = new FamilyRenderer(PROMPT_FAMILIES, { areConstant: true });
+  readonly #datasets = new FamilyRenderer(DATASET_FAMILIES, { areConstant: true });
+
+  add({ labels, datasets }: ProjectSeries, project: ProjectSnapshot): void {
+    this.#projects.add(labels, project);
+    this.#prompts.add(labels, project.listings.get('prompt') ?? EMPTY);
+    if (datasets) this.#datasets.add(labels, project.listings.get('dataset') ?? EMPTY);
   }
+
+  async finish(): Promise<string> {
+    return (
+      (await this.#projects.finish()) +
+      (await this.#prompts.finish()) +
+      (await this.#datasets.finish())
+    );
+  }
+}
+
+export function renderBacklog({ count, oldestAt }: StoreSnapshot['backlog']): string {
   return (
-    renderFamilies(PROJECT_FAMILIES, projects) +
-    renderFamilies(PROMPT_FAMILIES, prompts) +
-    renderFamilies(DATASET_FAMILIES, datasets) +
     renderGauge(
       'evalwatch_error_info_backlog',
       'Failures of prompts whose error_info is not logged yet.',
-      snapshot.backlog.count,
+      count,
     ) +
     renderGauge(
       'evalwatch_error_info_backlog_oldest_timestamp_seconds',
       'When the oldest failure whose error_info is not logged yet was found, Unix time in seconds.',
-      toSeconds(snapshot.backlog.oldestAt),
+      toSeconds(oldestAt),
     )
   );
 }
