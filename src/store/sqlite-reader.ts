@@ -22,7 +22,8 @@ const BUSY_TIMEOUT_MS = 5000;
  */
 export async function openReader({ path }: { readonly path: string }): Promise<StoreReader> {
   const { db, close } = await openReadable(path);
-  return createReader(db, path, close);
+  // A damaged store may fail here, too.
+  return await withStoreErrors(path, () => createReader(db, path, close));
 }
 
 /** A connection that reads a store and never changes it, for whoever needs more than rows. */

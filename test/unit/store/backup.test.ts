@@ -95,9 +95,6 @@ describe('a backup', () => {
     await writeFile(path, image);
     await expect(backUp({ path, target, replace: false })).rejects.toThrow('damaged');
     expect((await readdir(directory.path)).toSorted()).not.toContain('copy.db');
-    await expect(
-      backUp({ path, target: join(directory.path, 'none', 'copy.db'), replace: false }),
-    ).rejects.toThrow('ENOENT');
   });
 
   it('of the store itself is refused, through a symlink too', async () => {
