@@ -1,5 +1,6 @@
 import type { Clock } from '../monitor/ports.ts';
 import { createRateLimit, type Departure } from './rate-limit.ts';
+import { createWaitingLines } from './waiting-lines.ts';
 
 /** Whose request it is: a listing of a project that is healthy or in trouble, or a single prompt. */
 export type RequestClass = 'healthy' | 'troubled' | 'detail';
@@ -29,6 +30,7 @@ export interface GateOptions {
 
 interface Waiter {
   readonly classOf: () => RequestClass;
+  /** Its turn has come. */
   readonly admit: () => void;
 }
 
@@ -43,7 +45,7 @@ export function createGate({ slots, ratePerSecond, clock }: GateOptions): Gate {
   const mostOfAClass = Math.max(1, Math.floor(slots / 2));
   const mostOthers = Math.max(1, slots - 1);
   const rate = createRateLimit(ratePerSecond, clock);
-  const waiting = new Set<Waiter>();
+  const waiting = createWaitingLines<RequestClass, Waiter>();
   const inFlight = new Set<Waiter>();
   let healthyInARow = 0;
   let lastOther: RequestClass = 'detail';
@@ -52,7 +54,7 @@ export function createGate({ slots, ratePerSecond, clock }: GateOptions): Gate {
   /** Lets in whoever may go, and sees to it that it is called again when that can change. */
   function admit(): void {
     clearTimeout(timer);
-    while (waiting.size > 0 && inFlight.size < slots) {
+    while (waiting.size() > 0 && inFlight.size < slots) {
       const delay = rate.delay();
       if (delay > 0) {
         if (Number.isFinite(delay)) timer = setTimeout(admit, Math.ceil(delay));
@@ -60,14 +62,14 @@ export function createGate({ slots, ratePerSecond, clock }: GateOptions): Gate {
       }
       const next = choose();
       if (next === undefined) return;
-      waiting.delete(next);
+      waiting.leave(next);
       inFlight.add(next);
       next.admit();
     }
   }
 
   function choose(): Waiter | undefined {
-    const healthy = first('healthy');
+    const healthy = waiting.first('healthy');
     if (healthy !== undefined && healthyInARow < HEALTHY_IN_A_ROW) {
       healthyInARow += 1;
       return healthy;
@@ -89,14 +91,10 @@ export function createGate({ slots, ratePerSecond, clock }: GateOptions): Gate {
         ? (['troubled', 'detail'] as const)
         : (['detail', 'troubled'] as const);
     for (const turn of turns) {
-      const waiter = count[turn] < mostOfAClass ? first(turn) : undefined;
+      const waiter = count[turn] < mostOfAClass ? waiting.first(turn) : undefined;
       if (waiter !== undefined) return waiter;
     }
     return undefined;
-  }
-
-  function first(wanted: RequestClass): Waiter | undefined {
-    return waiting.values().find(({ classOf }) => classOf() === wanted);
   }
 
   function passOf(waiter: Waiter, departure: Departure): Pass {
@@ -118,12 +116,12 @@ export function createGate({ slots, ratePerSecond, clock }: GateOptions): Gate {
     const { promise, resolve, reject } = Promise.withResolvers<Pass>();
     const waiter: Waiter = { classOf, admit: () => resolve(passOf(waiter, rate.take())) };
     const giveUp = () => {
-      waiting.delete(waiter);
+      waiting.leave(waiter);
       reject(signal.reason);
       admit();
     };
     signal.addEventListener('abort', giveUp, { once: true });
-    waiting.add(waiter);
+    waiting.join(waiter);
     admit();
     try {
       return await promise;

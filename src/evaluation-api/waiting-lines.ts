@@ -1,0 +1,70 @@
+/** Somebody who waits for a turn, in the line of a class that can change meanwhile. */
+export interface Waiting<Class extends string> {
+  readonly classOf: () => Class;
+}
+
+/** A line for each class, first in, first out. Every operation takes the same time, however many wait. */
+export interface WaitingLines<Class extends string, Waiter extends Waiting<Class>> {
+  readonly size: () => number;
+  join(waiter: Waiter): void;
+  leave(waiter: Waiter): void;
+  /**
+   * Who is first in this line. Whoever has changed class meanwhile goes, when its turn in the old line comes, to the end of
+   * the new one.
+   */
+  first(wanted: Class): Waiter | undefined;
+}
+
+interface Link<Waiter> {
+  readonly waiter: Waiter;
+  next: Link<Waiter> | undefined;
+}
+
+interface Line<Waiter> {
+  first: Link<Waiter> | undefined;
+  last: Link<Waiter> | undefined;
+}
+
+export function createWaitingLines<
+  Class extends string,
+  Waiter extends Waiting<Class>,
+>(): WaitingLines<Class, Waiter> {
+  const lines = new Map<Class, Line<Waiter>>();
+  /** Who has left is taken out of the line when it comes to the front. */
+  const present = new Set<Waiter>();
+
+  function append(waiter: Waiter): void {
+    const link = { waiter, next: undefined };
+    const line = lines.get(waiter.classOf());
+    if (line?.last === undefined) {
+      lines.set(waiter.classOf(), { first: link, last: link });
+    } else {
+      line.last.next = link;
+      line.last = link;
+    }
+  }
+
+  return {
+    size: () => present.size,
+    join: (waiter) => {
+      present.add(waiter);
+      append(waiter);
+    },
+    leave: (waiter) => {
+      present.delete(waiter);
+    },
+    first: (wanted) => {
+      const line = lines.get(wanted);
+      if (line === undefined) return undefined;
+      for (let link = line.first; link !== undefined; link = line.first) {
+        const { waiter, next } = link;
+        const isPresent = present.has(waiter);
+        if (isPresent && waiter.classOf() === wanted) return waiter;
+        line.first = next;
+        if (next === undefined) line.last = undefined;
+        if (isPresent) append(waiter);
+      }
+      return undefined;
+    },
+  };
+}
