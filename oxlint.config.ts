@@ -85,5 +85,6 @@ export default defineConfig({
       },
     },
   ],
-  ignorePatterns: ['dist', 'coverage', 'node_modules'],
+  // assembly/ is AssemblyScript, which only looks like TypeScript.
+  ignorePatterns: ['dist', 'coverage', 'node_modules', 'assembly'],
 });

@@ -1,6 +1,7 @@
-/** Copies what the compiler leaves out into dist/: the migrations, and what the status page brings. */
+/** Copies what the compiler leaves out into dist/: the migrations, the compiled scanner, and what the status page brings. */
 import { cp } from 'node:fs/promises';
 
-for (const directory of ['store/migrations', 'web/page/assets']) {
-  await cp(`src/${directory}`, `dist/${directory}`, { recursive: true });
+const ASSETS = ['store/migrations', 'evaluation-api/item-scanner.wasm', 'web/page/assets'];
+for (const asset of ASSETS) {
+  await cp(`src/${asset}`, `dist/${asset}`, { recursive: true });
 }

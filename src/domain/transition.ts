@@ -78,18 +78,19 @@ export function detectRepeatedAbsence(
   return toChanges(false, absent, []);
 }
 
-/** How many records are missing, and not gone, once these changes are committed. */
-export function countMissing(known: KnownListing, changes: Changes): number {
-  let count = 0;
-  for (const record of known.records.values()) if (isMissing(record)) count += 1;
+/** Ids of the records that are missing, and not gone, once these changes are committed. */
+export function missingIds(known: KnownListing, changes: Changes): readonly string[] {
+  const missing = new Set<string>();
+  for (const record of known.records.values()) if (isMissing(record)) missing.add(record.id);
   for (const record of changes.records) {
-    count += Number(isMissing(record)) - Number(isMissing(known.records.get(record.id)));
+    if (isMissing(record)) missing.add(record.id);
+    else missing.delete(record.id);
   }
-  return count;
+  return [...missing];
 }
 
-function isMissing(record: KnownRecord | undefined): boolean {
-  return record !== undefined && record.missing > 0 && !record.gone;
+function isMissing(record: KnownRecord): boolean {
+  return record.missing > 0 && !record.gone;
 }
 
 function toChanges(

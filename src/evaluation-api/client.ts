@@ -1,15 +1,13 @@
-import { hash } from 'node:crypto';
-import type { Kind } from '../domain/status.ts';
 import { ApiError } from '../monitor/errors.ts';
 import type { Observer } from '../monitor/events.ts';
-import type { Clock, EvaluationService, ListingAnswer, Validator } from '../monitor/ports.ts';
+import type { Clock, EvaluationService, ListingAnswer } from '../monitor/ports.ts';
 import { readKey, type KeySource } from './api-key.ts';
 import { createDispatcher } from './dispatcher.ts';
 import { readErrorInfo } from './error-info.ts';
-import type { ResponseHead } from './exchange.ts';
 import { createGate } from './gate.ts';
 import { createHolds } from './holds.ts';
-import { readListing } from './listing.ts';
+import { createItemScanner } from './item-scanner.ts';
+import { answerWith } from './listing-answer.ts';
 import { etagOf } from './reply.ts';
 import { withRetries } from './retry.ts';
 import type { Secrets } from './secrets.ts';
@@ -62,6 +60,7 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
     ratePerSecond: service.maxRequestsPerSecond,
     clock,
   });
+  const startScan = createItemScanner();
   const send = createSender({ ...service, version, dispatcher, gate, clock, emit, scrub });
   const holds = createHolds(clock);
   const troubles = createTroubles();
@@ -88,19 +87,6 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
     }
   }
 
-  function toAnswer(
-    kind: Kind,
-    previous: Validator | undefined,
-    body: Buffer | undefined,
-    head: ResponseHead | undefined,
-  ): ListingAnswer {
-    if (body === undefined) return { unchanged: true, full: false };
-    const validator = { etag: etagOf(head), digest: hash('sha256', body, 'base64') };
-    return validator.digest === previous?.digest
-      ? { unchanged: true, full: true, validator }
-      : { unchanged: false, listing: readListing(body, kind, scrub), validator };
-  }
-
   return {
     list: async (project, kind, { previous, revalidate, inTrouble, onFirstRequest, signal }) => {
       signal.waits.throwIfAborted();
@@ -109,8 +95,9 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
       const endpoint = kind === 'prompt' ? 'list_prompts' : 'list_datasets';
       const trouble = troubles.begin(project);
       const attempt = async (number: number) =>
-        await withKey(project, (key, isRepeated) =>
-          send({
+        await withKey(project, (key, isRepeated) => {
+          const scan = startScan();
+          return send<ListingAnswer>({
             endpoint,
             path,
             key,
@@ -121,9 +108,16 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
               number === 1 && !isRepeated
                 ? onFirstRequest
                 : () => emit({ type: 'api.retried', endpoint }),
-            interpret: (body, head) => toAnswer(kind, previous, body, head),
-          }),
-        );
+            onPiece: scan.push,
+            interpret: async (pieces, head) => {
+              if (pieces === undefined) return { unchanged: true, full: false };
+              const body = { pieces, items: scan.finish() };
+              const etag = etagOf(head);
+              const { requests } = signal;
+              return await answerWith({ kind, body, etag, previous, secrets, signal: requests });
+            },
+          });
+        });
       try {
         return await withRetries(attempt, {
           retries: service.retries,
@@ -155,7 +149,7 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
           classOf: () => 'detail',
           signal,
           onStart: () => isRepeated && emit({ type: 'api.retried', endpoint }),
-          interpret: (body) => body && readErrorInfo(body, scrub),
+          interpret: (pieces) => pieces && readErrorInfo(Buffer.concat(pieces), scrub),
         }),
       );
     },

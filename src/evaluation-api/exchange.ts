@@ -1,13 +1,10 @@
-import { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import { ApiError } from '../monitor/errors.ts';
-import { readBody, type Headers } from './body.ts';
+import { createBodyReader, type BodyReader, type Headers } from './body.ts';
 import { connectionError } from './errors.ts';
 
 /** Of a body that is no listing: a 422's tells what is wrong, the others are read to keep the connection. */
 const MOST_ERROR_BYTES = 1024 * 1024;
-/** How much may wait between the socket and the decoders. */
-const BUFFERED_BYTES = 1024 * 1024;
 
 export interface ExchangeOptions {
   readonly origin: string;
@@ -18,6 +15,8 @@ export interface ExchangeOptions {
   /** Of the body of a 200, after decompression. */
   readonly maxBytes: number;
   readonly scrub: (text: string) => string;
+  /** Called with each piece of the body of a 200, after decompression. */
+  readonly onPiece?: ((piece: Buffer) => void) | undefined;
   /** Called when the request really goes out. */
   readonly onSent: () => void;
   /** Ends the exchange, and its connection with it. */
@@ -35,8 +34,8 @@ export interface Exchange {
   readonly head: ResponseHead | undefined;
   /** Of the body, after decompression, as far as it was read. */
   readonly bytes: number;
-  /** Or why there is none that is whole and sound. */
-  readonly body: Buffer | ApiError;
+  /** In the pieces in which it came; or why there is none that is whole and sound. */
+  readonly body: readonly Buffer[] | ApiError;
 }
 
 /**
@@ -47,32 +46,22 @@ export async function exchange(
   dispatcher: Dispatcher,
   options: ExchangeOptions,
 ): Promise<Exchange> {
-  const { maxBytes, signal, scrub } = options;
+  const { maxBytes, onPiece, signal, scrub } = options;
   signal.throwIfAborted();
-  const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
+  const { promise, resolve, reject } = Promise.withResolvers<readonly Buffer[]>();
   let controller: Dispatcher.DispatchController | undefined;
   let head: ResponseHead | undefined;
+  let reader: BodyReader | undefined;
+  const pieces: Buffer[] = [];
   let bytes = 0;
-  const count = (more: number) => {
-    bytes += more;
-  };
-  const over = new AbortController();
+  let isOver = false;
 
-  const source = new Readable({
-    highWaterMark: BUFFERED_BYTES,
-    read: () => controller?.resume(),
-    destroy: (error, done) => {
-      controller?.abort(error ?? new Error('nobody reads on'));
-      done(error);
-    },
-  });
-  // Whoever waits is told by `stop`; unheard, this event would end the process.
-  source.on('error', () => {});
-
+  /** The first reason counts: ending the connection makes errors of its own. */
   function stop(error: Error): void {
+    isOver = true;
     reject(error);
-    source.destroy(error);
-    over.abort();
+    controller?.abort(error);
+    reader?.destroy();
   }
 
   const timer = setTimeout(() => {
@@ -88,26 +77,37 @@ export async function exchange(
       onRequestStart: (started) => {
         // The connection may have come too late: then nothing is written to it.
         controller = started;
-        if (over.signal.aborted) started.abort(new Error('the exchange is over'));
+        if (isOver) started.abort(new Error('the exchange is over'));
         else options.onSent();
       },
-      onResponseStart: (_, statusCode, responseHeaders) => {
+      onResponseStart: (responding, statusCode, responseHeaders) => {
         if (statusCode < 200) return;
         head = { statusCode, headers: responseHeaders };
-        const mostBytes = statusCode === 200 ? maxBytes : Math.min(maxBytes, MOST_ERROR_BYTES);
-        const reading = { source, headers: responseHeaders, mostBytes, count, signal: over.signal };
-        readBody(reading).then(resolve, stop);
+        const isListing = statusCode === 200;
+        try {
+          reader = createBodyReader({
+            headers: responseHeaders,
+            mostBytes: isListing ? maxBytes : Math.min(maxBytes, MOST_ERROR_BYTES),
+            onPiece: (piece) => {
+              bytes += piece.length;
+              pieces.push(piece);
+              if (isListing) onPiece?.(piece);
+            },
+            onEnd: () => resolve(pieces),
+            onError: stop,
+            onDrain: () => responding.resume(),
+          });
+        } catch (error) {
+          stop(error instanceof Error ? error : new Error('no reader', { cause: error }));
+        }
       },
       onResponseData: (receiving, chunk) => {
-        if (!source.push(chunk)) receiving.pause();
+        if (reader?.write(chunk) === false) receiving.pause();
       },
       onResponseEnd: () => {
-        source.push(null);
+        reader?.end();
       },
-      onResponseError: (_, error) => {
-        // Whoever destroyed the source knows better what went wrong.
-        if (!source.destroyed) stop(connectionError(error, scrub));
-      },
+      onResponseError: (_, error) => stop(connectionError(error, scrub)),
     },
   );
 
@@ -119,7 +119,7 @@ export async function exchange(
     if (!(error instanceof ApiError)) throw error;
     return { head, bytes, body: error };
   } finally {
-    over.abort();
+    isOver = true;
     clearTimeout(timer);
     signal.removeEventListener('abort', abort);
   }

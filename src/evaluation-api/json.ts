@@ -1,15 +1,17 @@
+import { isAscii, isUtf8 } from 'node:buffer';
 import { ApiError } from '../monitor/errors.ts';
 import { type Keep, skim } from './skim.ts';
 
 /** Arrays and objects within each other, the outermost being 1 (contract 4, Fetching). */
 const DEEPEST = 64;
+/**
+ * Of a text of more bytes only what is wanted is built: JSON.parse would make a million fields of it in one go, a second
+ * and hundreds of megabytes. It is four times as fast on what is usual, and that is smaller.
+ */
+const LARGE_BYTES = 512 * 1024;
 
-/** Values of a list's item, on average, or of an object, that are built without a thought. */
-const USUAL_VALUES = 32;
-const FEW_VALUES = 1000;
-
+const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
 const QUOTE = 0x22;
-const COMMA = 0x2c;
 const BACKSLASH = 0x5c;
 const OPENING_BRACKET = 0x5b;
 const CLOSING_BRACKET = 0x5d;
@@ -17,53 +19,60 @@ const OPENING_BRACE = 0x7b;
 const CLOSING_BRACE = 0x7d;
 
 /**
- * The value of a body of JSON in UTF-8; a byte order mark is let pass. Of one that is crowded, only what is `wanted` is
- * built, if that is said: a million fields take hundreds of megabytes.
+ * The value of a body of JSON in UTF-8; a byte order mark is let pass. Of a large one only what is `wanted`, if that is said.
  * @throws {ApiError} `invalid_response`; its message holds nothing of the body
  */
 export function parseJson(body: Buffer, wanted?: Keep): unknown {
   // Before parsing: what comes out of a deep body is a danger to whoever walks through it.
-  const build = buildOf(body);
-  if (build === 'too deep') {
+  if (isTooDeep(body)) {
     throw new ApiError('invalid_response', `the body is nested deeper than ${DEEPEST}`);
   }
-  const text = decode(body);
+  const mark = body.subarray(0, 3).equals(BYTE_ORDER_MARK) ? 3 : 0;
+  return parse(body.subarray(mark), wanted);
+}
+
+/**
+ * The items of a stretch of a JSON array that begins with the bracket or comma before its first item, and ends with the one
+ * after its last; these two bytes are overwritten. Of large ones only what is `wanted` of the array.
+ * @throws {ApiError} `invalid_response`
+ */
+export function parseItems(stretch: Buffer, wanted: Keep): readonly unknown[] {
+  stretch[0] = OPENING_BRACKET;
+  stretch[stretch.length - 1] = CLOSING_BRACKET;
+  const items = parse(stretch, wanted);
+  if (!Array.isArray(items)) throw new ApiError('invalid_response', 'the body is not JSON');
+  return items;
+}
+
+function parse(bytes: Buffer, wanted: Keep | undefined): unknown {
+  const text = decode(bytes);
   try {
-    return build === 'crowded' && wanted !== undefined ? skim(text, wanted) : JSON.parse(text);
+    const isLarge = bytes.length > LARGE_BYTES;
+    return isLarge && wanted !== undefined ? skim(text, wanted) : JSON.parse(text);
   } catch {
     throw new ApiError('invalid_response', 'the body is not JSON');
   }
 }
 
-function decode(body: Buffer): string {
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(body);
-  } catch {
-    throw new ApiError('invalid_response', 'the body is not UTF-8');
-  }
+function decode(bytes: Buffer): string {
+  // Most bodies are ASCII, which takes half the time.
+  if (isAscii(bytes)) return bytes.toString('latin1');
+  if (isUtf8(bytes)) return bytes.toString('utf8');
+  throw new ApiError('invalid_response', 'the body is not UTF-8');
 }
 
-function buildOf(body: Buffer): 'usual' | 'crowded' | 'too deep' {
+function isTooDeep(body: Buffer): boolean {
   let depth = 0;
   let inString = false;
-  let isList = false;
-  let items = 1;
-  let values = 0;
   for (let index = 0; index < body.length; index += 1) {
     const byte = body[index];
     if (byte === QUOTE) inString = !inString;
     else if (inString) index += byte === BACKSLASH ? 1 : 0;
-    else if (byte === OPENING_BRACKET || byte === OPENING_BRACE) {
-      if (depth === 0) isList = byte === OPENING_BRACKET;
-      depth += 1;
-      if (depth > DEEPEST) return 'too deep';
-    } else if (byte === CLOSING_BRACKET || byte === CLOSING_BRACE) depth -= 1;
-    else if (byte === COMMA) {
-      if (depth === 1 && isList) items += 1;
-      else values += 1;
-    }
+    else if (byte === OPENING_BRACKET || byte === OPENING_BRACE) depth += 1;
+    else if (byte === CLOSING_BRACKET || byte === CLOSING_BRACE) depth -= 1;
+    if (depth > DEEPEST) return true;
   }
-  return values > USUAL_VALUES * items + FEW_VALUES ? 'crowded' : 'usual';
+  return false;
 }
 
 /** An object or array. */

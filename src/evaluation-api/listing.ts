@@ -1,7 +1,6 @@
 import type { Anomaly, AnomalyReason, Listing, ObservedRecord } from '../domain/record.ts';
 import { statusOf, type Kind, type Status } from '../domain/status.ts';
-import { ApiError } from '../monitor/errors.ts';
-import { isObject, parseJson } from './json.ts';
+import { isObject } from './json.ts';
 import { type Keep, SCALAR } from './skim.ts';
 import { cutCodePoints } from './text.ts';
 
@@ -11,24 +10,27 @@ const LONGEST_TEXT = 1024;
 const LONGEST_STATUS = 256;
 
 /** All that is read of a listing. */
-const WANTED: Keep = {
+export const WANTED_OF_LISTING: Keep = {
   items: { fields: new Map(['id', 'status', 'name', 'timestamp'].map((name) => [name, SCALAR])) },
 };
 
 type Scrub = (text: string) => string;
 
-/**
- * The body of a listing, read as leniently as contract 4 (Reading items) asks for.
- * @throws {ApiError} `invalid_response`, with the anomalies if there are items and none of them is usable
- */
-export function readListing(body: Buffer, kind: Kind, scrub: Scrub): Listing {
-  const items = parseJson(body, WANTED);
-  if (!Array.isArray(items)) throw new ApiError('invalid_response', 'the body is not a list');
+/** What the items of a listing come to, read as leniently as contract 4 (Reading items) asks for. */
+export interface ListingReader {
+  /** `index` is the item's place in the whole listing. */
+  add(item: unknown, index: number): void;
+  /** Of all items so far. */
+  listing(): Listing;
+}
+
+export function createListingReader(kind: Kind, scrub: Scrub): ListingReader {
   const records = new Map<string, ObservedRecord>();
   const presentIds = new Set<string>();
   const anomalies: Anomaly[] = [];
   let complete = true;
-  for (const [index, item] of items.entries()) {
+
+  function add(item: unknown, index: number): void {
     const fields = fieldsOf(item);
     const id = usableId(fields['id'], scrub);
     const status = readStatus(fields['status'], kind, scrub);
@@ -39,7 +41,7 @@ export function readListing(body: Buffer, kind: Kind, scrub: Scrub): Listing {
       note('invalid');
       if (id === undefined) complete = false;
       else presentIds.add(id);
-      continue;
+      return;
     }
     if (records.has(id) || presentIds.has(id)) note('duplicate_id');
     if (status.status === 'UNKNOWN') note('unknown_status');
@@ -47,10 +49,8 @@ export function readListing(body: Buffer, kind: Kind, scrub: Scrub): Listing {
     const timestamp = readText(fields['timestamp'], scrub);
     records.set(id, { id, ...status, name, timestamp });
   }
-  if (items.length > 0 && records.size === 0) {
-    throw new ApiError('invalid_response', 'no item of the list is usable', { anomalies });
-  }
-  return { records, presentIds, complete, anomalies };
+
+  return { add, listing: () => ({ records, presentIds, complete, anomalies }) };
 }
 
 /** The fields of an item that came out of JSON; no object inherits any that is asked for here. */

@@ -18,10 +18,13 @@ export interface ReplyOptions {
 }
 
 /**
- * The body of a 200, or undefined for a 304 that was asked for (contract 4, Fetching).
+ * The body of a 200, in pieces, or undefined for a 304 that was asked for (contract 4, Fetching).
  * @throws {ApiError} for everything else
  */
-export function readReply({ head, body }: Exchange, options: ReplyOptions): Buffer | undefined {
+export function readReply(
+  { head, body }: Exchange,
+  options: ReplyOptions,
+): readonly Buffer[] | undefined {
   if (head?.statusCode === 304 && options.conditional) return undefined;
   if (head !== undefined && head.statusCode !== 200) throw refusal(head, body, options);
   if (body instanceof ApiError) throw withStatus(body, head);
@@ -80,7 +83,9 @@ function furtherDetails(
     const [location] = [headers['location'] ?? []].flat();
     return { location: location && cutCodePoints(scrub(location), LONGEST_LOCATION) };
   }
-  if (reason === 'validation' && Buffer.isBuffer(body)) return { detail: detailOf(body, scrub) };
+  if (reason === 'validation' && !(body instanceof ApiError)) {
+    return { detail: detailOf(Buffer.concat(body), scrub) };
+  }
   const mayAskToWait = statusCode === 429 || statusCode === 503;
   return mayAskToWait ? { retryAfterMs: parseRetryAfter(headers['retry-after'], now) } : {};
 }

@@ -3,6 +3,8 @@ export interface Secrets {
   readonly remember: (key: string) => void;
   /** The text with `[redacted]` for each key in it, be it plain, percent-encoded or escaped as in JSON. */
   readonly scrub: (text: string) => string;
+  /** Another number whenever a text might be scrubbed otherwise than before. */
+  readonly version: () => number;
 }
 
 interface Secret {
@@ -20,12 +22,14 @@ export function createSecrets(): Secrets {
   const known = new Map<string, Secret>();
   /** The longest first, for a key may begin with another one. */
   let byLength: readonly Secret[] = [];
+  let version = 0;
 
   function remember(key: string): void {
     const before = known.get(key);
     known.delete(key);
     known.set(key, before ?? { key, pattern: patternOf(key) });
     if (before !== undefined) return;
+    version += 1;
     const [oldest] = known.keys();
     if (known.size > KEYS_REMEMBERED && oldest !== undefined) known.delete(oldest);
     byLength = [...known.values()].toSorted((one, other) => other.key.length - one.key.length);
@@ -40,7 +44,7 @@ export function createSecrets(): Secrets {
     return scrubbed;
   }
 
-  return { remember, scrub };
+  return { remember, scrub, version: () => version };
 }
 
 function patternOf(key: string): RegExp {

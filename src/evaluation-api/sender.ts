@@ -33,8 +33,13 @@ interface ApiRequest<T> {
   readonly signal: Shutdown;
   /** Called when the request has its slot. */
   readonly onStart?: () => void;
-  /** Makes sense of the body of a 200, or of the 304 to `etag`, which has none. @throws {ApiError} */
-  readonly interpret: (body: Buffer | undefined, head: ResponseHead | undefined) => T;
+  /** Called with each piece of the body of a 200 as it comes. */
+  readonly onPiece?: (piece: Buffer) => void;
+  /** Makes sense of the body of a 200, in pieces, or of the 304 to `etag`, which has none. @throws {ApiError} */
+  readonly interpret: (
+    body: readonly Buffer[] | undefined,
+    head: ResponseHead | undefined,
+  ) => T | Promise<T>;
 }
 
 /**
@@ -53,7 +58,7 @@ export function createSender(options: SenderOptions): Sender {
     'user-agent': `evalwatch/${options.version}`,
   };
 
-  return async ({ endpoint, path, key, etag, classOf, signal, onStart, interpret }) => {
+  return async ({ endpoint, path, key, etag, classOf, signal, onStart, onPiece, interpret }) => {
     const pass = await gate.enter(classOf, signal.waits);
     try {
       onStart?.();
@@ -69,6 +74,7 @@ export function createSender(options: SenderOptions): Sender {
         timeoutMs,
         maxBytes: options.maxResponseBytes,
         scrub,
+        onPiece,
         onSent: pass.sent,
         signal: signal.requests,
       });
@@ -80,7 +86,7 @@ export function createSender(options: SenderOptions): Sender {
       let failure: ApiError | undefined;
       try {
         const conditional = etag !== undefined;
-        return interpret(readReply(answer, { conditional, scrub, now: clock.now() }), head);
+        return await interpret(readReply(answer, { conditional, scrub, now: clock.now() }), head);
       } catch (error) {
         if (error instanceof ApiError) failure = withStatus(error, head);
         throw failure ?? error;

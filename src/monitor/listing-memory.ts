@@ -11,8 +11,8 @@ export interface ListingMemory {
   readonly anomalies: readonly AnomalySummary[];
   /** Records in it. */
   readonly size: number;
-  /** Records that it lacked and that are not gone. */
-  readonly missing: number;
+  /** Ids of records that it lacked and that are not gone. */
+  readonly missing: readonly string[];
   /** Monotonic time of the last full answer. */
   readonly fullAt: number;
 }
@@ -32,11 +32,16 @@ export function withoutEtag(memory: ListingMemory): ListingMemory {
   return { ...memory, validator: { ...memory.validator, etag: undefined } };
 }
 
-/** The memory after `answer` was committed, with `missing` records missing then. */
+/** After a commit that failed nobody knows whether the store is as this listing says: the next one is read whole. */
+export function withoutItems(memory: ListingMemory): ListingMemory {
+  return { ...memory, validator: { ...memory.validator, items: undefined } };
+}
+
+/** The memory after `answer` was committed, when these records were missing. */
 export function afterAnswer(
   memory: ListingMemory | undefined,
   answer: ListingAnswer,
-  missing: number,
+  missing: readonly string[],
   clock: Clock,
 ): ListingMemory | undefined {
   if (!answer.unchanged) {
@@ -45,7 +50,8 @@ export function afterAnswer(
       validator,
       complete: listing.complete,
       anomalies: summarize(listing.anomalies),
-      size: listing.records.size,
+      size:
+        answer.vanished === undefined ? listing.records.size : (validator.items?.ids.length ?? 0),
       missing,
       fullAt: clock.monotonic(),
     };

@@ -1,14 +1,14 @@
 import type { Kind, Status } from '../domain/status.ts';
 import {
-  countMissing,
   detectChanges,
   detectRepeatedAbsence,
+  missingIds,
   type Changes,
 } from '../domain/transition.ts';
 import { isNews, summarize, type AnomalySummary } from './anomaly-memory.ts';
 import { type ApiError, StoreError } from './errors.ts';
 import type { FinishedPoll, Observer, PollFailure } from './events.ts';
-import { afterAnswer, withoutEtag, type ListingMemory } from './listing-memory.ts';
+import { afterAnswer, withoutEtag, withoutItems, type ListingMemory } from './listing-memory.ts';
 import { afterPoll, NEVER_POLLED } from './poll-health.ts';
 import { createReading, type PolledProject, type PollRun, type Reading } from './reading.ts';
 import type {
@@ -130,6 +130,7 @@ export function createPoller(options: PollerOptions): Poller {
       return { health, failure, changes: stored, transitions };
     } catch (error) {
       if (!(error instanceof StoreError)) throw error;
+      for (const [kind, memory] of state.listings) state.listings.set(kind, withoutItems(memory));
       const storeFailure: PollFailure = { reason: 'store', message: error.message, details: {} };
       const reported = failure ?? storeFailure;
       return {
@@ -141,19 +142,26 @@ export function createPoller(options: PollerOptions): Poller {
     }
   }
 
+  /** Of a listing that is the same as the last one, or of which only the difference was read, no more than has a part in it. */
   async function loadWhatIsNeeded(
     project: string,
     readings: readonly Reading[],
     state: ProjectState,
   ): Promise<KnownProject | undefined> {
-    const kinds = readings
-      .filter(
-        (reading) =>
-          'answer' in reading &&
-          (!reading.answer.unchanged || (state.listings.get(reading.kind)?.missing ?? 0) > 0),
-      )
-      .map((reading) => reading.kind);
-    return kinds.length === 0 ? undefined : await store.loadKnown(project, kinds);
+    const kinds: Kind[] = [];
+    const only = new Map<Kind, readonly string[]>();
+    for (const reading of readings) {
+      if ('error' in reading) continue;
+      const { kind, answer } = reading;
+      const missing = state.listings.get(kind)?.missing ?? [];
+      if (answer.unchanged && missing.length === 0) continue;
+      kinds.push(kind);
+      if (answer.unchanged) only.set(kind, missing);
+      else if (answer.vanished !== undefined) {
+        only.set(kind, [...answer.listing.records.keys(), ...answer.vanished, ...missing]);
+      }
+    }
+    return kinds.length === 0 ? undefined : await store.loadKnown(project, kinds, only);
   }
 
   function detect(
@@ -190,7 +198,7 @@ export function createPoller(options: PollerOptions): Poller {
       const { kind, answer } = reading;
       const change = changes.get(kind);
       const before = known?.listings.get(kind);
-      const missing = change && before ? countMissing(before, change) : 0;
+      const missing = change && before ? missingIds(before, change) : [];
       const memory = afterAnswer(state.listings.get(kind), answer, missing, clock);
       if (memory !== undefined) state.listings.set(kind, memory);
     }

@@ -17,19 +17,41 @@ export interface Clock {
 /** What makes the next listing comparable with one that was read completely. */
 export interface Validator {
   readonly etag: string | undefined;
-  /** Digest of the body's bytes, after decompression. */
+  /** Of the body's bytes, after decompression; only the service that made it can compare it. */
   readonly digest: string;
+  /** Absent if the listing was unusual, so that the next one has to be read whole. */
+  readonly items?: ItemTable | undefined;
+}
+
+/** What is remembered of a listing's items, to read of the next one only what is new. */
+export interface ItemTable {
+  /** Two numbers for each item; only the service that made them can compare them. */
+  readonly hashes: Uint32Array;
+  /** One for each item. */
+  readonly ids: readonly string[];
+  /** Of the keys that its texts were scrubbed of. */
+  readonly secrets: number;
 }
 
 export type ListingAnswer =
-  | { readonly unchanged: false; readonly listing: Listing; readonly validator: Validator }
+  | {
+      readonly unchanged: false;
+      /** Where there is `vanished`, only the records that are new or may have changed. */
+      readonly listing: Listing;
+      /**
+       * Ids that the listing of `previous` had and this one lacks. The records that are in neither are as they were. Absent
+       * if `listing` is the whole one.
+       */
+      readonly vanished?: readonly string[];
+      readonly validator: Validator;
+    }
   /** The bytes of `previous` once more, perhaps under another ETag. */
   | { readonly unchanged: true; readonly full: true; readonly validator: Validator }
   /** A 304 to the ETag of `previous`. */
   | { readonly unchanged: true; readonly full: false; readonly validator?: never };
 
 export interface ListOptions {
-  /** Of the last listing that was committed; its body is recognised when it comes again. */
+  /** Of the last listing that was committed; its items are recognised when they come again. */
   readonly previous: Validator | undefined;
   /** Whether the service may answer 304 to the ETag of `previous` (contract 4, Fetching). */
   readonly revalidate: boolean;
@@ -274,7 +296,12 @@ export interface Store extends StoreReader {
    */
   configureProjects(ids: readonly string[], at: number): Promise<void>;
   loadHealth(project: string): Promise<PollHealth>;
-  loadKnown(project: string, kinds: readonly Kind[]): Promise<KnownProject>;
+  /** Everything that is known of these kinds; of one that is in `only`, just the records with these ids. */
+  loadKnown(
+    project: string,
+    kinds: readonly Kind[],
+    only?: ReadonlyMap<Kind, readonly string[]>,
+  ): Promise<KnownProject>;
   /**
    * Commits a poll whole: health, statuses, transitions, totals, and a pending failure for each prompt that moved to
    * FAILED. Undefined if somebody else committed a listing since `version`: then nothing was written.

@@ -8,25 +8,37 @@ import { unknownProject } from './projects.ts';
 
 export interface PollCommits {
   /** As `Store.loadKnown`, still in rows. */
-  load(project: string, kinds: readonly Kind[]): KnownRows;
+  load(project: string, kinds: readonly Kind[], only?: OnlyThese): KnownRows;
   /** As `Store.commitPoll`; to be run in a transaction. */
   commit(poll: PollRows): readonly CommittedTransition[] | undefined;
   /** Another part of the poll that `commit` has begun in this transaction. */
   commitMore(poll: PollRows): readonly CommittedTransition[];
 }
 
-/** What a poll reads before it compares and writes after it. */
+/** Of a kind that is in it, just the records with these ids. */
+type OnlyThese = ReadonlyMap<Kind, readonly string[]>;
+
+const SELECT_RECORDS =
+  'SELECT id, status, status_raw, name, timestamp, since, missing, gone FROM record';
+
+/** What a poll reads before it compares, and what it writes after it. */
 export function createPollCommits(db: Connection): PollCommits {
   const statements = prepare(db);
 
-  function load(project: string, kinds: readonly Kind[]): KnownRows {
+  function load(project: string, kinds: readonly Kind[], only?: OnlyThese): KnownRows {
     // The version first: if somebody commits in between, it is too old, and the poll's commit finds out.
     const known = statements.version.get(project);
     if (known === undefined) throw unknownProject(project);
     const listings = kinds.map((kind) => {
       const listing = statements.listing.get(known.project_key, kind);
-      const rows = listing === undefined ? [] : statements.records.all(listing.listing_key);
-      return { kind, baselined: listing?.baselined === 1, rows };
+      if (listing === undefined) return { kind, baselined: false, rows: [] };
+      const ids = only?.get(kind);
+      const key = listing.listing_key;
+      const rows =
+        ids === undefined
+          ? statements.records.all(key)
+          : ids.flatMap((id) => statements.record.all(key, id));
+      return { kind, baselined: listing.baselined === 1, rows };
     });
     return { version: known.version, listings };
   }
@@ -141,9 +153,11 @@ function prepare(db: Connection) {
       { readonly listing_key: number; readonly baselined: number }
     >('SELECT listing_key, baselined FROM listing WHERE project_key = ? AND kind = ?'),
     records: db
-      .prepare<[listingKey: number], RecordRow>(
-        `SELECT id, status, status_raw, name, timestamp, since, missing, gone
-         FROM record WHERE listing_key = ?`,
+      .prepare<[listingKey: number], RecordRow>(`${SELECT_RECORDS} WHERE listing_key = ?`)
+      .raw(),
+    record: db
+      .prepare<[listingKey: number, id: string], RecordRow>(
+        `${SELECT_RECORDS} WHERE listing_key = ? AND id = ?`,
       )
       .raw(),
     updateProject: db.prepare<ProjectUpdate, { readonly project_key: number }>(

@@ -70,6 +70,17 @@ export function scriptedService() {
       served += 1;
       next = { unchanged: false, listing, validator: { etag: `"${served}"`, digest: `${served}` } };
     },
+    /** Shows only what is not as before: these records, these ids no longer, and all ids that there are now. */
+    differs: (listing: Listing, vanished: readonly string[], ids: readonly string[]) => {
+      served += 1;
+      const items = { hashes: new Uint32Array(2 * ids.length), ids, secrets: 0 };
+      next = {
+        unchanged: false,
+        listing,
+        vanished,
+        validator: { etag: undefined, digest: `${served}`, items },
+      };
+    },
     showsDatasets: (listing: Listing) => {
       served += 1;
       datasets = {

@@ -44,6 +44,35 @@ export function describePolls(h: Harness): void {
       expect(loaded?.records).toEqual(new Map(records.map((one) => [one.id, one])));
     });
 
+    it('loads no more than the records that are asked for', async () => {
+      const ids = [...HARD_TEXTS, ...Array.from({ length: 2500 }, (_, index) => `id-${index}`)];
+      const statuses = Object.fromEntries(ids.map((id) => [id, 'RUNNING']));
+      await h.commit(
+        'p',
+        {
+          prompt: changesOf({ baseline: true, records: ids.map((id) => recordOf(id, 'RUNNING')) }),
+        },
+        0,
+      );
+      await h.see('p', { ...statuses, d: 'FAILED' }, 1000, 'dataset');
+      const asked = [...HARD_TEXTS, ...ids.slice(-2100), 'unknown'];
+
+      const { version, listings } = await h.store.loadKnown(
+        'p',
+        ['prompt', 'dataset'],
+        new Map([['prompt', asked]]),
+      );
+
+      expect(version).toBe(2);
+      expect(listings.get('prompt')?.baselined).toBe(true);
+      expect(listings.get('prompt')?.records).toEqual(
+        new Map(asked.slice(0, -1).map((id) => [id, recordOf(id, 'RUNNING')])),
+      );
+      expect(listings.get('dataset')?.records.size).toBe(Object.keys(statuses).length + 1);
+      const none = await h.store.loadKnown('p', ['prompt'], new Map([['prompt', []]]));
+      expect(none.listings.get('prompt')).toEqual({ baselined: true, records: new Map() });
+    });
+
     it('replaces every field of a record that it knows', async () => {
       const before = recordOf('x', 'UNKNOWN', { statusRaw: 'ODD', missing: 1, since: 1 });
       const after = recordOf('x', 'NONE', { name: undefined, timestamp: undefined, since: 2 });

@@ -7,7 +7,7 @@ import {
   type Status,
 } from '../../../src/domain/status.ts';
 import {
-  countMissing,
+  missingIds,
   detectChanges,
   detectRepeatedAbsence,
 } from '../../../src/domain/transition.ts';
@@ -204,7 +204,7 @@ it('counts who is missing once the changes are stored', () => {
   const changes = detectChanges(before, listing({ c: 'PENDING', d: 'PENDING' }), options);
 
   expect(changes.gone).toMatchObject([{ id: 'a' }]);
-  expect(countMissing(before, changes)).toBe(1);
+  expect(missingIds(before, changes)).toBe(1);
 });
 
 it('treats ids that are names of object properties like any other', () => {

@@ -134,7 +134,61 @@ describe('a listing', () => {
     expect(await service.list('p', 'prompt', listOptions({ previous }))).toEqual({
       unchanged: true,
       full: true,
-      validator: { etag: '"v2"', digest: previous.digest },
+      validator: { ...previous, etag: '"v2"' },
+    });
+  });
+
+  describe('that follows on another one', () => {
+    const items = Array.from({ length: 20 }, (_, index) => ({
+      id: `p${index}`,
+      status: 'RUNNING',
+    }));
+    const changed = items.map((item) => (item.id === 'p7' ? { ...item, status: 'FAILED' } : item));
+    const bodies = (...lists: readonly unknown[]) =>
+      inTurn(...lists.map((list) => answering(200, JSON.stringify(list))));
+
+    it('is read only where it differs', async () => {
+      const { url } = await serve(bodies(items, changed.slice(1)));
+      const { service } = connect({ baseUrl: url });
+      const previous = validatorOf(await service.list('p', 'prompt', listOptions()));
+      const answer = await service.list('p', 'prompt', listOptions({ previous }));
+      expect(answer).toMatchObject({
+        vanished: ['p0'],
+        listing: { records: new Map([['p7', { id: 'p7', status: 'FAILED' }]]), complete: true },
+        validator: { items: { ids: changed.slice(1).map(({ id }) => id) } },
+      });
+    });
+
+    it.each([
+      ['shows an item that is anomalous', [...items.slice(1), { id: 'p0', status: 'ODD' }]],
+      ['shows an id twice', [...items, { id: 'p3', status: 'FAILED' }]],
+      ['shows the same item twice', [...items, items[3]]],
+      ['is for the most part new', items.map((item) => ({ ...item, status: 'FAILED' }))],
+    ])('is read whole if it %s', async (_, list) => {
+      const { url } = await serve(bodies(items, list));
+      const { service } = connect({ baseUrl: url });
+      const previous = validatorOf(await service.list('p', 'prompt', listOptions()));
+      const answer = await service.list('p', 'prompt', listOptions({ previous }));
+      expect(answer).not.toHaveProperty('vanished');
+      expect(answer.unchanged ? 0 : answer.listing.records.size).toBe(20);
+    });
+
+    it('is read whole once a key is known that the texts of the last one could hold', async () => {
+      const { url } = await serve(bodies(items, changed));
+      let value = KEY;
+      const { service } = connect({
+        baseUrl: url,
+        key: {
+          env: 'TEST_KEY',
+          get value() {
+            return value;
+          },
+        },
+      });
+      const previous = validatorOf(await service.list('p', 'prompt', listOptions()));
+      value = 'another-key';
+      const answer = await service.list('p', 'prompt', listOptions({ previous }));
+      expect(answer).not.toHaveProperty('vanished');
     });
   });
 

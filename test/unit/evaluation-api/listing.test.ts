@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { createSecrets } from '../../../src/evaluation-api/secrets.ts';
-import { readListing } from '../../../src/evaluation-api/listing.ts';
 import type { Listing } from '../../../src/domain/record.ts';
 import type { Kind } from '../../../src/domain/status.ts';
 import { ApiError } from '../../../src/monitor/errors.ts';
+import { readListing } from '../../support/read-listing.ts';
 
 const KEY = 'the-secret-key';
 const secrets = createSecrets();
@@ -249,11 +249,14 @@ describe('a body is an invalid response', () => {
     expect(details.anomalies).toBeUndefined();
   });
 
-  it.each([
-    ['not UTF-8', Buffer.from('[{"id": "p\xe9", "status": "PENDING"}]', 'latin1')],
-    ['UTF-16', Buffer.from('\uFEFF[]', 'utf16le')],
-  ])('if it is %s', (_, body) => {
+  it('if it is not UTF-8', () => {
+    const body = Buffer.from('[{"id": "p\xe9", "status": "PENDING"}]', 'latin1');
     expect(() => readListing(body, 'prompt', secrets.scrub)).toThrow('not UTF-8');
+  });
+
+  it('if it is UTF-16', () => {
+    const body = Buffer.from('\uFEFF[]', 'utf16le');
+    expect(() => readListing(body, 'prompt', secrets.scrub)).toThrow('not a JSON list');
   });
 
   it('and its error shows nothing of it', () => {

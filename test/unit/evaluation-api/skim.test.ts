@@ -1,8 +1,8 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { readErrorInfo } from '../../../src/evaluation-api/error-info.ts';
-import { readListing } from '../../../src/evaluation-api/listing.ts';
 import { type Keep, SCALAR, skim } from '../../../src/evaluation-api/skim.ts';
+import { readListing } from '../../support/read-listing.ts';
 
 const same = (text: string) => text;
 const fieldsOf = (...names: readonly string[]): Keep => ({
@@ -97,8 +97,8 @@ describe('skimming', () => {
   });
 });
 
-describe('a crowded body', () => {
-  const crowd = Array.from({ length: 10_000 }, (_, n) => `"k${n}":[${n},"\\"]}"]`).join();
+describe('a large crowded body', () => {
+  const crowd = Array.from({ length: 40_000 }, (_, n) => `"k${n}":[${n},"\\"]}"]`).join();
 
   it.each([
     ['in an item', `[{"id":"p","x":0,${crowd},"status":"FAILED","name":"n"},{"status":7}]`],

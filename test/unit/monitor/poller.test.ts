@@ -18,6 +18,8 @@ async function setUp() {
   const store = await openStore({ path: join(directory.path, 'store.db'), clock, emit: () => {} });
   await store.configureProjects(['p'], clock.now());
   const broken = new Set<keyof Store>();
+  /** Of the prompts, at each load: ids, or undefined for all. */
+  const loaded: (readonly string[] | undefined)[] = [];
   const shutdown = { waits: new AbortController(), requests: new AbortController() };
   const unlessBroken = <Result>(method: keyof Store, call: () => Promise<Result>) =>
     broken.has(method) ? Promise.reject(new StoreError('full', 'the disk is full')) : call();
@@ -28,7 +30,10 @@ async function setUp() {
     missingAfter: () => 3,
     shutdown: { waits: shutdown.waits.signal, requests: shutdown.requests.signal },
     store: {
-      loadKnown: (...asked) => unlessBroken('loadKnown', () => store.loadKnown(...asked)),
+      loadKnown: (...asked) => {
+        loaded.push(asked[2]?.get('prompt'));
+        return unlessBroken('loadKnown', () => store.loadKnown(...asked));
+      },
       commitPoll: (commit) => unlessBroken('commitPoll', () => store.commitPoll(commit)),
     },
   });
@@ -43,6 +48,7 @@ async function setUp() {
     service,
     store,
     broken,
+    loaded,
     shutdown,
     poller,
     poll,
@@ -331,6 +337,38 @@ it('makes a prompt gone also by listings that are the same as the last one', asy
   await poll();
 
   expect(log.of('record.gone')).toMatchObject([{ kind: 'prompt', record: { id: 'a' } }]);
+});
+
+describe('a listing of which only the difference was read', () => {
+  it('is compared with no more than what it says, what vanished and what was missing', async () => {
+    const { service, poll, log, loaded } = given;
+    service.shows(listingOf({ a: 'RUNNING', b: 'RUNNING', c: 'RUNNING', d: 'RUNNING' }));
+    await poll();
+    service.differs(listingOf({ a: 'FAILED', e: 'PENDING' }), ['b'], ['a', 'c', 'd', 'e']);
+    expect(await poll()).toMatchObject({ transitions: 2, prompts: 4 });
+    service.differs(listingOf({ c: 'COMPLETED' }), [], ['a', 'c', 'd', 'e']);
+    await poll();
+    service.repeats();
+    await poll();
+
+    expect(loaded).toEqual([undefined, ['a', 'e', 'b'], ['c', 'b'], ['b']]);
+    expect(log.of('record.gone')).toMatchObject([{ record: { id: 'b', status: 'RUNNING' } }]);
+  });
+
+  it('is not asked for after a commit that failed', async () => {
+    const { service, poll, broken } = given;
+    const items = () => service.asked.at(-1)?.options.previous?.items;
+    service.shows(listingOf({ a: 'RUNNING' }));
+    await poll();
+    service.differs(listingOf({ a: 'FAILED' }), [], ['a']);
+    await poll();
+    broken.add('commitPoll');
+    await poll();
+    expect(items()).toBeDefined();
+    broken.clear();
+    await poll();
+    expect(items()).toBeUndefined();
+  });
 });
 
 it('is not finished when it was cut short: nothing is told, nothing has changed', async () => {

@@ -57,11 +57,11 @@ describe('a transaction that fails has done nothing, and the next one works', ()
     };
   }
 
-  it('when the disk is full', () => {
+  it('when the disk is full', async () => {
     const { configure, commit, known } = poller();
     configure();
     commit(manyRunning(10), 0);
-    const before = known();
+    const before = await known();
     const pages = Number(db.pragma('page_count', { simple: true }));
     db.pragma(`max_page_count = ${pages}`);
     for (let attempt = 0; attempt < 3; attempt += 1) {

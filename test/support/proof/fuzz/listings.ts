@@ -1,7 +1,8 @@
 import { join } from 'node:path';
 import * as fc from 'fast-check';
 import type * as ErrorInfoRoom from '../../../../src/evaluation-api/error-info.ts';
-import type * as ListingRoom from '../../../../src/evaluation-api/listing.ts';
+import type * as ListingRoom from '../../../../src/evaluation-api/listing-body.ts';
+import type * as ScannerRoom from '../../../../src/evaluation-api/item-scanner.ts';
 import type { Surface } from './surface.ts';
 
 const KEY = 'an-api-key-of-the-fuzzer';
@@ -87,15 +88,24 @@ function written(list: Iterable<unknown>): readonly string[] {
 /** Lists of items and single prompts, whole and damaged, beside a naive reading. */
 export async function listings(source: string): Promise<readonly Surface[]> {
   const { readListing } = (await import(
-    join(source, 'evaluation-api/listing.ts')
+    join(source, 'evaluation-api/listing-body.ts')
   )) as typeof ListingRoom;
+  const { createItemScanner } = (await import(
+    join(source, 'evaluation-api/item-scanner.ts')
+  )) as typeof ScannerRoom;
+  const startScan = createItemScanner();
   const { readErrorInfo } = (await import(
     join(source, 'evaluation-api/error-info.ts')
   )) as typeof ErrorInfoRoom;
 
   function read(body: Buffer, kind: 'prompt' | 'dataset'): string {
     try {
-      const { records, presentIds, complete } = readListing(body, kind, scrub);
+      const scan = startScan();
+      scan.push(body);
+      const reading = readListing({ pieces: [body], items: scan.finish() }, kind, scrub);
+      let step = reading.next();
+      while (step.done !== true) step = reading.next();
+      const { records, presentIds, complete } = step.value;
       const pairs = [...records].map(([id, { status }]) => [id, status] as const);
       return shown(pairs, presentIds, complete);
     } catch (error) {

@@ -1,0 +1,37 @@
+/**
+ * Compiles assembly/item-scanner.ts to src/evaluation-api/item-scanner.wasm; with --check only tells, by its exit code,
+ * whether the one that is there is current.
+ */
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { main } from 'assemblyscript/asc';
+import { temporaryDirectory } from '../test/support/temporary.ts';
+
+const root = join(import.meta.dirname, '..');
+const file = join(root, 'src/evaluation-api/item-scanner.wasm');
+const PAGES = '14';
+
+await using directory = await temporaryDirectory();
+const compiled = join(directory.path, 'item-scanner.wasm');
+const options = [
+  'assembly/item-scanner.ts',
+  `--outFile=${compiled}`,
+  `--baseDir=${root}`,
+  '--runtime=stub',
+  '--enable=simd',
+  // Bodies of any size go through the same memory.
+  `--initialMemory=${PAGES}`,
+  `--maximumMemory=${PAGES}`,
+  '-O3',
+  '--noAssert',
+];
+const { error } = await main(options, { stderr: process.stderr });
+if (error !== null) throw error;
+
+const wanted = await readFile(compiled);
+if (!process.argv.includes('--check')) {
+  await writeFile(file, wanted);
+} else if (!(await readFile(file).catch(() => Buffer.alloc(0))).equals(wanted)) {
+  console.error('item-scanner.wasm is out of date: run node scripts/generate-scanner.ts');
+  process.exitCode = 1;
+}

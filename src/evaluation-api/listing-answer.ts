@@ -1,0 +1,56 @@
+import { setImmediate } from 'node:timers/promises';
+import type { Kind } from '../domain/status.ts';
+import type { ListingAnswer, Validator } from '../monitor/ports.ts';
+import { readDifference, readListing, type ListingBody, type Steps } from './listing-body.ts';
+import type { Secrets } from './secrets.ts';
+
+export interface AnswerOptions {
+  readonly kind: Kind;
+  readonly body: ListingBody;
+  /** Of this answer. */
+  readonly etag: string | undefined;
+  /** Of the last listing. */
+  readonly previous: Validator | undefined;
+  readonly secrets: Pick<Secrets, 'scrub' | 'version'>;
+  /** Rejects with its reason when it aborts. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * What the body of a listing comes to beside the last one: only items that are new are parsed, or all of them if the outcome
+ * could be another one. Others have their turn in between.
+ * @throws {ApiError} `invalid_response`
+ */
+export async function answerWith(options: AnswerOptions): Promise<ListingAnswer> {
+  const { kind, body, etag, previous, secrets, signal } = options;
+  const { digest, hashes } = body.items;
+  if (digest === previous?.digest) {
+    return { unchanged: true, full: true, validator: { ...previous, etag } };
+  }
+  const version = secrets.version();
+  // Texts that were scrubbed of other keys are not those of today.
+  const table = previous?.items?.secrets === version ? previous.items : undefined;
+  const difference =
+    table && (await take(readDifference(body, table, kind, secrets.scrub), signal));
+  if (difference !== undefined) {
+    const { listing, vanished, ids } = difference;
+    const items = { hashes, ids, secrets: version };
+    return { unchanged: false, listing, vanished, validator: { etag, digest, items } };
+  }
+  const listing = await take(readListing(body, kind, secrets.scrub), signal);
+  const isUsual = listing.anomalies.length === 0 && listing.records.size === hashes.length / 2;
+  const items = isUsual
+    ? { hashes, ids: [...listing.records.keys()], secrets: version }
+    : undefined;
+  return { unchanged: false, listing, validator: { etag, digest, items } };
+}
+
+async function take<Result>(steps: Steps<Result>, signal: AbortSignal): Promise<Result> {
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+    // oxlint-disable-next-line no-await-in-loop -- so that a long listing delays nobody else
+    await setImmediate();
+    signal.throwIfAborted();
+  }
+}

@@ -1,0 +1,134 @@
+import { describe, expect, it } from 'vitest';
+import { createItemScanner, type ScannedItems } from '../../../src/evaluation-api/item-scanner.ts';
+import { ApiError } from '../../../src/monitor/errors.ts';
+
+const startScan = createItemScanner();
+
+/** Scans a body in pieces of so many bytes. */
+function scan(body: string | Buffer, bytes = Number.MAX_SAFE_INTEGER, start = startScan) {
+  const whole = Buffer.from(body);
+  const running = start();
+  for (let from = 0; from < whole.length; from += bytes) {
+    running.push(whole.subarray(from, from + bytes));
+  }
+  return running.finish();
+}
+
+function itemsOf(body: string, { first, ends }: ScannedItems = scan(body)): readonly string[] {
+  const bytes = Buffer.from(body);
+  return [...ends].map((end, index) =>
+    bytes.toString('utf8', index === 0 ? first : (ends[index - 1] ?? 0) + 1, end),
+  );
+}
+
+function hashesOf(body: string): readonly string[] {
+  const { hashes } = scan(body);
+  return Array.from({ length: hashes.length / 2 }, (_, index) =>
+    hashes.subarray(2 * index, 2 * index + 2).join(),
+  );
+}
+
+describe('the items of a body', () => {
+  it.each([
+    ['[]', ['']],
+    [' \n[ ] ', [' ']],
+    ['\uFEFF[1]', ['1']],
+    ['[1,2]', ['1', '2']],
+    ['[ {"a":[1,{"b":2}]} , {} ]', [' {"a":[1,{"b":2}]} ', ' {} ']],
+    ['["],[", "\\",\\\\", "\\\\"]', ['"],["', ' "\\",\\\\"', ' "\\\\"']],
+    [`["${'\\\\'.repeat(70)}",2]`, [`"${'\\\\'.repeat(70)}"`, '2']],
+    [`["${'\\\\'.repeat(31)}\\",",2]`, [`"${'\\\\'.repeat(31)}\\","`, '2']],
+    ['["é,😀",null]', ['"é,😀"', 'null']],
+    ['[1,]', ['1', '']],
+  ])('of %s are found', (body, items) => {
+    expect(itemsOf(body)).toEqual(items);
+  });
+
+  it('are the same however the body is cut', () => {
+    const body = `\uFEFF ${JSON.stringify(
+      Array.from({ length: 300 }, (_, index) => ({
+        id: `prompt ${index}`,
+        text: `${'\\'.repeat(index % 9)}"],[{${'é'.repeat(index % 70)}`,
+        deep: [[{ index }]],
+      })),
+    )} \n`;
+    const whole = scan(body);
+    expect(itemsOf(body, whole)).toHaveLength(300);
+    for (const bytes of [1, 2, 3, 7, 31, 32, 33, 63, 64, 65, 127, 1000, 65_536]) {
+      expect(scan(body, bytes)).toEqual(whole);
+    }
+  });
+
+  it('may be larger than any piece, and nested 64 deep with the array around them', () => {
+    const large = JSON.stringify('x'.repeat(300_000));
+    const deep = `${'['.repeat(63)}${']'.repeat(63)}`;
+    expect(itemsOf(`[${large},${deep}]`)).toEqual([large, deep]);
+  });
+
+  it('of bodies that come side by side do not mix', () => {
+    const [one, other] = [startScan(), startScan()];
+    one.push(Buffer.from('[{"a":"'));
+    other.push(Buffer.from('[1,2'));
+    one.push(Buffer.from('x"},3]'));
+    other.push(Buffer.from(']'));
+    expect(other.finish()).toEqual(scan('[1,2]'));
+    expect(one.finish()).toEqual(scan('[{"a":"x"},3]'));
+  });
+});
+
+describe('a hash', () => {
+  it('is that of the bytes, wherever they stand', () => {
+    const [a, b, c] = hashesOf('[{"id":"a"},{"id":"b"},{"id":"a"}]');
+    expect(a).toBe(c);
+    expect(a).not.toBe(b);
+    expect(hashesOf('[0,{"id":"a"}]')[1]).toBe(a);
+  });
+
+  it('is another one for each change of a single bit, and for each length', () => {
+    const text = 'x'.repeat(100);
+    const hashes = new Set(hashesOf(`["${text}"]`));
+    for (let at = 0; at < text.length; at += 1) {
+      for (const other of ['y', 'z', 'p', 'h', 'X', '8']) {
+        hashes.add(hashesOf(`["${text.slice(0, at)}${other}${text.slice(at + 1)}"]`)[0] ?? '');
+      }
+    }
+    for (let length = 0; length < 100; length += 1) {
+      hashes.add(hashesOf(`["${'x'.repeat(length)}"]`)[0] ?? '');
+    }
+    expect(hashes.size).toBe(1 + 600 + 100);
+  });
+
+  it('is another one in each process, so that nobody can choose bytes that collide', () => {
+    expect(scan('[1]', 1, createItemScanner()).hashes).not.toEqual(scan('[1]').hashes);
+  });
+});
+
+it.each([' [1]', '[1] ', '[1 ]', '[1,1]', '[[1]]', '\uFEFF[1]', '[]'])(
+  'the digest of %s is not that of [1]',
+  (body) => {
+    expect(scan(body).digest).not.toBe(scan('[1]').digest);
+  },
+);
+
+describe('a body is refused', () => {
+  it.each([
+    ['', 'not a JSON list'],
+    ['\uFEFF', 'not a JSON list'],
+    ['{"a":[]}', 'not a JSON list'],
+    ['x[1]', 'not a JSON list'],
+    [' \uFEFF[1]', 'not a JSON list'],
+    ['\uFEFF\uFEFF[1]', 'not a JSON list'],
+    ['[1', 'not JSON'],
+    ['["1]', 'not JSON'],
+    ['[1]]', 'not JSON'],
+    ['[1}', 'not JSON'],
+    ['[1],', 'not JSON'],
+    ['['.repeat(65), 'deeper than 64'],
+    [`[${'{"a":'.repeat(64)}`, 'deeper than 64'],
+  ])('if it is %j, in whatever pieces', (body, message) => {
+    for (const bytes of [1, 2, 5, 1000]) {
+      expect(() => scan(body, bytes)).toThrow(ApiError);
+      expect(() => scan(body, bytes)).toThrow(message);
+    }
+  });
+});
