@@ -4,6 +4,7 @@ import { disk } from './disk.ts';
 import { fuzz } from './fuzz.ts';
 import { hostile } from './hostile.ts';
 import { kills } from './kills.ts';
+import { partialParsing } from './partial-parsing.ts';
 import { powerLoss } from './power-loss.ts';
 import { scrapePressure } from './scrape-pressure.ts';
 import { upgrade } from './upgrade.ts';
@@ -20,4 +21,5 @@ export const ROWS: readonly Row[] = [
   scrapePressure,
   fuzz,
   hostile,
+  partialParsing,
 ];

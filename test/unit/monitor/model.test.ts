@@ -183,7 +183,7 @@ it(
           model.moves.filter((move) => move.endsWith('>FAILED')).length,
         );
       }),
-      { numRuns: 150 },
+      { numRuns: 60 },
     );
   },
 );
