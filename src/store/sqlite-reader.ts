@@ -29,7 +29,7 @@ export async function openReader({ path }: { readonly path: string }): Promise<S
 /** A connection that reads a store and never changes it, for whoever needs more than rows. */
 interface Readable {
   readonly db: Connection;
-  close(): void;
+  readonly close: () => void;
 }
 
 /** @throws {StoreError} as {@link openReader} */

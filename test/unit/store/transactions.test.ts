@@ -61,7 +61,7 @@ describe('a transaction that fails has done nothing, and the next one works', ()
     const { configure, commit, known } = poller();
     configure();
     commit(manyRunning(10), 0);
-    const before = await known();
+    const before = known();
     const pages = Number(db.pragma('page_count', { simple: true }));
     db.pragma(`max_page_count = ${pages}`);
     for (let attempt = 0; attempt < 3; attempt += 1) {
