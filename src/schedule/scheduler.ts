@@ -9,6 +9,8 @@ const SECOND = 1000;
 const MISSED_CAP = 100_000;
 /** A timer can fire a moment before the wall clock is where it was expected to be. */
 const TIMER_TOLERANCE = 20;
+/** A clock that loses no more than this from beat to beat was not set, ms. */
+const DRIFT = 20;
 
 export interface ScheduledProject {
   readonly id: string;
@@ -73,6 +75,8 @@ interface Entry {
   /** How much later than its schedule the project is polled, ms. */
   readonly offset: number;
   dueAt: number;
+  /** Its last tick, and when that was on the monotonic clock. */
+  last: { readonly dueAt: number; readonly at: number } | undefined;
   /** Waits for a due time within this second. */
   timer: NodeJS.Timeout | undefined;
 }
@@ -83,7 +87,8 @@ export function createScheduler({ run, clock, emit, onError }: SchedulerOptions)
   let entries: ReadonlyMap<string, Entry> = new Map();
   const running = new Map<string, Promise<void>>();
   let stopHeartbeat: (() => void) | undefined;
-  let lastBeatAt = -Infinity;
+  /** When the last beat was, on both clocks. */
+  let lastBeat = { wall: -Infinity, at: 0 };
 
   function set(projects: readonly ScheduledProject[], jitterMs: number): void {
     const now = clock.now();
@@ -118,16 +123,23 @@ export function createScheduler({ run, clock, emit, onError }: SchedulerOptions)
           dueAfter({ plan, offset }, lastPollAt) <= now
         : old.dueAt <= now;
     const dueAt = atOnce ? now : dueAfter({ plan, offset }, now);
-    return { id, plan, offset, dueAt, timer: undefined };
+    return { id, plan, offset, dueAt, last: undefined, timer: undefined };
   }
 
   function beat(now: number): void {
     if (stopHeartbeat === undefined) return;
-    const wasSetBack = now < lastBeatAt;
-    lastBeatAt = now;
+    const at = clock.monotonic();
+    // What the wall clock would have shown at a moment, had it always been as it is now.
+    const wallAt = (moment: number) => now - (at - moment);
+    const before = lastBeat;
+    const setBackBy = before.wall - wallAt(before.at);
+    lastBeat = { wall: now, at };
     const nextBeatAt = (Math.floor(now / SECOND) + 1) * SECOND;
     for (const entry of entries.values()) {
-      if (wasSetBack) entry.dueAt = Math.min(entry.dueAt, dueAfter(entry, now));
+      if (setBackBy > DRIFT) {
+        const seenUntil = wallAt(Math.max(before.at, entry.last?.at ?? 0));
+        entry.dueAt = Math.min(entry.dueAt, dueAgain(entry, seenUntil, setBackBy));
+      }
       if (entry.dueAt <= now) tick(entry, now);
       if (entry.dueAt < nextBeatAt) wait(entry, now);
     }
@@ -149,6 +161,7 @@ export function createScheduler({ run, clock, emit, onError }: SchedulerOptions)
     const latest = plan.schedule.lastBetween(ranAt, now - offset) ?? ranAt;
     const missed = plan.schedule.countBetween(ranAt, latest, MISSED_CAP);
     entry.dueAt = dueAfter(entry, now);
+    entry.last = { dueAt: latest + offset, at: clock.monotonic() };
     if (missed > 0) emit({ type: 'scheduler.missed', project: id, count: missed });
     if (running.has(id)) emit({ type: 'scheduler.overlapped', project: id });
     else poll(id, { dueAt: latest + offset, nextAt: entry.dueAt });
@@ -194,6 +207,16 @@ function planOf({ schedule, timezone }: ScheduledProject): Plan {
 /** The first time after this one at which a project is due, epoch ms. */
 function dueAfter({ plan, offset }: Pick<Entry, 'plan' | 'offset'>, ms: number): number {
   return plan.schedule.nextAfter(ms - offset) + offset;
+}
+
+/**
+ * When a project is due after its clock was set back, ms: at the first tick since the moment that the clock was known to
+ * have reached before, seen as it is now. Its last tick does not come again unless an interval has passed meanwhile.
+ */
+function dueAgain(entry: Entry, seenUntil: number, setBackBy: number): number {
+  const first = dueAfter(entry, seenUntil);
+  const second = dueAfter(entry, first);
+  return first === entry.last?.dueAt && setBackBy < second - first ? second : first;
 }
 
 /** A project's share of the jitter, whole ms in [0, jitterMs): chance between projects, the same after a restart. */

@@ -9,16 +9,14 @@ export interface Verdict {
   readonly missed: number;
   /** Longest pause between two starts, monotonic ms. */
   readonly longestPause: number;
-  /** A tick of the second in which the clock was set back did not start and is not counted. */
-  readonly leftOut: boolean;
   readonly faults: readonly string[];
 }
 
 /**
- * Judges a schedule that runs every `period` ms whatever the hour: nothing but a clock that is set back makes a due time
- * come twice; on the way forward each tick has started or is counted as missed; after a jump at most one start comes
- * early, and none later than a period and what it takes to notice. Set back, the clock may swallow one tick: that of the
- * second before it is noticed.
+ * Judges a schedule that runs every `period` ms whatever the hour: only a clock that is set back by a period or more
+ * makes a due time come twice; on the way forward each tick has started or is counted as missed; after a jump at most one
+ * start comes early, and none later than a period and what it takes to notice, and by how much the clock was set back if
+ * that is less than a period.
  */
 export function judgeRhythm(
   { name, steps, start }: Scenario,
@@ -32,12 +30,14 @@ export function judgeRhythm(
   const count = missed[id] ?? 0;
   const jumps = steps.flatMap((step) => ('jump' in step ? [step.jump] : []));
   const stopped = steps.reduce((sum, step) => sum + ('stop' in step ? step.stop : 0), 0);
-  const goesBack = jumps.some((jump) => jump < 0);
+  const setBack = -Math.min(0, ...jumps);
 
   if (overlapped > 0) fault(`${overlapped} overlapped runs`);
   if (own.some(({ lag }) => lag < -20)) fault('a start before its time');
-  if (!goesBack) {
-    if (new Set(own.map(({ dueAt }) => dueAt)).size < own.length) fault('a tick ran twice');
+  if (setBack < period && new Set(own.map(({ dueAt }) => dueAt)).size < own.length) {
+    fault('a tick ran twice');
+  }
+  if (setBack === 0) {
     const from = Math.floor(start / period) * period;
     const ticks = ((own.at(-1)?.dueAt ?? from) - from) / period;
     const capped = ticks > 100_000;
@@ -58,11 +58,11 @@ export function judgeRhythm(
     if (inAPeriod > 2) fault(`${inAPeriod} starts within a period`);
   }
   longestPause = Math.max(longestPause, (marks.at(-1) ?? 0) - (own.at(-1)?.at ?? begin));
-  const leftOut = goesBack && longestPause > period + NOTICED_WITHIN;
-  if (longestPause > stopped + period + NOTICED_WITHIN + (leftOut ? period : 0)) {
+  const setBackAtMost = setBack < period ? setBack : 0;
+  if (longestPause > stopped + period + NOTICED_WITHIN + setBackAtMost) {
     fault(`no start for ${longestPause / SECOND} s`);
   }
-  return { starts: own.length, missed: count, longestPause, leftOut, faults };
+  return { starts: own.length, missed: count, longestPause, faults };
 }
 
 /** Judges a schedule of one local time a day around a change of daylight saving: it runs once. */

@@ -36,6 +36,8 @@ export function daylightSavings(
 }
 
 export const JUMPS = [
+  ['0.4 s on', 400],
+  ['0.4 s back', -400],
   ['1 s on', SECOND],
   ['1 s back', -SECOND],
   ['1 h on', HOUR],
