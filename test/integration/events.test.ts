@@ -49,12 +49,8 @@ describe('the event stream', HEAVY, () => {
     });
     opened.defer(() => simulator.close());
     const config = await writeConfiguration(directory.path, simulator.url, projects);
-    const watch = opened.use(watchDaemons(config));
-    const urlNow = () =>
-      (
-        watch.runs.at(-1)?.lines.find(({ event }) => event === 'daemon.started') as
-          { url?: string } | undefined
-      )?.url;
+    const watch = opened.use(watchDaemons(config, {}));
+    const urlNow = () => watch.lives.at(-1)?.url();
     const follower = opened.use(follow(urlNow));
     opened.defer(() => living.stop());
     living.start();
@@ -102,11 +98,11 @@ describe('the event stream', HEAVY, () => {
         key: KEY,
         missingAfter: MISSING_AFTER,
         projects,
-        runs: watch.runs,
+        runs: watch.lives.map(({ run }) => run),
         transitions: rowsOf('transition').toReversed() as unknown as readonly TransitionRow[],
         failures: failures.toSorted(byTransition).toReversed(),
         statuses: statuses.rows as readonly StatusRow[],
-        samples: watch.scrapes().at(-1)?.samples ?? new Map(),
+        samples: watch.lives.at(-1)?.samples ?? new Map(),
         gave: living.gave,
       }),
     ).toEqual([]);

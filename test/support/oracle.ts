@@ -2,7 +2,7 @@ import { checkChains } from './oracle/chains.ts';
 import { checkHistories } from './oracle/ends.ts';
 import { checkFailures } from './oracle/failures.ts';
 import { checkLines } from './oracle/lines.ts';
-import type { Observation } from './oracle/observation.ts';
+import type { Before, Observation } from './oracle/observation.ts';
 import { checkTotals } from './oracle/totals.ts';
 
 /**
@@ -11,14 +11,33 @@ import { checkTotals } from './oracle/totals.ts';
  *
  * Without kills the transitions must be exactly those of the journal, each with its line and each failure with one. Around
  * a kill the last listing that was served may count wholly or not at all, its lines may be lost, and a failure's line
- * may come once more.
+ * may come once more. While the store could not be written, too, a listing may count wholly or not at all.
  */
 export function differences(observation: Observation): readonly string[] {
-  return [
-    ...checkHistories(observation),
-    ...checkChains(observation),
-    ...checkTotals(observation),
-    ...checkFailures(observation),
-    ...checkLines(observation),
-  ];
+  return compare(observation).differences;
+}
+
+/** The same, and where it ended: what came before the next comparison. */
+export function compare(observation: Observation): {
+  readonly differences: readonly string[];
+  readonly end: Before;
+} {
+  const { differences: inHistories, states } = checkHistories(observation);
+  const ids = observation.transitions.map((row) => row.transition_id);
+  return {
+    differences: [
+      ...inHistories,
+      ...checkChains(observation),
+      ...checkTotals(observation),
+      ...checkFailures(observation),
+      ...checkLines(observation),
+    ],
+    end: {
+      states,
+      transitionId: ids.reduce(
+        (last, id) => Math.max(last, id),
+        observation.before?.transitionId ?? 0,
+      ),
+    },
+  };
 }

@@ -1,24 +1,33 @@
 import type { State } from './model.ts';
-import { isOf, type Listing, listingsOf, type Observation } from './observation.ts';
+import { isOf, type Listing, listingsOf, nameOf, type Observation } from './observation.ts';
 import { replay } from './replay.ts';
 
 /** Compares what was recorded with what was served, and what is shown at the end with what follows from it. */
-export function checkHistories(observation: Observation): readonly string[] {
+export function checkHistories(observation: Observation): {
+  readonly differences: readonly string[];
+  /** What is known at the end of each listing in which nothing differs, by {@link nameOf}. */
+  readonly states: ReadonlyMap<string, readonly State[]>;
+} {
   const listings = listingsOf(observation);
-  const strangers = observation.transitions.filter(
-    (row) => !listings.some((listing) => isOf(listing, row)),
-  );
-  const different = listings.flatMap((listing) => {
+  const differences = observation.transitions
+    .filter((row) => !listings.some((listing) => isOf(listing, row)))
+    .map((row) => `of nothing watched: ${JSON.stringify(row)}`);
+  const states = new Map<string, readonly State[]>();
+  for (const listing of listings) {
     const replayed = replay(listing, observation);
-    if ('difference' in replayed) return [replayed.difference];
+    if ('difference' in replayed) {
+      differences.push(replayed.difference);
+      continue;
+    }
     const shown = JSON.stringify(shownOf(listing, observation));
-    const expected = replayed.ends.map((state) => JSON.stringify(expectedOf(listing, state)));
-    if (expected.includes(shown)) return [];
-    return [
-      `${listing.kind}s of "${listing.project}" at the end: expected ${expected.join(' or ')}; shown: ${shown}`,
-    ];
-  });
-  return [...different, ...strangers.map((row) => `of nothing watched: ${JSON.stringify(row)}`)];
+    const expected = (state: State) => JSON.stringify(expectedOf(listing, state));
+    const right = replayed.ends.filter((state) => expected(state) === shown);
+    states.set(nameOf(listing), right);
+    if (right.length > 0) continue;
+    const all = replayed.ends.map(expected).join(' or ');
+    differences.push(`${nameOf(listing)} at the end: expected ${all}; shown: ${shown}`);
+  }
+  return { differences, states };
 }
 
 /** What the interfaces show of a listing; of datasets less than of prompts. */

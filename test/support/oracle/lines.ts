@@ -1,14 +1,12 @@
 import {
+  isInTrouble,
   type LogLine,
   type Observation,
   type Run,
   runAt,
-  toldOfPollSince,
   type TransitionRow,
 } from './observation.ts';
-
-/** What service and configuration are made to get wrong. */
-const EXPECTED_ERRORS = new Set(['poll.failed', 'prompt.failed', 'config.reload_failed']);
+import { toldOfPollSince } from './polls.ts';
 
 /** Compares the transitions with their lines, and looks for what no daemon should have to say. */
 export function checkLines(observation: Observation): readonly string[] {
@@ -17,7 +15,7 @@ export function checkLines(observation: Observation): readonly string[] {
   const told = new Set<number>();
   const differences: string[] = [];
   for (const line of runs.flatMap((run) => run.lines)) {
-    if (line.level === 'error' && !EXPECTED_ERRORS.has(line.event ?? '')) {
+    if (line.level === 'error' && !isExpected(line, observation)) {
       differences.push(`an error: ${JSON.stringify(line)}`);
     }
     if (line.event !== 'prompt.transition' && line.event !== 'dataset.transition') continue;
@@ -30,7 +28,7 @@ export function checkLines(observation: Observation): readonly string[] {
     told.add(id);
   }
   for (const row of transitions) {
-    if (!told.has(row.transition_id) && !mayBeUntold(row, runs)) {
+    if (!told.has(row.transition_id) && !mayBeUntold(row, observation)) {
       differences.push(`no line of ${JSON.stringify(row)}`);
     }
   }
@@ -42,11 +40,23 @@ function isLineOf(line: LogLine, row: TransitionRow): boolean {
   return fields.every((field) => line[field] === row[field]);
 }
 
-/** Committed just before a kill, that is: before the poll could be told of. */
-function mayBeUntold({ project, time }: TransitionRow, runs: readonly Run[]): boolean {
+/** What service and configuration are made to get wrong. */
+const EXPECTED_ERRORS = new Set(['poll.failed', 'prompt.failed', 'config.reload_failed']);
+
+function isExpected({ event, time }: LogLine, observation: Observation): boolean {
+  if (event === 'store.commit_failed') return isInTrouble(observation, Date.parse(time));
+  return event !== undefined && EXPECTED_ERRORS.has(event);
+}
+
+/**
+ * Committed just before a kill, that is: before the poll could be told of. Or the commit failed, for all that the process
+ * could know, and the next one found it whole on the disk.
+ */
+function mayBeUntold({ project, time }: TransitionRow, observation: Observation): boolean {
   const at = Date.parse(time);
-  const run = runAt(runs, at);
-  return run !== undefined && run.killed && !toldOfPollSince(run, project, at);
+  const run = runAt(observation.runs, at);
+  if (run === undefined || !run.killed) return false;
+  return isInTrouble(observation, at) || !toldOfPollSince(run, project, at);
 }
 
 function checkBaselines(runs: readonly Run[]): readonly string[] {

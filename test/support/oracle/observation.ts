@@ -1,15 +1,20 @@
 import type { JournalEntry } from '../../../src/simulator/journal.ts';
+import type { State } from './model.ts';
 
 /** Everything that there is to compare once the world stands still and nothing polls any more. */
 export interface Observation {
-  /** What the simulated service served, in order. */
+  /** What was known before, where an earlier comparison ended; absent if nothing was. */
+  readonly before?: Before;
+  /** What the simulated service served since then, in order. */
   readonly journal: readonly JournalEntry[];
   /** The key that clients sent: an id that holds it is no usable id. */
   readonly key: string;
   readonly missingAfter: number;
   readonly projects: readonly { readonly id: string; readonly datasets: boolean }[];
-  /** Each process that polled, in order. */
+  /** Each process that polled, in order; of polls only the lines since {@link before} are needed. */
   readonly runs: readonly Run[];
+  /** When the store could not be written, and what was served need not be stored. */
+  readonly troubles?: readonly TimeSpan[];
   /** `transitions --json`, `failures --json` and `status --json`. */
   readonly transitions: readonly TransitionRow[];
   readonly failures: readonly FailureRow[];
@@ -18,6 +23,20 @@ export interface Observation {
   readonly samples: ReadonlyMap<string, number>;
   /** Whether the service could have told this of a prompt shortly before that time, epoch ms. */
   readonly gave: (promptId: string, errorInfo: unknown, at: number) => boolean;
+}
+
+/** Where an earlier comparison ended. */
+export interface Before {
+  /** By {@link nameOf}. */
+  readonly states: ReadonlyMap<string, readonly State[]>;
+  /** The last that it has seen. */
+  readonly transitionId: number;
+}
+
+/** Epoch ms. */
+export interface TimeSpan {
+  readonly from: number;
+  readonly to: number;
 }
 
 /** One process. */
@@ -87,6 +106,10 @@ export function listingsOf({ projects }: Pick<Observation, 'projects'>): readonl
   ]);
 }
 
+export function nameOf({ project, kind }: Listing): string {
+  return `${kind}s of "${project}"`;
+}
+
 export function isOf({ project, kind }: Listing, row: TransitionRow): boolean {
   return row.project === project && row[`${kind}_id`] !== undefined;
 }
@@ -96,12 +119,6 @@ export function runAt(runs: readonly Run[], at: number): Run | undefined {
   return runs.findLast(({ startedAt }) => startedAt <= at);
 }
 
-/** Whether this run told of a poll of the project that ended at this time (epoch ms) or later. */
-export function toldOfPollSince(run: Run | undefined, project: string, at: number): boolean {
-  return (run?.lines ?? []).some(
-    (line) =>
-      (line.event === 'poll.completed' || line.event === 'poll.failed') &&
-      line.project === project &&
-      Date.parse(line.time) >= at,
-  );
+export function isInTrouble({ troubles = [] }: Pick<Observation, 'troubles'>, at: number): boolean {
+  return troubles.some(({ from, to }) => at >= from && at <= to);
 }

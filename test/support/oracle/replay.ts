@@ -1,16 +1,18 @@
 import type { JournalEntry } from '../../../src/simulator/journal.ts';
 import { type Move, type Rules, type State, takeNote, UNKNOWING } from './model.ts';
 import {
+  type Before,
+  isInTrouble,
   isOf,
   type Listing,
+  nameOf,
   type Observation,
   runAt,
-  toldOfPollSince,
   type TransitionRow,
 } from './observation.ts';
+import { surelyNoted } from './polls.ts';
 
-/** An answer that took longer may have met a client that did not wait for it, ms. */
-const SLOW_MS = 1000;
+const NOTHING_BEFORE: Before = { states: new Map(), transitionId: 0 };
 
 /**
  * What may be known of a listing at the end: one state, or a few where nothing tells whether a daemon that was killed had
@@ -27,19 +29,23 @@ export function replay(listing: Listing, observation: Observation): Replay {
   const entries = observation.journal.filter(
     ({ project, kind }) => project === listing.project && kind === listing.kind,
   );
+  const { states: known, transitionId: since } = observation.before ?? NOTHING_BEFORE;
   const recorded = groupByEntry(
     entries,
-    observation.transitions.filter((row) => isOf(listing, row)),
+    observation.transitions.filter((row) => row.transition_id > since && isOf(listing, row)),
   );
   const stray = recorded.get(undefined)?.[0];
   if (stray !== undefined) {
-    return { difference: `${name(listing)}: ${JSON.stringify(stray)} before any listing` };
+    return { difference: `${nameOf(listing)}: ${JSON.stringify(stray)} before any listing` };
   }
-  let states: readonly State[] = [UNKNOWING];
-  for (const entry of entries) {
+  let states = known.get(nameOf(listing)) ?? [UNKNOWING];
+  for (const [index, entry] of entries.entries()) {
     const rows = recorded.get(entry) ?? [];
     const times = new Set(rows.map(({ time }) => time));
-    const next = times.size > 1 ? [] : possibleStates(states, entry, rows, observation);
+    const mayBeLost =
+      rows.length === 0 && isDoubtful(entry, entries[index + 1]?.producedAt, observation);
+    const next =
+      times.size > 1 ? [] : possibleStates(states, entry, { rows, mayBeLost }, observation);
     if (next.length === 0)
       return { difference: mismatch(listing, entry, rows, states, observation) };
     states = next;
@@ -50,31 +56,36 @@ export function replay(listing: Listing, observation: Observation): Replay {
 function possibleStates(
   states: readonly State[],
   entry: JournalEntry,
-  rows: readonly TransitionRow[],
-  observation: Observation,
+  { rows, mayBeLost }: { readonly rows: readonly TransitionRow[]; readonly mayBeLost: boolean },
+  rules: Rules,
 ): readonly State[] {
   const found = written(rows.map((row) => toMove(row)));
-  const mayBeLost = rows.length === 0 && isDoubtful(entry, observation);
-  const next = new Map<string, State>();
-  for (const state of states) {
-    const noted = takeNote(state, entry, observation);
-    if (written(noted.moves) === found) next.set(fingerprint(noted.state), noted.state);
-    if (mayBeLost) next.set(fingerprint(state), state);
-  }
-  return [...next.values()];
+  const next = states.flatMap((state) => {
+    const noted = takeNote(state, entry, rules);
+    return [
+      ...(written(noted.moves) === found ? [noted.state] : []),
+      ...(mayBeLost ? [state] : []),
+    ];
+  });
+  if (next.length < 2) return next;
+  return [...new Map(next.map((state) => [fingerprint(state), state])).values()];
 }
 
 /**
- * Whether a daemon need not have taken note of a listing: no line tells that a poll ended after it, because that daemon
- * was stopped, or the answer was so slow that the client may have given it up.
+ * Whether a daemon need not have taken note of a listing: nothing tells surely that it did, because it was stopped, or may
+ * have given up its request; or its store could not be written.
  */
 function isDoubtful(
   { project, producedAt, finishedAt }: JournalEntry,
-  { runs }: Observation,
+  next: number | undefined,
+  observation: Observation,
 ): boolean {
   return (
-    finishedAt - producedAt >= SLOW_MS ||
-    !toldOfPollSince(runAt(runs, producedAt), project, producedAt)
+    isInTrouble(observation, finishedAt) ||
+    !surelyNoted(runAt(observation.runs, producedAt), project, {
+      at: producedAt,
+      next: next ?? Infinity,
+    })
   );
 }
 
@@ -97,7 +108,7 @@ function mismatch(
   const expected = states.map((state) => written(takeNote(state, entry, rules).moves));
   const found = written(rows.map((row) => toMove(row)));
   const times = [...new Set(rows.map(({ time }) => time))].join(', ');
-  return `${name(listing)}: listing ${entry.seq} of ${new Date(entry.producedAt).toISOString()} means ${[...new Set(expected)].join(' or ')}; recorded: ${found} ${times}`;
+  return `${nameOf(listing)}: listing ${entry.seq} of ${new Date(entry.producedAt).toISOString()} means ${[...new Set(expected)].join(' or ')}; recorded: ${found} ${times}`;
 }
 
 function toMove({ prompt_id, dataset_id, from, to }: TransitionRow): Move {
@@ -115,8 +126,4 @@ function fingerprint({ baselined, last, records, gone }: State): string {
   const repeated = last && [last.complete, ...last.statuses, ...last.present];
   const known = [...records].map((record) => JSON.stringify(record)).toSorted();
   return JSON.stringify([baselined, gone, known, repeated]);
-}
-
-function name({ project, kind }: Listing): string {
-  return `${kind}s of "${project}"`;
 }

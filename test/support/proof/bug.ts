@@ -14,6 +14,19 @@ export interface Bug {
   readonly notice?: RegExp;
 }
 
+/** For the rows whose disk fails under a daemon. */
+export const TOLD_THOUGH_NOT_COMMITTED: Bug = {
+  what: 'what a COMMIT that failed was to store is told',
+  file: 'store/transactions.ts',
+  replace: [
+    [
+      'commit.run();\n        return done;',
+      "try { commit.run(); } catch (e) { undo(); emit({ type: 'store.commit_failed', reason: 'io', error: toStoreError(e, path) }); }\n        return done;",
+    ],
+  ],
+  notice: /told, not recorded/,
+};
+
 /** A copy of src/ with the mistake in it; `await using` removes it. */
 export async function copyWithBug({
   file,

@@ -1,19 +1,13 @@
-import { temporaryDirectory } from '../temporary.ts';
-import { failing, filling, mountSmallDisk } from './disk/full-disk.ts';
 import { createNthCall, type Fault } from './disk/nth-call.ts';
-import { type TroubleReport, troubledDaemon } from './disk/troubled-daemon.ts';
 import { randomNumbers } from './random.ts';
 import { type Figures, type Row, type RowOptions, SOURCE } from './row.ts';
-import { findStrace, skip } from './strace.ts';
+import { findStrace } from './strace.ts';
 
 /** Calls that fail once, and often enough to fail the next tries too. */
 const TIMES = [1, 4];
 const SHORT_FAULTS = 8;
 
-/**
- * A disk that is full or fails, at any write or fsync: the daemon stays up and says so, nothing that was promised is
- * lost, and it goes on by itself.
- */
+/** Any write, fsync, truncation or deletion of a store fails: it says so, and nothing that was promised is lost. */
 export const disk: Row = {
   name: 'disk',
   bug: {
@@ -26,12 +20,7 @@ export const disk: Row = {
   },
   run: async (options) => {
     const strace = findStrace();
-    const figures = await Promise.all([
-      strace === undefined ? [] : failEachCall(strace, options),
-      // The daemon that is started is that of the checkout.
-      options.source === undefined ? troubleDaemon(strace, options) : [],
-    ]);
-    return figures.flat();
+    return strace === undefined ? [] : await failEachCall(strace, options);
   },
 };
 
@@ -62,37 +51,5 @@ async function failEachCall(
     ['calls of a run', counts.map(([call, count]) => `${call} ${count}`).join(', ')],
     ['runs, each with another call failing', `${faults.length}, 0 lost, integrity_check ok`],
     ['operations that failed and were tried again', String(failed)],
-  ];
-}
-
-async function troubleDaemon(
-  strace: string | undefined,
-  { short, seed }: RowOptions,
-): Promise<Figures> {
-  await using directory = await temporaryDirectory();
-  const unmount = mountSmallDisk(directory.path);
-  if (unmount === undefined) skip('a full disk: no tmpfs can be mounted');
-  const fills = unmount === undefined ? 0 : short ? 1 : 20;
-  const failures = strace === undefined ? 0 : short ? 1 : 20;
-  try {
-    const report = await troubledDaemon(directory.path, seed, (pid) => [
-      [filling(directory.path), fills],
-      ...(strace === undefined ? [] : [[failing(strace, pid), failures] as const]),
-    ]);
-    return figuresOf(report, fills, failures);
-  } finally {
-    unmount?.();
-  }
-}
-
-function figuresOf(report: TroubleReport, fills: number, failures: number): Figures {
-  return [
-    ['disk filled and freed under the daemon', `${fills} times, up each time`],
-    ['phases of failing writes and fsyncs', `${failures}, up each time`],
-    ['commit failures counted by /metrics', String(report.commitFailures)],
-    ['listings served, not stored', `${report.listings}, ${report.listingsNotStored}`],
-    ['transitions, failures', `${report.transitions}, ${report.failures}`],
-    ['lines of failures told twice', String(report.repeatedLines)],
-    ['differences from the oracle', '0'],
   ];
 }

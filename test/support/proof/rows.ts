@@ -1,6 +1,8 @@
+import { chaos } from './chaos.ts';
 import { clock } from './clock.ts';
 import { corruptStore } from './corrupt-store.ts';
 import { disk } from './disk.ts';
+import { fullDisk } from './full-disk.ts';
 import { fuzz } from './fuzz.ts';
 import { hostile } from './hostile.ts';
 import { kills } from './kills.ts';
@@ -15,6 +17,7 @@ export const ROWS: readonly Row[] = [
   powerLoss,
   corruptStore,
   disk,
+  fullDisk,
   upgrade,
   kills,
   clock,
@@ -22,4 +25,5 @@ export const ROWS: readonly Row[] = [
   fuzz,
   hostile,
   partialParsing,
+  chaos,
 ];

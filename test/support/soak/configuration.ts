@@ -23,7 +23,7 @@ export async function writeConfiguration(
   directory: string,
   baseUrl: string,
   projects: readonly Project[],
-  { schedule = '* * * * * *', timeout = '2s', service = {} } = {},
+  { schedule = '* * * * * *', timeout = '5s', maxConcurrency = 8, service = {} } = {},
 ): Promise<string> {
   const file = join(directory, 'evalwatch.yaml');
   const content = {
@@ -33,6 +33,7 @@ export async function writeConfiguration(
       timeout,
       // So few that polls do fail.
       retries: 1,
+      max_concurrency: maxConcurrency,
       max_requests_per_second: 0,
       max_response_size: '1MiB',
       ...service,

@@ -19,13 +19,27 @@ export interface LivingWorld {
   stop(): void;
 }
 
-export function createLivingWorld(projects: readonly string[], seed: number): LivingWorld {
+/** `pace` is how fast prompts move: at 1 every tenth or so in each tick. */
+export function createLivingWorld(
+  projects: readonly string[],
+  seed: number,
+  { promptsPerProject, pace = 1 }: { promptsPerProject?: number; pace?: number } = {},
+): LivingWorld {
   const world = new World({
     now: () => Date.now(),
     seed,
     projects,
+    promptsPerProject,
     oddIds: true,
-    rates: { fail: 0.5, rerun: 0.05, arrivals: 0.2, comeBack: 0.5, dataset: 0.1 },
+    rates: {
+      start: 0.15 * pace,
+      finish: 0.1 * pace,
+      fail: 0.5,
+      rerun: 0.05 * pace,
+      arrivals: 0.2 * pace,
+      comeBack: 0.5,
+      dataset: 0.1 * pace,
+    },
   });
   const told = new Map<string, { readonly at: number; readonly info: ErrorInfo }[]>();
   let seen = 0;

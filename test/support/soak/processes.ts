@@ -3,31 +3,44 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
 import type { LogLine, Run } from '../oracle/observation.ts';
+import { SOURCE } from '../proof/row.ts';
 
-const ENTRY = fileURLToPath(new URL('../../../src/main.js', import.meta.url));
+const FASTER = new URL('../proof/clock/faster.ts', import.meta.url).href;
 
 /** A running daemon. */
 export interface Daemon {
+  readonly pid: number;
   /** Its lines are filled in while it runs; `killed` says true from the kill on. */
   readonly run: Run;
   /** Of its HTTP interface; undefined until it said so. */
-  url(): string | undefined;
+  readonly url: () => string | undefined;
   /** By SIGHUP. */
-  reload(): void;
+  readonly reload: () => void;
   /** Sends the signal and waits for the end. Resolves to the exit code, null after SIGKILL. */
-  stop(signal: 'SIGTERM' | 'SIGKILL'): Promise<number | null>;
+  readonly stop: (signal: 'SIGTERM' | 'SIGKILL') => Promise<number | null>;
   /** Everything that it wrote that is no log line. */
   readonly garbled: readonly string[];
 }
 
+export interface DaemonOptions {
+  /** Of its sources; by default {@link SOURCE}. */
+  readonly source?: string | undefined;
+  /** How much faster its time passes. Default 1. */
+  readonly speed?: number;
+}
+
 /** Starts the daemon. `onEnd` is told when it ends without having been asked to. */
-export function startDaemon(config: string, onEnd: (code: number | null) => void): Daemon {
+export function startDaemon(
+  config: string,
+  onEnd: (code: number | null) => void,
+  { source = SOURCE, speed = 1 }: DaemonOptions = {},
+): Daemon {
   const lines: LogLine[] = [];
   const garbled: string[] = [];
   const run = { startedAt: Date.now(), killed: false, lines };
-  const child = start(['run', '--config', config]);
+  const child = start(source, ['run', '--config', config], speed);
   let asked = false;
   readLines(child.stdout, (line) => lines.push(line), garbled);
   readLines(child.stderr, (line) => lines.push(line), garbled);
@@ -37,6 +50,7 @@ export function startDaemon(config: string, onEnd: (code: number | null) => void
     return code;
   })();
   return {
+    pid: child.pid ?? 0,
     run,
     garbled,
     url: () =>
@@ -61,9 +75,13 @@ export interface Finished {
 }
 
 /** Runs a command with `--json` to its end. */
-export async function runCommand(command: string, config: string): Promise<Finished> {
+export async function runCommand(
+  command: string,
+  config: string,
+  source = SOURCE,
+): Promise<Finished> {
   const startedAt = Date.now();
-  const child = start([command, '--json', '--config', config]);
+  const child = start(source, [command, '--json', '--config', config]);
   const [stdout, stderr, [code]] = await Promise.all([
     text(child.stdout),
     text(child.stderr),
@@ -79,9 +97,10 @@ export async function runCommand(command: string, config: string): Promise<Finis
   return { code, rows, run: { startedAt, killed: false, lines }, output };
 }
 
-function start(args: readonly string[]) {
-  return spawn(process.execPath, [ENTRY, ...args], {
-    env: { PATH: process.env['PATH'] },
+function start(source: string, args: readonly string[], speed = 1) {
+  const preload = speed === 1 ? [] : ['--import', FASTER];
+  return spawn(process.execPath, [...preload, join(source, 'main.js'), ...args], {
+    env: { PATH: process.env['PATH'], FASTER: String(speed) },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
 }

@@ -37,10 +37,11 @@ export async function reloadAgainAndAgain(
     () => configure(projects, {}),
   ];
   const told = () =>
-    watch.runs
-      .flatMap(({ lines }) => lines)
+    watch.lives
+      .flatMap(({ run }) => run.lines)
       .filter(({ event }) => event?.startsWith('config.reload')).length;
-  const started = () => watch.runs.at(-1)?.lines.some(({ event }) => event === 'daemon.started');
+  const started = () =>
+    watch.lives.at(-1)?.run.lines.some(({ event }) => event === 'daemon.started');
   if (count === 0) return;
   while (started() !== true) await setTimeout(PAUSE_MS);
   // The last one is the first configuration again.

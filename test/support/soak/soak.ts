@@ -1,167 +1,180 @@
-import { setTimeout } from 'node:timers/promises';
 import type { FaultRule } from '../../../src/simulator/fault-plan.ts';
 import type { JournalEntry } from '../../../src/simulator/journal.ts';
 import { startSimulator } from '../../../src/simulator/server.ts';
-import { differences } from '../oracle.ts';
+import { compare } from '../oracle.ts';
 import {
+  type Before,
   type FailureRow,
   listingsOf,
   type Observation,
+  type Run,
   type StatusRow,
   type TransitionRow,
 } from '../oracle/observation.ts';
-import type { Scrape } from '../scrape.ts';
+import { randomNumbers } from '../proof/random.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { checkAgainstWorld } from './at-rest.ts';
 import { KEY, makeProjects, MISSING_AFTER, writeConfiguration } from './configuration.ts';
+import {
+  createDisturbance,
+  type Disturbed,
+  type Part,
+  type Trouble,
+  until,
+} from './disturbance.ts';
 import { createLivingWorld } from './living-world.ts';
 import { runCommand } from './processes.ts';
-import { reloadAgainAndAgain, STRANGER } from './reloads.ts';
-import { type DaemonWatch, watchDaemons } from './watch.ts';
+import { reloadAgainAndAgain, type ReloadOptions, STRANGER } from './reloads.ts';
+import { type Life, watchDaemons, type WatchOptions } from './watch.ts';
 
-export interface SoakOptions {
-  /** How long the world moves and things go wrong. */
-  readonly seconds: number;
-  /** How often the daemon is killed by SIGKILL in that time, and started again. */
-  readonly kills: number;
+export interface SoakOptions extends WatchOptions {
+  /** One after the other on the same store, each compared at its end. */
+  readonly parts: readonly Part[];
   readonly faults: readonly FaultRule[];
-  /** Of the world and the faults; when the daemon is killed is left to chance. */
+  /** Of the world, the faults, and the order and the pauses of what is done to the daemon. */
   readonly seed: number;
   readonly projects: number;
-  /** How often another configuration is loaded, however long that takes; by default never. Not with kills. */
-  readonly reloads?: number;
+  readonly promptsPerProject?: number;
+  /** As of {@link createLivingWorld}. */
+  readonly pace?: number;
+  /** Takes a daemon's disk from it; without it a part has no troubles. */
+  readonly trouble?: ((pid: number) => Trouble) | undefined;
+  /** Where the store is; by default a new directory. */
+  readonly directory?: string;
+  /** Told of each part. */
+  readonly print?: (line: string) => void;
 }
 
 export interface SoakReport {
   readonly differences: readonly string[];
+  /** All that was recorded and told; the journal and the lines of polls are those of the last part. */
   readonly observation: Observation;
-  /** The last scrape of each daemon. */
-  readonly scrapes: readonly Scrape[];
+  readonly lives: readonly Life[];
+  /** Listings that were served whole. */
+  readonly listings: number;
+  readonly comparisons: number;
+  readonly troubles: number;
 }
 
-const PATIENCE_MS = 60_000;
-/** For a good moment to kill. */
-const LONGEST_WAIT_MS = 3000;
+const PATIENCE_MS = 120_000;
 
 /**
- * Lets the daemon watch a lively world through a faulty service, kills it now and then, lets everything come to rest and
- * compares what it recorded, showed and told with what it was served.
+ * Lets the daemon watch a lively world through a faulty service while it is killed and its disk fails. At the end of each
+ * part everything comes to rest, and what it recorded, showed and told is compared with what it was served. Ends after the
+ * first part in which something differs.
  */
 export async function soak(options: SoakOptions): Promise<SoakReport> {
-  const { faults, seed } = options;
-  await using directory = await temporaryDirectory();
+  const { parts, faults, seed, source, print = () => {} } = options;
+  await using temporary = await temporaryDirectory();
+  const { directory = temporary.path } = options;
   await using opened = new AsyncDisposableStack();
   const projects = makeProjects(options.projects);
-  const living = createLivingWorld(
-    projects.map(({ id }) => id),
-    seed,
-  );
+  const ids = projects.map(({ id }) => id);
+  const living = createLivingWorld(ids, seed, options);
   const journal: JournalEntry[] = [];
   const simulator = await startSimulator({
     world: living.world,
     keys: KEY,
-    faults,
     faultSeed: seed,
     journal: (entry) => journal.push(entry),
   });
   opened.defer(() => simulator.close());
-  const config = await writeConfiguration(directory.path, simulator.url, projects);
-  const watch = opened.use(watchDaemons(config));
-
+  const maxConcurrency = Math.min(256, 8 + 2 * projects.length);
+  const configure: ReloadOptions['configure'] = (watched, settings) =>
+    writeConfiguration(directory, simulator.url, watched, { maxConcurrency, ...settings });
+  const config = await configure(projects, {});
+  const watch = opened.use(watchDaemons(config, options));
   opened.defer(() => living.stop());
-  living.start();
-  watch.start();
-  await Promise.all([
-    disturb(watch, journal, options),
-    reloadAgainAndAgain(watch, {
-      count: options.reloads ?? 0,
-      configure: (changed, settings) =>
-        writeConfiguration(directory.path, simulator.url, changed, settings),
-      projects,
-    }),
-  ]);
-  living.stop();
-  simulator.faults.clear();
-  const atRest = await isServedInPeace(journal, projects);
-  await watch.end();
+  const disturb = createDisturbance(watch, journal, randomNumbers(seed), options.trouble);
 
-  // Tries what is pending once more, now that nothing goes wrong.
-  const poll = await runCommand('poll', config);
-  const transitions = await runCommand('transitions', config);
-  const failures = await runCommand('failures', config);
-  const statuses = await runCommand('status', config);
-  const scrapes = watch.scrapes();
-  const observation: Observation = {
-    journal,
-    key: KEY,
-    missingAfter: MISSING_AFTER,
-    projects,
-    runs: [...watch.runs, poll.run],
-    transitions: transitions.rows as readonly TransitionRow[],
-    failures: failures.rows as readonly FailureRow[],
-    statuses: statuses.rows as readonly StatusRow[],
-    samples: scrapes.at(-1)?.samples ?? new Map(),
-    gave: living.gave,
-  };
-  const commands = [poll, transitions, failures, statuses];
-  const printed = [
-    ...commands.map(({ output }) => output),
-    ...scrapes.map(({ text }) => text),
-    ...watch.runs.map(({ lines }) => JSON.stringify(lines)),
-  ];
-  return {
-    observation,
-    scrapes,
-    differences: [
-      ...(atRest ? [] : ['some listings are not asked for any more']),
-      ...watch.differences.filter((line) => !line.includes(STRANGER.id)),
-      ...differences(observation),
-      ...checkAgainstWorld(observation, living),
-      ...commands.filter(({ code }) => code !== 0).map(({ output }) => `failed: ${output}`),
-      ...(printed.some((text) => text.includes(KEY)) ? ['the API key was printed'] : []),
-    ],
-  };
-}
-
-/** Lets the time pass, with kills spread over it. */
-async function disturb(
-  watch: DaemonWatch,
-  journal: readonly JournalEntry[],
-  { seconds, kills }: SoakOptions,
-): Promise<void> {
-  const pause = (seconds * 1000) / Math.max(1, kills);
-  if (kills === 0) await setTimeout(pause);
-  for (let n = 0; n < kills; n += 1) {
-    await setTimeout(pause * (0.2 + 1.4 * Math.random()));
-    await waitForMoment(n, watch, journal);
-    await watch.kill();
-    await setTimeout(pause * 0.2 * Math.random());
+  /** Moves, faults, kills and troubles, and in the end some listings of each kind in peace. */
+  async function live(part: Part): Promise<Disturbed> {
+    journal.length = 0;
+    simulator.faults.set(faults);
+    living.start();
     watch.start();
+    const [{ troubles, differences }] = await Promise.all([
+      disturb(part),
+      reloadAgainAndAgain(watch, { count: part.reloads ?? 0, configure, projects }),
+    ]);
+    living.stop();
+    simulator.faults.clear();
+    const atRest = await isServedInPeace(journal, projects);
+    await watch.end();
+    return {
+      troubles,
+      differences: atRest ? differences : ['some listings are not asked for any more'],
+    };
   }
+
+  /** Polls once more, which tries what is pending now that nothing goes wrong, and looks at everything. */
+  async function observe(
+    known: Pick<Observation, 'runs' | 'troubles' | 'before'>,
+  ): Promise<Observation> {
+    const poll = await runCommand('poll', config, source);
+    const transitions = await runCommand('transitions', config, source);
+    const failures = await runCommand('failures', config, source);
+    const statuses = await runCommand('status', config, source);
+    for (const { code, output } of [poll, transitions, failures, statuses]) {
+      if (code !== 0) throw new Error(`a command failed: ${output}`);
+      if (output.includes(KEY)) throw new Error('a command printed the API key');
+    }
+    return {
+      ...known,
+      runs: [...(known.runs ?? []), poll.run],
+      journal,
+      key: KEY,
+      missingAfter: MISSING_AFTER,
+      projects,
+      transitions: transitions.rows as readonly TransitionRow[],
+      failures: failures.rows as readonly FailureRow[],
+      statuses: statuses.rows as readonly StatusRow[],
+      samples: watch.lives.at(-1)?.samples ?? new Map(),
+      gave: living.gave,
+    };
+  }
+
+  let before: Before = { states: new Map(), transitionId: 0 };
+  let earlier: readonly Run[] = [];
+  let listings = 0;
+  let troubles = 0;
+  for (const [index, part] of parts.entries()) {
+    const lived = watch.lives.length;
+    const life = await live(part);
+    const runs = [...earlier, ...watch.lives.slice(lived).map(({ run }) => run)];
+    const observation = await observe({ runs, troubles: life.troubles, before });
+    const { differences, end } = compare(observation);
+    const found = [
+      ...life.differences,
+      ...watch.differences.filter((line) => !line.includes(STRANGER.id)),
+      ...differences,
+      ...checkAgainstWorld(observation, living),
+    ];
+    listings += journal.length;
+    troubles += life.troubles.length;
+    print(`part ${index + 1}: ${journal.length} listings, ${found.length} differences`);
+    if (found.length > 0 || index === parts.length - 1) {
+      const { lives } = watch;
+      return { differences: found, observation, lives, listings, comparisons: index + 1, troubles };
+    }
+    before = end;
+    earlier = observation.runs.map((run) => ({
+      ...run,
+      lines: run.lines.filter(({ event }) => event === undefined || !PASSING.has(event)),
+    }));
+  }
+  throw new Error('a soak has a part or more');
 }
 
-/**
- * Most moments are harmless. These come in turn: any; just after a listing was served, around its commit; between the
- * lines of a commit; between the line of a failure and its settlement.
- */
-async function waitForMoment(
-  n: number,
-  { runs }: DaemonWatch,
-  journal: readonly JournalEntry[],
-): Promise<void> {
-  const served = journal.length;
-  const told = runs.at(-1)?.lines.length;
-  const tells = (event: string) => () =>
-    runs.at(-1)?.lines.some((line, index) => line.event === event && index >= (told ?? 0)) ?? false;
-  const moments = [
-    () => true,
-    () => journal.length > served,
-    tells('prompt.transition'),
-    tells('prompt.failed'),
-  ];
-  await until(moments[n % moments.length] ?? (() => true), LONGEST_WAIT_MS);
-  if (n % moments.length === 1) await setTimeout(Math.random() * 15);
-}
+/** Lines that nothing needs to be compared with after the part that they belong to. */
+const PASSING = new Set([
+  'poll.completed',
+  'poll.failed',
+  'poll.recovered',
+  'api.retried',
+  'items.anomalous',
+  'store.commit_failed',
+]);
 
 /** Whether each listing is served often enough, from now on, for everything to be as it will stay. */
 async function isServedInPeace(
@@ -169,20 +182,16 @@ async function isServedInPeace(
   projects: Observation['projects'],
 ): Promise<boolean> {
   const quietAt = Date.now();
+  const lacking = new Map(
+    listingsOf({ projects }).map(({ project, kind }) => [`${kind} ${project}`, MISSING_AFTER + 2]),
+  );
+  let seen = journal.length;
   return await until(() => {
-    const recent = journal.filter(({ producedAt }) => producedAt >= quietAt);
-    return listingsOf({ projects }).every(({ project, kind }) => {
-      const served = recent.filter((entry) => entry.project === project && entry.kind === kind);
-      return served.length >= MISSING_AFTER + 2;
-    });
+    for (const { project, kind, producedAt } of journal.slice(seen)) {
+      const listing = `${kind} ${project}`;
+      if (producedAt >= quietAt) lacking.set(listing, (lacking.get(listing) ?? 0) - 1);
+    }
+    seen = journal.length;
+    return lacking.values().every((left) => left <= 0);
   }, PATIENCE_MS);
-}
-
-async function until(condition: () => boolean, patienceMs: number): Promise<boolean> {
-  const deadline = Date.now() + patienceMs;
-  while (!condition()) {
-    if (Date.now() > deadline) return false;
-    await setTimeout(1);
-  }
-  return true;
 }

@@ -1,14 +1,27 @@
 import type { Run } from '../oracle/observation.ts';
 import { checkGrowth } from '../oracle/totals.ts';
 import { scrape, type Scrape } from '../scrape.ts';
+import { KEY } from './configuration.ts';
 import { type Daemon, startDaemon } from './processes.ts';
+import { type InnerSigns, innerSignsOf, readVitalSigns, type VitalSigns } from './vital-signs.ts';
+
+/** A daemon's life: what was seen of it from outside. */
+export interface Life {
+  readonly run: Run;
+  /** Of its HTTP interface; undefined until it said so. */
+  readonly url: () => string | undefined;
+  readonly pid: number;
+  /** Every second. */
+  readonly vital: readonly VitalSigns[];
+  /** Of each scrape. */
+  readonly inner: readonly InnerSigns[];
+  /** The samples of its last scrape, by name and labels; empty if it was never scraped. */
+  readonly samples: Scrape['samples'];
+}
 
 /** One daemon after the other on the same store, scraped all the time. */
 export interface DaemonWatch extends AsyncDisposable {
-  /** Of each one. */
-  readonly runs: readonly Run[];
-  /** The last one of each that was scraped at all. */
-  scrapes(): readonly Scrape[];
+  readonly lives: readonly Life[];
   /** What the processes and their scrapes have done wrong. */
   readonly differences: readonly string[];
   start(): void;
@@ -20,68 +33,100 @@ export interface DaemonWatch extends AsyncDisposable {
   end(): Promise<void>;
 }
 
-const SCRAPE_EVERY_MS = 1000;
+interface CurrentLife extends Life {
+  readonly daemon: Daemon;
+  readonly vital: VitalSigns[];
+  readonly inner: InnerSigns[];
+  samples: Scrape['samples'];
+}
 
-export function watchDaemons(config: string): DaemonWatch {
-  const runs: Run[] = [];
+const LOOK_EVERY_MS = 1000;
+
+export interface WatchOptions {
+  /** Of the daemon. */
+  readonly source?: string | undefined;
+  /** Seconds between two scrapes. Default 1. */
+  readonly scrapeEvery?: number;
+  /** Told the samples of each scrape. */
+  readonly onScrape?: (samples: Scrape['samples']) => void;
+}
+
+export function watchDaemons(
+  config: string,
+  { source, scrapeEvery = 1, onScrape = () => {} }: WatchOptions,
+): DaemonWatch {
+  const lives: CurrentLife[] = [];
   const differences: string[] = [];
-  const scrapes = new Map<Daemon, Scrape>();
-  let current: Daemon | undefined;
-  let scraping = Promise.resolve();
+  let current: CurrentLife | undefined;
+  let scraped: Scrape['samples'] = new Map();
+  let looking = Promise.resolve();
+  let second = 0;
   const timer = setInterval(() => {
-    scraping = scraping.then(look);
-  }, SCRAPE_EVERY_MS);
+    second += 1;
+    const isTurn = second % scrapeEvery === 0;
+    looking = looking.then(() => look(isTurn));
+  }, LOOK_EVERY_MS);
 
-  async function look(): Promise<void> {
-    const daemon = current;
-    const url = daemon?.url();
-    if (daemon === undefined || url === undefined) return;
+  async function look(isTurn: boolean): Promise<void> {
+    const life = current;
+    const url = life?.url();
+    if (life === undefined || url === undefined) return;
+    const age = Date.now() - life.run.startedAt;
+    const vital = await readVitalSigns(life.pid, age);
+    if (vital !== undefined) life.vital.push(vital);
+    if (!isTurn) return;
     try {
       const next = await scrape(url);
       if (next.status !== 200) differences.push(`/metrics answered ${next.status}`);
-      const before = [...scrapes.values()].at(-1);
-      if (before !== undefined) differences.push(...checkGrowth(before.samples, next.samples));
-      scrapes.set(daemon, next);
+      if (next.text.includes(KEY)) differences.push('/metrics shows the API key');
+      differences.push(...checkGrowth(scraped, next.samples));
+      scraped = next.samples;
+      life.samples = next.samples;
+      onScrape(next.samples);
+      life.inner.push(innerSignsOf(next.samples, age));
     } catch (error) {
       // One that was killed meanwhile need not answer.
-      if (daemon === current) differences.push(`/metrics could not be read: ${String(error)}`);
+      if (life === current) differences.push(`/metrics could not be read: ${String(error)}`);
     }
   }
 
   async function stop(signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
-    const daemon = current;
-    if (daemon === undefined) return;
+    const life = current;
+    if (life === undefined) return;
     current = undefined;
-    const code = await daemon.stop(signal);
+    const { garbled, stop: end } = life.daemon;
+    const code = await end(signal);
     if (signal === 'SIGTERM' && code !== 0) differences.push(`a daemon ended with ${code}`);
     // A kill may cut its last line.
-    const whole = signal === 'SIGKILL' ? daemon.garbled.slice(0, -1) : daemon.garbled;
+    const whole = signal === 'SIGKILL' ? garbled.slice(0, -1) : garbled;
     differences.push(...whole.map((line) => `no log line: ${line}`));
+    const leaks = life.run.lines.filter((line) => JSON.stringify(line).includes(KEY));
+    differences.push(...leaks.map(({ event }) => `a line of ${event} has the API key`));
   }
 
   return {
-    runs,
+    lives,
     differences,
-    scrapes: () => [...scrapes.values()],
     start: () => {
-      const daemon = startDaemon(config, (code) => {
-        differences.push(`a daemon ended by itself with ${code}`);
-        differences.push(...daemon.garbled);
-      });
-      current = daemon;
-      runs.push(daemon.run);
+      const onEnd = (code: number | null) => {
+        differences.push(`a daemon ended by itself with ${code}`, ...daemon.garbled);
+      };
+      const daemon = startDaemon(config, onEnd, { source });
+      const { pid, run, url } = daemon;
+      current = { daemon, pid, run, url, vital: [], inner: [], samples: new Map() };
+      lives.push(current);
     },
     kill: () => stop('SIGKILL'),
-    reload: () => current?.reload(),
+    reload: () => current?.daemon.reload(),
     end: async () => {
-      await scraping;
-      await look();
+      await looking;
+      await look(true);
       await stop('SIGTERM');
     },
     [Symbol.asyncDispose]: async () => {
       clearInterval(timer);
       await stop('SIGKILL');
-      await scraping;
+      await looking;
     },
   };
 }

@@ -109,20 +109,50 @@ describe('Around a kill the oracle', () => {
   });
 });
 
-describe('Of a slow answer the oracle', () => {
-  const slow = RIGHT.journal.map((entry) =>
-    entry.seq === 3 ? { ...entry, finishedAt: entry.producedAt + 1000 } : entry,
-  );
+describe('Of a listing that may not have arrived the oracle', () => {
+  const about = { time: time(3, 15), project: 'p' };
+  const lines = [...RUN.lines.filter((line) => !isOfFourth(line)), ...foundLater];
+  const journal = RIGHT.journal.map((entry) => ({ ...entry, unchanged: false }));
+  const withLine = (line: Partial<LogLine>) => [
+    lost([{ ...RUN, lines: [...lines, { ...about, level: 'debug', ...line }] }]),
+    { journal },
+  ];
 
-  it('does not know whether the client waited for it', () => {
-    expect(verdict({ journal: slow })).toBe('');
-    const run = {
-      ...RUN,
-      lines: [...RUN.lines.filter((line) => !isOfFourth(line)), ...foundLater],
-    };
-    const change = lost([run]);
-    expect(verdict(change)).toContain('prompts of "p": listing 3 ');
-    const journal = slow.map((entry) => ({ ...entry, unchanged: false }));
-    expect(verdict(change, { journal })).toBe('');
+  it.each([
+    ['its request was given up', { event: 'api.retried', reason: 'timeout' }],
+    ['its poll was lost on the way', { event: 'poll.failed', level: 'error', reason: 'network' }],
+    ['it could not be stored', { event: 'poll.failed', level: 'error', reason: 'store' }],
+    ['the polls before it failed without a line', { event: 'poll.recovered' }],
+  ])('does not know whether it counts if %s', (_, line) => {
+    expect(verdict(...withLine(line))).toBe('');
+  });
+
+  it.each([
+    ['another request was refused', { event: 'api.retried', reason: 'server_error' }],
+    ['another project was not answered', { event: 'api.retried', reason: 'timeout', project: 'q' }],
+    ['it was given up earlier', { event: 'api.retried', reason: 'timeout', time: time(2, 15) }],
+  ])('knows that it counts if only %s', (_, line) => {
+    expect(verdict(...withLine(line))).toContain('prompts of "p": listing 3 ');
+  });
+});
+
+describe('While the store cannot be written the oracle', () => {
+  const lines = [...RUN.lines.filter((line) => !isOfFourth(line)), ...foundLater];
+  const journal = RIGHT.journal.map((entry) => ({ ...entry, unchanged: false }));
+  const failed: LogLine = { time: time(3, 18), level: 'error', event: 'store.commit_failed' };
+  const change = lost([{ ...RUN, lines: [...lines, failed] }]);
+
+  it('lets a listing be lost, and the failed commit be told', () => {
+    const troubles = [{ from: 3000, to: 3500 }];
+    expect(verdict(change, { journal, troubles })).toBe('');
+  });
+
+  it.each([
+    ['before', { from: 1000, to: 3004 }],
+    ['after', { from: 3019, to: 4000 }],
+  ])('lets nothing be lost %s', (_, trouble) => {
+    const found = verdict(change, { journal, troubles: [trouble] });
+    expect(found).toContain('prompts of "p": listing 3 ');
+    expect(found).toContain('an error: ');
   });
 });

@@ -4,17 +4,15 @@ import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import Database from 'better-sqlite3';
-
-/** A way to take the disk from a daemon; what it resolves to gives it back. */
-export type Trouble = (round: number) => Promise<() => Promise<void>>;
+import type { Trouble } from '../../soak/disturbance.ts';
 
 const DISK_BYTES = 16 * 1024 * 1024;
 
-/** Mounts a small file system; undefined where that is not allowed. What it returns unmounts it. */
-export function mountSmallDisk(directory: string): (() => void) | undefined {
+/** Mounts a small file system while it is in use (`using`); undefined where that is not allowed. */
+export function mountSmallDisk(directory: string): Disposable | undefined {
   const options = ['-t', 'tmpfs', '-o', `size=${DISK_BYTES}`];
   if (!run('mount', ...options, 'tmpfs', directory)) return undefined;
-  return () => void run('umount', '--lazy', directory);
+  return { [Symbol.dispose]: () => void run('umount', '--lazy', directory) };
 }
 
 function run(program: string, ...args: readonly string[]): boolean {
@@ -34,16 +32,20 @@ export function filling(directory: string): Trouble {
   };
 }
 
-/** Lets some of the daemon's writes and fsyncs fail, at other places in its transactions each round. */
+/**
+ * Lets some of the daemon's writes and fsyncs fail, each round at other places in its transactions, in turn with an error
+ * of the disk and for want of space.
+ */
 export function failing(strace: string, pid: number): Trouble {
   return async (round) => {
     const when = `${1 + (round % 7)}+${2 + (round % 5)}`;
     const calls = ['pwrite64', 'fsync', 'pwrite64,fsync'][round % 3] ?? '';
+    const error = round % 2 === 0 ? 'EIO' : 'ENOSPC';
     const child = spawn(
       strace,
       ['-qq', '-f', '-o', '/dev/null', '-p', String(pid), '-e', `trace=${calls}`].concat(
         '-e',
-        `inject=${calls}:error=EIO:when=${when}`,
+        `inject=${calls}:error=${error}:when=${when}`,
       ),
       { stdio: 'inherit' },
     );

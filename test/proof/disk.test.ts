@@ -1,0 +1,4 @@
+import { disk } from '../support/proof/disk.ts';
+import { describeRow } from '../support/proof/describe-row.ts';
+
+describeRow(disk);

@@ -1,0 +1,4 @@
+import { fullDisk } from '../support/proof/full-disk.ts';
+import { describeRow } from '../support/proof/describe-row.ts';
+
+describeRow(fullDisk);
