@@ -3,7 +3,7 @@ import { noticeOf } from './bug.ts';
 import type { Row, RowOptions } from './row.ts';
 
 const SHORT: RowOptions = { short: true, seed: 1, print: () => {} };
-/** Of a machine that is busy with much else. */
+/** Of a machine that has much else to do. */
 const TIMEOUT_MS = 300_000;
 
 /** The short form of a row as a test, and a test of that test. */

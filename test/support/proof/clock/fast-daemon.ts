@@ -4,15 +4,16 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout } from 'node:timers/promises';
 import type { LogLine } from '../../oracle/observation.ts';
-import { scrape } from '../../scrape.ts';
 import { startSimulator } from '../../../../src/simulator/server.ts';
 import { World } from '../../../../src/simulator/world.ts';
 import { KEY, writeConfiguration } from '../../soak/configuration.ts';
+import { scrape, type Scrape } from '../../scrape.ts';
 import { temporaryDirectory } from '../../temporary.ts';
 
 const FASTER = new URL('faster.ts', import.meta.url).href;
-const HOUR = 60 * 60 * 1000;
-const PATIENCE_MS = 30_000;
+const MINUTE = 60 * 1000;
+const HOUR = 60 * MINUTE;
+const PATIENCE_MS = 120_000;
 
 /** A whole daemon whose time passes faster, stopped by SIGSTOP and with its clock set. Returns what was seen. */
 export async function watchFastDaemon(
@@ -63,7 +64,7 @@ export async function watchFastDaemon(
     await until(`${more} polls`, () => of('poll.completed').length >= before + more);
   }
   async function look() {
-    const seen = await scrape(url);
+    const seen = await scrapePatiently(url);
     const negative = [...seen.samples].filter(
       ([name, sample]) => sample < 0 && name.startsWith('evalwatch_'),
     );
@@ -72,7 +73,6 @@ export async function watchFastDaemon(
     return {
       polls: sum('evalwatch_polls_total'),
       missed: sum('evalwatch_scheduler_missed_runs_total'),
-      overlapped: sum('evalwatch_scheduler_overlapped_runs_total'),
     };
   }
   async function jump(ms: number): Promise<void> {
@@ -92,21 +92,25 @@ export async function watchFastDaemon(
   await polls(3);
   const before = await look();
   child.kill('SIGSTOP');
-  await setTimeout((10 * 60 * 1000) / speed);
+  await setTimeout((10 * MINUTE) / speed);
   child.kill('SIGCONT');
   const polledBefore = of('poll.completed').length;
-  await polls(2);
+  await polls(3);
   const after = await look();
   const minutes = after.polls - before.polls + after.missed - before.missed;
   if (after.missed - before.missed < 8) faults.push('a stop of 10 minutes without missed runs');
-  if (of('poll.completed').length - polledBefore > 4) faults.push('a burst after the stop');
+  const ends = of('poll.completed')
+    .slice(polledBefore)
+    .map(({ time }) => Date.parse(time));
+  if (ends.filter((end) => end < (ends[0] ?? 0) + MINUTE).length > 2) {
+    faults.push('a burst after the stop');
+  }
   for (const ms of [HOUR, -HOUR, 365 * 24 * HOUR, -365 * 24 * HOUR]) {
     await jump(ms);
     await polls(2);
     await fail();
   }
   const end = await look();
-  if (end.overlapped > before.overlapped + 2) faults.push(`${end.overlapped} overlapped runs`);
   const durations = lines.map((line) => (line as { duration_ms?: number }).duration_ms ?? 0);
   if (durations.some((ms) => ms < 0)) faults.push('a negative duration_ms');
   child.kill('SIGTERM');
@@ -118,4 +122,20 @@ export async function watchFastDaemon(
     failureLines: failures,
     faults,
   };
+}
+
+/**
+ * It cuts off a client that has not read its answer within 15 s, which are some hundredths of one here: it is asked
+ * again.
+ */
+async function scrapePatiently(url: string): Promise<Scrape> {
+  const deadline = performance.now() + PATIENCE_MS;
+  for (;;) {
+    try {
+      return await scrape(url);
+    } catch (error) {
+      if (performance.now() > deadline) throw error;
+      await setTimeout(5);
+    }
+  }
 }

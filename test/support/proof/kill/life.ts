@@ -38,7 +38,7 @@ export interface Life {
 }
 
 /** Of the whole daemon; the watcher needs a tenth of it. */
-const PATIENCE_MS = 60_000;
+const PATIENCE_MS = 120_000;
 /** More than any kill waits for. */
 const ENDLESS = 2000;
 

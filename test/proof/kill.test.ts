@@ -1,0 +1,4 @@
+import { kills } from '../support/proof/kills.ts';
+import { describeRow } from '../support/proof/describe-row.ts';
+
+describeRow(kills);
