@@ -90,7 +90,7 @@ export function createFailureReporter(options: FailureReporterOptions): FailureR
   /** One try for one failure. A shutdown in between leaves it as it was. */
   async function report(failure: PendingFailure): Promise<void> {
     const known = logged.get(failure.transitionId);
-    if (known !== undefined) return await settle(failure, known);
+    if (known !== undefined) return await settle(failure.transitionId, known);
     if (failure.removedAt !== undefined) return await waitForProject(failure, failure.removedAt);
     if (failure.promptId === '.' || failure.promptId === '..') {
       return await logAndSettle(failure, { reason: 'invalid_id' });
@@ -141,12 +141,21 @@ export function createFailureReporter(options: FailureReporterOptions): FailureR
       reason: settlement.reason,
     });
     logged.set(failure.transitionId, settlement);
-    await settle(failure, settlement);
+    await settle(failure.transitionId, settlement);
   }
 
-  async function settle(failure: PendingFailure, settlement: Settlement): Promise<void> {
-    await store.settleFailure(failure.transitionId, settlement, clock.now());
-    logged.delete(failure.transitionId);
+  async function settle(transitionId: number, settlement: Settlement): Promise<void> {
+    await store.settleFailure(transitionId, settlement, clock.now());
+    logged.delete(transitionId);
+  }
+
+  /** A last try, however short ago the store failed: the next process would write these lines again. */
+  async function settleLogged(): Promise<void> {
+    try {
+      await Promise.all([...logged].map(([id, settlement]) => settle(id, settlement)));
+    } catch (error) {
+      restAfter(error);
+    }
   }
 
   /** The store tells of its own failures; here they only slow the reporter down. */
@@ -166,6 +175,7 @@ export function createFailureReporter(options: FailureReporterOptions): FailureR
       timer = undefined;
       await looking;
       await Promise.all(running.values().map(({ work }) => work));
+      await settleLogged();
     },
     drain: async (projects) => {
       const pending = await store.pendingFailures({

@@ -8,12 +8,19 @@ interface Size {
   readonly killsPerStore: number;
   /** A process dies at its first pass of a step, or at one up to this one. */
   readonly passes: number;
+  /** Where among the steps the first store begins. */
+  readonly firstStep: number;
 }
 
-const LONG: Size = { stores: 10, killsPerStore: 100, passes: 6 };
-const SHORT: Size = { stores: 4, killsPerStore: 26, passes: 2 };
-/** Enough to notice a deliberate mistake. */
-const ONE: Size = { ...SHORT, stores: 1 };
+const LONG: Size = { stores: 10, killsPerStore: 100, passes: 6, firstStep: 0 };
+const SHORT: Size = { stores: 4, killsPerStore: 26, passes: 2, firstStep: 0 };
+/** The steps around the line of a failure: enough to notice a deliberate mistake. */
+const FEW: Size = {
+  stores: 1,
+  killsPerStore: 14,
+  passes: 1,
+  firstStep: STEPS.indexOf('line: before'),
+};
 const SIDE_BY_SIDE = 4;
 
 /** SIGKILL at every named step of a poll and of a failure's report, and at system calls between them. */
@@ -25,13 +32,14 @@ export const kills: Row = {
     replace: [
       [
         'settlement: Settlement): Promise<void> {\n    emit({\n',
-        'settlement: Settlement): Promise<void> {\n    await settle(failure, settlement);\n    emit({\n',
+        'settlement: Settlement): Promise<void> {\n    await settle(failure.transitionId, settlement);\n    emit({\n',
       ],
     ],
   },
   run: async ({ short, seed, print, source = SOURCE }) => {
     const strace = findStrace();
-    const { stores, killsPerStore, passes } = source !== SOURCE ? ONE : short ? SHORT : LONG;
+    const size = source !== SOURCE ? FEW : short ? SHORT : LONG;
+    const { stores, killsPerStore, passes } = size;
     const reports: ChainReport[] = [];
     const waiting = Array.from({ length: stores }, (_, n) => n).values();
     const worker = async () => {
@@ -39,7 +47,7 @@ export const kills: Row = {
         const report = await chain({
           seed: seed + n,
           kills: killsPerStore,
-          firstStep: n * Math.ceil(STEPS.length / SIDE_BY_SIDE),
+          firstStep: size.firstStep + n * Math.ceil(STEPS.length / SIDE_BY_SIDE),
           passes,
           source,
           strace,

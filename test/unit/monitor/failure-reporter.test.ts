@@ -276,6 +276,33 @@ describe('a store that cannot settle', () => {
     expect(await store.pendingFailures({ limitPerProject: 1 })).toEqual([]);
   });
 
+  it('makes no second line after an orderly stop either, if the store is well by then', async () => {
+    const { fails, log, broken, reporterOf, store } = given;
+    await fails('a', 'b');
+    broken.add('settleFailure');
+    const reporter = reporterOf();
+    reporter.start();
+    await expect.poll(() => log.of('prompt.failed')).toHaveLength(2);
+    broken.clear();
+
+    await reporter.stop();
+    await reporterOf().drain(['p']);
+
+    expect(log.of('prompt.failed')).toHaveLength(2);
+    expect(await store.pendingFailures({ limitPerProject: 2 })).toEqual([]);
+  });
+
+  it('does not keep the reporter from stopping', async () => {
+    const { fails, log, broken, reporterOf } = given;
+    await fails('a');
+    broken.add('settleFailure');
+    const reporter = reporterOf();
+    reporter.start();
+    await expect.poll(() => log.of('prompt.failed')).toHaveLength(1);
+
+    await expect(reporter.stop()).resolves.toBeUndefined();
+  });
+
   it('makes a second line with the same transition_id after a crash in between', async () => {
     const { fails, log, broken, reporterOf } = given;
     await fails('a');
