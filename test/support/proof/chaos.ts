@@ -30,8 +30,8 @@ const SHORT: Size = {
 const MINI: Size = {
   projects: 4,
   parts: [
-    { seconds: 6, kills: 0, troubles: 0 },
-    { seconds: 8, kills: 4, troubles: 2 },
+    { seconds: 4, kills: 0, troubles: 0 },
+    { seconds: 6, kills: 3, troubles: 2 },
   ],
 };
 

@@ -23,7 +23,7 @@ export async function writeConfiguration(
   directory: string,
   baseUrl: string,
   projects: readonly Project[],
-  { schedule = '* * * * * *', timeout = '5s', maxConcurrency = 8, service = {} } = {},
+  { schedule = '* * * * * *', timeout = '2s', maxConcurrency = 8, service = {} } = {},
 ): Promise<string> {
   const file = join(directory, 'evalwatch.yaml');
   const content = {

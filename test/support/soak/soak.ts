@@ -56,6 +56,9 @@ export interface SoakReport {
   readonly troubles: number;
 }
 
+const TIMEOUT = '5s';
+/** Every project is polled at the same time, on a machine that may be busy. */
+const TIMEOUT_OF_ALL_AT_ONCE = '2m';
 const PATIENCE_MS = 120_000;
 
 /**
@@ -81,7 +84,11 @@ export async function soak(options: SoakOptions): Promise<SoakReport> {
   opened.defer(() => simulator.close());
   const maxConcurrency = Math.min(256, 8 + 2 * projects.length);
   const configure: ReloadOptions['configure'] = (watched, settings) =>
-    writeConfiguration(directory, simulator.url, watched, { maxConcurrency, ...settings });
+    writeConfiguration(directory, simulator.url, watched, {
+      timeout: TIMEOUT,
+      maxConcurrency,
+      ...settings,
+    });
   const config = await configure(projects, {});
   const watch = opened.use(watchDaemons(config, options));
   opened.defer(() => living.stop());
@@ -90,6 +97,7 @@ export async function soak(options: SoakOptions): Promise<SoakReport> {
   /** Moves, faults, kills and troubles, and in the end some listings of each kind in peace. */
   async function live(part: Part): Promise<Disturbed> {
     journal.length = 0;
+    await configure(projects, {});
     simulator.faults.set(faults);
     living.start();
     watch.start();
@@ -111,12 +119,13 @@ export async function soak(options: SoakOptions): Promise<SoakReport> {
   async function observe(
     known: Pick<Observation, 'runs' | 'troubles' | 'before'>,
   ): Promise<Observation> {
+    await configure(projects, { timeout: TIMEOUT_OF_ALL_AT_ONCE });
     const poll = await runCommand('poll', config, source);
     const transitions = await runCommand('transitions', config, source);
     const failures = await runCommand('failures', config, source);
     const statuses = await runCommand('status', config, source);
     for (const { code, output } of [poll, transitions, failures, statuses]) {
-      if (code !== 0) throw new Error(`a command failed: ${output}`);
+      if (code !== 0) throw new Error(`a command failed: ${output.slice(0, 2000)}`);
       if (output.includes(KEY)) throw new Error('a command printed the API key');
     }
     return {
