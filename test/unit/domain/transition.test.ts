@@ -204,7 +204,7 @@ it('counts who is missing once the changes are stored', () => {
   const changes = detectChanges(before, listing({ c: 'PENDING', d: 'PENDING' }), options);
 
   expect(changes.gone).toMatchObject([{ id: 'a' }]);
-  expect(missingIds(before, changes)).toBe(1);
+  expect(missingIds(before, changes)).toEqual(['b']);
 });
 
 it('treats ids that are names of object properties like any other', () => {
