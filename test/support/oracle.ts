@@ -11,7 +11,8 @@ import { checkTotals } from './oracle/totals.ts';
  *
  * Without kills the transitions must be exactly those of the journal, each with its line and each failure with one. Around
  * a kill the last listing that was served may count wholly or not at all, its lines may be lost, and a failure's line
- * may come once more. While the store could not be written, too, a listing may count wholly or not at all.
+ * may come once more. While the store could not be written, and of a request that was given up, too, a listing may count
+ * wholly or not at all.
  */
 export function differences(observation: Observation): readonly string[] {
   return compare(observation).differences;

@@ -28,7 +28,7 @@ export interface Disturbed {
 /** For a good moment to kill. */
 const LONGEST_WAIT_MS = 3000;
 /** For the daemon to be there, to notice that its disk fails, and that it does no more. */
-const PATIENCE_MS = 30_000;
+const PATIENCE_MS = 120_000;
 const LOOK_EVERY_MS = 100;
 /** A listing can be served this long before the poll is committed that it is part of. */
 const POLL_MS = 10_000;
