@@ -22,8 +22,13 @@ const BUSY_TIMEOUT_MS = 5000;
  */
 export async function openReader({ path }: { readonly path: string }): Promise<StoreReader> {
   const { db, close } = await openReadable(path);
-  // A damaged store may fail here, too.
-  return await withStoreErrors(path, () => createReader(db, path, close));
+  try {
+    // A damaged store may fail here, too.
+    return await withStoreErrors(path, () => createReader(db, path, close));
+  } catch (error) {
+    close();
+    throw error;
+  }
 }
 
 /** A connection that reads a store and never changes it, for whoever needs more than rows. */

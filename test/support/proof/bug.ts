@@ -20,8 +20,14 @@ export const TOLD_THOUGH_NOT_COMMITTED: Bug = {
   file: 'store/transactions.ts',
   replace: [
     [
-      'commit.run();\n        return done;',
-      "try { commit.run(); } catch (e) { undo(); emit({ type: 'store.commit_failed', reason: 'io', error: toStoreError(e, path) }); }\n        return done;",
+      'if (place.ends) commit.run();',
+      'if (place.ends && owed) { const error = owed; owed = undefined; throw error; }\n' +
+        'if (place.ends) try { commit.run(); } catch (error) { undo(); owed = error; }',
+    ],
+    // The next one fails in its place, so that failures are counted as they should be.
+    [
+      "const rollback = db.prepare('ROLLBACK');",
+      "const rollback = db.prepare('ROLLBACK');\nlet owed: unknown;",
     ],
   ],
   notice: /told, not recorded/,

@@ -8,12 +8,9 @@ export const hostile: Row = {
   bug: [
     {
       what: 'a list that was cut is closed and used',
-      file: 'evaluation-api/json.ts',
+      file: 'evaluation-api/item-scanner.ts',
       replace: [
-        [
-          "throw new ApiError('invalid_response', 'the body is not JSON');",
-          "try { return JSON.parse(`${text.slice(0, text.lastIndexOf('}') + 1)}]`); } catch { throw new ApiError('invalid_response', 'the body is not JSON'); }",
-        ],
+        ['if (fault !== undefined) throw', 'if (fault !== undefined && found.length === 0) throw'],
       ],
       notice: /a partial listing was applied/,
     },
@@ -22,8 +19,8 @@ export const hostile: Row = {
       file: 'evaluation-api/exchange.ts',
       replace: [
         [
-          'if (!source.destroyed) stop(connectionError(error, scrub));',
-          'if (head === undefined) stop(connectionError(error, scrub));\n        else source.push(null);',
+          'onResponseError: (_, error) => stop(connectionError(error, scrub)),',
+          'onResponseError: (_, error) => reader ? reader.end() : stop(connectionError(error, scrub)),',
         ],
       ],
       notice: /lying length, FIN, cut at byte/,
@@ -58,7 +55,10 @@ export const hostile: Row = {
       what: 'a compressed body may be 40 times as large',
       file: 'evaluation-api/body.ts',
       replace: [
-        ['done(bytes > mostBytes ?', 'done(bytes > mostBytes * (decoders.length === 0 ? 1 : 40) ?'],
+        [
+          'return bytes > mostBytes ?',
+          'return bytes > mostBytes * (decoders.length === 0 ? 1 : 40) ?',
+        ],
       ],
       notice: /gzip: not too large/,
     },

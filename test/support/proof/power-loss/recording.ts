@@ -37,7 +37,11 @@ export async function record(
       [process.execPath, WORKLOAD, source, store],
       String(rounds),
     ),
-    { stdio: ['ignore', 'pipe', 'inherit'] },
+    {
+      stdio: ['ignore', 'pipe', 'inherit'],
+      // Its writes are nobody's business.
+      env: { ...process.env, NODE_DISABLE_COMPILE_CACHE: '1' },
+    },
   );
   return toSteps(callsOf(await readFile(trace, 'latin1')), dirname(store));
 }
