@@ -29,6 +29,9 @@ const REQUEST_TIMEOUT_MS = 10_000;
 const ANSWER_TIMEOUT_MS = 15_000;
 const IDLE_TIMEOUT_MS = 30_000;
 
+/** Not whatever leads elsewhere, as `/-/../metrics` does. */
+const PROBE = /^\/-\/(?:healthy|ready)(?:\?|$)/;
+
 const OPTIONS = {
   headersTimeout: REQUEST_TIMEOUT_MS,
   requestTimeout: REQUEST_TIMEOUT_MS,
@@ -78,7 +81,7 @@ function withinLimits(listener: Listener): Listener {
   const mayAnswer = atMost(MAX_IN_FLIGHT);
   const mayStream = atMost(MAX_STREAMS);
   return (request, response) => {
-    if (request.url?.startsWith('/-/')) return listener(request, response);
+    if (PROBE.test(request.url ?? '')) return listener(request, response);
     const isStream = request.url?.split('?', 1)[0] === '/api/v1/events';
     if (!(isStream ? mayStream : mayAnswer)(response)) {
       response.writeHead(503, { 'content-type': 'application/json', 'retry-after': '1' });

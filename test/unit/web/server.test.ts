@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { get, type IncomingMessage } from 'node:http';
 import { connect } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { NEVER_POLLED } from '../../../src/monitor/poll-health.ts';
@@ -156,6 +157,14 @@ it('answers an error of its own without telling what it was', async () => {
   expect(await answer.text()).not.toContain('secret');
 });
 
+/** Of a request for exactly this path, which fetch would tidy up. */
+async function statusOf(url: string, path: string): Promise<number | undefined> {
+  const { hostname, port } = new URL(url);
+  const [response] = (await once(get({ hostname, port, path }), 'response')) as [IncomingMessage];
+  response.resume();
+  return response.statusCode;
+}
+
 it('turns requests away when too many are in flight, but stays healthy', async () => {
   const held = Promise.withResolvers<string>();
   const url = await start({ renderMetrics: () => held.promise });
@@ -163,11 +172,13 @@ it('turns requests away when too many are in flight, but stays healthy', async (
   const scrapes = Array.from({ length: 80 }, () => fetch(`${url}/metrics`));
   const first = await Promise.race(scrapes);
   const healthy = await fetch(`${url}/-/healthy`);
+  const roundabout = await statusOf(url, '/-/../metrics');
   held.resolve('evalwatch_build_info 1\n');
   const statuses = (await Promise.all(scrapes)).map((answer) => answer.status);
 
   expect(first.status).toBe(503);
   expect(healthy.status).toBe(200);
+  expect(roundabout).toBe(503);
   expect(statuses.filter((status) => status === 200)).toHaveLength(32);
   expect(statuses.filter((status) => status === 503)).toHaveLength(48);
 });

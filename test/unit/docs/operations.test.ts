@@ -1,0 +1,36 @@
+import { globSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { expect, it } from 'vitest';
+import { KINDS } from '../../../src/domain/status.ts';
+
+const root = fileURLToPath(new URL('../../../', import.meta.url));
+const page = readFileSync(`${root}docs/operations.md`, 'utf8');
+
+/** The names in the sources; one that is put together from a kind is one for each kind. */
+function eventsOfSources(): ReadonlySet<string> {
+  const sources = globSync('src/**/*.ts', { cwd: root }).map((file) =>
+    readFileSync(root + file, 'utf8'),
+  );
+  const names = sources.flatMap((source) =>
+    [...source.matchAll(/\bevent(?::| =) (?:'([a-z_]+\.[a-z_]+)'|`([^`]+)`)/g)].map(
+      ([, name, template]) => name ?? template ?? '',
+    ),
+  );
+  return new Set(
+    names.flatMap((name) =>
+      name.startsWith('${kind}') ? KINDS.map((kind) => name.replace('${kind}', kind)) : [name],
+    ),
+  );
+}
+
+it('docs/operations.md has every event that a line can have, and no other', () => {
+  const listed = [...page.matchAll(/^\| `([a-z_]+\.[a-z_]+)` /gm)].map(([, name]) => name ?? '');
+  expect(listed.toSorted()).toEqual([...eventsOfSources()].toSorted());
+});
+
+it('leads to files that exist', () => {
+  const links = [...page.matchAll(/\]\(([^)#]+)\)/g)].map(([, link]) => link ?? '');
+  const missing = links.filter((link) => globSync(link, { cwd: `${root}docs` }).length === 0);
+  expect(missing).toEqual([]);
+  expect(links.length).toBeGreaterThan(10);
+});
