@@ -57,5 +57,5 @@ EXPOSE 10570
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=30s --timeout=5s --start-period=20s --retries=3 \
   CMD ["node", "/app/dist/health-check.js"]
-ENTRYPOINT ["node", "/app/dist/main.js"]
+ENTRYPOINT ["node", "--max-semi-space-size=2", "/app/dist/main.js"]
 CMD ["run"]

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { NODE_FLAGS } from '../test/support/node-flags.ts';
 
 export const ROOT = join(import.meta.dirname, '..');
 
@@ -13,9 +14,9 @@ export interface NodeProcess extends AsyncDisposable {
   line(...texts: readonly string[]): Promise<string>;
 }
 
-/** Starts a program of this repository. */
+/** Starts a program of this repository, with the flags that the daemon is run with. */
 export function startNode(program: string, ...args: readonly string[]): NodeProcess {
-  const child = spawn(process.execPath, [join(ROOT, program), ...args], {
+  const child = spawn(process.execPath, [...NODE_FLAGS, join(ROOT, program), ...args], {
     stdio: ['pipe', 'pipe', 'inherit'],
     env: { PATH: process.env['PATH'] },
   });

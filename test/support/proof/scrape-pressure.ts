@@ -8,6 +8,7 @@ import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { startSimulator } from '../../../src/simulator/server.ts';
 import { World } from '../../../src/simulator/world.ts';
+import { NODE_FLAGS } from '../node-flags.ts';
 import { scrape } from '../scrape.ts';
 import { KEY, writeConfiguration } from '../soak/configuration.ts';
 import { temporaryDirectory } from '../temporary.ts';
@@ -47,10 +48,14 @@ export const scrapePressure: Row = {
       simulator.url,
       projects.map((id) => ({ id, datasets: true })),
     );
-    const child = spawn(process.execPath, [join(source, 'main.js'), 'run', '--config', config], {
-      env: { PATH: process.env['PATH'] },
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
+    const child = spawn(
+      process.execPath,
+      [...NODE_FLAGS, join(source, 'main.js'), 'run', '--config', config],
+      {
+        env: { PATH: process.env['PATH'] },
+        stdio: ['ignore', 'pipe', 'inherit'],
+      },
+    );
     opened.defer(() => void child.kill('SIGKILL'));
     const started = Promise.withResolvers<string>();
     createInterface(child.stdout).on('line', (line) => {

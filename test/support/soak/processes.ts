@@ -4,6 +4,7 @@ import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { join } from 'node:path';
+import { NODE_FLAGS } from '../node-flags.ts';
 import type { LogLine, Run } from '../oracle/observation.ts';
 import { SOURCE } from '../proof/row.ts';
 
@@ -99,7 +100,7 @@ export async function runCommand(
 
 function start(source: string, args: readonly string[], speed = 1) {
   const preload = speed === 1 ? [] : ['--import', FASTER];
-  return spawn(process.execPath, [...preload, join(source, 'main.js'), ...args], {
+  return spawn(process.execPath, [...NODE_FLAGS, ...preload, join(source, 'main.js'), ...args], {
     env: { PATH: process.env['PATH'], FASTER: String(speed) },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

@@ -37,5 +37,5 @@ describe.skipIf(analyze === '')('the systemd unit', () => {
 it('the systemd unit gives a stop the time that requests in flight get', () => {
   expect(Number(setting('TimeoutStopSec'))).toBeGreaterThan(10);
   expect(setting('ExecReload')).toBe('/bin/kill -HUP $MAINPID');
-  expect(setting('ExecStart')).toMatch(/^\/usr\/bin\/node \S+\/dist\/main\.js run --config /);
+  expect(setting('ExecStart')).toMatch(/^\/usr\/bin\/node \S+ \S+\/dist\/main\.js run --config /);
 });

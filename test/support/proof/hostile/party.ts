@@ -6,6 +6,7 @@ import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { NODE_FLAGS } from '../../node-flags.ts';
 import type { LogLine } from '../../oracle/observation.ts';
 import { KEY } from '../../soak/configuration.ts';
 import type { Mood } from './cast.ts';
@@ -43,10 +44,14 @@ export async function startHostileService(form: Form) {
 export async function startWatchedDaemon(source: string, config: string) {
   const output = `${config}.log`;
   await using stdout = await open(output, 'w');
-  const child = spawn(process.execPath, [join(source, 'main.js'), 'run', '--config', config], {
-    env: { PATH: process.env['PATH'] },
-    stdio: ['ignore', stdout.fd, 'pipe'],
-  });
+  const child = spawn(
+    process.execPath,
+    [...NODE_FLAGS, join(source, 'main.js'), 'run', '--config', config],
+    {
+      env: { PATH: process.env['PATH'] },
+      stdio: ['ignore', stdout.fd, 'pipe'],
+    },
+  );
   const ended = (async () => {
     const [stderr, [code]] = await Promise.all([
       text(child.stderr as Readable),

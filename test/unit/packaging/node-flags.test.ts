@@ -1,0 +1,27 @@
+import { readFileSync } from 'node:fs';
+import { expect, it } from 'vitest';
+import { NODE_FLAGS } from '../../support/node-flags.ts';
+
+const read = (file: string) => readFileSync(new URL(`../../../${file}`, import.meta.url), 'utf8');
+const { scripts } = JSON.parse(read('package.json')) as {
+  readonly scripts: Readonly<Record<string, string>>;
+};
+
+it.each([
+  ['npm start', scripts['start'], 'src/main.js run'],
+  ['npm run demo', scripts['demo'], 'src/main.js demo'],
+  ['npm run evalwatch', scripts['evalwatch'], 'src/main.js'],
+])('%s starts Node with the flags that were measured', (_, script, rest) => {
+  expect(script).toBe(`exec node ${NODE_FLAGS.join(' ')} ${rest}`);
+});
+
+it('so does the image', () => {
+  const entrypoint = JSON.stringify(['node', ...NODE_FLAGS, '/app/dist/main.js']);
+  expect(read('Dockerfile')).toContain(`ENTRYPOINT ${entrypoint.replaceAll(',', ', ')}\n`);
+});
+
+it('so does the systemd unit', () => {
+  expect(read('config/systemd/evalwatch.service')).toContain(
+    `ExecStart=/usr/bin/node ${NODE_FLAGS.join(' ')} /opt/`,
+  );
+});
