@@ -29,6 +29,8 @@ export interface BodyReader {
   end(): void;
   /** Nothing more will come. */
   destroy(): void;
+  /** Pieces are the chunks that were written; otherwise a decoder makes them, and may be making one. */
+  readonly isPlain: boolean;
 }
 
 /**
@@ -55,6 +57,7 @@ export function createBodyReader(options: BodyOptions): BodyReader {
     },
     end: onEnd,
     destroy: () => {},
+    isPlain: true,
   };
 }
 
@@ -76,6 +79,7 @@ function decompress(
     write: (chunk) => source.push(chunk),
     end: () => source.push(null),
     destroy: () => source.destroy(),
+    isPlain: false,
   };
 }
 

@@ -1,6 +1,7 @@
 import type { Dispatcher } from 'undici';
 import { ApiError } from '../monitor/errors.ts';
 import { createBodyReader, type BodyReader, type Headers } from './body.ts';
+import { releasePieces } from './body-pieces.ts';
 import { connectionError } from './errors.ts';
 
 /** Of a body that is no listing: a 422's tells what is wrong, the others are read to keep the connection. */
@@ -36,6 +37,8 @@ export interface Exchange {
   readonly bytes: number;
   /** In the pieces in which it came; or why there is none that is whole and sound. */
   readonly body: readonly Buffer[] | ApiError;
+  /** When nobody needs `body` any more: its memory is given back. */
+  readonly release: () => void;
 }
 
 /**
@@ -113,11 +116,12 @@ export async function exchange(
 
   try {
     const body = await promise;
-    return { head, bytes, body };
+    return { head, bytes, body, release: () => releasePieces(body) };
   } catch (error) {
+    if (reader?.isPlain === true) releasePieces(pieces);
     signal.throwIfAborted();
     if (!(error instanceof ApiError)) throw error;
-    return { head, bytes, body: error };
+    return { head, bytes, body: error, release: () => {} };
   } finally {
     isOver = true;
     clearTimeout(timer);

@@ -91,6 +91,7 @@ export function createSender(options: SenderOptions): Sender {
         if (error instanceof ApiError) failure = withStatus(error, head);
         throw failure ?? error;
       } finally {
+        answer.release();
         const reason = failure && requestFailure(failure.reason);
         emit({ type: 'api.request_finished', endpoint, durationMs, bytes, failure: reason });
       }

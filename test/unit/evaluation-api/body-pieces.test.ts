@@ -1,0 +1,82 @@
+import { gzipSync } from 'node:zlib';
+import { describe, expect, it } from 'vitest';
+import { createPieceReader, releasePieces } from '../../../src/evaluation-api/body-pieces.ts';
+import { connect, listOptions, serve } from './harness.ts';
+
+describe('pieces of a body', () => {
+  it('are read across their borders, in any order', () => {
+    const read = createPieceReader(['abc', '', 'def', 'g'].map((text) => Buffer.from(text)));
+    expect(read(1, 5).toString()).toBe('bcde');
+    expect(read(6, 7).toString()).toBe('g');
+    expect(read(0, 7).toString()).toBe('abcdefg');
+  });
+
+  it('give back their memory, also where several are parts of one', () => {
+    const chunk = Buffer.from(new ArrayBuffer(65_536));
+    releasePieces([chunk.subarray(0, 30_000), chunk.subarray(30_000)]);
+    expect(chunk.buffer.byteLength).toBe(0);
+  });
+
+  it('leave alone what Node shares among small buffers', () => {
+    const neighbour = Buffer.from('somebody else');
+    const small = Buffer.allocUnsafe(100);
+    expect(small.buffer).toBe(neighbour.buffer);
+    releasePieces([small]);
+    expect(neighbour.toString()).toBe('somebody else');
+  });
+});
+
+describe('a large listing', () => {
+  const item = (index: number) => ({ id: `p${index}`, status: 'RUNNING', name: 'n'.repeat(400) });
+  const listing = (first: number) =>
+    Buffer.from(JSON.stringify(Array.from({ length: 50_000 }, (_, n) => item(first + n))));
+  const bodies = [listing(0), listing(1), listing(2)];
+
+  it.each(['identity', 'gzip'])(
+    'is whole each time, on a connection that was used before: %s',
+    async (coding) => {
+      const encoded = bodies.map((body) =>
+        coding === 'gzip' ? gzipSync(body, { level: 1 }) : body,
+      );
+      let turn = 0;
+      const { url, sockets } = await serve((_, response) => {
+        response.writeHead(200, { 'content-encoding': coding });
+        // Without a length it comes in chunks, some of them small.
+        const body = encoded[turn] ?? Buffer.of();
+        turn += 1;
+        for (let at = 0; at < body.length; at += 5000 * turn)
+          response.write(body.subarray(at, at + 5000 * turn));
+        response.end();
+      });
+      const { service } = connect({
+        baseUrl: url,
+        maxResponseBytes: 64 * 1024 * 1024,
+        timeoutMs: 60_000,
+      });
+      let previous;
+      for (const [index] of bodies.entries()) {
+        // oxlint-disable-next-line no-await-in-loop -- each needs the one before
+        const answer = await service.list('p', 'prompt', listOptions({ previous }));
+        if (answer.unchanged) throw new Error('it has changed');
+        previous = answer.validator;
+        expect([...answer.listing.records.keys()].at(-1)).toBe(`p${49_999 + index}`);
+        expect(answer.vanished).toEqual(index === 0 ? undefined : [`p${index - 1}`]);
+      }
+      expect(sockets.size).toBeLessThan(bodies.length);
+    },
+  );
+
+  it('leaves nothing for the collector to find', async () => {
+    const [body = Buffer.of()] = bodies;
+    const { url } = await serve((_, response) => response.end(body));
+    const { service } = connect({
+      baseUrl: url,
+      maxResponseBytes: 64 * 1024 * 1024,
+      timeoutMs: 60_000,
+    });
+    const before = process.memoryUsage().arrayBuffers;
+    await service.list('p', 'prompt', listOptions());
+    expect(body.length).toBeGreaterThan(20e6);
+    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(body.length);
+  });
+});
