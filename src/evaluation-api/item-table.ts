@@ -2,24 +2,37 @@ import type { ItemTable } from '../monitor/ports.ts';
 
 /** The items of a body beside those of a table. */
 export interface ItemMatch {
-  /** The id of each item whose bytes are in the table, undefined for the others. */
-  readonly knownIds: readonly (string | undefined)[];
-  /** Indexes of the others. */
+  /** For each item one more than its place in the table, 0 if its bytes are not there. */
+  readonly places: Uint32Array;
+  /** Indexes of the items that are not there. */
   readonly fresh: readonly number[];
   /** Ids of the table's items whose bytes are not in the body. */
-  readonly vanished: readonly string[];
+  readonly vanished: ReadonlySet<string>;
 }
 
 /** Beyond this share of new items it is no dearer to read them all. */
 const MOST_FRESH = 0.25;
 
+/** The table of a listing that was read whole. */
+export function tableOf(
+  hashes: Uint32Array,
+  ids: Iterable<string>,
+  secrets: number,
+): ItemTable | undefined {
+  const texts = [...ids];
+  if (texts.length !== hashes.length / 2) return undefined;
+  let end = 0;
+  const idEnds = Uint32Array.from(texts, (id) => (end += id.length));
+  return { hashes, ids: texts.join(''), idEnds, secrets };
+}
+
 /** @returns undefined if an item comes twice, or if so many are new that the table is of no use */
 export function matchItems(table: ItemTable, hashes: Uint32Array): ItemMatch | undefined {
   const count = hashes.length / 2;
   const mostFresh = count * MOST_FRESH;
-  const knownIds: (string | undefined)[] = [];
+  const places = new Uint32Array(count);
   const fresh: number[] = [];
-  const seen = new Uint8Array(table.ids.length);
+  const seen = new Uint8Array(table.idEnds.length);
   let find: HashLookup | undefined;
   /** Where the table has the next item, if the order is still the same. */
   let expected = 0;
@@ -33,16 +46,70 @@ export function matchItems(table: ItemTable, hashes: Uint32Array): ItemMatch | u
     if (place === undefined) {
       fresh.push(index);
       if (fresh.length > mostFresh) return undefined;
-      knownIds.push(undefined);
       expected += 1;
       continue;
     }
     if (seen[place] === 1) return undefined;
     seen[place] = 1;
-    knownIds.push(table.ids[place]);
+    places[index] = place + 1;
     expected = place + 1;
   }
-  return { knownIds, fresh, vanished: table.ids.filter((_, place) => seen[place] === 0) };
+  return { places, fresh, vanished: unseenIds(table, seen) };
+}
+
+/** Whether one of the items that the table knows has one of these ids. */
+export function hasAny(table: ItemTable, places: Uint32Array, ids: ReadonlySet<string>): boolean {
+  return ids.size > 0 && places.some((place) => place > 0 && ids.has(idAt(table, place - 1)));
+}
+
+/** The table of a body whose new items have these ids, in their order. */
+export function tableAfter(
+  table: ItemTable,
+  places: Uint32Array,
+  hashes: Uint32Array,
+  freshIds: Iterator<string>,
+): ItemTable {
+  const texts: string[] = [];
+  const idEnds = new Uint32Array(places.length);
+  let end = 0;
+  /** Ids that follow each other in both are taken over in one piece. */
+  let [from, to] = [0, 0];
+  for (let index = 0; index < places.length; index += 1) {
+    const known = places[index] ?? 0;
+    const place = known - 1;
+    const start = known === 0 ? to : startOfId(table, place);
+    if (known === 0 || start !== to) {
+      texts.push(table.ids.slice(from, to));
+      [from, to] = [start, start];
+    }
+    if (known === 0) {
+      const id = freshIds.next().value ?? '';
+      texts.push(id);
+      end += id.length;
+    } else {
+      to = table.idEnds[place] ?? 0;
+      end += to - start;
+    }
+    idEnds[index] = end;
+  }
+  texts.push(table.ids.slice(from, to));
+  return { hashes, ids: texts.join(''), idEnds, secrets: table.secrets };
+}
+
+function unseenIds(table: ItemTable, seen: Uint8Array): ReadonlySet<string> {
+  const ids = new Set<string>();
+  for (let place = seen.indexOf(0); place !== -1; place = seen.indexOf(0, place + 1)) {
+    ids.add(idAt(table, place));
+  }
+  return ids;
+}
+
+function idAt(table: ItemTable, place: number): string {
+  return table.ids.slice(startOfId(table, place), table.idEnds[place]);
+}
+
+function startOfId({ idEnds }: ItemTable, place: number): number {
+  return place === 0 ? 0 : (idEnds[place - 1] ?? 0);
 }
 
 /** The place of a hash, if it has one. */

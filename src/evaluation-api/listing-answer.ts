@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Kind } from '../domain/status.ts';
 import type { ListingAnswer, Validator } from '../monitor/ports.ts';
+import { tableOf } from './item-table.ts';
 import { readDifference, readListing, type ListingBody, type Steps } from './listing-body.ts';
 import type { Secrets } from './secrets.ts';
 
@@ -33,15 +34,12 @@ export async function answerWith(options: AnswerOptions): Promise<ListingAnswer>
   const difference =
     table && (await take(readDifference(body, table, kind, secrets.scrub), signal));
   if (difference !== undefined) {
-    const { listing, vanished, ids } = difference;
-    const items = { hashes, ids, secrets: version };
+    const { listing, vanished, items } = difference;
     return { unchanged: false, listing, vanished, validator: { etag, digest, items } };
   }
   const listing = await take(readListing(body, kind, secrets.scrub), signal);
-  const isUsual = listing.anomalies.length === 0 && listing.records.size === hashes.length / 2;
-  const items = isUsual
-    ? { hashes, ids: [...listing.records.keys()], secrets: version }
-    : undefined;
+  const isUsual = listing.anomalies.length === 0;
+  const items = isUsual ? tableOf(hashes, listing.records.keys(), version) : undefined;
   return { unchanged: false, listing, validator: { etag, digest, items } };
 }
 

@@ -3,7 +3,7 @@ import type { Kind } from '../domain/status.ts';
 import { ApiError } from '../monitor/errors.ts';
 import type { ItemTable } from '../monitor/ports.ts';
 import { createPieceReader } from './body-pieces.ts';
-import { matchItems } from './item-table.ts';
+import { hasAny, matchItems, tableAfter } from './item-table.ts';
 import type { ScannedItems } from './item-scanner.ts';
 import { parseItems } from './json.ts';
 import { createListingReader, WANTED_OF_LISTING } from './listing.ts';
@@ -23,8 +23,8 @@ export interface ListingDifference {
   readonly listing: Listing;
   /** Ids that are no longer in it. */
   readonly vanished: readonly string[];
-  /** Of all items, in their order. */
-  readonly ids: readonly string[];
+  /** To read the next one by. */
+  readonly items: ItemTable;
 }
 
 /** Work in steps of some milliseconds: whoever takes them decides what happens in between. */
@@ -93,12 +93,12 @@ export function* readDifference(
   const listing = reader.listing();
   const { records } = listing;
   if (listing.anomalies.length > 0) return undefined;
-  if (match.knownIds.some((id) => id !== undefined && records.has(id))) return undefined;
-  const fresh = records.keys();
+  const added = new Set(records.keys()).difference(match.vanished);
+  if (hasAny(table, match.places, added)) return undefined;
   return {
     listing,
-    vanished: match.vanished.filter((id) => !records.has(id)),
-    ids: match.knownIds.map((id) => id ?? fresh.next().value ?? ''),
+    vanished: [...match.vanished].filter((id) => !records.has(id)),
+    items: tableAfter(table, match.places, items.hashes, records.keys()),
   };
 }
 

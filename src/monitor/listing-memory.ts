@@ -51,7 +51,9 @@ export function afterAnswer(
       complete: listing.complete,
       anomalies: summarize(listing.anomalies),
       size:
-        answer.vanished === undefined ? listing.records.size : (validator.items?.ids.length ?? 0),
+        answer.vanished === undefined
+          ? listing.records.size
+          : (validator.items?.idEnds.length ?? 0),
       missing,
       fullAt: clock.monotonic(),
     };

@@ -27,8 +27,10 @@ export interface Validator {
 export interface ItemTable {
   /** Two numbers for each item; only the service that made them can compare them. */
   readonly hashes: Uint32Array;
-  /** One for each item. */
-  readonly ids: readonly string[];
+  /** The ids of the items one behind the other: to a garbage collector one text is nothing, a hundred thousand are work. */
+  readonly ids: string;
+  /** Where the id of each item ends. */
+  readonly idEnds: Uint32Array;
   /** Of the keys that its texts were scrubbed of. */
   readonly secrets: number;
 }

@@ -73,7 +73,12 @@ export function scriptedService() {
     /** Shows only what is not as before: these records, these ids no longer, and all ids that there are now. */
     differs: (listing: Listing, vanished: readonly string[], ids: readonly string[]) => {
       served += 1;
-      const items = { hashes: new Uint32Array(2 * ids.length), ids, secrets: 0 };
+      const items = {
+        hashes: new Uint32Array(2 * ids.length),
+        ids: ids.join(''),
+        idEnds: new Uint32Array(ids.length),
+        secrets: 0,
+      };
       next = {
         unchanged: false,
         listing,

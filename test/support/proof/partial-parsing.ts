@@ -23,7 +23,7 @@ export const partialParsing: Row = {
   bug: {
     what: 'a new item with the id of a known one is not noticed',
     file: 'evaluation-api/listing-body.ts',
-    replace: [['id !== undefined && records.has(id)', 'id === undefined && records.has(id)']],
+    replace: [['hasAny(table, match.places, added)', 'hasAny(table, match.places, new Set())']],
   },
   run: async ({ short, seed, print, source = SOURCE }) => {
     const wanted = short ? 1500 : 100_000;

@@ -155,8 +155,29 @@ describe('a listing', () => {
       expect(answer).toMatchObject({
         vanished: ['p0'],
         listing: { records: new Map([['p7', { id: 'p7', status: 'FAILED' }]]), complete: true },
-        validator: { items: { ids: changed.slice(1).map(({ id }) => id) } },
+        validator: {
+          items: {
+            ids: changed
+              .slice(1)
+              .map(({ id }) => id)
+              .join(''),
+          },
+        },
       });
+    });
+
+    it('is known by the id of each item, wherever that has moved to', async () => {
+      const added = { id: 'añadido', status: 'PENDING' };
+      const moved = [...changed.slice(12), added, ...changed.slice(3, 11), ...changed.slice(0, 2)];
+      const without = (...ids: readonly string[]) => moved.filter(({ id }) => !ids.includes(id));
+      const { url } = await serve(bodies(items, moved, without('p12', 'añadido', 'p7', 'p1')));
+      const { service } = connect({ baseUrl: url });
+      let previous = validatorOf(await service.list('p', 'prompt', listOptions()));
+      const second = await service.list('p', 'prompt', listOptions({ previous }));
+      expect(second).toMatchObject({ vanished: ['p2', 'p11'] });
+      previous = validatorOf(second);
+      const third = await service.list('p', 'prompt', listOptions({ previous }));
+      expect(third).toMatchObject({ vanished: ['p12', 'añadido', 'p7', 'p1'] });
     });
 
     it.each([
