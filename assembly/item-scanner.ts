@@ -31,13 +31,15 @@ const CARRIED: usize = 92;
 const NOT_SCANNED: usize = 96;
 /** Bytes of a byte order mark that were seen. */
 const MARK: usize = 100;
+const HASH_C: usize = 104;
+const HASH_D: usize = 112;
 
 /** The piece that is to be scanned, of so many bytes at most. */
 export const PIECE: usize = 256;
 export const MOST_BYTES: usize = 65536;
 
 const BLOCK: usize = 64;
-const STRIPE: usize = 32;
+const STRIPE: usize = 64;
 
 /** Where the items end, u32 positions in the body; and their hashes, u64. */
 export const ENDS: usize = PIECE + MOST_BYTES + BLOCK;
@@ -109,6 +111,8 @@ function findFirst(from: usize, end: usize): usize {
       store<u32>(FIRST, position);
       store<u64>(HASH_A, seed(0));
       store<u64>(HASH_B, seed(1));
+      store<u64>(HASH_C, seed(2));
+      store<u64>(HASH_D, seed(3));
       break;
     }
   }
@@ -130,11 +134,11 @@ function findEnds(from: usize, end: usize): usize {
     const c = v128.load(at, 32);
     const d = v128.load(at, 48);
 
-    const backslashes = where(0x5c, a, b, c, d);
     let escapes = escaped;
-    if (backslashes == 0) {
+    if (!isAnywhere(0x5c, a, b, c, d)) {
       escaped = 0;
     } else {
+      const backslashes = where(0x5c, a, b, c, d);
       // simdjson's way to tell the odd from the even in a run of backslashes.
       const starting = backslashes & ~escaped;
       const following = (starting << 1) | escaped;
@@ -153,16 +157,15 @@ function findEnds(from: usize, end: usize): usize {
     strings ^= inString;
     inString = <u64>((<i64>strings) >> 63);
 
-    // One bit makes a brace of a bracket.
-    const bit = i8x16.splat(0x20);
-    const e = v128.or(a, bit);
-    const f = v128.or(b, bit);
-    const g = v128.or(c, bit);
-    const h = v128.or(d, bit);
-    const opening = where(0x7b, e, f, g, h) & ~strings;
-    const closing = where(0x7d, e, f, g, h) & ~strings;
+    // Three bits make the same of brackets and braces; what else they make it of stands in strings only, or is no JSON.
+    const bits = i8x16.splat(0x26);
+    const brackets =
+      where(0x7f, v128.or(a, bits), v128.or(b, bits), v128.or(c, bits), v128.or(d, bits)) &
+      ~strings;
     // Inside of an item that neither begins nor ends here no comma counts.
-    if ((opening | closing) == 0 && depth > 1) continue;
+    if (brackets == 0 && depth > 1) continue;
+    const opening = either(0x5b, 0x7b, a, b, c, d) & brackets;
+    const closing = either(0x5d, 0x7d, a, b, c, d) & brackets;
     const commas = where(0x2c, a, b, c, d) & ~strings;
     for (let marks = opening | closing | commas; marks != 0; marks &= marks - 1) {
       const mark = marks & (0 - marks);
@@ -204,6 +207,8 @@ function hashItems(from: usize, end: usize, origin: usize, count: usize): usize 
   const seed3 = seed(3);
   let hashA = load<u64>(HASH_A);
   let hashB = load<u64>(HASH_B);
+  let hashC = load<u64>(HASH_C);
+  let hashD = load<u64>(HASH_D);
   let hashed = load<u32>(HASHED);
   let digest = load<u64>(DIGEST);
   let at = from;
@@ -213,20 +218,26 @@ function hashItems(from: usize, end: usize, origin: usize, count: usize): usize 
     for (; at + STRIPE <= stop; at += STRIPE) {
       hashA = mix(load<u64>(at) ^ hashA, load<u64>(at, 8) ^ seed2);
       hashB = mix(load<u64>(at, 16) ^ hashB, load<u64>(at, 24) ^ seed3);
+      hashC = mix(load<u64>(at, 32) ^ hashC, load<u64>(at, 40) ^ seed0);
+      hashD = mix(load<u64>(at, 48) ^ hashD, load<u64>(at, 56) ^ seed1);
     }
     if (item == count) break;
     for (; at + 8 <= stop; at += 8) hashA = mix(load<u64>(at) ^ hashA, seed2);
     if (at < stop) hashB = mix((load<u64>(at) & firstBytes(<u64>(stop - at))) ^ hashB, seed3);
-    const hash = mix(hashA ^ seed3, hashB ^ seed2 ^ hashed);
+    const hash = mix(mix(hashA ^ seed3, hashB ^ seed2 ^ hashed) ^ hashC, hashD ^ seed1);
     store<u64>(HASHES + 8 * item, hash);
     digest = mix(digest ^ hash, seed2);
     hashA = seed0;
     hashB = seed1;
+    hashC = seed2;
+    hashD = seed3;
     hashed = 0;
     at = stop + 1;
   }
   store<u64>(HASH_A, hashA);
   store<u64>(HASH_B, hashB);
+  store<u64>(HASH_C, hashC);
+  store<u64>(HASH_D, hashD);
   store<u32>(HASHED, hashed - <u32>(end - at));
   store<u64>(DIGEST, digest);
   return at;
@@ -268,6 +279,18 @@ function where(byte: u8, a: v128, b: v128, c: v128, d: v128): u64 {
     ((<u64>i8x16.bitmask(i8x16.eq(c, wanted))) << 32) |
     ((<u64>i8x16.bitmask(i8x16.eq(d, wanted))) << 48)
   );
+}
+
+/** The same for two bytes, of which either will do. */
+function either(one: u8, other: u8, a: v128, b: v128, c: v128, d: v128): u64 {
+  return where(one, a, b, c, d) | where(other, a, b, c, d);
+}
+
+function isAnywhere(byte: u8, a: v128, b: v128, c: v128, d: v128): bool {
+  const wanted = i8x16.splat(byte);
+  const ab = v128.or(i8x16.eq(a, wanted), i8x16.eq(b, wanted));
+  const cd = v128.or(i8x16.eq(c, wanted), i8x16.eq(d, wanted));
+  return v128.any_true(v128.or(ab, cd));
 }
 
 /** What JSON takes for white space. */

@@ -38,26 +38,28 @@ const FAULTS: ReadonlyMap<number, string> = new Map([
 export function createItemScanner(): () => BodyScan {
   const { memory, scan, placeOf } = instantiate();
   const [state, piece, mostBytes] = [placeOf('STATE'), placeOf('PIECE'), placeOf('MOST_BYTES')];
-  const [ends, hashes] = [placeOf('ENDS'), placeOf('HASHES')];
   const [phase, first, digest] = [placeOf('PHASE'), placeOf('FIRST'), placeOf('DIGEST')];
   const bytes = new Uint8Array(memory);
   const words = new DataView(memory);
+  const ends = new Uint32Array(memory, placeOf('ENDS'));
+  const hashes = new Uint32Array(memory, placeOf('HASHES'));
   randomFillSync(bytes, placeOf('SEEDS'), 32);
+  /** The body whose state is in the memory. */
+  let current: { saved: Uint8Array } | undefined;
 
   return () => {
-    let saved = new Uint8Array(piece - state);
+    const body = { saved: new Uint8Array(piece - state) };
     const found: { readonly ends: Uint32Array; readonly hashes: Uint32Array }[] = [];
 
     function run(part: Uint8Array, last: boolean): void {
-      bytes.set(saved, state);
+      if (current !== body) {
+        if (current !== undefined) current.saved = bytes.slice(state, piece);
+        bytes.set(body.saved, state);
+        current = body;
+      }
       bytes.set(part, piece);
       const count = scan(part.length, last);
-      saved = bytes.slice(state, piece);
-      if (count === 0) return;
-      found.push({
-        ends: new Uint32Array(memory.slice(ends, ends + 4 * count)),
-        hashes: new Uint32Array(memory.slice(hashes, hashes + 8 * count)),
-      });
+      if (count > 0) found.push({ ends: ends.slice(0, count), hashes: hashes.slice(0, 2 * count) });
     }
 
     return {
