@@ -47,7 +47,7 @@ export function createListingReader(kind: Kind, scrub: Scrub): ListingReader {
     if (status.status === 'UNKNOWN') note('unknown_status');
     const name = readText(fields['name'], scrub);
     const timestamp = readText(fields['timestamp'], scrub);
-    records.set(id, { id, ...status, name, timestamp });
+    records.set(id, { ...status, id, name, timestamp });
   }
 
   return { add, listing: () => ({ records, presentIds, complete, anomalies }) };
