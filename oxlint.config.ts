@@ -9,6 +9,8 @@ const rooms: Record<string, { rooms: string[]; libraries: string[] }> = {
   schedule: { rooms: ['domain', 'monitor'], libraries: ['node-cron'] },
   'evaluation-api': { rooms: ['domain', 'monitor'], libraries: ['undici', 'p-retry'] },
   store: { rooms: ['domain', 'monitor'], libraries: ['better-sqlite3'] },
+  coordination: { rooms: ['domain', 'monitor'], libraries: [] },
+  postgres: { rooms: ['domain', 'monitor', 'coordination'], libraries: ['pg'] },
   metrics: { rooms: ['domain', 'monitor'], libraries: ['prom-client'] },
   log: { rooms: ['domain', 'monitor'], libraries: ['pino'] },
   web: {
@@ -33,6 +35,12 @@ function floor(name: string, room: { rooms: string[]; libraries: string[] }): Ox
     regex: '^(\\.\\./)+[a-z-]+\\.(ts|js)$',
     message: `src/${name} may not import what composes it.`,
   });
+  if (name === 'postgres') {
+    patterns.push({
+      regex: '/coordination/(?!ports\\.ts$)',
+      message: 'Of the coordination the engine knows only the ports.',
+    });
+  }
   // Of the monitor an adapter knows the ports, the events and the errors, not the engine.
   if (name !== 'monitor' && room.rooms.includes('monitor')) {
     patterns.push({

@@ -149,6 +149,7 @@ export function createLogObserver(logger: Logger, clock: Clock): LogObserver {
         case 'api.retried':
         case 'scheduler.started_poll':
         case 'scheduler.overlapped':
+        case 'store.commit_refused':
         case 'scheduler.missed':
           break;
       }

@@ -10,6 +10,8 @@ export type Endpoint = 'list_prompts' | 'get_prompt' | 'list_datasets';
 export type RequestFailureReason =
   'timeout' | 'network' | 'tls' | 'too_large' | 'invalid_response' | 'redirect';
 
+type RefusalReason = 'epoch' | 'version';
+
 /** What has happened. Everything about a poll is emitted after its commit. Durations are ms, times epoch ms. */
 export type MonitorEvent =
   | {
@@ -98,6 +100,12 @@ export type MonitorEvent =
       readonly type: 'store.commit_failed';
       readonly reason: StoreFailureReason;
       readonly error: Error;
+    }
+  | {
+      /** Nothing of it was stored: another worker owns the project by now (`epoch`), or committed it first (`version`). */
+      readonly type: 'store.commit_refused';
+      readonly project: string;
+      readonly reason: RefusalReason;
     }
   | { readonly type: 'scheduler.started_poll'; readonly project: string; readonly lagMs: number }
   | { readonly type: 'scheduler.overlapped'; readonly project: string }

@@ -316,8 +316,8 @@ export interface Store extends StoreReader {
   postponeFailure(transitionId: number, tries: Tries): Promise<void>;
   /** Deletes transitions, settled failures and removed projects from before this time (contract 2, retention). */
   prune(before: number): Promise<void>;
-  /** File sizes in bytes. */
-  size(): Promise<{ readonly database: number; readonly wal: number }>;
+  /** In bytes; `wal` where the store has a log of its own. */
+  size(): Promise<{ readonly database: number; readonly wal: number | undefined }>;
 }
 
 // Logging
