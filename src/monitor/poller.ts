@@ -27,7 +27,10 @@ export interface Poller {
    * shutdown: it then changed nothing. Never rejects for what the service or the store did.
    */
   poll(project: PolledProject, run: PollRun): Promise<FinishedPoll | undefined>;
-  /** Takes a project's health over from the store; undefined if it was never polled. */
+  /**
+   * Takes a project over, with its health from the store; undefined if it was never polled. Nothing is recognised of what
+   * it brought before, and a poll that is under way changes nothing any more: somebody else may have polled it meanwhile.
+   */
   watch(project: string, health: PollHealth | undefined): void;
   /** Forgets a project that is no longer configured. */
   forget(project: string): void;
@@ -81,6 +84,7 @@ export function createPoller(options: PollerOptions): Poller {
 
     const before = state.health;
     const outcome = await commit(project.id, readings, state);
+    if (outcome === undefined) return undefined;
     state.health = outcome.health;
     const finished: FinishedPoll = {
       type: 'poll.finished',
@@ -110,7 +114,7 @@ export function createPoller(options: PollerOptions): Poller {
     project: string,
     readings: readonly Reading[],
     state: ProjectState,
-  ): Promise<Outcome> {
+  ): Promise<Outcome | undefined> {
     const at = clock.now();
     const failed = readings.find((reading) => 'error' in reading);
     const failure = failed === undefined ? undefined : describe(failed.error);
@@ -118,13 +122,15 @@ export function createPoller(options: PollerOptions): Poller {
     for (const reading of readings) forgetEtagAfterNonsense(reading, state);
     try {
       const known = await loadWhatIsNeeded(project, readings, state);
+      if (wasTakenOver(project, state)) return undefined;
       const changes = detect(readings, known, state, at);
       const stored = new Map([...changes].filter(([, change]) => isWorthStoring(change)));
       const version = known?.version ?? 0;
       const commitment = { project, at, health, version, listings: stored };
       const transitions = await store.commitPoll(commitment);
       if (transitions === undefined) {
-        throw new StoreError('other', 'another process committed this project at the same time');
+        state.listings.clear();
+        throw new StoreError('other', 'another process polls this project');
       }
       remember(readings, changes, known, state);
       return { health, failure, changes: stored, transitions };
@@ -140,6 +146,12 @@ export function createPoller(options: PollerOptions): Poller {
         transitions: [],
       };
     }
+  }
+
+  /** Since the poll began: its state is not the project's any more. */
+  function wasTakenOver(project: string, state: ProjectState): boolean {
+    const current = states.get(project);
+    return current !== undefined && current !== state;
   }
 
   /** Of a listing that is the same as the last one, or of which only the difference was read, no more than has a part in it. */
@@ -240,8 +252,8 @@ export function createPoller(options: PollerOptions): Poller {
 
   return {
     poll,
-    watch: (project, health) => {
-      stateOf(project).health = health ?? NEVER_POLLED;
+    watch: (project, health = NEVER_POLLED) => {
+      states.set(project, { health, listings: new Map(), anomalies: new Map() });
     },
     forget: (project) => {
       states.delete(project);

@@ -63,6 +63,7 @@ export function scriptedService() {
   let next: ListingAnswer | ApiError | 'hang' | undefined;
   let datasets: ListingAnswer | ApiError | undefined;
   let served = 0;
+  let during: (() => void) | undefined;
   const asked: { project: string; kind: Kind; options: ListOptions }[] = [];
   return {
     asked,
@@ -106,6 +107,10 @@ export function scriptedService() {
     hangs: () => {
       next = 'hang';
     },
+    /** While the next listing is on its way, once. */
+    meanwhile: (act: () => void) => {
+      during = act;
+    },
     list: async (project: string, kind: Kind, options: ListOptions): Promise<ListingAnswer> => {
       asked.push({ project, kind, options });
       const answer = kind === 'prompt' ? next : datasets;
@@ -115,6 +120,8 @@ export function scriptedService() {
         });
       }
       options.onFirstRequest();
+      during?.();
+      during = undefined;
       if (answer === undefined || answer === 'hang') throw new Error(`no answer set for ${kind}`);
       if (answer instanceof ApiError) throw answer;
       return answer;

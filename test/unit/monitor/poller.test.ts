@@ -18,6 +18,8 @@ async function setUp() {
   const store = await openStore({ path: join(directory.path, 'store.db'), clock, emit: () => {} });
   await store.configureProjects(['p'], clock.now());
   const broken = new Set<keyof Store>();
+  /** What others do once, between a poll's loading and its commit. */
+  const elsewhere = new Set<() => Promise<void>>();
   /** Of the prompts, at each load: ids, or undefined for all. */
   const loaded: (readonly string[] | undefined)[] = [];
   const shutdown = { waits: new AbortController(), requests: new AbortController() };
@@ -34,7 +36,13 @@ async function setUp() {
         loaded.push(asked[2]?.get('prompt'));
         return unlessBroken('loadKnown', () => store.loadKnown(...asked));
       },
-      commitPoll: (commit) => unlessBroken('commitPoll', () => store.commitPoll(commit)),
+      commitPoll: async (commit) => {
+        for (const act of elsewhere) {
+          elsewhere.delete(act);
+          await act();
+        }
+        return await unlessBroken('commitPoll', () => store.commitPoll(commit));
+      },
     },
   });
   const poll = (project: PolledProject = { id: 'p', datasets: false }, untilNext = 1000) => {
@@ -48,6 +56,7 @@ async function setUp() {
     service,
     store,
     broken,
+    elsewhere,
     loaded,
     shutdown,
     poller,
@@ -396,3 +405,56 @@ it('takes the health over that the store has', async () => {
 
   expect(await poll()).toMatchObject({ failuresBefore: 7, health: { consecutiveFailures: 8 } });
 });
+
+describe('a project that another process polls, too', () => {
+  it('whose commit is refused is read anew', async () => {
+    const { service, poll, store, elsewhere } = given;
+    const previous = () => service.asked.at(-1)?.options.previous;
+    service.shows(listingOf({ a: 'RUNNING' }));
+    await poll();
+    service.shows(listingOf({ a: 'FAILED' }));
+    elsewhere.add(() => commitElsewhere(store));
+
+    expect(await poll()).toMatchObject({ failure: { reason: 'store' }, transitions: 0 });
+    expect(previous()).toBeDefined();
+    expect(await poll()).toMatchObject({ transitions: 1 });
+    expect(previous()).toBeUndefined();
+  });
+
+  it.each([
+    ['that changed', (s: typeof given.service) => s.shows(listingOf({ a: 'FAILED' }))],
+    ['that did not change', (s: typeof given.service) => s.repeats()],
+  ])('is not committed with a listing %s before it was taken over', async (_name, answer) => {
+    const { service, poll, poller, store, log } = given;
+    const previous = () => service.asked.at(-1)?.options.previous;
+    service.shows(listingOf({ a: 'RUNNING' }));
+    await poll();
+    const health = await store.loadHealth('p');
+    log.clear();
+    answer(service);
+    service.meanwhile(() => poller.watch('p', health));
+
+    expect(await poll()).toBeUndefined();
+    expect(log.of('poll.finished')).toEqual([]);
+    expect(await store.transitions({})).toEqual([]);
+    expect(await store.loadHealth('p')).toEqual(health);
+    service.shows(listingOf({ a: 'RUNNING' }));
+    await poll();
+    expect(previous()).toBeUndefined();
+  });
+});
+
+/** As another process would, between the loading and the commit of this one. */
+async function commitElsewhere(store: Store): Promise<void> {
+  const { version, listings } = await store.loadKnown('p', ['prompt']);
+  const records = [...(listings.get('prompt')?.records.values() ?? [])];
+  const health = await store.loadHealth('p');
+  const changes = { baseline: false, records, transitions: [], gone: [] };
+  await store.commitPoll({
+    project: 'p',
+    at: 1,
+    health,
+    version,
+    listings: new Map([['prompt', changes]]),
+  });
+}
