@@ -1,4 +1,5 @@
 import { debianTool } from './debian-tool.ts';
+import { postgresPrograms } from './postgres.ts';
 
 /** What the tests want and npm cannot bring: a Debian package, and the names that a program of it goes by. */
 const TOOLS: readonly (readonly [packageName: string, ...names: string[]])[] = [
@@ -15,12 +16,14 @@ const TOOLS: readonly (readonly [packageName: string, ...names: string[]])[] = [
  */
 export default function setup(): void {
   const missing = TOOLS.filter((tool) => debianTool(...tool) === undefined);
+  // Debian has it beside the PATH, a directory for each version.
+  if (postgresPrograms === undefined) missing.push(['postgresql', 'postgres']);
   if (missing.length === 0) return;
   const names = missing.map(([, name]) => name).join(', ');
   const packages = [...new Set(missing.map(([packageName]) => packageName))].join(' ');
   console.warn(
     `\n!! ${names} not installed (Debian: apt-get install ${packages}), so what needs them is not ` +
       'checked: whether Prometheus takes the metrics and rules, whether Alertmanager pages, what a browser makes of the ' +
-      'status page. Every other test runs.\n',
+      'status page, what several workers do with PostgreSQL. Every other test runs.\n',
   );
 }

@@ -1,0 +1,183 @@
+import type {
+  Beat,
+  Coordinator,
+  LiveWorker,
+  OwnedProject,
+  WorkerIdentity,
+} from '../coordination/ports.ts';
+import type { Clock } from '../monitor/ports.ts';
+import type { Database, Statement } from './database.ts';
+import { type HealthColumns, toHealth } from './projects.ts';
+import { fromStored, toStored } from './text.ts';
+
+/** In all of them `now()` is when the database began the statement: no worker's clock decides who owns what. */
+const JOIN: Statement = {
+  name: 'join_worker',
+  text: `
+WITH lost AS (
+  UPDATE evalwatch.project SET owner = NULL, epoch = nextval('evalwatch.epoch') WHERE owner = $1
+),
+forgotten AS (
+  DELETE FROM evalwatch.worker WHERE expires_at < now() - interval '1 hour' AND worker <> $1
+)
+INSERT INTO evalwatch.worker (worker, expires_at, program_version, config_digest)
+VALUES ($1, now() + $2 * interval '1 ms', $3, $4)
+ON CONFLICT (worker) DO UPDATE SET expires_at = excluded.expires_at,
+  program_version = excluded.program_version, config_digest = excluded.config_digest`,
+};
+
+const RENEW: Statement = {
+  name: 'renew_lease',
+  text: `UPDATE evalwatch.worker SET expires_at = now() + $2 * interval '1 ms'
+    WHERE worker = $1 AND expires_at > now() RETURNING worker`,
+};
+
+const LIVE: Statement = {
+  name: 'live_workers',
+  text: `SELECT w.worker, w.program_version, w.config_digest,
+      (SELECT count(*) FROM evalwatch.project p WHERE p.owner = w.worker AND p.removed_at IS NULL) AS projects
+    FROM evalwatch.worker w WHERE w.expires_at > now() ORDER BY w.worker`,
+};
+
+const LEAVE: Statement = {
+  name: 'leave_worker',
+  text: `
+WITH released AS (
+  UPDATE evalwatch.project SET owner = NULL, epoch = nextval('evalwatch.epoch') WHERE owner = $1
+)
+DELETE FROM evalwatch.worker WHERE worker = $1`,
+};
+
+const CLAIM: Statement = {
+  name: 'claim_projects',
+  text: `
+WITH live AS MATERIALIZED (SELECT worker FROM evalwatch.worker WHERE expires_at > now()),
+free AS MATERIALIZED (
+  SELECT p.project_key FROM evalwatch.project p
+  WHERE (p.owner IS NULL OR p.owner NOT IN (SELECT worker FROM live)) AND p.removed_at IS NULL
+    AND p.id IN (SELECT unnest($2::text[])) AND $1 IN (SELECT worker FROM live)
+  ORDER BY p.next_tick_at NULLS FIRST, p.id
+  LIMIT $3 FOR UPDATE SKIP LOCKED
+)
+UPDATE evalwatch.project p SET owner = $1, epoch = nextval('evalwatch.epoch')
+FROM free WHERE p.project_key = free.project_key
+RETURNING p.id, p.epoch, p.next_tick_at, p.up, p.consecutive_failures, p.reason, p.last_poll_at,
+  p.last_success_at`,
+};
+
+const RELEASE: Statement = {
+  name: 'release_projects',
+  text: `UPDATE evalwatch.project SET owner = NULL, epoch = nextval('evalwatch.epoch')
+    WHERE owner = $1 AND id IN (SELECT unnest($2::text[]))`,
+};
+
+/** The first free place is not in the past, and as many are taken as begin in time. */
+const GRANT: Statement = {
+  name: 'grant_requests',
+  text: `
+WITH start AS MATERIALIZED (
+  SELECT greatest(next_at, now()) AS at, extract(epoch FROM greatest(next_at, now()) - now()) AS wait
+  FROM evalwatch.rate FOR UPDATE
+),
+slice AS MATERIALIZED (
+  SELECT at, wait, greatest(0, least($1::integer, 1 + floor(($3 / 1000.0 - wait) * $2::float8)))::integer AS count
+  FROM start
+)
+UPDATE evalwatch.rate SET next_at = slice.at + slice.count / $2::float8 * interval '1 second'
+FROM slice WHERE slice.count > 0 RETURNING slice.count, slice.wait::float8 * 1000 AS wait_ms`,
+};
+
+const OWNER: Statement = {
+  name: 'project_owner',
+  text: `SELECT w.worker, extract(epoch FROM w.expires_at - now())::float8 * 1000 AS remaining_ms
+    FROM evalwatch.project p JOIN evalwatch.worker w ON w.worker = p.owner
+    WHERE p.id = $1 AND w.expires_at > now()`,
+};
+
+interface LiveRow {
+  readonly worker: string;
+  readonly program_version: string;
+  readonly config_digest: string;
+  readonly projects: number;
+}
+
+interface ClaimedRow extends HealthColumns {
+  readonly id: string;
+  readonly epoch: number;
+  readonly next_tick_at: number | null;
+}
+
+export interface CoordinatorOptions {
+  readonly database: Pick<Database, 'query'>;
+  readonly clock: Clock;
+  readonly leaseMs: number;
+}
+
+export function createCoordinator({ database, clock, leaseMs }: CoordinatorOptions): Coordinator {
+  /** The lease is counted from before the database was asked: it ends here before it ends there. */
+  async function withLease(renew: () => Promise<boolean>): Promise<Beat | undefined> {
+    const lease = { until: clock.monotonic() + leaseMs, expiresAt: clock.now() + leaseMs };
+    if (!(await renew())) return undefined;
+    const rows = await database.query<LiveRow>(LIVE);
+    return { lease, workers: rows.map(toLiveWorker) };
+  }
+
+  return {
+    join: async ({ id, version, configDigest }: WorkerIdentity) => {
+      const beat = await withLease(async () => {
+        await database.query(JOIN, [id, leaseMs, version, configDigest]);
+        return true;
+      });
+      if (beat === undefined) throw new Error('a lease that begins cannot have run out');
+      return beat;
+    },
+    beat: (worker) =>
+      withLease(async () => (await database.query(RENEW, [worker, leaseMs])).length > 0),
+    leave: async (worker) => {
+      await database.query(LEAVE, [worker]);
+    },
+    claim: async (worker, projects, most) => {
+      const rows = await database.query<ClaimedRow>(CLAIM, [
+        worker,
+        projects.map((id) => toStored(id)),
+        most,
+      ]);
+      return rows.map(toOwnedProject);
+    },
+    release: async (worker, projects) => {
+      await database.query(RELEASE, [worker, projects.map((id) => toStored(id))]);
+    },
+    grant: async (wanted, perSecond, withinMs) => {
+      const [row] = await database.query<{ count: number; wait_ms: number }>(GRANT, [
+        wanted,
+        perSecond,
+        withinMs,
+      ]);
+      return { count: row?.count ?? 0, startsInMs: row?.wait_ms ?? 0, spacingMs: 1000 / perSecond };
+    },
+    owner: async (project) => {
+      const [row] = await database.query<{ worker: string; remaining_ms: number }>(OWNER, [
+        toStored(project),
+      ]);
+      return row && { worker: row.worker, remainingMs: row.remaining_ms };
+    },
+  };
+}
+
+function toLiveWorker(row: LiveRow): LiveWorker {
+  return {
+    id: row.worker,
+    version: row.program_version,
+    configDigest: row.config_digest,
+    projects: row.projects,
+  };
+}
+
+function toOwnedProject(row: ClaimedRow): OwnedProject {
+  return {
+    project: fromStored(row.id),
+    epoch: row.epoch,
+    nextTickAt: row.next_tick_at ?? undefined,
+    health: toHealth(row),
+  };
+}

@@ -1,0 +1,233 @@
+import {
+  type ClientBase,
+  type CustomTypesConfig,
+  Pool,
+  type PoolClient,
+  type QueryConfig,
+  types,
+} from 'pg';
+import { StoreError } from '../monitor/errors.ts';
+import { isCollision, isNoPrimary, isOutcomeUnknown, toStoreError } from './errors.ts';
+import { createTurns } from './turns.ts';
+import type { ConnectionSettings } from './url.ts';
+
+/** A statement; one with a name is planned once for each connection. */
+export interface Statement {
+  readonly name?: string;
+  readonly text: string;
+}
+
+/** The one server that takes writes, of those that are named. */
+export interface Database {
+  /** One statement, committed when it resolves; its rows. @throws {StoreError} */
+  query<Row>(statement: Statement, values?: readonly unknown[]): Promise<readonly Row[]>;
+  /** The same for a statement of which one must know: `unknown` if it may have been committed, or may be yet. */
+  attempt<Row>(statement: Statement, values: readonly unknown[]): Promise<Attempt<Row>>;
+  /** Runs statements in one transaction, on one connection. @throws {StoreError} */
+  transaction<Result>(work: (run: RunInTransaction) => Promise<Result>): Promise<Result>;
+  /** Ends when all that was begun has ended. */
+  close(): Promise<void>;
+}
+
+type RunInTransaction = <Row>(text: string, values?: readonly unknown[]) => Promise<readonly Row[]>;
+
+type Attempt<Row> =
+  | { readonly rows: readonly Row[]; readonly error?: never; readonly unknown?: never }
+  | { readonly rows?: never; readonly error: StoreError; readonly unknown: boolean };
+
+export interface DatabaseOptions {
+  readonly settings: ConnectionSettings;
+  readonly connections: number;
+  /** How long a statement may take before it, and every connection to this server, is given up. */
+  readonly patienceMs: number;
+}
+
+const CONNECT_MS = 3000;
+/** The server's own limits, should we not be there any more to give up. */
+const STATEMENT_MS = 60_000;
+const IDLE_IN_TRANSACTION_MS = 10_000;
+const COLLISIONS = 5;
+
+/** Nothing is kept in a session but prepared statements, which a pooler may forbid (`prepared=false`). */
+export function openDatabase({ settings, connections, patienceMs }: DatabaseOptions): Database {
+  const { servers, secrets } = settings;
+  let current = 0;
+  let pool = createPool();
+  const turns = createTurns(connections);
+  const underWay = new Set<Promise<unknown>>();
+  let closed = false;
+
+  function createPool(): Pool {
+    const { host, port, tls } = servers[current % servers.length] ?? servers[0];
+    const created = new Pool({
+      host,
+      port,
+      ssl: tls,
+      user: settings.user,
+      password: settings.password,
+      database: settings.database,
+      application_name: 'evalwatch',
+      max: connections,
+      connectionTimeoutMillis: CONNECT_MS,
+      query_timeout: patienceMs,
+      statement_timeout: STATEMENT_MS,
+      idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
+      keepAlive: true,
+      types: NUMBERS,
+      // oxlint-disable-next-line typescript/no-misused-promises -- it is awaited, whatever its type says
+      onConnect: assertWritable,
+    });
+    // A connection that breaks while nobody uses it is replaced when somebody does.
+    created.on('error', ignore);
+    created.on('connect', (client) => client.on('error', ignore));
+    return created;
+  }
+
+  /** Leaves a server that does not answer, or not as the one to write to, with every connection to it. */
+  function leaveServer(left: Pool): void {
+    if (left !== pool || closed) return;
+    current += 1;
+    pool = createPool();
+    left.end().catch(ignore);
+  }
+
+  async function connect(): Promise<{ readonly client: PoolClient; readonly of: Pool }> {
+    let last: unknown;
+    for (let tried = 0; tried < servers.length; tried += 1) {
+      const of = pool;
+      try {
+        // oxlint-disable-next-line no-await-in-loop -- one server after the other
+        return { client: await of.connect(), of };
+      } catch (error) {
+        last = error;
+        leaveServer(of);
+      }
+    }
+    throw toStoreError(last, secrets);
+  }
+
+  async function withClient<Result>(work: (client: PoolClient) => Promise<Result>) {
+    await turns.take();
+    try {
+      return await withConnection(work);
+    } finally {
+      turns.giveBack();
+    }
+  }
+
+  async function withConnection<Result>(work: (client: PoolClient) => Promise<Result>) {
+    const { client, of } = await connect();
+    try {
+      const result = await work(client);
+      client.release();
+      return result;
+    } catch (error) {
+      const isLost = isOutcomeUnknown(error);
+      client.release(isLost);
+      if (isNoPrimary(error) || isTimeout(error)) leaveServer(of);
+      throw error;
+    }
+  }
+
+  async function tracked<Result>(work: () => Promise<Result>): Promise<Result> {
+    if (closed) throw new StoreError('other', 'the store is closed');
+    const running = work();
+    underWay.add(running);
+    try {
+      return await running;
+    } finally {
+      underWay.delete(running);
+    }
+  }
+
+  async function run<Row>(statement: Statement, values: readonly unknown[]) {
+    const { name, text } = statement;
+    const config: QueryConfig = {
+      text,
+      values: [...values],
+      ...(settings.prepared && name !== undefined && { name }),
+    };
+    for (let left = COLLISIONS; ; left -= 1) {
+      try {
+        // oxlint-disable-next-line no-await-in-loop -- again only after it failed
+        return await withClient(async (client) => (await client.query<Row & object>(config)).rows);
+      } catch (error) {
+        if (left === 0 || !isCollision(error)) throw error;
+      }
+    }
+  }
+
+  return {
+    query: async <Row>(statement: Statement, values: readonly unknown[] = []) =>
+      tracked(async () => {
+        try {
+          return await run<Row>(statement, values);
+        } catch (error) {
+          throw toStoreError(error, secrets);
+        }
+      }),
+    attempt: async <Row>(statement: Statement, values: readonly unknown[]) =>
+      tracked(async (): Promise<Attempt<Row>> => {
+        try {
+          return { rows: await run<Row>(statement, values) };
+        } catch (error) {
+          // A StoreError comes from connecting: nothing was sent.
+          const unknown = !(error instanceof StoreError) && isOutcomeUnknown(error);
+          return { error: toStoreError(error, secrets), unknown };
+        }
+      }),
+    transaction: async (work) =>
+      tracked(async () => {
+        try {
+          return await withClient(async (client) => {
+            await client.query('BEGIN');
+            try {
+              const result = await work(
+                async <Row>(text: string, values: readonly unknown[] = []) => {
+                  return (await client.query<Row & object>(text, [...values])).rows;
+                },
+              );
+              await client.query('COMMIT');
+              return result;
+            } catch (error) {
+              if (!isOutcomeUnknown(error)) await client.query('ROLLBACK');
+              throw error;
+            }
+          });
+        } catch (error) {
+          throw toStoreError(error, secrets);
+        }
+      }),
+    close: async () => {
+      while (underWay.size > 0) {
+        // oxlint-disable-next-line no-await-in-loop -- what has begun may begin more
+        await Promise.allSettled(underWay);
+      }
+      closed = true;
+      await pool.end();
+    },
+  };
+}
+
+/** Whole numbers of 64 bits come as numbers: ours are counts, keys and times. */
+const NUMBERS: CustomTypesConfig = {
+  getTypeParser: (oid, format) =>
+    oid === types.builtins.INT8 ? Number : types.getTypeParser(oid, format),
+};
+
+async function assertWritable(client: ClientBase): Promise<void> {
+  const { rows } = await client.query<{ readonly transaction_read_only: string }>(
+    'SHOW transaction_read_only',
+  );
+  if (rows[0]?.transaction_read_only !== 'off') {
+    throw new StoreError('io', 'no server of store.postgres_url takes writes: all are standbys');
+  }
+}
+
+function isTimeout(error: unknown): boolean {
+  return error instanceof Error && error.message === 'Query read timeout';
+}
+
+function ignore(): void {
+  // Whoever uses the connection is told.
+}

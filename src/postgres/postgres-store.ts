@@ -1,0 +1,255 @@
+import type { Coordinator, Ownership } from '../coordination/ports.ts';
+import { StoreError } from '../monitor/errors.ts';
+import type { Observer } from '../monitor/events.ts';
+import type { Clock, Store } from '../monitor/ports.ts';
+import { createCommits } from './commits.ts';
+import { createCoordinator } from './coordinator.ts';
+import { type Database, openDatabase, type Statement } from './database.ts';
+import {
+  CLAIM_PENDING,
+  claimParameters,
+  type PendingRow,
+  POSTPONE,
+  postponeParameters,
+  SETTLE,
+  settleParameters,
+  toPendingFailure,
+} from './failures.ts';
+import { createHealthQueue, type WaitingHealth } from './health-queue.ts';
+import { migrate } from './migrate.ts';
+import type { CommitContext } from './poll-commit.ts';
+import {
+  CONFIGURE,
+  FLUSH,
+  flushInput,
+  HEALTH,
+  type HealthColumns,
+  toHealth,
+  unknownProject,
+} from './projects.ts';
+import { PRUNING } from './pruning.ts';
+import { createReads } from './reads.ts';
+import { SIZE, type SizeRow } from './size.ts';
+import { createSummaries } from './summaries.ts';
+import { fromStored, toStored } from './text.ts';
+import { parseUrl } from './url.ts';
+
+export interface PostgresOptions {
+  /** Such as `postgres://user:password@one,two:5433/database?sslmode=verify-full`; shown to nobody. */
+  readonly url: string;
+  /** Of this process, as in `WorkerIdentity`: failures are claimed under it. */
+  readonly worker: string;
+  readonly leaseMs: number;
+  readonly clock: Clock;
+  /** Is told `store.committed`, `store.commit_failed` and `store.commit_refused`. */
+  readonly emit: Observer;
+  /** Aborted when a shutdown has waited long enough for the database to come back. */
+  readonly signal: AbortSignal;
+}
+
+/** A store that other processes write, too: what it does not own it refuses to commit (`undefined`, reason `epoch`). */
+export interface PostgresStore extends Store, Ownership {
+  /** Of the server, such as `15.18`. */
+  readonly serverVersion: string;
+}
+
+export interface Postgres {
+  readonly store: PostgresStore;
+  readonly coordinator: Coordinator;
+}
+
+/** Commits and reads of this process; the coordinator has one more, so that no beat waits behind them. */
+const CONNECTIONS = 4;
+const PATIENCE_MS = 30_000;
+
+/**
+ * Opens the store, and makes its tables if the database has none. Closing the store closes the coordinator.
+ * @throws {StoreError} when no server answers in time, or its tables are not ours, or of a version that is too new
+ */
+export async function openPostgres(options: PostgresOptions): Promise<Postgres> {
+  const { clock, leaseMs, url } = options;
+  const settings = parseUrl(url);
+  await using opened = new AsyncDisposableStack();
+  const database = openDatabase({ settings, connections: CONNECTIONS, patienceMs: PATIENCE_MS });
+  opened.defer(() => database.close());
+  await migrate(database);
+  const [first] = await database.query<SizeRow>(SIZE);
+  // A beat that takes longer than this has no use.
+  const shared = openDatabase({ settings, connections: 1, patienceMs: Math.ceil(leaseMs / 3) });
+  opened.defer(() => shared.close());
+  const coordinator = createCoordinator({ database: shared, clock, leaseMs });
+  const held = opened.move();
+  const store = createStore(database, options, first, () => held.disposeAsync());
+  return { store, coordinator };
+}
+
+function createStore(
+  database: Database,
+  { clock, emit, worker, signal }: PostgresOptions,
+  first: SizeRow | undefined,
+  onClosed: () => Promise<void>,
+): PostgresStore {
+  const owned = new Map<string, CommitContext>();
+  let size = first?.bytes ?? 0;
+  let closing: Promise<void> | undefined;
+  const underWay = new Set<Promise<unknown>>();
+
+  const summaries = createSummaries(read);
+  const commits = createCommits({
+    database,
+    summaries,
+    clock,
+    emit,
+    renewed: (project, from, to) => {
+      const context = owned.get(project);
+      if (context?.epoch === from) owned.set(project, { ...context, epoch: to });
+    },
+    signal,
+  });
+  const health = createHealthQueue(writeHealth);
+
+  /** What is begun before a close is finished by it; after it nothing is begun. */
+  async function during<Result>(work: () => Promise<Result>): Promise<Result> {
+    if (closing !== undefined) throw new StoreError('other', 'the store is closed');
+    const running = work();
+    underWay.add(running);
+    try {
+      return await running;
+    } finally {
+      underWay.delete(running);
+    }
+  }
+
+  /** Tells of its failure as of that of a commit. */
+  async function read<Row>(
+    statement: Statement,
+    values: readonly unknown[],
+  ): Promise<readonly Row[]> {
+    try {
+      return await database.query<Row>(statement, values);
+    } catch (error) {
+      if (error instanceof StoreError) {
+        emit({ type: 'store.commit_failed', reason: error.reason, error });
+      }
+      throw error;
+    }
+  }
+
+  async function write<Row>(
+    statement: Statement,
+    values: readonly unknown[],
+  ): Promise<readonly Row[]> {
+    const started = clock.monotonic();
+    const written = await read<Row>(statement, values);
+    emit({ type: 'store.committed', durationMs: clock.monotonic() - started });
+    return written;
+  }
+
+  async function writeHealth(waiting: ReadonlyMap<string, WaitingHealth>): Promise<void> {
+    const written = await write<{ readonly id: string }>(FLUSH, [flushInput(waiting)]);
+    const stored = new Set(written.map(({ id }) => fromStored(id)));
+    for (const project of waiting.keys()) {
+      if (!stored.has(project)) emit({ type: 'store.commit_refused', project, reason: 'epoch' });
+    }
+  }
+
+  async function measure(): Promise<void> {
+    const [measured] = await database.query<SizeRow>(SIZE);
+    size = measured?.bytes ?? size;
+  }
+
+  async function close(): Promise<void> {
+    while (underWay.size > 0) {
+      // oxlint-disable-next-line no-await-in-loop -- what has begun may begin more
+      await Promise.allSettled(underWay);
+    }
+    await health.close();
+    await onClosed();
+  }
+
+  const guarded =
+    <Parameters extends readonly unknown[], Result>(
+      work: (...parameters: Parameters) => Promise<Result>,
+    ) =>
+    (...parameters: Parameters): Promise<Result> =>
+      during(() => work(...parameters));
+  const reads = createReads(database);
+
+  return {
+    serverVersion: first?.server_version ?? '',
+    own: (project, epoch) => {
+      owned.set(project, { epoch, nextTickAt: undefined });
+    },
+    disown: (project) => {
+      owned.delete(project);
+      summaries.forget(project);
+    },
+    planTick: (project, at) => {
+      const context = owned.get(project);
+      if (context !== undefined) owned.set(project, { ...context, nextTickAt: at });
+    },
+    flush: guarded(() => health.flush()),
+    projects: guarded(reads.projects),
+    snapshot: guarded(async () => {
+      await health.flush();
+      return await reads.snapshot();
+    }),
+    statuses: guarded(reads.statuses),
+    transitions: guarded(reads.transitions),
+    failures: guarded(reads.failures),
+    events: guarded(reads.events),
+    moves: guarded(reads.moves),
+    configureProjects: guarded(async (ids, at) => {
+      await write(CONFIGURE, [ids.map((id) => toStored(id)), at]);
+    }),
+    loadHealth: guarded(async (project) => {
+      await health.flush();
+      const [row] = await read<HealthColumns>(HEALTH, [toStored(project)]);
+      if (row === undefined) throw unknownProject(project);
+      return toHealth(row);
+    }),
+    loadKnown: guarded((...asked) => summaries.load(...asked)),
+    commitPoll: guarded(async (poll) => {
+      const { project } = poll;
+      // Before anything is awaited: a project that is taken over meanwhile is another one.
+      const context = owned.get(project);
+      if (context === undefined) return await commits.refuse(project, undefined);
+      if (poll.listings.size > 0) {
+        await health.supersede(project);
+        return await commits.commit(poll, context);
+      }
+      summaries.forget(project);
+      await health.add(project, { ...context, health: poll.health });
+      return [];
+    }),
+    pendingFailures: guarded(async (query) => {
+      const found = await read<PendingRow>(CLAIM_PENDING, claimParameters(query, worker));
+      return found.map(toPendingFailure);
+    }),
+    settleFailure: guarded(async (transitionId, settlement, at) => {
+      await write(SETTLE, settleParameters(transitionId, settlement, at));
+    }),
+    postponeFailure: guarded(async (transitionId, tries) => {
+      await write(POSTPONE, postponeParameters(transitionId, tries));
+    }),
+    prune: guarded(async (before) => {
+      const steps = PRUNING.values();
+      for (let step = steps.next(); step.done !== true;) {
+        // A close ends it where it is.
+        if (closing !== undefined) return;
+        const values = step.value.text.includes('$1') ? [before] : [];
+        // oxlint-disable-next-line no-await-in-loop -- others have their turn between the transactions
+        const deleted = await write(step.value, values);
+        if (deleted.length === 0) step = steps.next();
+      }
+    }),
+    size: async () => {
+      if (closing === undefined) await during(measure);
+      return { database: size, wal: undefined };
+    },
+    close: async () => {
+      closing ??= close();
+      await closing;
+    },
+  };
+}

@@ -1,0 +1,81 @@
+import { StoreError } from '../monitor/errors.ts';
+import type { PollHealth } from '../monitor/ports.ts';
+import type { Statement } from './database.ts';
+import type { WaitingHealth } from './health-queue.ts';
+import { toStored } from './text.ts';
+
+/** The columns of `project` that make a {@link PollHealth}. */
+export interface HealthColumns {
+  readonly up: boolean;
+  readonly consecutive_failures: number;
+  readonly reason: PollHealth['reason'] | null;
+  readonly last_poll_at: number | null;
+  readonly last_success_at: number | null;
+}
+
+const HEALTH_COLUMNS = 'up, consecutive_failures, reason, last_poll_at, last_success_at';
+
+export function toHealth(row: HealthColumns): PollHealth {
+  return {
+    up: row.up,
+    consecutiveFailures: row.consecutive_failures,
+    reason: row.reason ?? undefined,
+    lastPollAt: row.last_poll_at ?? undefined,
+    lastSuccessAt: row.last_success_at ?? undefined,
+  };
+}
+
+/** In the order of their ids, so that two who do it at the same time do not wait for each other in a circle. */
+export const CONFIGURE: Statement = {
+  name: 'configure_projects',
+  text: `
+WITH wanted AS MATERIALIZED (SELECT unnest($1::text[]) COLLATE "C" AS id),
+added AS (
+  INSERT INTO evalwatch.project (id, configured_at)
+  SELECT w.id, $2 FROM wanted w
+  WHERE NOT EXISTS (SELECT FROM evalwatch.project p WHERE p.id = w.id)
+  ORDER BY w.id
+  ON CONFLICT (id) DO NOTHING
+)
+UPDATE evalwatch.project p
+SET removed_at = CASE WHEN w.id IS NULL THEN $2 END
+FROM evalwatch.project q LEFT JOIN wanted w ON w.id = q.id
+WHERE p.project_key = q.project_key AND (w.id IS NULL) = (q.removed_at IS NULL)`,
+};
+
+export const HEALTH: Statement = {
+  name: 'load_health',
+  text: `SELECT ${HEALTH_COLUMNS} FROM evalwatch.project WHERE id = $1`,
+};
+
+/** Of polls that changed nothing; the ids of those that were still owned. */
+export const FLUSH: Statement = {
+  name: 'flush_health',
+  text: `
+UPDATE evalwatch.project p
+SET up = h.up, consecutive_failures = h.consecutive_failures, reason = h.reason,
+  last_poll_at = h.last_poll_at, last_success_at = h.last_success_at,
+  next_tick_at = coalesce(h.next_tick_at, p.next_tick_at)
+FROM json_to_recordset($1) AS h(id text, epoch bigint, up boolean, consecutive_failures integer,
+  reason text, last_poll_at bigint, last_success_at bigint, next_tick_at bigint)
+WHERE p.id = h.id AND p.epoch = h.epoch
+RETURNING p.id`,
+};
+
+export function flushInput(waiting: ReadonlyMap<string, WaitingHealth>): string {
+  const rows = Array.from(waiting, ([project, { epoch, health, nextTickAt }]) => ({
+    id: toStored(project),
+    epoch,
+    up: health.up,
+    consecutive_failures: health.consecutiveFailures,
+    reason: health.reason,
+    last_poll_at: health.lastPollAt,
+    last_success_at: health.lastSuccessAt,
+    next_tick_at: nextTickAt,
+  }));
+  return JSON.stringify(rows);
+}
+
+export function unknownProject(project: string): StoreError {
+  return new StoreError('other', `the store does not know the project ${JSON.stringify(project)}`);
+}

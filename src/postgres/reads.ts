@@ -1,0 +1,19 @@
+import type { StoreReader } from '../monitor/ports.ts';
+import type { Database } from './database.ts';
+import { createEventQuery } from './event-query.ts';
+import { createMoveQuery } from './move-query.ts';
+import { createRowQueries } from './row-queries.ts';
+import { SNAPSHOT, type SnapshotRow, toSnapshot } from './snapshot.ts';
+
+/** What a worker reads as anybody does. @throws {StoreError} each of them */
+export function createReads(database: Pick<Database, 'query'>): Omit<StoreReader, 'close'> {
+  return {
+    ...createRowQueries(database),
+    snapshot: async () => {
+      const [row] = await database.query<SnapshotRow>(SNAPSHOT);
+      return toSnapshot(row ?? { projects: null, count: 0, oldest_at: null });
+    },
+    events: createEventQuery(database),
+    moves: createMoveQuery(database),
+  };
+}

@@ -1,0 +1,22 @@
+/**
+ * A text as PostgreSQL can hold it: U+0000 becomes U+0001 U+0001, U+0001 becomes U+0001 U+0002. Two texts stay two, in
+ * the same order. What is no text at all in UTF-8, a lone surrogate, becomes U+FFFD, as in SQLite.
+ */
+export function toStored(text: string): string;
+export function toStored(text: string | undefined): string | null;
+export function toStored(text: string | undefined): string | null {
+  if (text === undefined) return null;
+  const whole = text.toWellFormed();
+  return whole.includes('\u0000') || whole.includes('\u0001')
+    ? whole.replaceAll('\u0001', '\u0001\u0002').replaceAll('\u0000', '\u0001\u0001')
+    : whole;
+}
+
+export function fromStored(text: string): string;
+export function fromStored(text: string | null): string | undefined;
+export function fromStored(text: string | null): string | undefined {
+  if (text === null) return undefined;
+  return text.includes('\u0001')
+    ? text.replaceAll('\u0001\u0001', '\u0000').replaceAll('\u0001\u0002', '\u0001')
+    : text;
+}

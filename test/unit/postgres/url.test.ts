@@ -1,0 +1,56 @@
+import { describe, expect, it } from 'vitest';
+import { parseUrl } from '../../../src/postgres/url.ts';
+
+describe('a connection string', () => {
+  it('names user, password, servers and database', () => {
+    expect(parseUrl('postgres://me:p%40ss%2F@one:5433,two/monitor?sslmode=verify-full')).toEqual({
+      user: 'me',
+      password: 'p@ss/',
+      database: 'monitor',
+      prepared: true,
+      servers: [
+        { host: 'one', port: 5433, tls: { servername: 'one' } },
+        { host: 'two', port: 5432, tls: { servername: 'two' } },
+      ],
+      secrets: expect.arrayContaining(['p@ss/', 'p%40ss%2F', 'me', 'monitor', 'one', 'two']),
+    });
+  });
+
+  it.each([
+    ['postgresql://me@db', { host: 'db', port: 5432, tls: { servername: 'db' } }],
+    ['postgres://me@127.0.0.1', { host: '127.0.0.1', port: 5432, tls: false }],
+    ['postgres://me@localhost', { host: 'localhost', port: 5432, tls: false }],
+    ['postgres://me@/d', { host: 'localhost', port: 5432, tls: false }],
+    ['postgres://me@[::1]:7/d', { host: '::1', port: 7, tls: false }],
+    ['postgres://me@10.0.0.1', { host: '10.0.0.1', port: 5432, tls: { host: '10.0.0.1' } }],
+    ['postgres://me@db?sslmode=disable', { host: 'db', port: 5432, tls: false }],
+    [
+      'postgres://me@db?sslmode=require',
+      { host: 'db', port: 5432, tls: { servername: 'db', rejectUnauthorized: false } },
+    ],
+    ['postgres://me@/d?host=/run/pg&port=7', { host: '/run/pg', port: 7, tls: false }],
+  ])('%s leads to %j', (url, server) => {
+    expect(parseUrl(url).servers).toEqual([server]);
+  });
+
+  it('leaves prepared statements out behind a pooler without them', () => {
+    expect(parseUrl('postgres://me@db/d?prepared=false').prepared).toBe(false);
+  });
+
+  it.each([
+    ['mysql://me@db', 'is not of the form'],
+    ['secret', 'is not of the form'],
+    ['postgres://me:se@cret@db', 'is not of the form'],
+    ['postgres://db/d', 'names no user'],
+    ['postgres://me:secret%@db', 'percent-encoding'],
+    ['postgres://me@db:secret', 'host:port'],
+    ['postgres://me@db:0', 'host:port'],
+    ['postgres://me@db?secret=1', 'a parameter that is not one of'],
+    ['postgres://me@db?sslmode=secret', 'sslmode that is not one of'],
+    ['postgres://me@db?sslrootcert=/secret', 'sslrootcert that cannot be read'],
+  ])('%s is refused, and not shown', (url, message) => {
+    const attempt = () => parseUrl(url);
+    expect(attempt).toThrow(message);
+    expect(attempt).not.toThrow(/secret|se@|cret/);
+  });
+});
