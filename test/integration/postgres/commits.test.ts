@@ -1,0 +1,240 @@
+import { setTimeout } from 'node:timers/promises';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { startCuttingProxy } from '../../support/cutting-proxy.ts';
+import { healthAt, startWorker } from '../../support/postgres-store.ts';
+import { postgresPrograms, startPostgres, type PostgresServer } from '../../support/postgres.ts';
+
+describe.skipIf(postgresPrograms === undefined)('commits to PostgreSQL', () => {
+  let server: PostgresServer;
+  let url: string;
+  let database: string;
+  beforeAll(async () => {
+    server = await startPostgres();
+  });
+  afterAll(() => server[Symbol.asyncDispose]());
+  beforeEach(async () => {
+    ({ url, name: database } = await server.createDatabase());
+  });
+
+  /** As time does. */
+  const expire = (worker: string) =>
+    server.query(database, 'UPDATE evalwatch.worker SET expires_at = now() WHERE worker = $1', [
+      worker,
+    ]);
+
+  const refusals = (log: Awaited<ReturnType<typeof startWorker>>['log']) =>
+    log.of('store.commit_refused').map(({ project, reason }) => [project, reason]);
+  const unchanged = (at: number) => ({
+    project: 'p',
+    at,
+    health: healthAt(at),
+    version: 0,
+    listings: new Map(),
+  });
+
+  describe('of a project that another worker took over', () => {
+    it('are refused, changes or not, and say why', async () => {
+      await using first = await startWorker(url);
+      await using second = await startWorker(url);
+      await first.store.configureProjects(['p'], 1);
+      await first.claim(['p']);
+      await first.see('p', { x: 'RUNNING' });
+      await expire(first.id);
+      expect(await second.claim(['p'])).toEqual(['p']);
+
+      expect(await first.see('p', { x: 'FAILED' })).toBeUndefined();
+      await first.store.commitPoll(unchanged(7777));
+      await first.store.flush();
+
+      expect(refusals(first.log)).toEqual([
+        ['p', 'epoch'],
+        ['p', 'epoch'],
+      ]);
+      expect(await second.store.transitions({})).toEqual([]);
+      expect((await second.store.loadHealth('p')).lastPollAt).toBe(1000);
+    });
+
+    it('are refused also if it went back to what they were computed from', async () => {
+      await using first = await startWorker(url);
+      await using second = await startWorker(url);
+      await first.store.configureProjects(['p'], 1);
+      await first.claim(['p']);
+      await first.see('p', { x: 'RUNNING' });
+      await first.coordinator.release(first.id, ['p']);
+      await second.claim(['p']);
+
+      // The version is still the same: only the epoch tells.
+      expect(await first.see('p', { x: 'FAILED' })).toBeUndefined();
+      expect(await second.see('p', { x: 'FAILED' })).toMatchObject([{ id: 'x' }]);
+      expect(refusals(first.log)).toEqual([['p', 'epoch']]);
+    });
+
+    it('that was deleted meanwhile and is new are refused', async () => {
+      await using first = await startWorker(url);
+      await first.store.configureProjects(['p'], 1);
+      await first.claim(['p']);
+      await first.see('p', { x: 'RUNNING' });
+      await first.store.configureProjects([], 2);
+      await first.store.prune(3);
+      await first.store.configureProjects(['p'], 4);
+      await using second = await startWorker(url);
+      await second.claim(['p']);
+
+      expect(await first.see('p', { x: 'FAILED' })).toBeUndefined();
+      expect(await second.see('p', { x: 'FAILED' })).toEqual([]);
+    });
+  });
+
+  it('of a version that is past are refused for it', async () => {
+    await using worker = await startWorker(url);
+    await worker.store.configureProjects(['p'], 1);
+    await worker.claim(['p']);
+    await worker.see('p', { x: 'RUNNING' });
+    const listings = new Map([
+      ['prompt' as const, { baseline: false, records: [], transitions: [], gone: [] }],
+    ]);
+
+    expect(await worker.store.commitPoll({ ...unchanged(1), listings })).toBeUndefined();
+    expect(refusals(worker.log)).toEqual([['p', 'version']]);
+  });
+
+  describe('whose connection breaks', () => {
+    const start = async () => {
+      const proxy = await startCuttingProxy(server.port);
+      const worker = await startWorker(url.replace(`:${server.port}/`, `:${proxy.port}/`));
+      await worker.store.configureProjects(['p'], 1);
+      await worker.claim(['p']);
+      await worker.see('p', { x: 'RUNNING' });
+      const { version, listings } = await worker.store.loadKnown('p', ['prompt']);
+      const known = listings.get('prompt')?.records.get('x');
+      if (known === undefined) throw new Error('not known');
+      const moved = { id: 'x', name: 'n', from: 'RUNNING', to: 'FAILED', heldMs: 1 } as const;
+      const changes = {
+        baseline: false,
+        records: [{ ...known, status: 'FAILED' as const }],
+        transitions: [moved],
+        gone: [],
+      };
+      const poll = {
+        ...unchanged(2000),
+        version,
+        listings: new Map([['prompt' as const, changes]]),
+      };
+      return {
+        proxy,
+        worker,
+        commit: () => worker.store.commitPoll(poll),
+        [Symbol.asyncDispose]: async () => {
+          await worker[Symbol.asyncDispose]();
+          await proxy[Symbol.asyncDispose]();
+        },
+      };
+    };
+
+    it.each([
+      ['after they were committed', 'loseAnswer'],
+      ['before they reached the server', 'loseRequest'],
+    ] as const)('%s are told once', async (_name, trouble) => {
+      await using given = await start();
+      given.proxy[trouble]();
+
+      expect(await given.commit()).toMatchObject([{ id: 'x', to: 'FAILED', transitionId: 1 }]);
+
+      expect(await given.worker.store.transitions({})).toHaveLength(1);
+      expect(given.worker.log.of('store.commit_failed')).toHaveLength(1);
+      expect(await given.worker.see('p', { x: 'COMPLETED' })).toMatchObject([{ id: 'x' }]);
+    });
+
+    it('and which the server gets late are not made twice', async () => {
+      await using given = await start();
+      const late = given.proxy.delayRequest();
+      expect(await given.commit()).toHaveLength(1);
+
+      late.deliver();
+      await setTimeout(300);
+
+      expect(await given.worker.store.transitions({})).toHaveLength(1);
+      expect((await given.worker.store.snapshot()).backlog.count).toBe(1);
+    });
+
+    it('are told once though another worker has the project by now', async () => {
+      await using given = await start();
+      await using other = await startWorker(url);
+      await server.query(
+        database,
+        `CREATE FUNCTION take() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+           UPDATE evalwatch.project SET owner = 'other', epoch = nextval('evalwatch.epoch'); RETURN NULL; END $$`,
+      );
+      await server.query(
+        database,
+        `CREATE CONSTRAINT TRIGGER taken AFTER INSERT ON evalwatch.failure
+         DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION take()`,
+      );
+      given.proxy.loseAnswer();
+
+      expect(await given.commit()).toMatchObject([{ id: 'x', to: 'FAILED' }]);
+      expect(await other.store.transitions({})).toHaveLength(1);
+    });
+
+    it('are found out about when the database can be reached again', async () => {
+      await using given = await start();
+      given.proxy.loseAnswer();
+      given.proxy.down();
+      const committing = given.commit();
+      await setTimeout(1500);
+      const failures = given.worker.log.of('store.commit_failed').length;
+      given.proxy.up();
+
+      expect(await committing).toMatchObject([{ id: 'x', to: 'FAILED', transitionId: 1 }]);
+      expect(failures).toBeGreaterThan(1);
+      expect(await given.worker.store.transitions({})).toHaveLength(1);
+    });
+
+    it('are given up by a shutdown that has waited long enough', async () => {
+      await using given = await start();
+      given.proxy.loseAnswer();
+      given.proxy.down();
+      const committing = given.commit().catch((error: unknown) => error);
+      given.worker.giveUp();
+
+      expect(await committing).toMatchObject({ name: 'StoreError', reason: 'io' });
+    });
+  });
+
+  describe('of polls that changed nothing', () => {
+    it('are in the store a second later, with the tick that was planned', async () => {
+      await using worker = await startWorker(url);
+      await using other = await startWorker(url);
+      await worker.store.configureProjects(['p'], 1);
+      await worker.claim(['p']);
+      worker.store.planTick('p', 4242);
+      await worker.store.commitPoll(unchanged(5000));
+
+      expect((await other.store.loadHealth('p')).lastPollAt).toBeUndefined();
+      await setTimeout(2000);
+      expect((await other.store.loadHealth('p')).lastPollAt).toBe(5000);
+      await worker.coordinator.release(worker.id, ['p']);
+      expect(await other.coordinator.claim(other.id, ['p'], 1)).toMatchObject([
+        { project: 'p', nextTickAt: 4242, health: { lastPollAt: 5000 } },
+      ]);
+    });
+
+    it('fail, and are told to, while the database is away, and are written when it is back', async () => {
+      await using worker = await startWorker(url);
+      await worker.store.configureProjects(['p'], 1);
+      await worker.claim(['p']);
+      await server.kill();
+      await worker.store.commitPoll(unchanged(5000));
+      await expect(worker.store.flush()).rejects.toMatchObject({ name: 'StoreError' });
+      await expect(worker.store.commitPoll(unchanged(6000))).rejects.toMatchObject({
+        reason: 'io',
+      });
+      expect(worker.log.of('store.commit_failed').length).toBeGreaterThanOrEqual(2);
+
+      await server.start();
+      await setTimeout(2500);
+
+      expect((await worker.store.loadHealth('p')).lastPollAt).toBe(6000);
+    });
+  });
+});

@@ -1,0 +1,202 @@
+import { setTimeout } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openPostgresReader } from '../../../src/postgres/postgres-reader.ts';
+import { makeCertificate } from '../../support/certificates.ts';
+import { healthAt, startWorker } from '../../support/postgres-store.ts';
+import {
+  PASSWORD,
+  postgresPrograms,
+  startPostgres,
+  type PostgresServer,
+} from '../../support/postgres.ts';
+import { temporaryDirectory } from '../../support/temporary.ts';
+
+describe.skipIf(postgresPrograms === undefined)('a PostgreSQL store', () => {
+  let server: PostgresServer;
+  beforeAll(async () => {
+    server = await startPostgres();
+  });
+  afterAll(() => server[Symbol.asyncDispose]());
+
+  it('is made once by workers that start together', async () => {
+    const { url, name } = await server.createDatabase();
+    const workers = await Promise.all(Array.from({ length: 4 }, () => startWorker(url)));
+    const [row] = await server.query(name, 'SELECT * FROM evalwatch.schema_version');
+    expect(row).toMatchObject({ version: 1, compatible_from: 1 });
+    expect(workers[0]?.store.serverVersion).toMatch(/^\d+\.\d+/);
+    for (const worker of workers) await worker[Symbol.asyncDispose]();
+  });
+
+  it.each([
+    ['of a newer version that this one can work with', 'version = 9, compatible_from = 1', 'done'],
+    [
+      'of a newer version that it cannot work with',
+      'version = 9, compatible_from = 2',
+      'the database of store.postgres_url has schema version 9, this evalwatch knows 1: run the newer evalwatch that wrote it',
+    ],
+  ])('%s', async (_name, change, outcome) => {
+    const { url, name } = await server.createDatabase();
+    await (await startWorker(url))[Symbol.asyncDispose]();
+    await server.query(name, `UPDATE evalwatch.schema_version SET ${change}`);
+    const attempts = [
+      async () => (await startWorker(url))[Symbol.asyncDispose](),
+      async () => (await openPostgresReader({ url })).close(),
+    ];
+    for (const attempt of attempts) {
+      const how = await attempt().then(
+        () => 'done',
+        (error: Error) => error.message,
+      );
+      expect(how).toBe(outcome);
+    }
+  });
+
+  it('in a database whose schema is somebody else’s is not touched', async () => {
+    const { url, name } = await server.createDatabase();
+    await server.query(name, 'CREATE SCHEMA evalwatch');
+    const error = await startWorker(url).catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ name: 'StoreError', reason: 'other' });
+    expect(String(error)).toContain('that is not a store of evalwatch: name another database');
+  });
+
+  it('that is not there yet cannot be read', async () => {
+    const { url } = await server.createDatabase();
+    await expect(openPostgresReader({ url })).rejects.toThrow('there is no store');
+  });
+
+  it('finds the server that takes writes among several', async () => {
+    const { url, name } = await server.createDatabase();
+    const several = url.replace('127.0.0.1:', `127.0.0.1:1,127.0.0.1:`);
+    await using worker = await startWorker(several);
+    await worker.store.configureProjects(['p'], 1);
+    await server.query(name, `ALTER DATABASE ${name} SET default_transaction_read_only = on`);
+    await expect(openPostgresReader({ url })).rejects.toThrow('takes writes');
+  });
+
+  it('has everybody wait for a connection as long as it takes', async () => {
+    const { url, name } = await server.createDatabase();
+    await using worker = await startWorker(url);
+    await worker.store.configureProjects(['p'], 1);
+    const blocking = await server.connect(name);
+    await blocking.query('BEGIN');
+    await blocking.query('LOCK evalwatch.project');
+    const reading = Promise.all(Array.from({ length: 20 }, () => worker.store.projects()));
+    await setTimeout(4000);
+    await blocking.query('ROLLBACK');
+    await blocking.end();
+
+    expect(await reading).toEqual(Array.from({ length: 20 }, () => ['p']));
+  });
+
+  it('works without prepared statements', async () => {
+    const { url } = await server.createDatabase();
+    await using worker = await startWorker(`${url}?prepared=false`);
+    await worker.store.configureProjects(['p'], 1);
+    await worker.claim(['p']);
+    await worker.see('p', { x: 'RUNNING' });
+    expect(await worker.see('p', { x: 'FAILED' })).toHaveLength(1);
+  });
+
+  it('hides its connection string, whatever goes wrong', async () => {
+    const { url, name } = await server.createDatabase();
+    const failing = [
+      url.replace(encodeURIComponent(PASSWORD), 'wrong-password'),
+      url.replace('evalwatch_owner', 'nobody_known'),
+      url.replace(name, 'no_such_database'),
+      url.replace(`:${server.port}/`, ':1/'),
+      url.replace('127.0.0.1', 'no-such-host.invalid'),
+      `${url}?sslmode=require`,
+    ];
+    for (const wrong of failing) {
+      const error: unknown = await startWorker(wrong).catch((thrown: unknown) => thrown);
+      if (!(error instanceof Error)) throw new Error('it opened');
+      const said = `${error.message} ${error.stack} ${String(error.cause)} ${JSON.stringify(error)}`;
+      expect(error.name).toBe('StoreError');
+      expect(error.cause).toBeUndefined();
+      for (const secret of [
+        PASSWORD,
+        encodeURIComponent(PASSWORD),
+        'wrong-password',
+        'nobody_known',
+        'evalwatch_owner',
+        'no_such_database',
+        'no-such-host',
+        name,
+      ]) {
+        expect(said).not.toContain(secret);
+      }
+    }
+  });
+
+  it('holds hostile names and error texts', async () => {
+    const { url } = await server.createDatabase();
+    await using worker = await startWorker(url);
+    const hostile = [
+      '\u0000',
+      '\u0001',
+      '\u0001\u0001',
+      'a\u0000',
+      '\\u0000',
+      '{"a":1}',
+      "');--",
+      '\uFFFF',
+    ];
+    await worker.store.configureProjects(hostile, 1);
+    expect(await worker.claim(hostile)).toEqual(hostile.toSorted());
+    for (const project of hostile) {
+      await worker.see(project, Object.fromEntries(hostile.map((id) => [id, 'RUNNING'])));
+      await worker.see(project, Object.fromEntries(hostile.map((id) => [id, 'FAILED'])));
+      await worker.store.commitPoll({
+        project,
+        at: 9,
+        health: healthAt(9),
+        version: 0,
+        listings: new Map(),
+      });
+    }
+    await worker.store.flush();
+    const text = 'half \uD83D, nothing \u0000, one \u0001';
+    for (const { transitionId } of await worker.store.pendingFailures({ limitPerProject: 9 })) {
+      const settlement = {
+        errorInfo: { error_id: text, error_msg: text },
+        errorMsgTruncated: true,
+      };
+      await worker.store.settleFailure(transitionId, settlement, 5);
+    }
+
+    expect(worker.log.of('store.commit_refused')).toEqual([]);
+    const failures = await worker.store.failures({});
+    expect(failures).toHaveLength(hostile.length ** 2);
+    expect(
+      new Set(failures.map(({ project, promptId }) => JSON.stringify([project, promptId]))).size,
+    ).toBe(hostile.length ** 2);
+    expect(failures[0]?.settlement?.errorInfo?.error_msg).toBe(text.toWellFormed());
+  });
+
+  it('is reached over TLS, whose certificate has to be of a known authority and of the server', async () => {
+    await using directory = await temporaryDirectory();
+    const authority = makeCertificate(directory.path, 'authority');
+    const other = makeCertificate(directory.path, 'other');
+    const certificate = makeCertificate(directory.path, 'server', authority);
+    await using secure = await startPostgres({ certificate });
+    const { url, name } = await secure.createDatabase();
+    const open = async (parameters: string, host = '127.0.0.1') => {
+      const worker = await startWorker(url.replace('127.0.0.1', host) + parameters);
+      await worker[Symbol.asyncDispose]();
+    };
+
+    await open(`?sslmode=verify-full&sslrootcert=${authority.certFile}`);
+    await open(`?sslmode=verify-ca&sslrootcert=${authority.certFile}`, 'localhost');
+    await open('?sslmode=require');
+    const wrong = [
+      [`?sslmode=verify-full&sslrootcert=${other.certFile}`, '127.0.0.1'],
+      [`?sslmode=verify-ca&sslrootcert=${other.certFile}`, '127.0.0.1'],
+      ['?sslmode=verify-full', '127.0.0.1'],
+      [`?sslmode=verify-full&sslrootcert=${authority.certFile}`, 'localhost'],
+    ] as const;
+    for (const [parameters, host] of wrong) {
+      await expect(open(parameters, host)).rejects.toMatchObject({ reason: 'io' });
+    }
+    expect(await secure.query(name, 'SELECT FROM evalwatch.worker')).toHaveLength(3);
+  });
+});

@@ -1,0 +1,288 @@
+import { setTimeout } from 'node:timers/promises';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { openPostgresReader } from '../../../src/postgres/postgres-reader.ts';
+import { startWorker } from '../../support/postgres-store.ts';
+import { postgresPrograms, startPostgres, type PostgresServer } from '../../support/postgres.ts';
+
+describe.skipIf(postgresPrograms === undefined)('workers on one PostgreSQL', () => {
+  let server: PostgresServer;
+  let url: string;
+  let database: string;
+  beforeAll(async () => {
+    server = await startPostgres();
+  });
+  afterAll(() => server[Symbol.asyncDispose]());
+  beforeEach(async () => {
+    ({ url, name: database } = await server.createDatabase());
+  });
+
+  /** As time does. */
+  const expire = (worker: string) =>
+    server.query(database, 'UPDATE evalwatch.worker SET expires_at = now() WHERE worker = $1', [
+      worker,
+    ]);
+
+  const many = Array.from({ length: 50 }, (_, index) => `p${index}`);
+
+  describe('claim projects', () => {
+    it('each other ones, and none that somebody with a lease has', async () => {
+      await using first = await startWorker(url);
+      await using second = await startWorker(url);
+      await first.store.configureProjects(many, 1);
+
+      const claimed = await Promise.all([first.claim(many, 30), second.claim(many, 30)]);
+
+      expect(claimed.flat().toSorted()).toEqual(many.toSorted());
+      expect(await first.claim(many)).toEqual([]);
+    });
+
+    it('only configured ones that they ask for, due ones first', async () => {
+      await using worker = await startWorker(url);
+      await worker.store.configureProjects(['a', 'b', 'c', 'd'], 1);
+      await server.query(
+        database,
+        `UPDATE evalwatch.project
+         SET next_tick_at = CASE id WHEN 'a' THEN 30 WHEN 'b' THEN 20 WHEN 'c' THEN 10 END`,
+      );
+      await worker.store.configureProjects(['a', 'b', 'c'], 2);
+
+      expect(await worker.claim(['a', 'b', 'd'], 1)).toEqual(['b']);
+      expect(await worker.claim(['a', 'b', 'd'])).toEqual(['a']);
+    });
+
+    it('of a worker whose lease ran out, which then owns nothing and can join again', async () => {
+      await using paused = await startWorker(url);
+      await using other = await startWorker(url);
+      await other.store.configureProjects(['p', 'q'], 1);
+      await paused.claim(['p', 'q']);
+      expect(await other.coordinator.owner('p')).toMatchObject({ worker: paused.id });
+      await expire(paused.id);
+
+      expect(await other.coordinator.owner('p')).toBeUndefined();
+      expect(await paused.coordinator.beat(paused.id)).toBeUndefined();
+      expect(await paused.claim(['p'])).toEqual([]);
+      expect(await other.claim(['p'])).toEqual(['p']);
+      await paused.coordinator.join({ id: paused.id, version: '1', configDigest: '' });
+      expect(await paused.claim(['p', 'q'])).toEqual(['q']);
+    });
+
+    it('again what was given back, under another epoch', async () => {
+      await using first = await startWorker(url);
+      await first.store.configureProjects(['p'], 1);
+      const before = await first.coordinator.claim(first.id, ['p'], 1);
+      await first.coordinator.release('somebody else', ['p']);
+      expect(await first.coordinator.claim(first.id, ['p'], 1)).toEqual([]);
+      await first.coordinator.release(first.id, ['p']);
+      const after = await first.coordinator.claim(first.id, ['p'], 1);
+      expect(after[0]?.epoch).toBeGreaterThan(before[0]?.epoch ?? 0);
+    });
+  });
+
+  it('hear of each other with every beat, until one leaves', async () => {
+    await using first = await startWorker(url, { id: 'a' });
+    await using second = await startWorker(url, { id: 'b' });
+    await first.store.configureProjects(many, 1);
+    await first.claim(many, 20);
+
+    const beat = await first.coordinator.beat('a');
+
+    const same = { version: '1.0.0', configDigest: 'same' };
+    expect(beat?.workers).toEqual([
+      { id: 'a', projects: 20, ...same },
+      { id: 'b', projects: 0, ...same },
+    ]);
+    expect(beat?.lease.until).toBeLessThanOrEqual(performance.now() + 600_000);
+    await first.coordinator.leave('a');
+    expect((await second.coordinator.beat('b'))?.workers).toMatchObject([{ id: 'b' }]);
+    expect(await second.claim(many)).toHaveLength(50);
+  });
+
+  it('take their requests from one queue', async () => {
+    await using first = await startWorker(url);
+    await using second = await startWorker(url);
+    const started = performance.now();
+    const slices = [];
+    for (let turn = 0; turn < 10; turn += 1) {
+      for (const { coordinator } of [first, second]) {
+        const at = performance.now() - started;
+        const { count, startsInMs, spacingMs } = await coordinator.grant(15, 50, 500);
+        expect(count === 0 || startsInMs + (count - 1) * spacingMs <= 500.001).toBe(true);
+        slices.push({ from: at + startsInMs, count });
+      }
+      await setTimeout(50);
+    }
+    const elapsed = performance.now() - started;
+
+    const granted = slices.reduce((sum, { count }) => sum + count, 0);
+    expect(granted).toBeGreaterThan(25);
+    expect(granted).toBeLessThanOrEqual(1 + Math.ceil(((elapsed + 500) / 1000) * 50));
+  });
+
+  describe('log failures', () => {
+    it('each other ones, and those of a worker that died', async () => {
+      await using first = await startWorker(url);
+      await using second = await startWorker(url);
+      await first.store.configureProjects(['p'], 1);
+      await first.claim(['p']);
+      const ids = Array.from({ length: 20 }, (_, index) => `x${index}`);
+      const all = (status: string) => Object.fromEntries(ids.map((id) => [id, status]));
+      await first.see('p', all('RUNNING'));
+      await first.see('p', all('FAILED'));
+      const due = { dueAt: 5000, limitPerProject: 12 };
+
+      const [one, other] = await Promise.all([
+        first.store.pendingFailures(due),
+        second.store.pendingFailures(due),
+      ]);
+
+      const taken = [...one, ...other].map(({ promptId }) => promptId);
+      expect(new Set(taken).size).toBe(taken.length);
+      expect(one).not.toEqual([]);
+      expect(other.length === 0 || one.length + other.length === 20).toBe(true);
+      // Whoever asks again has what it had.
+      expect(await first.store.pendingFailures({ ...due, limitPerProject: one.length })).toEqual(
+        one,
+      );
+      await expire(first.id);
+      expect(await first.store.pendingFailures(due)).toEqual([]);
+      expect(await second.store.pendingFailures({ ...due, limitPerProject: 100 })).toHaveLength(20);
+    });
+
+    it('that were postponed, whoever comes first', async () => {
+      await using first = await startWorker(url);
+      await using second = await startWorker(url);
+      await first.store.configureProjects(['p'], 1);
+      await first.claim(['p']);
+      await first.see('p', { x: 'RUNNING' });
+      await first.see('p', { x: 'FAILED' });
+      const [mine] = await first.store.pendingFailures({ limitPerProject: 1 });
+      expect(await second.store.pendingFailures({ limitPerProject: 1 })).toEqual([]);
+
+      const tries = { count: 1, useless: 0, firstAt: 1, lastAt: 1, nextAt: 2 };
+      await first.store.postponeFailure(mine?.transitionId ?? 0, tries);
+
+      expect(await second.store.pendingFailures({ limitPerProject: 1 })).toMatchObject([{ tries }]);
+    });
+  });
+
+  describe('show events', () => {
+    const START = { transition: 0, settlement: 0 };
+    const insert = `INSERT INTO evalwatch.transition
+      (project_key, at, epoch, version, kind, from_status, to_status, record_id)
+      SELECT project_key, 1, 1, 1, 'prompt', 'RUNNING', 'FAILED', $1 FROM evalwatch.project`;
+    const idsOf = ({ transitions }: { transitions: readonly { id: string }[] }) =>
+      transitions.map(({ id }) => id);
+
+    it('none beyond one that is not committed yet, and then all in order', async () => {
+      await using worker = await startWorker(url);
+      await worker.store.configureProjects(['p'], 1);
+      await server.query(database, insert, ['first']);
+      expect(idsOf(await worker.store.events(START, 10))).toEqual(['first']);
+      const slow = await server.connect(database);
+      await slow.query('BEGIN');
+      await slow.query(insert, ['slow']);
+      await server.query(database, insert, ['quick']);
+
+      const meanwhile = await worker.store.events(START, 10);
+      expect(idsOf(meanwhile)).toEqual(['first']);
+      expect(meanwhile.end.transition).toBe(1);
+      await slow.query('COMMIT');
+      await slow.end();
+
+      const after = await worker.store.events(meanwhile.end, 10);
+      expect(idsOf(after)).toEqual(['slow', 'quick']);
+      expect(after.end.transition).toBe(3);
+    });
+
+    it('that commit within a moment are waited for', async () => {
+      await using reader = await startWorker(url);
+      await reader.store.configureProjects(['p'], 1);
+      const slow = await server.connect(database);
+      await slow.query('BEGIN');
+      await slow.query(insert, ['slow']);
+      const reading = reader.store.events(START, 10);
+      await setTimeout(200);
+      await slow.query('COMMIT');
+      await slow.end();
+
+      expect(idsOf(await reading)).toEqual(['slow']);
+    });
+
+    it('whatever else is going on in the server', async () => {
+      await using worker = await startWorker(url);
+      await worker.store.configureProjects(['p'], 1);
+      const foreign = await server.connect(database);
+      await foreign.query('BEGIN');
+      await foreign.query('CREATE TABLE theirs (a integer)');
+      await foreign.query('SELECT count(*) FROM evalwatch.transition');
+      await server.query(database, insert, ['x']);
+
+      expect(idsOf(await worker.store.events(START, 10))).toEqual(['x']);
+      await foreign.query('ROLLBACK');
+      await foreign.end();
+    });
+
+    it('to a reader that cannot know where they end: an error, not a part of them', async () => {
+      await using worker = await startWorker(url);
+      await worker.store.configureProjects(['p'], 1);
+      await server.query(database, insert, ['first']);
+      const slow = await server.connect(database);
+      await slow.query('BEGIN');
+      await slow.query(insert, ['slow']);
+      const reader = await openPostgresReader({ url });
+
+      await expect(reader.events(START, 10)).rejects.toMatchObject({ reason: 'busy' });
+      await reader.close();
+      await slow.end();
+    });
+
+    it('a position that another worker gave is not of another store', async () => {
+      await using worker = await startWorker(url);
+      await worker.store.configureProjects(['p'], 1);
+      await server.query(database, insert, ['first']);
+      await worker.store.events(START, 10);
+      const slow = await server.connect(database);
+      await slow.query('BEGIN');
+      await slow.query(insert, ['slow']);
+
+      const seen = await worker.store.events({ transition: 2, settlement: 0 }, 10);
+      expect(seen).toEqual({ transitions: [], settled: [], end: { transition: 2, settlement: 0 } });
+      await slow.end();
+    });
+  });
+
+  it('configure the same projects at the same time', async () => {
+    await using first = await startWorker(url);
+    await using second = await startWorker(url);
+    const half = many.slice(25);
+    await Promise.all(
+      Array.from({ length: 20 }, (_, turn) =>
+        (turn % 2 === 0 ? first : second).store.configureProjects(turn % 4 < 2 ? many : half, turn),
+      ),
+    );
+    await first.store.configureProjects(many, 99);
+    expect((await second.store.snapshot()).projects).toHaveLength(50);
+  });
+
+  it('read the same, byte for byte', async () => {
+    await using first = await startWorker(url);
+    await using second = await startWorker(url);
+    await first.store.configureProjects(['p', 'q'], 1);
+    await first.claim(['p']);
+    await second.claim(['q']);
+    await first.see('p', { x: 'PENDING', y: 'RUNNING' });
+    await second.see('q', { x: 'RUNNING' });
+    await first.see('p', { x: 'FAILED', y: 'COMPLETED' });
+
+    const texts = await Promise.all(
+      [first, second].map(async ({ store }) => {
+        const { projects, backlog } = await store.snapshot();
+        return JSON.stringify([projects, backlog], (_key, value: unknown) =>
+          value instanceof Map ? [...value] : value,
+        );
+      }),
+    );
+    expect(texts[0]).toBe(texts[1]);
+    expect(texts[0]).toContain('COMPLETED');
+  });
+});

@@ -1,0 +1,93 @@
+import { once } from 'node:events';
+import { connect, createServer, type Socket } from 'node:net';
+
+/** A way to a server that can break at the worst moment. */
+export interface CuttingProxy extends AsyncDisposable {
+  readonly port: number;
+  /** What is sent next reaches the server, and its answer nobody. */
+  loseAnswer(): void;
+  /** Nothing gets through until it is up again; after what else was asked for. */
+  down(): void;
+  up(): void;
+  /** What is sent next gets lost with its connection. */
+  loseRequest(): void;
+  /** The same, but it reaches the server when the function that is returned is called. */
+  delayRequest(): { readonly deliver: () => void };
+}
+
+type Trouble = 'answer' | 'request' | { held: (() => void) | undefined };
+
+export async function startCuttingProxy(target: number): Promise<CuttingProxy> {
+  let trouble: Trouble | undefined;
+  let isDown = false;
+  const sockets = new Set<Socket>();
+  const server = createServer((client) => {
+    if (isDown) {
+      client.destroy();
+      return;
+    }
+    const upstream = connect(target, '127.0.0.1');
+    let isCut = false;
+    for (const socket of [client, upstream]) {
+      sockets.add(socket);
+      socket.on('error', () => undefined);
+      socket.on('close', () => sockets.delete(socket));
+    }
+    const cut = () => {
+      isCut = true;
+      client.destroy();
+    };
+    client.on('data', (data) => {
+      if (trouble === undefined || trouble === 'answer') {
+        upstream.write(data);
+        return;
+      }
+      if (trouble === 'request') upstream.destroy();
+      else trouble.held = () => upstream.write(data);
+      trouble = undefined;
+      cut();
+    });
+    upstream.on('data', (data) => {
+      if (isCut) return;
+      if (trouble !== 'answer') {
+        client.write(data);
+        return;
+      }
+      trouble = undefined;
+      cut();
+      upstream.destroy();
+    });
+    client.on('close', () => {
+      if (!isCut) upstream.destroy();
+    });
+    upstream.on('close', () => client.destroy());
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return {
+    port: address.port,
+    loseAnswer: () => {
+      trouble = 'answer';
+    },
+    down: () => {
+      isDown = true;
+    },
+    up: () => {
+      isDown = false;
+    },
+    loseRequest: () => {
+      trouble = 'request';
+    },
+    delayRequest: () => {
+      const delayed: Trouble = { held: undefined };
+      trouble = delayed;
+      return { deliver: () => delayed.held?.() };
+    },
+    [Symbol.asyncDispose]: async () => {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}

@@ -1,0 +1,80 @@
+import { randomUUID } from 'node:crypto';
+import { systemClock } from '../../src/clock.ts';
+import type { Coordinator } from '../../src/coordination/ports.ts';
+import type { KnownRecord } from '../../src/domain/record.ts';
+import { detectChanges } from '../../src/domain/transition.ts';
+import type { CommittedTransition, PollHealth, Store } from '../../src/monitor/ports.ts';
+import { openPostgres, type PostgresStore } from '../../src/postgres/postgres-store.ts';
+import { eventLog, listingOf } from './monitor.ts';
+
+/** One worker's store and coordinator, with what a coordination and a poller would do with them, in a word. */
+export async function startWorker(
+  url: string,
+  { id = randomUUID() }: { readonly id?: string } = {},
+) {
+  const log = eventLog();
+  const gaveUp = new AbortController();
+  const { store, coordinator } = await openPostgres({
+    url,
+    worker: id,
+    leaseMs: 600_000,
+    clock: systemClock,
+    emit: log.emit,
+    signal: gaveUp.signal,
+  });
+  await coordinator.join({ id, version: '1.0.0', configDigest: 'same' });
+  return {
+    id,
+    store,
+    coordinator,
+    log,
+    /** Ids of those that it got. */
+    claim: (projects: readonly string[], most = projects.length) =>
+      claim(store, coordinator, id, projects, most),
+    /** Polls a project, which shows these statuses by id. */
+    see: (project: string, statuses: Readonly<Record<string, string>>, at = 1000) =>
+      see(store, project, statuses, at),
+    giveUp: () => gaveUp.abort(),
+    [Symbol.asyncDispose]: async () => {
+      gaveUp.abort();
+      await store.close();
+    },
+  };
+}
+
+async function claim(
+  store: PostgresStore,
+  coordinator: Coordinator,
+  worker: string,
+  projects: readonly string[],
+  most: number,
+): Promise<readonly string[]> {
+  const claimed = await coordinator.claim(worker, projects, most);
+  for (const { project, epoch } of claimed) store.own(project, epoch);
+  return claimed.map(({ project }) => project).toSorted();
+}
+
+async function see(
+  store: Store,
+  project: string,
+  statuses: Readonly<Record<string, string>>,
+  at: number,
+): Promise<readonly CommittedTransition[] | undefined> {
+  const { version, listings } = await store.loadKnown(project, ['prompt']);
+  const known = listings.get('prompt') ?? {
+    baselined: false,
+    records: new Map<string, KnownRecord>(),
+  };
+  const changes = detectChanges(known, listingOf(statuses), { at, missingAfter: 2 });
+  return await store.commitPoll({
+    project,
+    at,
+    health: healthAt(at),
+    version,
+    listings: new Map([['prompt', changes]]),
+  });
+}
+
+export function healthAt(at: number): PollHealth {
+  return { up: true, consecutiveFailures: 0, reason: undefined, lastPollAt: at, lastSuccessAt: at };
+}
