@@ -1,0 +1,118 @@
+/** Measures the PostgreSQL engine on a server of its own and prints each figure beside its bound: `npm run bench:postgres`. */
+import { randomUUID } from 'node:crypto';
+import { setTimeout } from 'node:timers/promises';
+import { systemClock } from '../../src/clock.ts';
+import { openPostgres } from '../../src/postgres/postgres-store.ts';
+import { startPostgres } from '../../test/support/postgres.ts';
+import { median } from '../statistics.ts';
+import { cpuMsOf } from './server-cpu.ts';
+import { createWorkload } from './workload.ts';
+
+const PROJECTS = 10_000;
+const PROMPTS = 100;
+/** Each project is polled every 30 s, and every fifth poll finds one change. */
+const POLLS_A_SECOND = Math.round(PROJECTS / 30);
+const CHANGES_ONE_IN = 5;
+/** The time between two checkpoints: each page is written whole once in it. */
+const SECONDS = 300;
+
+/** As docs/scaling.md has it. */
+const SETTINGS = ['shared_buffers=512MB', 'max_wal_size=4GB', 'wal_compression=on'];
+
+await using server = await startPostgres({ fsync: true, settings: SETTINGS });
+const database = await server.createDatabase();
+const worker = randomUUID();
+const { store, coordinator } = await openPostgres({
+  url: database.url,
+  worker,
+  leaseMs: 3_600_000,
+  clock: systemClock,
+  emit: () => undefined,
+  signal: new AbortController().signal,
+});
+const work = createWorkload(store);
+const all = Array.from({ length: PROJECTS }, (_, index) => `project-${index}`);
+await coordinator.join({ id: worker, version: 'bench', configDigest: '' });
+await store.configureProjects(all, Date.now());
+for (const { project, epoch } of await coordinator.claim(worker, all, PROJECTS)) {
+  store.own(project, epoch);
+}
+
+const [small = '', large = '', ...others] = all;
+await work.baseline(small, 100);
+await work.baseline(large, 10_000);
+await measure('commit, 1 of 100 prompts changed', 1, 200, () => work.change(small, 1));
+await measure('commit, 100 of 10,000 changed', 5, 60, () => work.change(large, 100));
+const cold = others.splice(0, 5).values();
+await measure('commit, 10,000 prompts for the first time', 150, 5, () =>
+  work.baseline(cold.next().value ?? '', 10_000),
+);
+
+for (const project of others) await work.baseline(project, PROMPTS);
+await server.query(database.name, 'VACUUM ANALYZE');
+await server.query(database.name, 'CHECKPOINT');
+await measure('scrape of 10,000 projects, reading', 100, 9, async () => {
+  const started = performance.now();
+  await store.snapshot();
+  return performance.now() - started;
+});
+
+const before = await counters();
+for (let poll = 0; poll < SECONDS * POLLS_A_SECOND; poll += 1) {
+  const project = others[poll % others.length] ?? '';
+  if (poll % CHANGES_ONE_IN === 0) await work.change(project, 1);
+  else await work.unchanged(project);
+  // Faster than the clock: what would gather in a second is written after a second's worth of polls.
+  if (poll % POLLS_A_SECOND === POLLS_A_SECOND - 1) await store.flush();
+}
+const after = await counters();
+await coordinator.leave(worker);
+await store.close();
+const polls = SECONDS * POLLS_A_SECOND;
+report('CPU of PostgreSQL a poll', 'ms', 0.15, (after.cpu - before.cpu) / polls);
+report('write-ahead log a poll', 'B', 400, (after.wal - before.wal) / polls);
+report(
+  'updates of projects that are HOT',
+  '%',
+  95,
+  (100 * (after.hot - before.hot)) / (after.updates - before.updates),
+  'at least',
+);
+
+async function measure(
+  what: string,
+  most: number,
+  runs: number,
+  run: () => Promise<number>,
+): Promise<void> {
+  const cpu = cpuMsOf(server.pid());
+  const taken: number[] = [];
+  while (taken.length < runs) taken.push(await run());
+  report(what, 'ms', most, median(taken));
+  report('  of it CPU of PostgreSQL', 'ms', most, (cpuMsOf(server.pid()) - cpu) / runs);
+}
+
+async function counters() {
+  // The server's own counts are up to a second late.
+  await setTimeout(2000);
+  const [row] = await server.query(
+    database.name,
+    `SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::float8 AS wal, n_tup_upd::float8 AS updates,
+       n_tup_hot_upd::float8 AS hot
+     FROM pg_stat_user_tables WHERE relid = 'evalwatch.project'::regclass`,
+  );
+  return {
+    cpu: cpuMsOf(server.pid()),
+    wal: Number(row?.['wal']),
+    updates: Number(row?.['updates']),
+    hot: Number(row?.['hot']),
+  };
+}
+
+function report(what: string, unit: string, bound: number, figure: number, side = 'at most'): void {
+  const kept = side === 'at most' ? figure <= bound : figure >= bound;
+  console.log(
+    `${what.padEnd(44)} ${figure.toFixed(2).padStart(8)} ${unit.padEnd(3)} ${side} ${bound} ${kept ? '' : 'MISSED'}`,
+  );
+  if (!kept) process.exitCode = 1;
+}
