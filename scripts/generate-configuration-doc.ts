@@ -68,7 +68,7 @@ await writeOrCheck(
 
 One YAML file, strict: an unknown key, a wrong type, a project twice or a bad cron expression is an error with its \`file:line:column\`, all of them at once. [config/evalwatch.yaml](../config/evalwatch.yaml) is a file with everything in it, commented; [config/evalwatch.schema.json](../config/evalwatch.schema.json) is for editors. \`evalwatch check\` validates a file and shows when each project will be polled.
 
-Needed are \`service.base_url\`, a source of the API key (\`api_key_file\` or \`api_key_env\`, of the service or of each project, never both in one place) and at least one project. Durations are written \`500ms\`, \`10s\`, \`5m\`, \`1h\`, \`90d\` or \`1h30m\`, sizes \`512KiB\` or \`64MiB\`. A relative path starts from the directory of the file. A section left empty is its defaults.
+Needed are \`service.base_url\`, a source of the API key (\`api_key_file\` or \`api_key_env\`, of the service or of each project, never both in one place) and at least one project. Durations are written \`500ms\`, \`10s\`, \`5m\`, \`1h\`, \`90d\` or \`1h30m\`, sizes \`512KiB\` or \`64MiB\`. The store is a SQLite file, or a PostgreSQL for several workers ([scaling.md](scaling.md)), never both. A relative path starts from the directory of the file. A section left empty is its defaults.
 
 A reload (SIGHUP, or \`POST /-/reload\` where \`web.enable_lifecycle\` allows it) takes over everything but \`store\`, \`web.listen\` and whether there is TLS: those need a restart, and a reload that changes them is refused whole.
 
@@ -78,7 +78,7 @@ ${table(schema, hasOptions)}
 ${sections.join('')}
 ## Environment
 
-A variable that is empty counts as unset. \`EVALWATCH_CONFIG\` names the file where \`--config\` does not.
+A variable that is empty counts as unset. Where the file names a PostgreSQL, \`EVALWATCH_STORE_PATH\` is not looked at. \`EVALWATCH_CONFIG\` names the file where \`--config\` does not.
 
 | variable | overrides |
 | --- | --- |

@@ -6,6 +6,7 @@ import type { Secrets } from './evaluation-api/secrets.ts';
 import { createShutdown, type ShutdownControl } from './lifecycle.ts';
 import type { Logger } from './log/logger.ts';
 import { createLogObserver } from './log/observer.ts';
+import { StoreError } from './monitor/errors.ts';
 import { emitTo, type Observer } from './monitor/events.ts';
 import { createFailureReporter, type FailureReporter } from './monitor/failure-reporter.ts';
 import { createPoller, type Poller } from './monitor/poller.ts';
@@ -54,6 +55,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   const emit = emitTo(observers, (error) => {
     logger.error({ event: 'observer.failed', err: error }, 'An observer failed');
   });
+  if (!('path' in config.store)) throw new StoreError('other', 'PostgreSQL cannot be opened yet');
   const store = await openStore({
     path: config.store.path,
     clock,

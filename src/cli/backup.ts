@@ -2,6 +2,7 @@ import { resolveFromUser } from '../config/environment.ts';
 import type { Register } from './command.ts';
 import { loadConfiguration } from './configuration.ts';
 import { configOption } from './options.ts';
+import { storeFile } from './store-engine.ts';
 import { visible } from './text.ts';
 
 interface BackupCommandOptions {
@@ -27,9 +28,10 @@ export const registerBackup: Register = (program, act) => {
     .action((file: string, options: BackupCommandOptions) =>
       act<BackupCommandOptions>(async ({ config: option, force }, context) => {
         const config = await loadConfiguration(option, context, 'without keys');
+        const path = storeFile(config.store, 'pg_dump copies it, see docs/scaling.md');
         const { backUp } = await import('../store/backup.ts');
         const target = resolveFromUser(file, context.env);
-        const bytes = await backUp({ path: config.store.path, target, replace: force ?? false });
+        const bytes = await backUp({ path, target, replace: force ?? false });
         await context.stdout.write(`${visible(target)}: ${bytes} bytes\n`);
         return 0;
       })(options),

@@ -6,6 +6,7 @@ import { keyWarnings } from './key-warnings.ts';
 import { configOption, jsonOption } from './options.ts';
 import { planProjects, type PlannedProject } from './plan.ts';
 import { rateWarnings } from './rate-warnings.ts';
+import { storeWarnings } from './store-engine.ts';
 import { jsonLines, tableLines, type Column } from './table.ts';
 import { visibleJson, zonedTimeText } from './text.ts';
 
@@ -15,8 +16,8 @@ interface CheckOptions {
 }
 
 const HELP = `
-Asks the service nothing. Warns of a key that is not there yet, and of schedules that need more requests than
-max_requests_per_second allows. Exits 2 if the file is bad, and says all that is.
+Asks neither the service nor the store. Warns of a key, or an address of the database, that is not there yet, and
+of schedules that need more requests than max_requests_per_second allows. Exits 2 if the file is bad, and says all that is.
 
 Examples:
   evalwatch check --config config/evalwatch.yaml
@@ -43,6 +44,7 @@ const check: Action<CheckOptions> = async (options, context) => {
   await (options.json ? printJson(planned, context) : printTable(planned, context));
   const warnings = [
     ...(await keyWarnings(config.projects)),
+    ...(await storeWarnings(config.store)),
     ...rateWarnings(planned, config.service.maxRequestsPerSecond, context.clock.now()),
   ];
   for (const warning of warnings) context.warn(`warning: ${warning}`);

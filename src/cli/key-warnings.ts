@@ -1,4 +1,4 @@
-import type { KeySource, ProjectConfig } from '../config/config.ts';
+import type { ProjectConfig, SecretSource } from '../config/config.ts';
 import { ApiError } from '../monitor/errors.ts';
 
 /** A shorter key is accepted, but `check` warns of it (contract 2). */
@@ -16,7 +16,7 @@ export async function keyWarnings(projects: readonly ProjectConfig[]): Promise<r
   return warnings.filter((warning) => warning !== undefined);
 }
 
-async function keyFault(source: KeySource): Promise<string | undefined> {
+async function keyFault(source: SecretSource): Promise<string | undefined> {
   // Without its name: it might be the key, written there by mistake.
   if ('env' in source && source.value === undefined) {
     return 'the environment variable of the API key is not set';

@@ -5,6 +5,7 @@ import type { Action, Context } from './command.ts';
 import { loadConfiguration } from './configuration.ts';
 import { UsageError } from './faults.ts';
 import type { QueryOptions } from './options.ts';
+import { storeFile } from './store-engine.ts';
 import { jsonLines, tableLines, type Column } from './table.ts';
 
 /** What a reading command reads and how it shows it. */
@@ -49,11 +50,12 @@ export async function withReader<Result>(
 ): Promise<Result> {
   const config = await loadConfiguration(options.config, context, 'without keys');
   const { openReader } = await import('../store/sqlite-reader.ts');
-  const reader = await openReader({ path: config.store.path });
+  const path = storeFile(config.store, 'it cannot be read yet');
+  const reader = await openReader({ path });
   try {
     const { project } = options;
     if (project !== undefined) requireKnown(project, config, await reader.projects());
-    return await work(reader, config.store.path);
+    return await work(reader, path);
   } finally {
     await reader.close();
   }

@@ -2,6 +2,7 @@ import type { CheckResult } from '../store/check.ts';
 import type { Action, Register } from './command.ts';
 import { loadConfiguration } from './configuration.ts';
 import { configOption, jsonOption } from './options.ts';
+import { storeFile } from './store-engine.ts';
 import { jsonLines } from './table.ts';
 import { visible } from './text.ts';
 
@@ -29,13 +30,14 @@ export const registerStore: Register = (program, act) => {
 
 const check: Action<CheckOptions> = async (options, context) => {
   const config = await loadConfiguration(options.config, context, 'without keys');
+  const path = storeFile(config.store, 'pg_amcheck looks at it, see docs/scaling.md');
   const { checkStore } = await import('../store/check.ts');
-  const results = await checkStore(config.store.path);
+  const results = await checkStore(path);
   await context.stdout.writeLines(
     options.json ? jsonLines(results, toJson) : results.flatMap(toLines),
   );
   if (results.every(isSound)) return 0;
-  context.warn(`${config.store.path} is not sound: ${ADVICE}`);
+  context.warn(`${path} is not sound: ${ADVICE}`);
   return 1;
 };
 

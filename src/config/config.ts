@@ -1,10 +1,23 @@
 import type { LogLevel } from '../monitor/ports.ts';
 
-/** Where an API key comes from; the value itself is read before each poll (contract 2). */
-export type KeySource =
+/** Where a secret comes from: an API key, read before each poll, or the address of the database (contract 2). */
+export type SecretSource =
   | { readonly file: string }
   /** `value` is what the variable held when the configuration was loaded, undefined if it was unset or empty. */
   | { readonly env: string; readonly value: string | undefined };
+
+export interface SqliteStoreConfig {
+  readonly path: string;
+  readonly retentionMs: number;
+}
+
+export interface PostgresStoreConfig {
+  /** Of its address, which postgres-url.ts reads when it is needed. */
+  readonly postgresUrl: SecretSource;
+  /** How long a worker that is not heard of keeps its projects. */
+  readonly leaseMs: number;
+  readonly retentionMs: number;
+}
 
 export interface ProjectConfig {
   readonly id: string;
@@ -12,7 +25,7 @@ export interface ProjectConfig {
   readonly schedule: string;
   /** An IANA zone, valid. */
   readonly timezone: string;
-  readonly key: KeySource;
+  readonly key: SecretSource;
   readonly datasets: boolean;
 }
 
@@ -40,7 +53,7 @@ export interface Config {
   readonly missingAfter: number;
   /** At least one, in the order of the file. */
   readonly projects: readonly ProjectConfig[];
-  readonly store: { readonly path: string; readonly retentionMs: number };
+  readonly store: SqliteStoreConfig | PostgresStoreConfig;
   readonly web: {
     /** Without brackets if it is an IPv6 address. */
     readonly host: string;

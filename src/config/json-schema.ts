@@ -2,6 +2,11 @@ import { z } from 'zod';
 import { fileSchema } from './schema.ts';
 
 const FILE_OR_ENV = [{ required: ['api_key_file'] }, { required: ['api_key_env'] }];
+const POSTGRES = [{ required: ['postgres_url_file'] }, { required: ['postgres_url_env'] }];
+const TWO_STORES = [
+  { required: ['postgres_url_file', 'postgres_url_env'] },
+  { required: ['path'], anyOf: POSTGRES },
+];
 
 /**
  * The JSON Schema (draft 2020-12) of the configuration file, for editors. It knows shape, defaults, ranges and key
@@ -12,8 +17,13 @@ export function configJsonSchema(): object {
     target: 'draft-2020-12',
     io: 'input',
     override: ({ jsonSchema }) => {
-      if (jsonSchema.properties !== undefined && 'api_key_env' in jsonSchema.properties) {
+      const { properties: options = {} } = jsonSchema;
+      if ('api_key_env' in options) {
         jsonSchema.not = { required: ['api_key_file', 'api_key_env'] };
+      }
+      if ('postgres_url_env' in options) {
+        jsonSchema.not = { anyOf: TWO_STORES };
+        jsonSchema.dependentSchemas = { lease: { anyOf: POSTGRES } };
       }
     },
   });

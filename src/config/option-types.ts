@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { Checked } from './address.ts';
 import { DURATION_PATTERN, parseDuration, suggestDuration } from './duration.ts';
+import { VARIABLE_NAME } from './environment.ts';
 import { parseSize, SIZE_PATTERN, suggestSize } from './size.ts';
 import { closest, didYouMean } from './suggest.ts';
 
@@ -29,6 +30,15 @@ export function path(description: string) {
   return text('a path')
     .refine((value) => !value.includes('\0'), { error: 'must be a path' })
     .meta({ description });
+}
+
+/** The name of an environment variable, if it is given. */
+export function variableName(description: string) {
+  return z
+    .string({ error: wrongType('the name of an environment variable') })
+    .regex(VARIABLE_NAME, { error: 'must be the name of an environment variable' })
+    .meta({ description })
+    .optional();
 }
 
 /** True or false. */

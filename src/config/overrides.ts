@@ -1,3 +1,4 @@
+import { postgresOption } from './rules.ts';
 import { type Env, readVariable, resolveFromUser } from './environment.ts';
 import { isMapping, type Tree } from './tree.ts';
 
@@ -23,6 +24,8 @@ export function applyOverrides(
     const given = readVariable(env, name);
     const before = result[section];
     if (given === undefined || !isMapping(before)) continue;
+    // The image sets a path for those who have no other store.
+    if (section === 'store' && postgresOption(before) !== undefined) continue;
     const value = section === 'store' ? resolveFromUser(given, env) : given;
     result[section] = { ...before, [key]: value };
     variables.set(`${section}.${key}`, name);

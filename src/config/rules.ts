@@ -3,6 +3,8 @@ import { type Env, readVariable, VARIABLE_NAME } from './environment.ts';
 import { isMapping, mappingAt, type Tree } from './tree.ts';
 import type { Path } from './yaml-document.ts';
 
+const POSTGRES_URL = ['postgres_url_file', 'postgres_url_env'] as const;
+
 /** A mistake before it has a position: the option it is about, and what is wrong with it ("must be …"). */
 export interface Finding {
   readonly path: Path;
@@ -29,6 +31,7 @@ export function checkRules(tree: Tree, context: RulesContext): readonly Finding[
     ...checkSchedules(tree, context),
     ...checkProjectIds(tree, context),
     ...checkKeySources(tree, context),
+    ...checkStore(mappingAt(tree, 'store'), context),
   ];
 }
 
@@ -102,18 +105,43 @@ function checkKeySources(tree: Tree, context: RulesContext): readonly Finding[] 
   ];
 }
 
-function checkKeySource(
+function checkKeySource(path: Path, place: Tree, context: RulesContext): readonly Finding[] {
+  return checkSecretSource(path, place, ['api_key_file', 'api_key_env'], context);
+}
+
+function checkStore(store: Tree, context: RulesContext): readonly Finding[] {
+  const findings = [...checkSecretSource(['store'], store, POSTGRES_URL, context)];
+  const postgres = postgresOption(store);
+  if (postgres === undefined && store['lease'] !== undefined) {
+    const message = `is for PostgreSQL only: it needs ${POSTGRES_URL.join(' or ')}`;
+    findings.push({ path: ['store', 'lease'], message });
+  }
+  if (postgres !== undefined && store['path'] !== undefined) {
+    const message = `cannot stand beside ${postgres}: give one of them`;
+    findings.push({ path: ['store', 'path'], message });
+  }
+  return findings;
+}
+
+/** The option of the store that names a PostgreSQL, if any does. */
+export function postgresOption(store: Tree): string | undefined {
+  return POSTGRES_URL.find((name) => store[name] !== undefined);
+}
+
+function checkSecretSource(
   path: Path,
-  { api_key_file: file, api_key_env: variable }: Tree,
+  place: Tree,
+  [fileOption, variableOption]: readonly [string, string],
   { env, requireKeys }: RulesContext,
 ): readonly Finding[] {
-  const option = [...path, 'api_key_env'];
-  if (file !== undefined && variable !== undefined) {
-    return [{ path: option, message: 'cannot stand beside api_key_file: give one of them' }];
+  const variable = place[variableOption];
+  const option = [...path, variableOption];
+  if (place[fileOption] !== undefined && variable !== undefined) {
+    return [{ path: option, message: `cannot stand beside ${fileOption}: give one of them` }];
   }
   if (!requireKeys || typeof variable !== 'string' || !VARIABLE_NAME.test(variable)) return [];
   if (readVariable(env, variable) !== undefined) return [];
-  // Without its name: it might be the key, written here by mistake.
+  // Without its name: it might be the secret, written here by mistake.
   return [{ path: option, message: 'names an environment variable that is not set or empty' }];
 }
 

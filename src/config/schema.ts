@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { LOG_LEVELS } from '../monitor/ports.ts';
 import { parseBaseUrl, parseListen, parseProxyUrl } from './address.ts';
-import { VARIABLE_NAME } from './environment.ts';
 import {
   checked,
   choice,
@@ -11,6 +10,7 @@ import {
   path,
   size,
   text,
+  variableName,
   wholeNumber,
   wrongType,
 } from './option-types.ts';
@@ -22,11 +22,7 @@ const keySource = {
   api_key_file: path(
     'File that holds the API key, relative to this file. Read again before each poll; white space around the key is dropped.',
   ).optional(),
-  api_key_env: z
-    .string({ error: wrongType('the name of an environment variable') })
-    .regex(VARIABLE_NAME, { error: 'must be the name of an environment variable' })
-    .meta({ description: 'Environment variable that holds the API key, instead of a file.' })
-    .optional(),
+  api_key_env: variableName('Environment variable that holds the API key, instead of a file.'),
 };
 
 const service = {
@@ -94,7 +90,25 @@ const project = {
 };
 
 const store = {
-  path: path('SQLite database, relative to this file.').prefault('data/evalwatch.db'),
+  path: path('SQLite database, relative to this file.')
+    .refine((value) => !/(^|\/)postgres(ql)?:\//i.test(value), {
+      error: 'must be a file: PostgreSQL is named with postgres_url_file or postgres_url_env',
+    })
+    .prefault('data/evalwatch.db'),
+  postgres_url_file: path(
+    'File that holds the postgres:// address of a database, login included, relative to this file: PostgreSQL instead of path, for several workers.',
+  )
+    .refine((value) => !value.includes('://'), {
+      error: 'must be the path of a file that holds the address',
+    })
+    .optional(),
+  postgres_url_env: variableName(
+    'Environment variable that holds the address of the database, instead of a file.',
+  ),
+  lease: duration(
+    ['10s', '5s', '5m'],
+    'With PostgreSQL: how long the projects of a worker that is not heard of wait for another one.',
+  ),
   retention: duration(
     ['90d', '1s', '3650d'],
     'How long transitions, settled failures and removed projects are kept. Totals outlive it.',

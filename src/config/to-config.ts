@@ -1,5 +1,5 @@
 import { dirname, resolve } from 'node:path';
-import type { Config, KeySource } from './config.ts';
+import type { Config, SecretSource } from './config.ts';
 import { type Env, readVariable } from './environment.ts';
 import type { ConfigFile } from './schema.ts';
 
@@ -9,6 +9,12 @@ export function toConfig(content: ConfigFile, file: string, env: Env): Config {
   const directory = dirname(file);
   const absolute = (path: string | undefined) =>
     path === undefined ? undefined : resolve(directory, path);
+  const secret = (path: string | undefined, variable = ''): SecretSource =>
+    path === undefined
+      ? { env: variable, value: readVariable(env, variable) }
+      : { file: resolve(directory, path) };
+  const keyOf = (place: KeyPlace) => secret(place.api_key_file, place.api_key_env);
+  const { postgres_url_file: urlFile, postgres_url_env: urlVariable } = store;
   return deepFreeze({
     file: resolve(file),
     service: {
@@ -27,10 +33,15 @@ export function toConfig(content: ConfigFile, file: string, env: Env): Config {
       id: project.id,
       schedule: project.schedule ?? content.schedule,
       timezone: project.timezone ?? content.timezone,
-      key: keySource(hasKeySource(project) ? project : service, directory, env),
+      key: keyOf(hasKeySource(project) ? project : service),
       datasets: project.datasets,
     })),
-    store: { path: resolve(directory, store.path), retentionMs: store.retention },
+    store: {
+      ...(urlFile === undefined && urlVariable === undefined
+        ? { path: resolve(directory, store.path) }
+        : { postgresUrl: secret(urlFile, urlVariable), leaseMs: store.lease }),
+      retentionMs: store.retention,
+    },
     web: {
       host: web.listen.host,
       port: web.listen.port,
@@ -45,13 +56,6 @@ type KeyPlace = Pick<ConfigFile['service'], 'api_key_file' | 'api_key_env'>;
 
 function hasKeySource({ api_key_file: file, api_key_env: variable }: KeyPlace): boolean {
   return file !== undefined || variable !== undefined;
-}
-
-function keySource(place: KeyPlace, directory: string, env: Env): KeySource {
-  const { api_key_file: file, api_key_env: variable = '' } = place;
-  return file === undefined
-    ? { env: variable, value: readVariable(env, variable) }
-    : { file: resolve(directory, file) };
 }
 
 function deepFreeze<T>(value: T): T {

@@ -125,6 +125,14 @@ describe('check warns, and exits 0,', () => {
     expect(await warnings([{ id: 'a', api_key_env: 'THE_KEY' }], {}, env)).toBe('');
   });
 
+  it('of an address of the database that is none, without any part of it', async () => {
+    const env = { DATABASE_URL: 'mysql://eva:5ecret@db' };
+    const store = { postgres_url_env: 'DATABASE_URL' };
+    expect(await warnings([{ id: 'a' }], { store }, env)).toBe(
+      'warning: store.postgres_url_env: what it holds must start with postgres:// or postgresql://\n',
+    );
+  });
+
   it('of schedules that need more requests than the limit allows', async () => {
     const projects = Array.from({ length: 120 }, (_, index) => ({
       id: `project-${index}`,

@@ -55,6 +55,20 @@ describe('backup', () => {
   });
 });
 
+describe.each([
+  ['backup', 'copy.db'],
+  ['store', 'check'],
+])('%s %s', (...command) => {
+  it('with PostgreSQL exits 2 and says what to do instead', async () => {
+    const other = writeConfiguration(temporaryDirectory(), [{ id: 'p' }], {
+      store: { postgres_url_file: 'url' },
+    });
+    const { code, stderr } = await commandLine([...command, '--config', other]);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/^error: this command is for a SQLite store.* see docs\/scaling\.md\n$/);
+  });
+});
+
 describe('store check', () => {
   it('of a sound store says what it looked at and exits 0', async () => {
     const finished = await evalwatch(['store', 'check', '--config', config]);

@@ -151,6 +151,26 @@ const EXPECTED: Readonly<Record<string, readonly string[]>> = {
     '4:22 service.max_response_size must be a size such as 64MiB, did you mean "64MiB"?',
   ],
   'size-too-large': ['4:22 service.max_response_size must be from 1KiB to 256MiB'],
+  'store-lease-of-sqlite': [
+    '7:10 store.lease is for PostgreSQL only: it needs postgres_url_file or postgres_url_env',
+  ],
+  'store-twice': ['7:9 store.path cannot stand beside postgres_url_file: give one of them'],
+  'store-url-as-file': [
+    '7:22 store.postgres_url_file must be the path of a file that holds the address',
+  ],
+  'store-url-as-path': [
+    '7:9 store.path must be a file: PostgreSQL is named with postgres_url_file or postgres_url_env',
+  ],
+  'store-url-as-variable': [
+    '7:21 store.postgres_url_env must be the name of an environment variable',
+  ],
+  'store-url-in-the-file': ['7:3 unknown key "postgres_url", did you mean "postgres_url_env"?'],
+  'store-url-twice': [
+    '8:21 store.postgres_url_env cannot stand beside postgres_url_file: give one of them',
+  ],
+  'store-variable-not-set': [
+    '7:21 store.postgres_url_env names an environment variable that is not set or empty',
+  ],
   'syntax-bracket': [
     '5:1 not valid YAML: this is not indented like its neighbours, or a bracket is not closed',
   ],

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect, it } from 'vitest';
 import { configJsonSchema } from '../../../src/config/json-schema.ts';
 
@@ -60,4 +61,18 @@ it('knows durations, sizes, ranges and defaults', () => {
       log: { properties: { level: { enum: ['debug', 'info', 'warn', 'error'] } } },
     },
   });
+});
+
+it.each([
+  [{}, true],
+  [{ path: 'a.db' }, true],
+  [{ postgres_url_file: 'url', lease: '10s' }, true],
+  [{ postgres_url_env: 'URL' }, true],
+  [{ postgres_url_file: 'url', postgres_url_env: 'URL' }, false],
+  [{ path: 'a.db', postgres_url_env: 'URL' }, false],
+  [{ lease: '10s' }, false],
+])('takes the store %j: %s', (store, isGood) => {
+  const validate = new Ajv2020({ strict: false }).compile(schema);
+  const service = { base_url: 'https://evaluation.example.com', api_key_file: 'key' };
+  expect(validate({ service, projects: [{ id: 'a' }], store })).toBe(isGood);
 });

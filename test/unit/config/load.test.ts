@@ -171,7 +171,7 @@ ${projects.join('\n')}
     await loadText(directory, minimal());
     symlinkSync(join(directory, 'evalwatch.yaml'), join(elsewhere, 'linked.yaml'));
     const config = await load(join(elsewhere, 'linked.yaml'));
-    expect(config.store.path).toBe(join(elsewhere, 'data/evalwatch.db'));
+    expect(config.store).toMatchObject({ path: join(elsewhere, 'data/evalwatch.db') });
   });
 });
 
@@ -186,6 +186,7 @@ describe('a range holds both of its ends', () => {
     ['service', 'max_response_size', '1KiB', '256MiB', '1023B', '257MiB'],
     ['top', 'jitter', '0s', '1h', undefined, '1h1ms'],
     ['top', 'missing_after', '1', '1000', '0', '1001'],
+    ['top', 'store: { postgres_url_file: url, lease', '5s }', '5m }', '4999ms }', '5m1ms }'],
     ['top', 'store: { retention', '1s }', '3650d }', '999ms }', '3651d }'],
   ] as const)('%s: %s', async (section, key, least, most, below, above) => {
     for (const value of [least, most]) {
@@ -271,6 +272,51 @@ describe('a key source', () => {
   );
 });
 
+describe('a PostgreSQL store', () => {
+  const withStore = (store: string) => minimal({ top: `store: { ${store} }` });
+
+  it('takes its address from a file beside the configuration', async () => {
+    const config = await loadText(directory, withStore('postgres_url_file: url, lease: 30s'));
+    expect(config.store).toEqual({
+      postgresUrl: { file: join(directory, 'url') },
+      leaseMs: 30_000,
+      retentionMs: 7_776_000_000,
+    });
+  });
+
+  it('takes it from the environment, and has a lease of 10 s', async () => {
+    const env = { DATABASE_URL: 'postgres://db/evalwatch' };
+    const config = await loadText(directory, withStore('postgres_url_env: DATABASE_URL'), { env });
+    expect(config.store).toMatchObject({
+      postgresUrl: { env: 'DATABASE_URL', value: 'postgres://db/evalwatch' },
+      leaseMs: 10_000,
+    });
+  });
+
+  it('is not displaced by the path that the image sets for the others', async () => {
+    const env = { EVALWATCH_STORE_PATH: '/data/evalwatch.db' };
+    const config = await loadText(directory, withStore('postgres_url_file: url'), { env });
+    expect(config.store).not.toHaveProperty('path');
+  });
+
+  it('may lack its variable only where nothing is written', async () => {
+    const text = withStore('postgres_url_env: DATABASE_URL');
+    const error = await errorOf(loadText(directory, text));
+    expect(places(error.faults)).toEqual([
+      '6:28 store.postgres_url_env names an environment variable that is not set or empty',
+    ]);
+    await loadText(directory, text, { requireKeys: false });
+  });
+
+  it('is not named by an address in the place of a path, which is not repeated', async () => {
+    const env = { EVALWATCH_STORE_PATH: 'postgres://eva:5ecret@db/evalwatch' };
+    const { message } = await errorOf(loadText(directory, minimal(), { env }));
+    expect(message).toBe(
+      'EVALWATCH_STORE_PATH: must be a file: PostgreSQL is named with postgres_url_file or postgres_url_env',
+    );
+  });
+});
+
 describe('the environment overrides the file', () => {
   const overrides = {
     EVALWATCH_SERVICE_BASE_URL: 'https://other.example.com/',
@@ -282,7 +328,7 @@ describe('the environment overrides the file', () => {
   it('with four variables, a relative path starting from where the user stands', async () => {
     const config = await loadText(directory, minimal(), { env: overrides });
     expect(config.service.baseUrl).toBe('https://other.example.com');
-    expect(config.store.path).toBe(join(process.cwd(), 'here.db'));
+    expect(config.store).toMatchObject({ path: join(process.cwd(), 'here.db') });
     expect(config.web).toMatchObject({ host: '0.0.0.0', port: 80 });
     expect(config.log.level).toBe('error');
   });
@@ -405,8 +451,7 @@ describe('the shipped config/evalwatch.yaml', () => {
       directory,
       minimal().replace('api_key_file: key', 'api_key_file: /run/secrets/evaluation_api_key'),
     );
-    const { path: storePath } = config.store;
-    expect(storePath).toBe(join(shipped, '../data/evalwatch.db'));
+    expect(config.store).toMatchObject({ path: join(shipped, '../data/evalwatch.db') });
     expect({ ...config, file: '', store: '' }).toEqual({ ...plain, file: '', store: '' });
     expect(config.store.retentionMs).toBe(plain.store.retentionMs);
   });

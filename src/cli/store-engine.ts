@@ -1,0 +1,25 @@
+import type { Config } from '../config/config.ts';
+import { ConfigError } from '../config/config-error.ts';
+import { UsageError } from './faults.ts';
+
+/**
+ * The path of the SQLite store, for a command that has nothing to do with another one.
+ * @throws {UsageError} with `instead`, what to do with PostgreSQL
+ */
+export function storeFile(store: Config['store'], instead: string): string {
+  if ('path' in store) return store.path;
+  throw new UsageError(`this command is for a SQLite store, and yours is PostgreSQL: ${instead}`);
+}
+
+/** Tells that the address of the database is not there yet, or none. Never shows any part of it. */
+export async function storeWarnings(store: Config['store']): Promise<readonly string[]> {
+  if ('path' in store) return [];
+  const { readPostgresUrl } = await import('../config/postgres-url.ts');
+  try {
+    await readPostgresUrl(store.postgresUrl);
+    return [];
+  } catch (error) {
+    if (error instanceof ConfigError) return [error.message];
+    throw error;
+  }
+}

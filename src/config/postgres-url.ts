@@ -1,0 +1,55 @@
+import type { SecretSource } from './config.ts';
+import { ConfigError } from './config-error.ts';
+import { readTextFile } from './text-file.ts';
+
+const MAX_FILE_BYTES = 16 * 1024;
+
+/**
+ * The address of the PostgreSQL store, login included, without the white space around it: `postgres://` or
+ * `postgresql://`, one host or several. Read when it is needed, for a secret may be mounted after the start.
+ * @throws {ConfigError} if there is none or it is none; nothing in it tells any part of what was read
+ */
+export async function readPostgresUrl(source: SecretSource): Promise<string> {
+  const [option, place] =
+    'file' in source ? ['postgres_url_file', `${source.file}: `] : ['postgres_url_env', ''];
+  const { text, fault } =
+    'file' in source
+      ? await readTextFile(source.file, MAX_FILE_BYTES)
+      : { text: source.value, fault: undefined };
+  const url = text?.trim() ?? '';
+  // Without the name of the variable: it might be the password, written there by mistake.
+  const message =
+    fault ??
+    ('file' in source || url !== ''
+      ? faultOf(url)
+      : 'names an environment variable that is not set or empty');
+  if (message === undefined) return url;
+  const found = { file: `store.${option}`, line: 0, column: 0, message: `${place}${message}` };
+  throw new ConfigError('invalid', [found]);
+}
+
+function faultOf(url: string): string | undefined {
+  if (url === '') return 'the file is empty';
+  if (/[\r\n]/.test(url)) return 'there are several lines, and there must be one';
+  if (!/^postgres(ql)?:\/\//i.test(url)) {
+    return 'what it holds must start with postgres:// or postgresql://';
+  }
+  const isAddress = !/\s/.test(url) && isDecodable(url) && URL.canParse(withOneHost(url));
+  return isAddress
+    ? undefined
+    : 'what it holds is no address: in a user or password, characters such as @ / : # % must be percent-encoded';
+}
+
+/** PostgreSQL takes several hosts with a comma between them, which other addresses cannot have. */
+function withOneHost(url: string): string {
+  return url.replace(/^([^:]+:\/\/(?:[^@/?#]*@)?)([^/?#,]*),[^/?#]*/, '$1$2');
+}
+
+function isDecodable(url: string): boolean {
+  try {
+    decodeURIComponent(url);
+    return true;
+  } catch {
+    return false;
+  }
+}

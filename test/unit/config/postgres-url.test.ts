@@ -1,0 +1,76 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { ConfigError } from '../../../src/config/config-error.ts';
+import { readPostgresUrl } from '../../../src/config/postgres-url.ts';
+import { temporaryDirectory } from './loading.ts';
+
+const directory = temporaryDirectory();
+const file = join(directory, 'url');
+const ENCODE =
+  'what it holds is no address: in a user or password, characters such as @ / : # % must be percent-encoded';
+
+async function messageOf(source: Parameters<typeof readPostgresUrl>[0]): Promise<string> {
+  const error: unknown = await readPostgresUrl(source).catch((reason: unknown) => reason);
+  if (error instanceof ConfigError) return error.message;
+  throw new Error('it was read without complaint');
+}
+
+describe('the address of the database', () => {
+  it.each([
+    'postgres://db/evalwatch',
+    'postgresql://eva:5ecret@db.example.com:5432/evalwatch?sslmode=verify-full',
+    'postgres://eva:a%40b%25c@one:5432,two:5432/evalwatch?target_session_attrs=read-write',
+    'postgres://one,[::1]:5433/evalwatch',
+    'PostgreSQL://db/evalwatch',
+  ])('%s is taken from a file or a variable, white space around it dropped', async (url) => {
+    writeFileSync(file, ` ${url}\r\n`);
+    expect(await readPostgresUrl({ file })).toBe(url);
+    expect(await readPostgresUrl({ env: 'DATABASE_URL', value: ` ${url}\n` })).toBe(url);
+  });
+
+  it.each([
+    ['', 'the file is empty'],
+    [' \n', 'the file is empty'],
+    [
+      'mysql://eva:5ecret@db/evalwatch',
+      'what it holds must start with postgres:// or postgresql://',
+    ],
+    ['eva:5ecret@db', 'what it holds must start with postgres:// or postgresql://'],
+    [
+      'postgres://eva:5ecret@db\npostgres://eva:5ecret@db',
+      'there are several lines, and there must be one',
+    ],
+    ['postgres://eva:5ecret @db/evalwatch', ENCODE],
+    ['postgres://eva:5ecret/@db/evalwatch', ENCODE],
+    ['postgres://eva:5ecret#1@db/evalwatch', ENCODE],
+    ['postgres://eva:5ecret%@db/evalwatch', ENCODE],
+    ['postgres://eva:5ecret@db:port/evalwatch', ENCODE],
+    [Buffer.from([0xff]), 'the file is not UTF-8 text'],
+    ['p'.repeat(16_385), 'the file is larger than 16384 bytes'],
+  ])('%j in a file is refused without repeating any of it', async (content, message) => {
+    writeFileSync(file, content);
+    expect(await messageOf({ file })).toBe(`store.postgres_url_file: ${file}: ${message}`);
+  });
+
+  it.each([
+    ['missing', 'there is no such file'],
+    ['folder', 'this is a directory, not a file'],
+  ])('a file that is %s is named', async (name, message) => {
+    mkdirSync(join(directory, 'folder'), { recursive: true });
+    const path = join(directory, name);
+    expect(await messageOf({ file: path })).toBe(`store.postgres_url_file: ${path}: ${message}`);
+  });
+
+  it.each([
+    [undefined, 'names an environment variable that is not set or empty'],
+    ['eva:5ecret@db', 'what it holds must start with postgres:// or postgresql://'],
+  ])(
+    '%j in a variable is refused, without the name, which may be the secret',
+    async (value, message) => {
+      expect(await messageOf({ env: 'DATABASE_URL', value })).toBe(
+        `store.postgres_url_env: ${message}`,
+      );
+    },
+  );
+});
