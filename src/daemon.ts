@@ -69,7 +69,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const metrics = createMetrics({
     version,
     revision,
-    sqliteVersion: store.sqliteVersion,
+    storeInfo: { engine: 'sqlite', version: store.sqliteVersion },
     clock,
     store,
     schedule: () => scheduler.projects(),

@@ -43,7 +43,7 @@ async function openMetrics(task: Task) {
   const metrics = createMetrics({
     version,
     revision: 'bench',
-    sqliteVersion: engine.store.sqliteVersion,
+    storeInfo: { engine: 'sqlite', version: engine.store.sqliteVersion },
     clock: systemClock,
     store: engine.store,
     schedule: () => schedule,

@@ -36,7 +36,7 @@ Every series of a configured project is there from the first scrape on, counters
 
 No label holds the id of a prompt or dataset, an error, a URL or a raw status; these are in the log.
 
-When the store cannot be read, \`/metrics\` still answers with 200: of what comes from the store only \`evalwatch_project_up\` and \`evalwatch_project_consecutive_poll_failures\` are there then.`;
+When the store cannot be read, \`/metrics\` still answers with 200: of what comes from the store only \`evalwatch_project_up\` and \`evalwatch_project_consecutive_poll_failures\` are there then, of several workers only from the one that polls the project.`;
 
 const VALUES = `\`project\` is the id in the configuration. The others take these values and no others; where a metric is not absent, all of them are there from the start.`;
 
@@ -53,7 +53,8 @@ function requireSameMetrics(families: Families): void {
 
 function requireSameAbsences(families: Families, atFirst: Families): void {
   for (const [name, fact] of SECTIONS.flatMap(({ metrics }) => Object.entries(metrics))) {
-    if ((fact.absentUntil === undefined) !== atFirst.has(name) || !families.has(name)) {
+    const isOptional = fact.absentUntil !== undefined || fact.onlyWith === 'PostgreSQL';
+    if (isOptional === atFirst.has(name) || !families.has(name)) {
       throw new Error(`the facts are wrong on when ${name} is absent`);
     }
   }
@@ -62,10 +63,13 @@ function requireSameAbsences(families: Families, atFirst: Families): void {
 function tableOf(metrics: Readonly<Record<string, Fact>>, families: Families): string {
   return table(
     ['metric', 'type', 'labels', 'from', 'meaning'],
-    Object.entries(metrics).map(([name, { source, absentUntil, note }]) => {
+    Object.entries(metrics).map(([name, { source, absentUntil, onlyWith, note }]) => {
       const family = familyOf(name, families);
       const absence = absentUntil === undefined ? undefined : `Absent until ${absentUntil}.`;
-      const meaning = [family.help, note, absence].filter((text) => text !== undefined).join(' ');
+      const engine = onlyWith === undefined ? undefined : `Only with ${onlyWith}.`;
+      const meaning = [family.help, note, absence, engine]
+        .filter((text) => text !== undefined)
+        .join(' ');
       return [code(name), family.type, codes(labelsOfFamily(family)), source, meaning];
     }),
   );
@@ -88,7 +92,7 @@ function bucketsOf(families: Families): string {
 function valuesOf(families: Families): string {
   const rows = new Map<string, { label: string; values: string; metrics: string[] }>();
   for (const [name, { samples }] of families) {
-    if (!isOurs(name) || name === 'evalwatch_build_info') continue;
+    if (!isOurs(name) || name.endsWith('_info')) continue;
     for (const [label, set] of valuesByLabel(samples.keys())) {
       if (label === 'project' || label === 'le') continue;
       const values = codes(set);

@@ -4,6 +4,8 @@ export interface Fact {
   readonly source: 'store' | 'process';
   /** For a metric that a new project does not have: what it takes. */
   readonly absentUntil?: string;
+  /** For a metric that exists with one engine only. */
+  readonly onlyWith?: 'SQLite' | 'PostgreSQL';
   /** What more there is to know. */
   readonly note?: string;
 }
@@ -15,6 +17,7 @@ export interface Section {
 
 const store: Fact = { source: 'store' };
 const process: Fact = { source: 'process' };
+const worker: Fact = { source: 'process', onlyWith: 'PostgreSQL' };
 
 /** Every metric of evalwatch itself, in the order of the page. */
 export const SECTIONS: readonly Section[] = [
@@ -73,7 +76,10 @@ export const SECTIONS: readonly Section[] = [
         ...process,
         note: 'Over 9 years, so that nights, weekends, daylight saving and 29 February are in it.',
       },
-      evalwatch_project_next_poll_timestamp_seconds: process,
+      evalwatch_project_next_poll_timestamp_seconds: {
+        ...process,
+        note: 'Of several workers only the one that owns the project has it.',
+      },
       evalwatch_poll_last_success_timestamp_seconds: {
         ...store,
         absentUntil: 'a poll of the project succeeds',
@@ -125,9 +131,27 @@ export const SECTIONS: readonly Section[] = [
     title: 'Store',
     metrics: {
       evalwatch_store_database_bytes: process,
-      evalwatch_store_wal_bytes: process,
+      evalwatch_store_wal_bytes: { ...process, onlyWith: 'SQLite' },
       evalwatch_store_commit_duration_seconds: process,
       evalwatch_store_commit_failures_total: process,
+      evalwatch_store_commits_refused_total: {
+        ...worker,
+        note: '`epoch`: a worker that had lost the project tried to write, and the database did not let it. `version`: what the poll was compared with had changed. The project is polled again.',
+      },
+      evalwatch_store_info: { ...process, note: '`engine` is `sqlite` or `postgresql`.' },
+    },
+  },
+  {
+    title: 'Workers',
+    metrics: {
+      evalwatch_worker_projects: {
+        ...worker,
+        note: 'The sum over all workers is the number of configured projects, or somebody is not watched.',
+      },
+      evalwatch_worker_lease_expiry_timestamp_seconds: {
+        ...worker,
+        note: 'In the past: the worker does not reach the database, and others poll its projects.',
+      },
     },
   },
   {

@@ -48,6 +48,15 @@ and on (project) max by (project) (evalwatch_project_up) == 0`,
     query: 'sum by (endpoint, code) (rate(evalwatch_api_requests_total[5m])) > 0',
   },
   {
+    question: 'Who of several workers polls how many projects?',
+    query: 'max by (instance) (evalwatch_worker_projects)',
+  },
+  {
+    question: 'How many projects does none of several workers poll?',
+    query: `count(max by (project) (evalwatch_project_schedule_max_interval_seconds))
+- sum(evalwatch_worker_projects)`,
+  },
+  {
     question: 'Which share of the polls found nothing new?',
     query: `sum by (project) (rate(evalwatch_polls_unchanged_total[1h]))
 / sum by (project) (rate(evalwatch_polls_total[1h]))`,

@@ -2,25 +2,42 @@ import { setImmediate } from 'node:timers/promises';
 import { Registry } from 'prom-client';
 import { StoreError } from '../monitor/errors.ts';
 import type { Observer } from '../monitor/events.ts';
-import type { Clock, LogLevel, PollHealth, Store, StoreSnapshot } from '../monitor/ports.ts';
+import type {
+  Clock,
+  LogLevel,
+  PollHealth,
+  ProjectSnapshot,
+  Store,
+  StoreSnapshot,
+} from '../monitor/ports.ts';
 import { FamilyRenderer, SINGLE, renderGauge, toSeconds, type Family } from './exposition.ts';
 import { createMetricsObserver } from './observer.ts';
 import { createProcessMetrics, type BuildInfo } from './process-metrics.ts';
-import { PROJECT_FAMILIES, ProjectSeries } from './project-series.ts';
+import { HEALTH_FAMILIES, PROJECT_FAMILIES, ProjectSeries } from './project-series.ts';
 import { renderBacklog, StoreRenderer } from './store-collector.ts';
 
 /** When a project is polled, as its schedule has it at the moment. */
 interface ScheduledProject {
   readonly project: string;
-  /** Epoch ms; undefined while nothing is due. */
+  /** Epoch ms; undefined while nothing is due, or while another worker polls it. */
   readonly nextPollAt: number | undefined;
   readonly maxIntervalSeconds: number;
+}
+
+interface WorkerReading {
+  /** So many that it owns. */
+  readonly projects: number;
+  /** Epoch ms; undefined before the first lease. */
+  readonly leaseExpiresAt: number | undefined;
 }
 
 export interface MetricsOptions extends BuildInfo {
   readonly clock: Clock;
   readonly store: Pick<Store, 'snapshot' | 'size'>;
+  /** Every configured project. */
   readonly schedule: () => Iterable<ScheduledProject>;
+  /** How this worker stands among several; absent if there can be no other. */
+  readonly worker?: () => WorkerReading;
   /** Is told `store.commit_failed` when the store cannot be read for a scrape (contract 3). */
   readonly emit: Observer;
 }
@@ -48,9 +65,12 @@ export interface Metrics {
 
 /** Creates the metrics of one daemon on a registry of their own. */
 export function createMetrics(options: MetricsOptions): Metrics {
-  const { clock, store, schedule, emit } = options;
+  const { clock, store, schedule, worker, emit } = options;
   const registry = new Registry();
-  const metrics = createProcessMetrics(registry, options, clock.now());
+  const metrics = createProcessMetrics(registry, options, {
+    startedAt: clock.now(),
+    isWorker: worker !== undefined,
+  });
   const projects = new Map<string, ProjectSeries>();
 
   async function read<Value>(query: () => Promise<Value>): Promise<Value | undefined> {
@@ -82,10 +102,27 @@ export function createMetrics(options: MetricsOptions): Metrics {
         size?.database,
       ) +
       renderGauge('evalwatch_store_wal_bytes', 'Size of the write-ahead log in bytes.', size?.wal) +
+      (worker === undefined ? '' : renderWorker(worker())) +
       processText
     );
   }
 
+  /**
+   * Of a project that another worker polls, the store knows the last poll, and nobody without it. What this one polls
+   * is in memory, also while the store cannot be written.
+   */
+  function healthOf(
+    series: ProjectSeries,
+    stored: ProjectSnapshot | undefined,
+    item: ScheduledProject | undefined,
+  ): PollHealth | undefined {
+    if (worker === undefined) return series.health;
+    if (stored === undefined) return item?.nextPollAt === undefined ? undefined : series.health;
+    const isNewer = (series.health.lastPollAt ?? 0) > (stored.health.lastPollAt ?? 0);
+    return isNewer ? series.health : stored.health;
+  }
+
+  const healthSeries = new FamilyRenderer(HEALTH_FAMILIES);
   const processSeries = new FamilyRenderer(PROJECT_FAMILIES);
   const scheduleSeries = new FamilyRenderer(SCHEDULE_FAMILIES);
   const storeSeries = new StoreRenderer();
@@ -99,11 +136,14 @@ export function createMetrics(options: MetricsOptions): Metrics {
       if (index % PROJECTS_AT_A_TIME === PROJECTS_AT_A_TIME - 1) await setImmediate();
       const item = scheduled.get(series.id);
       const project = stored.get(series.id);
+      const health = healthOf(series, project, item);
+      if (health !== undefined) healthSeries.add(series.labels, health);
       processSeries.add(series.labels, series);
       if (item !== undefined) scheduleSeries.add(series.labels, item);
       if (project !== undefined) storeSeries.add(series, project);
     }
     return (
+      (await healthSeries.finish()) +
       (await processSeries.finish()) +
       (await scheduleSeries.finish()) +
       (await storeSeries.finish())
@@ -138,6 +178,21 @@ export function createMetrics(options: MetricsOptions): Metrics {
     },
     contentType: registry.contentType,
   };
+}
+
+function renderWorker({ projects, leaseExpiresAt }: WorkerReading): string {
+  return (
+    renderGauge(
+      'evalwatch_worker_projects',
+      'Projects that this worker owns and polls.',
+      projects,
+    ) +
+    renderGauge(
+      'evalwatch_worker_lease_expiry_timestamp_seconds',
+      'When the lease of this worker runs out unless it is renewed, Unix time in seconds.',
+      toSeconds(leaseExpiresAt),
+    )
+  );
 }
 
 /** Rendering one for the first time takes some 0.1 ms. */

@@ -39,6 +39,9 @@ export function createMetricsObserver(
       case 'store.commit_failed':
         metrics.storeCommitFailures.inc({ reason: event.reason });
         break;
+      case 'store.commit_refused':
+        metrics.storeCommitsRefused.inc({ reason: event.reason });
+        break;
       case 'scheduler.started_poll':
         metrics.schedulerLag.observe(event.lagMs / 1000);
         break;

@@ -1,6 +1,6 @@
 import { Counter, Gauge, Histogram, collectDefaultMetrics, type Registry } from 'prom-client';
 import { STORE_FAILURE_REASONS } from '../monitor/errors.ts';
-import type { Endpoint, RequestFailureReason } from '../monitor/events.ts';
+import type { Endpoint, RefusalReason, RequestFailureReason } from '../monitor/events.ts';
 import { LOG_LEVELS } from '../monitor/ports.ts';
 
 const ENDPOINTS: readonly Endpoint[] = ['list_prompts', 'get_prompt', 'list_datasets'];
@@ -13,6 +13,8 @@ const REQUEST_FAILURE_REASONS: readonly RequestFailureReason[] = [
   'invalid_response',
   'redirect',
 ];
+
+const REFUSAL_REASONS: readonly RefusalReason[] = ['epoch', 'version'];
 
 const STATUS_CODES = new Set(
   [200, 304, 400, 401, 403, 404, 408, 422, 429, 500, 502, 503, 504].map(String),
@@ -27,16 +29,21 @@ export function codeLabel(statusCode: number): string {
 export interface BuildInfo {
   readonly version: string;
   readonly revision: string;
-  readonly sqliteVersion: string;
+  readonly storeInfo: { readonly engine: 'sqlite' | 'postgresql'; readonly version: string };
 }
 
 export type ProcessMetrics = ReturnType<typeof createProcessMetrics>;
 
 /**
  * The metrics that belong to no project, on `registry`, every series of them at 0 (metrics.md, "process"), with
- * prom-client's own about the process. `startedAt` in epoch ms counts as the first successful reload.
+ * prom-client's own about the process. `startedAt` in epoch ms counts as the first successful reload. What only one
+ * of several workers can count is not registered unless `isWorker`.
  */
-export function createProcessMetrics(registry: Registry, build: BuildInfo, startedAt: number) {
+export function createProcessMetrics(
+  registry: Registry,
+  build: BuildInfo,
+  { startedAt, isWorker }: { readonly startedAt: number; readonly isWorker: boolean },
+) {
   const registers = [registry];
   const metrics = {
     pollDuration: new Histogram({
@@ -98,6 +105,18 @@ export function createProcessMetrics(registry: Registry, build: BuildInfo, start
       labelNames: ['reason'],
       registers,
     }),
+    storeCommitsRefused: new Counter({
+      name: 'evalwatch_store_commits_refused_total',
+      help: 'Write transactions refused because another worker owns the project by now, or was faster, by reason.',
+      labelNames: ['reason'],
+      registers: isWorker ? registers : [],
+    }),
+    storeInfo: new Gauge({
+      name: 'evalwatch_store_info',
+      help: 'Always 1; the labels tell what keeps the store.',
+      labelNames: ['engine', 'version'],
+      registers,
+    }),
     schedulerLag: new Histogram({
       name: 'evalwatch_scheduler_lag_seconds',
       help: 'Seconds from when a poll was due until its first request was sent.',
@@ -138,6 +157,8 @@ export function createProcessMetrics(registry: Registry, build: BuildInfo, start
     metrics.apiResponseBytes.inc({ endpoint }, 0);
   }
   for (const reason of STORE_FAILURE_REASONS) metrics.storeCommitFailures.inc({ reason }, 0);
+  for (const reason of REFUSAL_REASONS) metrics.storeCommitsRefused.inc({ reason }, 0);
+  metrics.storeInfo.set(build.storeInfo, 1);
   for (const level of LOG_LEVELS) metrics.logMessages.inc({ level }, 0);
   metrics.configReloadSuccessful.set(1);
   metrics.configReloadSuccessTime.set(startedAt / 1000);
@@ -146,7 +167,7 @@ export function createProcessMetrics(registry: Registry, build: BuildInfo, start
       version: build.version,
       revision: build.revision,
       node_version: process.versions.node,
-      sqlite_version: build.sqliteVersion,
+      sqlite_version: build.storeInfo.engine === 'sqlite' ? build.storeInfo.version : '',
     },
     1,
   );

@@ -69,22 +69,26 @@ export class ProjectSeries {
   }
 }
 
-/** Per-project metrics that need no store (metrics.md, "process", and the two that are right without it). */
-export const PROJECT_FAMILIES: readonly Family<ProjectSeries>[] = [
+/** What is right also without the store. */
+export const HEALTH_FAMILIES: readonly Family<PollHealth>[] = [
   {
     name: 'evalwatch_project_up',
     type: 'gauge',
     help: 'Whether the last finished poll of the project succeeded and was committed, 1 or 0.',
     samples: SINGLE,
-    values: ({ health }) => [health.up ? 1 : 0],
+    values: ({ up }) => [up ? 1 : 0],
   },
   {
     name: 'evalwatch_project_consecutive_poll_failures',
     type: 'gauge',
     help: 'Failed polls of the project since its last successful one.',
     samples: SINGLE,
-    values: ({ health }) => [health.consecutiveFailures],
+    values: ({ consecutiveFailures }) => [consecutiveFailures],
   },
+];
+
+/** Per-project metrics that this process counts (metrics.md, "process"). */
+export const PROJECT_FAMILIES: readonly Family<ProjectSeries>[] = [
   {
     name: 'evalwatch_polls_total',
     type: 'counter',

@@ -10,7 +10,7 @@ export type Endpoint = 'list_prompts' | 'get_prompt' | 'list_datasets';
 export type RequestFailureReason =
   'timeout' | 'network' | 'tls' | 'too_large' | 'invalid_response' | 'redirect';
 
-type RefusalReason = 'epoch' | 'version';
+export type RefusalReason = 'epoch' | 'version';
 
 /** What has happened. Everything about a poll is emitted after its commit. Durations are ms, times epoch ms. */
 export type MonitorEvent =

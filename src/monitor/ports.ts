@@ -316,7 +316,7 @@ export interface Store extends StoreReader {
   postponeFailure(transitionId: number, tries: Tries): Promise<void>;
   /** Deletes transitions, settled failures and removed projects from before this time (contract 2, retention). */
   prune(before: number): Promise<void>;
-  /** In bytes; `wal` where the store has a log of its own. */
+  /** In bytes; `wal` only of a log that is the store's own. */
   size(): Promise<{ readonly database: number; readonly wal: number | undefined }>;
 }
 

@@ -66,10 +66,17 @@ describe('the first scrape, before anything is known', () => {
     expect([...(first.families.get(name)?.samples ?? [])]).toEqual([]);
   });
 
-  it('has no other metric of its own but the build info', () => {
+  it('has no other metric of its own but what is running and what keeps the store', () => {
     const own = [...first.families.keys()].filter((name) => name.startsWith('evalwatch_'));
     const known = new Set(METRICS.map(({ name }) => name));
-    expect(own.filter((name) => !known.has(name))).toEqual(['evalwatch_build_info']);
+    expect(own.filter((name) => !known.has(name))).toEqual([
+      'evalwatch_store_info',
+      'evalwatch_build_info',
+    ]);
+    const store = [...(first.families.get('evalwatch_store_info')?.samples ?? [])];
+    expect(store).toEqual([
+      [expect.stringMatching(/^evalwatch_store_info\{engine="sqlite",version="3\.[^"]+"\}$/), 1],
+    ]);
     const info = first.families.get('evalwatch_build_info')?.samples;
     expect([...(info ?? [])]).toEqual([
       [

@@ -12,7 +12,8 @@ const PROJECT = 'alpha';
 
 /**
  * What /metrics shows, by metric, of a real store with one project that watches its datasets: one that was never
- * polled, or one whose every metric has a value, because prompts and datasets wait and failed.
+ * polled, or one whose every metric has a value, because prompts and datasets wait and failed, and it is one of several
+ * workers.
  */
 export async function scrapeOf(
   history: 'never polled' | 'everything happened',
@@ -33,10 +34,13 @@ export async function scrapeOf(
     const metrics = createMetrics({
       version: '1.2.3',
       revision: 'abc',
-      sqliteVersion: '3.54.0',
+      storeInfo: { engine: 'sqlite', version: '3.54.0' },
       clock,
       store,
       schedule: () => [{ project: PROJECT, nextPollAt: clock.now(), maxIntervalSeconds: 30 }],
+      ...(history === 'everything happened' && {
+        worker: () => ({ projects: 1, leaseExpiresAt: clock.now() }),
+      }),
       emit: () => {},
     });
     const health = await store.loadHealth(PROJECT);

@@ -61,7 +61,10 @@ function pairs(statuses: readonly string[]): readonly LabelSet[] {
 
 const absent = { absentAtFirst: true };
 
-/** Every metric of evalwatch but `evalwatch_build_info`, whose labels differ from build to build. */
+/**
+ * Every metric of evalwatch with a SQLite store but `evalwatch_build_info` and `evalwatch_store_info`, whose labels differ
+ * from build to build.
+ */
 export const METRICS: readonly MetricFact[] = [
   fact('prompts', 'gauge', 'store', 'project', { labels: one('status', STATUSES) }),
   fact('prompts_missing', 'gauge', 'store', 'project'),
@@ -136,4 +139,13 @@ export const METRICS: readonly MetricFact[] = [
   fact('log_messages_total', 'counter', 'process', 'process', {
     labels: one('level', ['debug', 'info', 'warn', 'error']),
   }),
+];
+
+/** Those that a worker has besides; it lacks `evalwatch_store_wal_bytes`. */
+export const WORKER_METRICS: readonly MetricFact[] = [
+  fact('store_commits_refused_total', 'counter', 'process', 'process', {
+    labels: one('reason', ['epoch', 'version']),
+  }),
+  fact('worker_projects', 'gauge', 'process', 'process'),
+  fact('worker_lease_expiry_timestamp_seconds', 'gauge', 'process', 'process'),
 ];

@@ -6,7 +6,7 @@ import { metricsDocument } from '../../../scripts/metrics-doc/document.ts';
 import { SECTIONS } from '../../../scripts/metrics-doc/facts.ts';
 import { USEFUL_QUERIES } from '../../../scripts/metrics-doc/queries.ts';
 import { knownLabels } from '../../support/known-labels.ts';
-import { METRICS } from '../../support/metrics-table.ts';
+import { METRICS, WORKER_METRICS } from '../../support/metrics-table.ts';
 import { resultLabels } from '../../support/promql.ts';
 
 const FILE = 'docs/metrics.md';
@@ -21,10 +21,11 @@ it('says of each metric whether it survives a restart', () => {
   const said = SECTIONS.flatMap(({ metrics }) => Object.entries(metrics)).map(
     ([name, { source }]) => [name, source],
   );
-  const promised = METRICS.map(({ name, from }) => [name, from]);
+  const promised = [...METRICS, ...WORKER_METRICS].map(({ name, from }) => [name, from]);
   expect(Object.fromEntries(said)).toEqual({
     ...Object.fromEntries(promised),
     evalwatch_build_info: 'process',
+    evalwatch_store_info: 'process',
   });
 });
 

@@ -457,3 +457,108 @@ it('scrapes at the same time share one reading of the store, later ones read aga
   await metrics.render();
   expect(reads).toBe(2);
 });
+
+describe('one of several workers', () => {
+  const up = { ...NEVER_POLLED, up: true, lastPollAt: START + 5000, lastSuccessAt: START + 5000 };
+  const failing = {
+    ...NEVER_POLLED,
+    consecutiveFailures: 3,
+    reason: 'timeout' as const,
+    lastPollAt: START + 9000,
+  };
+  const worker = () => ({ projects: 2, leaseExpiresAt: START + 10_000 });
+  const scheduled = (project: string, nextPollAt: number | undefined) => {
+    return { project, nextPollAt, maxIntervalSeconds: 30 };
+  };
+
+  it('tells what it owns, until when, and whose commits were refused', async () => {
+    const { metrics, scrape } = setUp({ worker });
+    metrics.observe({ type: 'store.commit_refused', project: 'p', reason: 'epoch' });
+    const series = await scrape();
+    expect(series.get('evalwatch_worker_projects')).toBe(2);
+    expect(series.get('evalwatch_worker_lease_expiry_timestamp_seconds')).toBe(
+      (START + 10_000) / 1000,
+    );
+    expect(series.get('evalwatch_store_commits_refused_total{reason="epoch"}')).toBe(1);
+    expect(series.get('evalwatch_store_commits_refused_total{reason="version"}')).toBe(0);
+  });
+
+  it('has no lease before the first one', async () => {
+    const { scrape } = setUp({ worker: () => ({ projects: 0, leaseExpiresAt: undefined }) });
+    const names = [...(await scrape()).keys()];
+    expect(names).toContain('evalwatch_worker_projects');
+    expect(names).not.toContain('evalwatch_worker_lease_expiry_timestamp_seconds');
+  });
+
+  it('says what keeps the store, which has no log of its own and no SQLite', async () => {
+    const { scrape } = setUp({
+      worker,
+      storeInfo: { engine: 'postgresql', version: '17.2' },
+      store: {
+        snapshot: async () => snapshotOf([]),
+        size: async () => ({ database: 4096, wal: undefined }),
+      },
+    });
+    const series = await scrape();
+    expect(series.get('evalwatch_store_info{engine="postgresql",version="17.2"}')).toBe(1);
+    expect([...series.keys()].find((name) => name.startsWith('evalwatch_build_info'))).toContain(
+      'sqlite_version=""',
+    );
+    expect(series.has('evalwatch_store_wal_bytes')).toBe(false);
+  });
+
+  it('counts of every project from 0, but tells only of its own when the next poll is due', async () => {
+    const { configure, scrape } = setUp({
+      worker,
+      schedule: () => [scheduled('mine', START), scheduled('theirs', undefined)],
+    });
+    configure('mine', 'theirs');
+    const series = await scrape();
+    for (const project of ['mine', 'theirs']) {
+      expect(series.get(`evalwatch_polls_total{project="${project}"}`)).toBe(0);
+      const longest = `evalwatch_project_schedule_max_interval_seconds{project="${project}"}`;
+      expect(series.get(longest)).toBe(30);
+    }
+    const next = 'evalwatch_project_next_poll_timestamp_seconds';
+    expect(series.get(`${next}{project="mine"}`)).toBe(START / 1000);
+    expect(series.has(`${next}{project="theirs"}`)).toBe(false);
+  });
+
+  it.each([
+    ['the store, where another one polled last', up, failing, 0, 3],
+    ['memory, where the store does not know of the last poll yet', failing, up, 0, 3],
+    ['the store, once others have mended what failed here', NEVER_POLLED, up, 1, 0],
+  ])('takes a project’s health from %s', async (_, here, there, isUp, failures) => {
+    const { metrics, scrape } = setUp({
+      worker,
+      store: {
+        snapshot: async () => snapshotOf([stored('p', { health: there })]),
+        size: async () => ({ database: 1, wal: undefined }),
+      },
+    });
+    metrics.setProjects([{ id: 'p', datasets: false, health: here }]);
+    const series = await scrape();
+    expect(series.get('evalwatch_project_up{project="p"}')).toBe(isUp);
+    expect(series.get('evalwatch_project_consecutive_poll_failures{project="p"}')).toBe(failures);
+  });
+
+  it('tells without the store only of the health of its own projects', async () => {
+    const { configure, scrape } = setUp({
+      worker,
+      store: {
+        snapshot: () => Promise.reject(new StoreError('io', 'no answer')),
+        size: () => Promise.reject(new StoreError('io', 'no answer')),
+      },
+      schedule: () => [scheduled('mine', START), scheduled('theirs', undefined)],
+    });
+    configure('mine', 'theirs');
+    const series = await scrape();
+    expect(series.get('evalwatch_project_up{project="mine"}')).toBe(0);
+    expect(series.has('evalwatch_project_up{project="theirs"}')).toBe(false);
+  });
+});
+
+it('that is alone has no series of workers', async () => {
+  const names = [...(await setUp().scrape()).keys()];
+  expect(names.filter((name) => /worker|refused/.test(name))).toEqual([]);
+});

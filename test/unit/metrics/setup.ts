@@ -48,7 +48,7 @@ export function setUp(options: Partial<MetricsOptions> = {}) {
   const metrics = createMetrics({
     version: '1.2.3',
     revision: 'abc',
-    sqliteVersion: '3.54.0',
+    storeInfo: { engine: 'sqlite', version: '3.54.0' },
     clock,
     store: {
       snapshot: async () => snapshotOf([]),
