@@ -24,4 +24,9 @@ export const EQUIVALENT: readonly {
     change: /^status="RUNNING" -> nothing /,
     why: 'what is PENDING for over 4 h is so for over 1 h',
   },
+  {
+    rule: /^EvalwatchProjectsUnowned$/,
+    change: /^5m -> 390s /,
+    why: 'after 5 minutes it is forgotten how many projects there are',
+  },
 ];

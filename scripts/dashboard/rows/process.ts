@@ -12,7 +12,7 @@ export const processes: Row = {
       {
         title: 'Daemons',
         description:
-          'What runs, since when, and whether its last attempt to load the configuration succeeded.',
+          'What runs, since when, and whether its last attempt to load the configuration succeeded. Of several workers: how many projects each owns, and how long its lease lasts unless it is renewed.',
         unit: 'short',
         width: 24,
         height: 5,
@@ -21,6 +21,8 @@ export const processes: Row = {
           'EvalwatchAbsent',
           'EvalwatchCrashLooping',
           'EvalwatchConfigReloadFailed',
+          'EvalwatchProjectsUnowned',
+          'EvalwatchWorkerLeaseLost',
         ],
       },
       {
@@ -54,6 +56,15 @@ export const processes: Row = {
         {
           title: 'Configuration loaded',
           expr: 'time() - max by (instance) (evalwatch_config_last_reload_success_timestamp_seconds)',
+          properties: SECONDS,
+        },
+        {
+          title: 'Projects owned',
+          expr: 'max by (instance) (evalwatch_worker_projects)',
+        },
+        {
+          title: 'Lease left',
+          expr: 'max by (instance) (evalwatch_worker_lease_expiry_timestamp_seconds) - time()',
           properties: SECONDS,
         },
       ],

@@ -21,7 +21,7 @@ export const store: Row = {
       {
         title: 'Failed commits',
         description:
-          'Write transactions that failed, and reads for a scrape, by reason. What could not be committed is neither counted nor logged as having happened.',
+          'Write transactions that failed, and reads for a scrape, by reason. What could not be committed is neither counted nor logged as having happened. Of several workers also those that were refused because another one owned the project by then (epoch) or was faster (version): these are polled again.',
         unit: 'short',
         width: 8,
         alerts: ['EvalwatchStoreWriteFailing'],
@@ -29,6 +29,10 @@ export const store: Row = {
       [
         '{{reason}}',
         'sum by (reason) (increase(evalwatch_store_commit_failures_total[$__rate_interval])) > 0',
+      ],
+      [
+        'refused: {{reason}}',
+        'sum by (reason) (increase(evalwatch_store_commits_refused_total[$__rate_interval])) > 0',
       ],
     ),
     lines(

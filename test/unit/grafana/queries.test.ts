@@ -6,14 +6,15 @@ import { describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { debianTool } from '../../support/debian-tool.ts';
 import { knownLabels } from '../../support/known-labels.ts';
-import { METRICS } from '../../support/metrics-table.ts';
+import { METRICS, WORKER_METRICS } from '../../support/metrics-table.ts';
 import { resultLabels, selectorsOf } from '../../support/promql.ts';
 import { temporaryDirectory } from '../../support/temporary.ts';
 import { alerts, recordings } from '../prometheus/rules-file.ts';
 import { dashboard, queries } from './dashboard-file.ts';
 
 const labelsOf = await knownLabels();
-const facts = new Map(METRICS.map((fact) => [fact.name, fact]));
+const ALL = [...METRICS, ...WORKER_METRICS];
+const facts = new Map(ALL.map((fact) => [fact.name, fact]));
 
 function factOf(series: string) {
   return facts.get(series) ?? facts.get(series.replace(/_(bucket|sum|count)$/, ''));
@@ -58,7 +59,7 @@ describe('the dashboard', () => {
       queries.flatMap(({ expr }) => selectorsOf(expr)).map(({ metric }) => metric),
     );
     const base = new Set([...shown].map((metric) => factOf(metric)?.name));
-    expect(METRICS.filter(({ name }) => !base.has(name)).map(({ name }) => name)).toEqual([]);
+    expect(ALL.filter(({ name }) => !base.has(name)).map(({ name }) => name)).toEqual([]);
   });
 
   it('finds its projects by a metric and a label that exist', () => {

@@ -48,6 +48,8 @@ describe.skipIf(alertmanager === '')('in Alertmanager', { timeout: 60_000 }, () 
       { alertname: 'EvalwatchPromptsVanished', project: 'd' },
       { alertname: 'EvalwatchPromptsMissing', project: 'd' },
       { alertname: 'EvalwatchPromptsMissing', project: 'e' },
+      { alertname: 'EvalwatchProjectsUnowned' },
+      { alertname: 'EvalwatchWorkerLeaseLost', instance: 'x' },
     ];
     await using manager = await alertmanagerWith(firing);
     await expect
@@ -58,25 +60,34 @@ describe.skipIf(alertmanager === '')('in Alertmanager', { timeout: 60_000 }, () 
         'EvalwatchDataStale c',
         'EvalwatchProjectPollFailing a',
         'EvalwatchPromptsMissing d',
+        'EvalwatchWorkerLeaseLost x',
       ]);
   });
 
-  it.each(['EvalwatchDown', 'EvalwatchAbsent'])(
-    '%s silences every other alert of evalwatch',
-    async (cause) => {
-      const others = alerts
-        .map(({ alert }) => alert)
-        .filter((name) => name !== 'EvalwatchDown' && name !== 'EvalwatchAbsent');
-      const firing = [cause, ...others, 'SomebodyElses'].map((alertname) => ({
-        alertname,
-        project: 'a',
-      }));
-      await using manager = await alertmanagerWith(firing);
-      await expect
-        .poll(() => manager.suppressed(), PATIENCE)
-        .toEqual(others.map((name) => `${name} a`).toSorted());
-    },
-  );
+  it('a replica that is down has no other alerts of its own; those of the projects that others watch are told', async () => {
+    const firing = [
+      { alertname: 'EvalwatchDown', instance: 'x' },
+      { alertname: 'EvalwatchCrashLooping', instance: 'x' },
+      { alertname: 'EvalwatchCrashLooping', instance: 'y' },
+      { alertname: 'EvalwatchPromptFailed', project: 'a' },
+      { alertname: 'EvalwatchProjectsUnowned' },
+      { alertname: 'SomebodyElses', instance: 'x' },
+    ];
+    await using manager = await alertmanagerWith(firing);
+    await expect.poll(() => manager.suppressed(), PATIENCE).toEqual(['EvalwatchCrashLooping x']);
+  });
+
+  it('where there is no evalwatch at all, nothing else is told', async () => {
+    const others = alerts.map(({ alert }) => alert).filter((name) => name !== 'EvalwatchAbsent');
+    const firing = ['EvalwatchAbsent', ...others, 'SomebodyElses'].map((alertname) => ({
+      alertname,
+      project: 'a',
+    }));
+    await using manager = await alertmanagerWith(firing);
+    await expect
+      .poll(() => manager.suppressed(), PATIENCE)
+      .toEqual(others.map((name) => `${name} a`).toSorted());
+  });
 });
 
 /** An Alertmanager with the shipped configuration that was told of these alerts. */
@@ -106,12 +117,12 @@ async function alertmanagerWith(firing: readonly Labels[]) {
   }, PATIENCE);
   const owned = cleanup.move();
   return {
-    /** The alerts that it holds back, as "name project", sorted. */
+    /** The alerts that it holds back, as "name project", or "name instance", sorted. */
     async suppressed(): Promise<readonly string[]> {
       const answer = await fetch(`${url}?active=false&silenced=false`);
       const alertsHeld = (await answer.json()) as readonly { readonly labels: Labels }[];
       return alertsHeld
-        .map(({ labels }) => `${labels['alertname']} ${labels['project']}`)
+        .map(({ labels }) => `${labels['alertname']} ${labels['project'] ?? labels['instance']}`)
         .toSorted();
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),

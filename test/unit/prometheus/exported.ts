@@ -26,6 +26,7 @@ export async function exportedMetrics(): Promise<ReadonlyMap<string, ReadonlySet
   const snapshot = snapshotOf([stored('p', { health, listings })], { count: 1, oldestAt: 1000 });
   const { metrics } = setUp({
     store: { snapshot: async () => snapshot, size: async () => ({ database: 1, wal: 1 }) },
+    worker: () => ({ projects: 1, leaseExpiresAt: 1000 }),
     schedule: () => [{ project: 'p', nextPollAt: 1000, maxIntervalSeconds: 10 }],
   });
   metrics.setProjects([{ id: 'p', datasets: true, health }]);

@@ -1,7 +1,10 @@
 import { expect, it } from 'vitest';
-import { groupingLabelsOf, selectorsOf } from '../../support/promql.ts';
+import { knownLabels } from '../../support/known-labels.ts';
+import { groupingLabelsOf, resultLabels, selectorsOf } from '../../support/promql.ts';
 import { exportedMetrics } from './exported.ts';
 import { alerts, groups, recordings } from './rules-file.ts';
+
+const labelsOf = await knownLabels();
 
 it('is one group, so that alerts see what was recorded in the same evaluation', () => {
   expect(groups.map(({ name }) => name)).toEqual(['evalwatch']);
@@ -27,6 +30,8 @@ it.each([
   ['EvalwatchSchedulerOverrun', '15m', 'warning'],
   ['EvalwatchConfigReloadFailed', '10m', 'warning'],
   ['EvalwatchCrashLooping', '5m', 'warning'],
+  ['EvalwatchProjectsUnowned', '2m', 'critical'],
+  ['EvalwatchWorkerLeaseLost', '1m', 'warning'],
 ])('%s waits for %s and is %s', (name, wait, severity) => {
   expect(alerts.filter(({ alert }) => alert === name)).toMatchObject([
     { for: wait, labels: { severity } },
@@ -34,14 +39,14 @@ it.each([
 });
 
 it('has no other alerts', () => {
-  expect(alerts).toHaveLength(19);
+  expect(alerts).toHaveLength(21);
 });
 
 it.each(alerts)('$alert says what is the matter, and with which project', (rule) => {
   const { summary, description } = rule.annotations;
   expect(summary).toMatch(/^\S/);
-  const aboutProjects = /\bproject:|\bproject_\w+:|by \(project\)/.test(rule.expr);
-  expect(description.includes('{{ $labels.project }}')).toBe(aboutProjects);
+  const aboutOne = resultLabels(rule.expr, labelsOf).has('project');
+  expect(description.includes('{{ $labels.project }}')).toBe(aboutOne);
 });
 
 it('asks only for metrics and labels that are exported or recorded', async () => {
