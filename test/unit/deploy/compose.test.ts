@@ -4,58 +4,30 @@ import { parseEnv } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { DEFAULT_KEY } from '../../../src/simulator/key-ring.ts';
 import { DEFAULT_PROJECTS } from '../../../src/simulator/vocabulary.ts';
+import {
+  interpolate,
+  isFile,
+  mounts,
+  readCompose,
+  VARIABLE,
+  type Compose,
+  type Service,
+} from './compose-file.ts';
 import { CONFIG, image, loadInImage, readText, readYaml } from './repository.ts';
 
-interface Service {
-  readonly image: string;
-  readonly build?: string;
-  readonly profiles?: readonly string[];
-  readonly command?: readonly string[];
-  readonly environment?: Readonly<Record<string, string>>;
-  readonly volumes?: readonly string[];
-  readonly secrets?: readonly string[];
-  readonly ports?: readonly string[];
-  readonly network_mode?: string;
-  readonly healthcheck?: { readonly test: readonly string[] };
-}
-
-interface Compose {
-  readonly services: Readonly<Record<string, Service>>;
-  readonly secrets: Readonly<Record<string, { readonly file: string }>>;
-  readonly volumes: Readonly<Record<string, null>>;
-}
-
-interface Mount {
-  readonly source: string;
-  readonly target: string;
-  readonly mode: string | undefined;
-}
-
-const compose = readYaml('compose.yaml') as Compose;
+const compose = readCompose('compose.yaml');
+const scale = readCompose('compose.scale.yaml');
 const services = Object.entries(compose.services);
-const VARIABLE = /\$\{(\w+):([-?])([^}]*)\}/g;
 
-/** As Compose does it, for the two forms that are used. */
-function interpolate(text: string, env: Readonly<Record<string, string | undefined>> = {}): string {
-  return text.replaceAll(VARIABLE, (_, name: string, form: string, rest: string) => {
-    const value = env[name];
-    if (value !== undefined && value !== '') return value;
-    if (form === '?') throw new Error(rest);
-    return rest;
-  });
-}
+const EVERY = [
+  ['compose.yaml', compose],
+  ['compose.scale.yaml', scale],
+] as const;
 
-function mounts(service: Service): readonly Mount[] {
-  return (service.volumes ?? []).map((text) => {
-    const [source = '', target = '', mode] = interpolate(text).split(':');
-    return { source, target, mode };
-  });
-}
+describe.each(EVERY)('every service of %s', (_file, of: Compose) => {
+  const all = Object.entries(of.services);
 
-const isFile = ({ source }: Mount) => source.startsWith('.');
-
-describe('every service of compose.yaml', () => {
-  it.each(services)('%s is confined', (_, service) => {
+  it.each(all)('%s is confined', (_, service) => {
     expect(service).toMatchObject({
       read_only: true,
       cap_drop: ['ALL'],
@@ -66,33 +38,35 @@ describe('every service of compose.yaml', () => {
     expect(service).not.toHaveProperty('cap_add');
   });
 
-  it.each(services)('%s names the version of its image', (_, service) => {
-    expect(service.image).toMatch(/^[a-z/]+:v?\d+\.\d+\.\d+$/);
+  it.each(all)('%s names the version of its image', (_, service) => {
+    expect(service.image).toMatch(/^[a-z/]+:v?\d+\.\d+(\.\d+)?$/);
     expect(service.image === image.name).toBe(service.build !== undefined);
   });
 
-  it.each(services)('%s mounts files that are there, read-only', (_, service) => {
+  it.each(all)('%s mounts files that are there, read-only', (_, service) => {
     const files = mounts(service).filter(isFile);
     const missing = files.filter(({ source }) => !existsSync(join(CONFIG, source)));
     expect(missing).toEqual([]);
     expect(files.filter(({ mode }) => mode !== 'ro')).toEqual([]);
   });
 
-  it.each(services)('%s uses volumes and secrets that are declared', (_, service) => {
+  it.each(all)('%s uses volumes and secrets that are declared', (_, service) => {
     const volumes = mounts(service).filter((mount) => !isFile(mount));
-    expect(Object.keys(compose.volumes)).toEqual(
+    expect(Object.keys(of.volumes)).toEqual(
       expect.arrayContaining(volumes.map(({ source }) => source)),
     );
-    expect(Object.keys(compose.secrets)).toEqual(
-      expect.arrayContaining([...(service.secrets ?? [])]),
-    );
+    expect(Object.keys(of.secrets)).toEqual(expect.arrayContaining([...(service.secrets ?? [])]));
   });
 
-  it.each(services)('%s is published to this machine only', (_, service) => {
-    for (const port of service.ports ?? []) expect(port).toMatch(/^127\.0\.0\.1:(\d+):\1$/);
+  it.each(all)('%s is published to this machine only', (_, service) => {
+    for (const port of service.ports ?? []) {
+      const { host_ip: address, published, target } = port;
+      expect(address).toBe('127.0.0.1');
+      expect(published.split('-')[0]).toBe(String(target));
+    }
   });
 
-  it.each(services)('%s has a health check', (name, service) => {
+  it.each(all)('%s has a health check', (name, service) => {
     expect(service.healthcheck !== undefined).toBe(name !== 'evalwatch');
     expect(image.hasHealthCheck).toBe(true);
   });
@@ -106,7 +80,7 @@ describe('evalwatch in compose.yaml', () => {
   });
 
   it('publishes the port of the image and keeps its store in a volume', () => {
-    expect(evalwatch.ports).toEqual([`127.0.0.1:${image.port}:${image.port}`]);
+    expect(evalwatch.ports).toMatchObject([{ published: String(image.port), target: image.port }]);
     const stored = mounts(evalwatch).find(({ target }) => target === image.volume);
     expect(stored?.source).toBe('evalwatch-data');
     expect(dirname(image.env['EVALWATCH_STORE_PATH'] ?? '')).toBe(image.volume);
@@ -161,6 +135,38 @@ describe('the simulator in compose.yaml', () => {
   });
 });
 
+describe('evalwatch in compose.scale.yaml', () => {
+  const { evalwatch, postgres } = scale.services as Record<string, Service>;
+
+  it('runs three times, each on a port of its own, with a store that all share', () => {
+    expect(evalwatch?.deploy).toEqual({ replicas: 3 });
+    expect(evalwatch?.ports).toMatchObject([{ published: '10570-10572', target: image.port }]);
+    expect(mounts(evalwatch as Service).filter((mount) => !isFile(mount))).toEqual([]);
+  });
+
+  it('reads the address of the database and the key where they are mounted', async () => {
+    const file = mounts(evalwatch as Service).find(
+      ({ target }) => target === image.env['EVALWATCH_CONFIG'],
+    )?.source;
+    const config = await loadInImage(join(CONFIG, file ?? ''));
+    const [key, url] = (evalwatch?.secrets ?? []).map((name) => ({ file: `/run/secrets/${name}` }));
+    expect(config.projects.map((project) => project.key)).toEqual([key]);
+    expect(config.store).toMatchObject({ postgresUrl: url });
+  });
+
+  it('has the database beside it as the first lines say', () => {
+    const [, user, host, database] =
+      /postgres:\/\/(\w+):%s@(\w+)\/(\w+)/.exec(readText('config/compose.scale.yaml')) ?? [];
+    expect(scale.services).toHaveProperty(String(host));
+    // Which is called like its user.
+    expect(postgres?.environment).toMatchObject({ POSTGRES_USER: user });
+    expect(database).toBe(user);
+    expect(postgres?.secrets?.map((name) => `/run/secrets/${name}`)).toEqual([
+      postgres?.environment?.['POSTGRES_PASSWORD_FILE'],
+    ]);
+  });
+});
+
 interface Prometheus {
   readonly rule_files: readonly string[];
   readonly scrape_configs: readonly [{ readonly static_configs: readonly [Targets] }];
@@ -183,7 +189,18 @@ describe('Prometheus in compose.yaml', () => {
     changed.scrape_configs[0].static_configs[0].targets = [`evalwatch:${image.port}`];
     changed.alerting.alertmanagers[0].static_configs[0].targets = ['alertmanager:9093'];
     expect(config).toEqual(changed);
-    expect(alertmanager?.ports).toEqual(['127.0.0.1:9093:9093']);
+    expect(alertmanager?.ports).toMatchObject([{ target: 9093 }]);
+  });
+
+  it('finds every worker by name where there are several', () => {
+    const found = { names: ['evalwatch'], type: 'A', port: image.port, refresh_interval: '15s' };
+    expect(readYaml('compose/prometheus.scale.yml')).toEqual({
+      ...config,
+      scrape_configs: [{ job_name: 'evalwatch', dns_sd_configs: [found] }],
+    });
+    const files = mounts(scale.services['prometheus'] as Service).map(({ source }) => source);
+    expect(files).toContain('./compose/prometheus.scale.yml');
+    expect(files).not.toContain('./compose/prometheus.yml');
   });
 
   it('has its configuration and its rules mounted where it looks for them', () => {
@@ -202,7 +219,7 @@ describe('Grafana in compose.yaml', () => {
     const { datasources } = readYaml('grafana/provisioning/datasources/prometheus.yaml') as {
       readonly datasources: readonly { readonly url: string }[];
     };
-    const [, port] = prometheus?.ports?.[0]?.match(/:(\d+)$/) ?? [];
+    const port = prometheus?.ports?.[0]?.target;
     expect(datasources.map(({ url }) => url)).toEqual([`http://prometheus:${port}`]);
   });
 
