@@ -49,8 +49,9 @@ export async function follow(
   });
 }
 
-/** Tells one file of this name from another. */
-async function identify(path: string): Promise<string | undefined> {
+/** Tells one file of this name from another. A database is no file: it is what it was, or cannot be read. */
+async function identify(path: string | undefined): Promise<string | undefined> {
+  if (path === undefined) return undefined;
   try {
     const { dev, ino } = await stat(path);
     return `${dev} ${ino}`;

@@ -5,7 +5,7 @@ import type { Action, Context } from './command.ts';
 import { loadConfiguration } from './configuration.ts';
 import { UsageError } from './faults.ts';
 import type { QueryOptions } from './options.ts';
-import { storeFile } from './store-engine.ts';
+import { openStoreReader } from './reader.ts';
 import { jsonLines, tableLines, type Column } from './table.ts';
 
 /** What a reading command reads and how it shows it. */
@@ -40,22 +40,20 @@ export function toQuery(options: QueryOptions, { clock }: Context): RowQuery {
 }
 
 /**
- * Lets `work` read the store of the configuration, beside a running daemon or without one.
+ * Lets `work` read the store of the configuration, beside a running daemon or without one; `path` is that of a file.
  * @throws {UsageError} for a project that nobody knows
  */
 export async function withReader<Result>(
   options: Pick<QueryOptions, 'config' | 'project'>,
   context: Context,
-  work: (reader: StoreReader, path: string) => Promise<Result>,
+  work: (reader: StoreReader, path: string | undefined) => Promise<Result>,
 ): Promise<Result> {
   const config = await loadConfiguration(options.config, context, 'without keys');
-  const { openReader } = await import('../store/sqlite-reader.ts');
-  const path = storeFile(config.store, 'it cannot be read yet');
-  const reader = await openReader({ path });
+  const reader = await openStoreReader(config.store);
   try {
     const { project } = options;
     if (project !== undefined) requireKnown(project, config, await reader.projects());
-    return await work(reader, path);
+    return await work(reader, 'path' in config.store ? config.store.path : undefined);
   } finally {
     await reader.close();
   }

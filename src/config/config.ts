@@ -6,12 +6,12 @@ export type SecretSource =
   /** `value` is what the variable held when the configuration was loaded, undefined if it was unset or empty. */
   | { readonly env: string; readonly value: string | undefined };
 
-export interface SqliteStoreConfig {
+interface SqliteStoreConfig {
   readonly path: string;
   readonly retentionMs: number;
 }
 
-export interface PostgresStoreConfig {
+interface PostgresStoreConfig {
   /** Of its address, which postgres-url.ts reads when it is needed. */
   readonly postgresUrl: SecretSource;
   /** How long a worker that is not heard of keeps its projects. */

@@ -147,7 +147,6 @@ export function createLogObserver(logger: Logger, clock: Clock): LogObserver {
         case 'api.responded':
         case 'api.request_finished':
         case 'api.retried':
-        case 'store.commit_refused':
         case 'scheduler.started_poll':
         case 'scheduler.overlapped':
         case 'store.commit_refused':

@@ -52,7 +52,6 @@ export function createMetricsObserver(
         projects.get(event.project)?.runsMissed(event.count);
         break;
       case 'listing.baseline':
-      case 'store.commit_refused':
       case 'record.gone':
       case 'prompt.failed':
       case 'api.retry_scheduled':
