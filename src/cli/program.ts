@@ -7,6 +7,7 @@ import { registerCompletion } from './completion.ts';
 import { registerDemo } from './demo.ts';
 import { registerExport } from './export.ts';
 import { registerFailures } from './failures.ts';
+import { registerMigrateStore } from './migrate-store.ts';
 import { registerPoll } from './poll.ts';
 import { registerRun } from './run.ts';
 import { registerSimulate } from './simulate.ts';
@@ -25,6 +26,7 @@ const COMMANDS = [
   registerExport,
   registerBackup,
   registerStore,
+  registerMigrateStore,
   registerSimulate,
   registerDemo,
   registerCompletion,

@@ -29,7 +29,10 @@ export interface Database {
   close(): Promise<void>;
 }
 
-type RunInTransaction = <Row>(text: string, values?: readonly unknown[]) => Promise<readonly Row[]>;
+export type RunInTransaction = <Row>(
+  text: string,
+  values?: readonly unknown[],
+) => Promise<readonly Row[]>;
 
 type Attempt<Row> =
   | { readonly rows: readonly Row[]; readonly error?: never; readonly unknown?: never }

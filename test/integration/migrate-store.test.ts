@@ -1,0 +1,309 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import type { Store } from '../../src/monitor/ports.ts';
+import { openDatabase } from '../../src/postgres/database.ts';
+import { migrate } from '../../src/postgres/migrate.ts';
+import { openPostgresReader } from '../../src/postgres/postgres-reader.ts';
+import { openPostgres } from '../../src/postgres/postgres-store.ts';
+import { parseUrl } from '../../src/postgres/url.ts';
+import { openReader } from '../../src/store/sqlite-reader.ts';
+import { openStore } from '../../src/store/sqlite-store.ts';
+import { HARD_TEXTS } from '../contract/store/harness.ts';
+import { PATIENCE } from '../support/evalwatch.ts';
+import {
+  PASSWORD,
+  postgresPrograms,
+  startPostgres,
+  type PostgresServer,
+} from '../support/postgres.ts';
+import { commandLine, entry, evalwatch, type Finished } from '../unit/cli/command-line.ts';
+import { temporaryDirectory, writeConfiguration } from '../unit/cli/configuration-file.ts';
+import { see } from '../unit/store/history.ts';
+
+const REMOVED = 'a\u0000removed \u0001"project"';
+const PROJECTS = ['p', 'q', 'never polled'];
+const TABLES = ['project', 'record', 'transition', 'failure', 'settlement'];
+
+/** A store with something of everything, as a daemon leaves it. */
+async function writeStore(path: string): Promise<void> {
+  const store = await openStore({ path, clock: systemClock, emit: () => {} });
+  await store.configureProjects([...PROJECTS, REMOVED, 'pruned'], 1);
+  await see(store, 'pruned', { a: 'RUNNING' }, 5);
+  await see(store, 'pruned', { a: 'FAILED' }, 6);
+  const hard = (status: string) => Object.fromEntries(HARD_TEXTS.map((id) => [id, status]));
+  await see(store, 'p', { ...hard('RUNNING'), gone: 'PENDING', missing: 'RUNNING' }, 10);
+  await see(store, 'p', { d: 'FAILED', e: 'paused' }, 10, 'dataset');
+  await see(store, REMOVED, { a: 'RUNNING' }, 15);
+  await see(store, REMOVED, { a: 'FAILED' }, 16);
+  for (const at of [20, 30, 40]) {
+    await see(store, 'p', { ...hard('RUNNING'), 'new one': 'on hold', missing: 'RUNNING' }, at);
+  }
+  await see(store, 'p', { ...hard('FAILED'), 'new one': 'PENDING' }, 50);
+  await see(store, 'p', { d: 'RUNNING', e: 'paused' }, 50, 'dataset');
+  await see(store, 'q', { a: 'PENDING', b: 'COMPLETED' }, 60);
+  await store.configureProjects([...PROJECTS, REMOVED], 70);
+  await settleSome(store);
+  await store.configureProjects(PROJECTS, 80);
+  // What is left of the pruned project is waste; what comes next must not get the numbers of what is gone.
+  await store.prune(75);
+  await see(store, 'q', { a: 'FAILED', b: 'RUNNING' }, 90);
+  await store.close();
+}
+
+async function settleSome(store: Store): Promise<void> {
+  const [one, other, tried, ...rest] = await store.pendingFailures({ limitPerProject: 100 });
+  const pruned = rest.find(({ project }) => project === 'pruned');
+  const none = { reason: 'not_found' } as const;
+  const errorInfo = { error_id: 'E\u00001', error_msg: `broken \u0001 ${'x'.repeat(9000)}` };
+  await store.settleFailure(other?.transitionId ?? 0, { errorInfo, errorMsgTruncated: true }, 71);
+  await store.settleFailure(one?.transitionId ?? 0, none, 72);
+  if (pruned !== undefined) await store.settleFailure(pruned.transitionId, none, 73);
+  const tries = { count: 2, useless: 1, firstAt: 70, lastAt: 71, nextAt: 5000 };
+  await store.postponeFailure(tried?.transitionId ?? 0, tries);
+}
+
+describe.skipIf(postgresPrograms === undefined)('migrate-store', { timeout: 60_000 }, () => {
+  let server: PostgresServer;
+  beforeAll(async () => {
+    server = await startPostgres();
+  }, 60_000);
+  afterAll(() => server[Symbol.asyncDispose]());
+
+  let directory: string;
+  let file: string;
+  /** Of the file, and of the database that it is moved to. */
+  let before: string;
+  let config: string;
+  let database: { readonly name: string; readonly url: string };
+  const projects = PROJECTS.map((id) => ({ id }));
+  beforeEach(async () => {
+    directory = temporaryDirectory();
+    file = join(directory, 'evalwatch.db');
+    await writeStore(file);
+    before = writeConfiguration(directory, projects);
+    database = await server.createDatabase();
+    const other = temporaryDirectory();
+    writeFileSync(join(other, 'url'), `${database.url}\n`);
+    config = writeConfiguration(other, projects, { store: { postgres_url_file: 'url' } });
+  });
+
+  const move = (): Promise<Finished> =>
+    evalwatch(['migrate-store', '--from', file, '--config', config, '--json']);
+
+  async function isEmpty(): Promise<boolean> {
+    const [row] = await server.query(
+      database.name,
+      `SELECT ${TABLES.map((table) => `NOT EXISTS (SELECT FROM evalwatch.${table})`).join(' AND ')} AS empty`,
+    );
+    return row?.['empty'] === true;
+  }
+
+  async function expectSameAnswers(): Promise<void> {
+    for (const command of ['status', 'transitions', 'failures']) {
+      for (const which of [[], ['--project', 'p'], ['--limit', '3']]) {
+        const ask = (where: string) =>
+          commandLine([command, '--json', ...which, '--config', where]);
+        const [from, to] = await Promise.all([ask(before), ask(config)]);
+        expect(to).toEqual(from);
+        expect(JSON.parse(to.stdout)).not.toEqual([]);
+      }
+    }
+    const [from, to] = await Promise.all([
+      openReader({ path: file }),
+      openPostgresReader({ url: database.url }),
+    ]);
+    try {
+      expect(await to.projects()).toEqual(await from.projects());
+      expect(inOrder(await to.snapshot())).toEqual(inOrder(await from.snapshot()));
+      const start = { transition: 0, settlement: 0 };
+      expect(await to.events(start, 1000)).toEqual(await from.events(start, 1000));
+      expect(await to.transitions({ project: REMOVED })).toEqual(
+        await from.transitions({ project: REMOVED }),
+      );
+    } finally {
+      await Promise.all([from.close(), to.close()]);
+    }
+  }
+
+  it('moves everything, and says how much', async () => {
+    const { code, stdout, stderr } = await move();
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(JSON.parse(stdout)).toEqual([
+      { what: 'projects', moved: 4 },
+      { what: 'prompts', moved: HARD_TEXTS.length + 6 },
+      { what: 'datasets', moved: 2 },
+      expect.objectContaining({ what: 'transitions' }),
+      expect.objectContaining({ what: 'failures' }),
+      expect.objectContaining({ what: 'pending_failures' }),
+    ]);
+    await expectSameAnswers();
+  });
+
+  it('so that workers go on where the daemon stopped', async () => {
+    await move();
+    const sqlite = await openStore({ path: file, clock: systemClock, emit: () => {} });
+    const postgres = await openOwning();
+    try {
+      const due = { dueAt: 4000, limitPerProject: 100 };
+      expect(await postgres.store.pendingFailures(due)).toEqual(await sqlite.pendingFailures(due));
+      for (const store of [sqlite, postgres.store]) {
+        // One that had gone comes back, one that waited longest moves on, another one fails.
+        await see(store, 'p', { gone: 'RUNNING', missing: 'FAILED', "'": 'PENDING' }, 100);
+        await see(store, 'q', { a: 'RUNNING', b: 'COMPLETED' }, 110);
+      }
+      expect(inOrder(await postgres.store.snapshot())).toEqual(inOrder(await sqlite.snapshot()));
+      const start = { transition: 0, settlement: 0 };
+      expect(await postgres.store.events(start, 1000)).toEqual(await sqlite.events(start, 1000));
+    } finally {
+      await postgres.leave();
+      await Promise.all([sqlite.close(), postgres.store.close()]);
+    }
+  });
+
+  /** A store whose only worker owns everything. */
+  async function openOwning() {
+    const { signal } = new AbortController();
+    const worker = 'the only one';
+    const { store, coordinator } = await openPostgres({
+      ...{ url: database.url, worker, leaseMs: 60_000, clock: systemClock, emit: () => {}, signal },
+    });
+    await coordinator.join({ id: worker, version: '1.0.0', configDigest: '' });
+    for (const { project, epoch } of await coordinator.claim(worker, PROJECTS, 10)) {
+      store.own(project, epoch);
+    }
+    return { store, leave: () => coordinator.leave(worker) };
+  }
+
+  it.each(['project', 'record', 'settlement'])(
+    'killed before it writes %s has moved nothing, and is repeated',
+    async (table) => {
+      const empty = openDatabase({
+        settings: parseUrl(database.url),
+        connections: 1,
+        patienceMs: 10_000,
+      });
+      await migrate(empty);
+      await empty.close();
+      const blocker = await server.connect(database.name);
+      try {
+        await blocker.query(`BEGIN; LOCK TABLE evalwatch.${table} IN ACCESS EXCLUSIVE MODE`);
+        const child = spawn(
+          process.execPath,
+          [entry, 'migrate-store', '--from', file, '--config', config],
+          { stdio: 'ignore' },
+        );
+        const exited = once(child, 'exit');
+        await vi.waitFor(async () => {
+          const waiting = await server.query(
+            database.name,
+            `SELECT FROM pg_locks WHERE NOT granted AND relation = 'evalwatch.${table}'::regclass`,
+          );
+          expect(waiting).toHaveLength(1);
+        }, PATIENCE);
+        child.kill('SIGKILL');
+        await exited;
+        await blocker.query('COMMIT');
+      } finally {
+        await blocker.end();
+      }
+      const { code, stderr } = await move();
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+      await expectSameAnswers();
+    },
+  );
+
+  it('repeated once all was moved says so, with the same figures', async () => {
+    const first = await move();
+    const second = await move();
+    expect(second).toEqual({
+      ...first,
+      stderr: 'this store was moved there before: nothing was done now\n',
+    });
+    await expectSameAnswers();
+  });
+
+  it('refuses a database with anything else in it, or a store that has changed since', async () => {
+    await move();
+    const store = await openStore({ path: file, clock: systemClock, emit: () => {} });
+    await see(store, 'q', { a: 'COMPLETED' }, 200);
+    await store.close();
+    const { code, stdout, stderr } = await move();
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr).toBe(
+      'error: the database of store.postgres_url is not empty: name another one, or drop its schema evalwatch\n',
+    );
+  });
+
+  it('refuses a database that a worker uses', async () => {
+    const postgres = await openOwning();
+    try {
+      const { code, stderr } = await move();
+      expect({ code, stderr }).toEqual({
+        code: 1,
+        stderr:
+          'error: a worker uses the database of store.postgres_url: stop all of them before\n',
+      });
+      expect(await isEmpty()).toBe(true);
+    } finally {
+      await postgres.leave();
+      await postgres.store.close();
+    }
+  });
+
+  it('refuses while a daemon holds the file, and names it', async () => {
+    const store = await openStore({ path: file, clock: systemClock, emit: () => {} });
+    try {
+      const { code, stderr } = await move();
+      expect(code).toBe(1);
+      expect(stderr).toContain(`evalwatch.db is in use by process ${process.pid} on `);
+    } finally {
+      await store.close();
+    }
+  });
+
+  it.each([
+    ['a file that is not there', () => ['--from', 'nowhere.db', '--config', config], 1],
+    ['a configuration with SQLite', () => ['--from', file, '--config', before], 2],
+    ['no file', () => ['--config', config], 2],
+  ])('of %s says what is wrong', async (_, args, code) => {
+    const finished = await evalwatch(['migrate-store', ...args()], { cwd: directory });
+    expect(finished).toMatchObject({ code, stdout: '' });
+    expect(finished.stderr).toMatch(
+      /there is no store at .*nowhere\.db|the store of .* is no PostgreSQL: name one|--from <file>/,
+    );
+  });
+
+  it('tells nobody the password when the server is gone', async () => {
+    const { name } = await server.createDatabase();
+    const gone = server.url(name).replace(/:\d+\//, ':1/');
+    writeFileSync(join(temporaryDirectory(), 'url'), gone);
+    const config2 = writeConfiguration(directory, projects, {
+      store: { postgres_url_env: 'DATABASE_URL' },
+    });
+    const env = { DATABASE_URL: gone };
+    const args = ['migrate-store', '--from', file, '--config', config2];
+    const { code, stdout, stderr } = await evalwatch(args, { env });
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^error: the database of store\.postgres_url cannot be reached/);
+    for (const part of [PASSWORD, encodeURIComponent(PASSWORD), 'evalwatch_owner', '127.0.0.1']) {
+      expect(stdout + stderr).not.toContain(part);
+    }
+  });
+});
+
+/** Totals come in no order. */
+function inOrder(snapshot: Awaited<ReturnType<Store['snapshot']>>): unknown {
+  return {
+    ...snapshot,
+    projects: snapshot.projects.map(({ listings, ...project }) => ({
+      ...project,
+      listings: [...listings].map(([kind, { transitions, ...listing }]) => {
+        return { kind, ...listing, transitions: transitions.map(String).toSorted() };
+      }),
+    })),
+  };
+}
