@@ -1,5 +1,6 @@
 import type { Config } from '../config/config.ts';
 import { ConfigError } from '../config/config-error.ts';
+import { StoreError } from '../monitor/errors.ts';
 import { UsageError } from './faults.ts';
 
 /**
@@ -14,12 +15,15 @@ export function storeFile(store: Config['store'], instead: string): string {
 /** Tells that the address of the database is not there yet, or none. Never shows any part of it. */
 export async function storeWarnings(store: Config['store']): Promise<readonly string[]> {
   if ('path' in store) return [];
-  const { readPostgresUrl } = await import('../config/postgres-url.ts');
+  const [{ readPostgresUrl }, { parseUrl }] = await Promise.all([
+    import('../config/postgres-url.ts'),
+    import('../postgres/url.ts'),
+  ]);
   try {
-    await readPostgresUrl(store.postgresUrl);
+    parseUrl(await readPostgresUrl(store.postgresUrl));
     return [];
   } catch (error) {
-    if (error instanceof ConfigError) return [error.message];
+    if (error instanceof ConfigError || error instanceof StoreError) return [error.message];
     throw error;
   }
 }

@@ -6,7 +6,7 @@ const MAX_FILE_BYTES = 16 * 1024;
 
 /**
  * The address of the PostgreSQL store, login included, without the white space around it: `postgres://` or
- * `postgresql://`, one host or several. Read when it is needed, for a secret may be mounted after the start.
+ * `postgresql://`, and what follows is read by the engine. Read when it is needed: `check` can do without.
  * @throws {ConfigError} if there is none or it is none; nothing in it tells any part of what was read
  */
 export async function readPostgresUrl(source: SecretSource): Promise<string> {
@@ -31,25 +31,7 @@ export async function readPostgresUrl(source: SecretSource): Promise<string> {
 function faultOf(url: string): string | undefined {
   if (url === '') return 'the file is empty';
   if (/[\r\n]/.test(url)) return 'there are several lines, and there must be one';
-  if (!/^postgres(ql)?:\/\//i.test(url)) {
-    return 'what it holds must start with postgres:// or postgresql://';
-  }
-  const isAddress = !/\s/.test(url) && isDecodable(url) && URL.canParse(withOneHost(url));
-  return isAddress
+  return /^postgres(ql)?:\/\//.test(url)
     ? undefined
-    : 'what it holds is no address: in a user or password, characters such as @ / : # % must be percent-encoded';
-}
-
-/** PostgreSQL takes several hosts with a comma between them, which other addresses cannot have. */
-function withOneHost(url: string): string {
-  return url.replace(/^([^:]+:\/\/(?:[^@/?#]*@)?)([^/?#,]*),[^/?#]*/, '$1$2');
-}
-
-function isDecodable(url: string): boolean {
-  try {
-    decodeURIComponent(url);
-    return true;
-  } catch {
-    return false;
-  }
+    : 'what it holds must start with postgres:// or postgresql://';
 }

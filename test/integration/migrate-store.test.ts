@@ -169,7 +169,12 @@ describe.skipIf(postgresPrograms === undefined)('migrate-store', { timeout: 60_0
     const { signal } = new AbortController();
     const worker = 'the only one';
     const { store, coordinator } = await openPostgres({
-      ...{ url: database.url, worker, leaseMs: 60_000, clock: systemClock, emit: () => {}, signal },
+      url: database.url,
+      worker,
+      leaseMs: 60_000,
+      clock: systemClock,
+      emit: () => {},
+      signal,
     });
     await coordinator.join({ id: worker, version: '1.0.0', configDigest: '' });
     for (const { project, epoch } of await coordinator.claim(worker, PROJECTS, 10)) {

