@@ -71,6 +71,8 @@ export function openDatabase({ settings, connections, patienceMs }: DatabaseOpti
       database: settings.database,
       application_name: 'evalwatch',
       max: connections,
+      // They stay: a handshake takes longer than most statements.
+      min: connections,
       connectionTimeoutMillis: CONNECT_MS,
       query_timeout: patienceMs,
       statement_timeout: STATEMENT_MS,
@@ -110,12 +112,8 @@ export function openDatabase({ settings, connections, patienceMs }: DatabaseOpti
   }
 
   async function withClient<Result>(work: (client: PoolClient) => Promise<Result>) {
-    await turns.take();
-    try {
-      return await withConnection(work);
-    } finally {
-      turns.giveBack();
-    }
+    // The pool would end the waiting for a connection after the time that it allows a server to answer.
+    return await turns.during(() => withConnection(work));
   }
 
   async function withConnection<Result>(work: (client: PoolClient) => Promise<Result>) {

@@ -32,6 +32,7 @@ import { createReads } from './reads.ts';
 import { SIZE, type SizeRow } from './size.ts';
 import { createSummaries } from './summaries.ts';
 import { fromStored, toStored } from './text.ts';
+import { createTurns } from './turns.ts';
 import { parseUrl } from './url.ts';
 
 export interface PostgresOptions {
@@ -73,7 +74,9 @@ export async function openPostgres(options: PostgresOptions): Promise<Postgres> 
   const database = openDatabase({ settings, connections: CONNECTIONS, patienceMs: PATIENCE_MS });
   opened.defer(() => database.close());
   await migrate(database);
-  const [first] = await database.query<SizeRow>(SIZE);
+  // All at once opens all connections.
+  const sizes = Array.from({ length: CONNECTIONS }, () => database.query<SizeRow>(SIZE));
+  const [[first] = []] = await Promise.all(sizes);
   // A beat that takes longer than this has no use.
   const shared = openDatabase({ settings, connections: 1, patienceMs: Math.ceil(leaseMs / 3) });
   opened.defer(() => shared.close());
@@ -107,6 +110,8 @@ function createStore(
     signal,
   });
   const health = createHealthQueue(writeHealth);
+  /** What deletes projects and what makes them do it in the order in which they were asked to. */
+  const projectTurns = createTurns(1);
 
   /** What is begun before a close is finished by it; after it nothing is begun. */
   async function during<Result>(work: () => Promise<Result>): Promise<Result> {
@@ -200,7 +205,8 @@ function createStore(
     events: guarded(reads.events),
     moves: guarded(reads.moves),
     configureProjects: guarded(async (ids, at) => {
-      await write(CONFIGURE, [ids.map((id) => toStored(id)), at]);
+      const values = [ids.map((id) => toStored(id)), at];
+      await projectTurns.during(() => write(CONFIGURE, values));
     }),
     loadHealth: guarded(async (project) => {
       await health.flush();
@@ -237,9 +243,10 @@ function createStore(
       for (let step = steps.next(); step.done !== true;) {
         // A close ends it where it is.
         if (closing !== undefined) return;
-        const values = step.value.text.includes('$1') ? [before] : [];
+        const statement = step.value;
+        const values = statement.text.includes('$1') ? [before] : [];
         // oxlint-disable-next-line no-await-in-loop -- others have their turn between the transactions
-        const deleted = await write(step.value, values);
+        const deleted = await projectTurns.during(() => write(statement, values));
         if (deleted.length === 0) step = steps.next();
       }
     }),

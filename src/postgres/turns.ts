@@ -1,25 +1,28 @@
 /** So many at a time, the others in the order in which they came, however long that takes. */
 export interface Turns {
-  take(): Promise<void>;
-  giveBack(): void;
+  /** Does this when it is its turn. */
+  during<Result>(work: () => Promise<Result>): Promise<Result>;
 }
 
-/** The pool would end the waiting for a connection after the time that it allows a server to answer. */
 export function createTurns(most: number): Turns {
   const waiting: (() => void)[] = [];
   let free = most;
+
+  function giveBack(): void {
+    const next = waiting.shift();
+    if (next === undefined) free += 1;
+    else next();
+  }
+
   return {
-    take: async () => {
-      if (free > 0) {
-        free -= 1;
-        return;
+    during: async (work) => {
+      if (free > 0) free -= 1;
+      else await new Promise<void>((resolve) => waiting.push(resolve));
+      try {
+        return await work();
+      } finally {
+        giveBack();
       }
-      await new Promise<void>((resolve) => waiting.push(resolve));
-    },
-    giveBack: () => {
-      const next = waiting.shift();
-      if (next === undefined) free += 1;
-      else next();
     },
   };
 }
