@@ -20,6 +20,8 @@ export interface ScheduledProject {
   readonly timezone: string;
   /** Epoch ms; undefined if it was never polled. */
   readonly lastPollAt: number | undefined;
+  /** It is known, and not due before this is over: somebody else polls it. */
+  readonly rests?: boolean;
 }
 
 /** Times are epoch ms. */
@@ -33,8 +35,8 @@ export interface Run {
 export interface Scheduler {
   /**
    * Makes these the scheduled projects. One that keeps its schedule, time zone and jitter keeps its due time; a poll
-   * that runs goes on in any case. Once started a new one is polled at once; before, one that was never polled or whose
-   * run came due since its last poll (contract 4). `jitterMs` is over how long starts are spread.
+   * that runs goes on in any case. Once started a new one is polled at once; before, and when its rest is over, one that was
+   * never polled or whose run came due since its last poll (contract 4). `jitterMs` is over how long starts are spread.
    * @throws {RangeError} if a schedule or time zone is not valid; then nothing has changed
    */
   set(projects: readonly ScheduledProject[], jitterMs: number): void;
@@ -43,12 +45,12 @@ export interface Scheduler {
   stop(): void;
   /** Resolves when no poll runs any more. */
   idle(): Promise<void>;
-  /** When the project is due next; in the past if a tick that should have come has not. Undefined if unknown. */
+  /** When the project is due next; in the past if a tick that should have come has not. Undefined if unknown or resting. */
   next(project: string): number | undefined;
   /** For metrics.md; the longest interval is computed when it is first asked for. */
   projects(): Iterable<{
     readonly project: string;
-    readonly nextPollAt: number;
+    readonly nextPollAt: number | undefined;
     readonly maxIntervalSeconds: number;
   }>;
 }
@@ -56,6 +58,8 @@ export interface Scheduler {
 export interface SchedulerOptions {
   /** Polls a project once. Not called again for it before it has settled. */
   readonly run: (project: string, run: Run) => Promise<void>;
+  /** Asked before each tick, as what was set may be out of date when a stopped process wakes up. */
+  readonly mayRun?: (project: string) => boolean;
   readonly clock: Clock;
   /** Is told `scheduler.overlapped` and `scheduler.missed`. */
   readonly emit: Observer;
@@ -74,6 +78,8 @@ interface Entry {
   readonly plan: Plan;
   /** How much later than its schedule the project is polled, ms. */
   readonly offset: number;
+  readonly rests: boolean;
+  /** Infinite while it rests. */
   dueAt: number;
   /** Its last tick, and when that was on the monotonic clock. */
   last: { readonly dueAt: number; readonly at: number } | undefined;
@@ -82,13 +88,15 @@ interface Entry {
 }
 
 /** Polls projects by their schedules, each at most once at a time (contract 4). */
-export function createScheduler({ run, clock, emit, onError }: SchedulerOptions): Scheduler {
+export function createScheduler(options: SchedulerOptions): Scheduler {
+  const { run, mayRun = () => true, clock, emit, onError } = options;
   let plans: ReadonlyMap<string, Plan> = new Map();
   let entries: ReadonlyMap<string, Entry> = new Map();
   const running = new Map<string, Promise<void>>();
   let stopHeartbeat: (() => void) | undefined;
   /** When the last beat was, on both clocks. */
   let lastBeat = { wall: -Infinity, at: 0 };
+  let spreadMs = 0;
 
   function set(projects: readonly ScheduledProject[], jitterMs: number): void {
     const now = clock.now();
@@ -98,32 +106,35 @@ export function createScheduler({ run, clock, emit, onError }: SchedulerOptions)
       const key = JSON.stringify([project.schedule, project.timezone]);
       const plan = nextPlans.get(key) ?? plans.get(key) ?? planOf(project);
       nextPlans.set(key, plan);
-      const offset = jitterOf(project.id, jitterMs);
       const old = entries.get(project.id);
-      const unchanged = old?.plan === plan && old.offset === offset;
+      const offset = old && jitterMs === spreadMs ? old.offset : jitterOf(project.id, jitterMs);
+      const { rests = false } = project;
+      const unchanged = old?.plan === plan && old.offset === offset && old.rests === rests;
       nextEntries.set(project.id, unchanged ? old : entryOf(project, plan, offset, now));
     }
     for (const [id, old] of entries) if (nextEntries.get(id) !== old) clearTimeout(old.timer);
     plans = nextPlans;
     entries = nextEntries;
+    spreadMs = jitterMs;
     beat(now);
   }
 
   function entryOf(
-    { id, lastPollAt }: ScheduledProject,
+    { id, lastPollAt, rests = false }: ScheduledProject,
     plan: Plan,
     offset: number,
     now: number,
   ): Entry {
     const old = entries.get(id);
-    const atOnce =
-      old === undefined
-        ? stopHeartbeat !== undefined ||
-          lastPollAt === undefined ||
-          dueAfter({ plan, offset }, lastPollAt) <= now
-        : old.dueAt <= now;
-    const dueAt = atOnce ? now : dueAfter({ plan, offset }, now);
-    return { id, plan, offset, dueAt, last: undefined, timer: undefined };
+    const isMissed = () =>
+      lastPollAt === undefined || dueAfter({ plan, offset }, lastPollAt) <= now;
+    let atOnce = (old?.dueAt ?? now) <= now;
+    if (old?.rests ?? stopHeartbeat === undefined) atOnce = isMissed();
+    // Another computer's clock may be a little ahead: the run that it has polled does not come again.
+    const isAhead = lastPollAt !== undefined && lastPollAt > now && lastPollAt < now + SECOND;
+    const next = dueAfter({ plan, offset }, isAhead ? lastPollAt : now);
+    const dueAt = rests ? Infinity : atOnce ? now : next;
+    return { id, plan, offset, rests, dueAt, last: undefined, timer: undefined };
   }
 
   function beat(now: number): void {
@@ -136,12 +147,12 @@ export function createScheduler({ run, clock, emit, onError }: SchedulerOptions)
     lastBeat = { wall: now, at };
     const nextBeatAt = (Math.floor(now / SECOND) + 1) * SECOND;
     for (const entry of entries.values()) {
-      if (setBackBy > DRIFT) {
+      if (setBackBy > DRIFT && !entry.rests) {
         const seenUntil = wallAt(Math.max(before.at, entry.last?.at ?? 0));
         entry.dueAt = Math.min(entry.dueAt, dueAgain(entry, seenUntil, setBackBy));
       }
       if (entry.dueAt <= now) tick(entry, now);
-      if (entry.dueAt < nextBeatAt) wait(entry, now);
+      if (entry.dueAt > now && entry.dueAt < nextBeatAt) wait(entry, now);
     }
   }
 
@@ -156,6 +167,8 @@ export function createScheduler({ run, clock, emit, onError }: SchedulerOptions)
 
   function tick(entry: Entry, now: number): void {
     const { id, plan, offset } = entry;
+    // What it asks may have set other projects.
+    if (!mayRun(id) || entries.get(id) !== entry) return;
     const ranAt = entry.dueAt - offset;
     // Of the runs that have come due since, the latest one starts now.
     const latest = plan.schedule.lastBetween(ranAt, now - offset) ?? ranAt;
@@ -189,15 +202,20 @@ export function createScheduler({ run, clock, emit, onError }: SchedulerOptions)
     idle: async () => {
       await Promise.allSettled(running.values());
     },
-    next: (project) => entries.get(project)?.dueAt,
+    next: (project) => whenDue(entries.get(project)),
     *projects() {
-      for (const { id, plan, dueAt } of entries.values()) {
+      for (const entry of entries.values()) {
+        const { id, plan } = entry;
         plan.maxIntervalSeconds ??= plan.schedule.maxIntervalSeconds(clock.now());
         const { maxIntervalSeconds } = plan;
-        yield { project: id, nextPollAt: dueAt, maxIntervalSeconds };
+        yield { project: id, nextPollAt: whenDue(entry), maxIntervalSeconds };
       }
     },
   };
+}
+
+function whenDue(entry: Entry | undefined): number | undefined {
+  return entry === undefined || entry.rests ? undefined : entry.dueAt;
 }
 
 function planOf({ schedule, timezone }: ScheduledProject): Plan {

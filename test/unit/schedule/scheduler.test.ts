@@ -5,6 +5,7 @@ import {
   MINUTE,
   SECOND,
   START,
+  jump,
   missed,
   overlapped,
   pass,
@@ -295,4 +296,67 @@ describe('the due time', () => {
     await pass(HOUR);
     expect(world.scheduler.next('bot')).toBe(Date.parse('2025-11-21T10:00:10Z'));
   });
+});
+
+describe('a project that rests', () => {
+  const polled = (at: number) => project('bot', { lastPollAt: at });
+
+  it('is known and never due', async () => {
+    world.scheduler.set([{ ...project('bot', { lastPollAt: undefined }), rests: true }], 0);
+    world.scheduler.start();
+    jump(-5 * SECOND);
+    await pass(HOUR);
+    expect(world.polls).toEqual([]);
+    expect(world.scheduler.next('bot')).toBeUndefined();
+    const [known] = [...world.scheduler.projects()];
+    expect(known).toEqual({ project: 'bot', nextPollAt: undefined, maxIntervalSeconds: 10 });
+  });
+
+  it.each([
+    ['at once if it never was polled', undefined, 1],
+    ['at once if it missed a run', START + 19 * SECOND, 1],
+    ['by its schedule if it missed none', START + 20 * SECOND, 0],
+    ['by its schedule if a clock slightly ahead polled it just now', START + 30 * SECOND, 0],
+  ])('is polled, when its rest is over, %s', async (_, lastPollAt, polls) => {
+    world.scheduler.set([{ ...polled(START), rests: true }], 0);
+    world.scheduler.start();
+    await pass(29.7 * SECOND);
+    world.scheduler.set([project('bot', { lastPollAt })], 0);
+    expect(world.polls.length).toBe(polls);
+    await pass(SECOND);
+    const isAhead = lastPollAt === START + 30 * SECOND;
+    expect(world.polls.length).toBe(isAhead ? 0 : polls + 1);
+  });
+
+  it('leaves the others alone', async () => {
+    const rhythm = [project('other'), polled(START)];
+    world.scheduler.set(rhythm, 0);
+    world.scheduler.start();
+    await pass(15 * SECOND);
+    const next = world.scheduler.next('other');
+    world.scheduler.set([project('other'), { ...polled(START), rests: true }], 0);
+    expect(world.scheduler.next('other')).toBe(next);
+    await pass(10 * SECOND);
+    expect(times(world, 'other')).toEqual(['10:00:10.000Z', '10:00:20.000Z']);
+    expect(times(world, 'bot')).toEqual(['10:00:10.000Z']);
+  });
+});
+
+it('asks before each run whether it may, even where what it asks sets the projects anew', async () => {
+  let may = true;
+  const scheduler = world.create({
+    mayRun: (id) => {
+      if (id === 'b' || may) return true;
+      scheduler.set([{ ...project('a'), rests: true }, project('b')], 0);
+      return false;
+    },
+  });
+  scheduler.set([project('a'), project('b')], 0);
+  scheduler.start();
+  await pass(15 * SECOND);
+  may = false;
+  await pass(10 * SECOND);
+  scheduler.stop();
+  expect(times(world, 'a')).toEqual(['10:00:10.000Z']);
+  expect(times(world, 'b')).toEqual(['10:00:10.000Z', '10:00:20.000Z']);
 });
