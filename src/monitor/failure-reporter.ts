@@ -46,6 +46,8 @@ export function createFailureReporter(options: FailureReporterOptions): FailureR
   const logged = new Map<number, Settlement>();
   let timer: NodeJS.Timeout | undefined;
   let looking: Promise<void> | undefined;
+  /** Reports that ended since the last look began: it may still show them as pending. */
+  let ended = new Set<number>();
   let lookAgain = false;
   let restUntil = Number.NEGATIVE_INFINITY;
 
@@ -64,12 +66,13 @@ export function createFailureReporter(options: FailureReporterOptions): FailureR
 
   async function look(): Promise<void> {
     if (clock.monotonic() < restUntil) return;
+    ended = new Set();
     try {
       const due = await store.pendingFailures({
         dueAt: clock.now(),
         limitPerProject: parallelPerProject(),
       });
-      for (const failure of due) begin(failure);
+      for (const failure of due) if (!ended.has(failure.transitionId)) begin(failure);
     } catch (error) {
       restAfter(error);
     }
@@ -82,6 +85,7 @@ export function createFailureReporter(options: FailureReporterOptions): FailureR
       .catch(restAfter)
       .finally(() => {
         running.delete(transitionId);
+        ended.add(transitionId);
         if (!running.values().some((other) => other.project === project)) wake();
       });
     running.set(transitionId, { project, work });

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { ErrorInfo } from '../../../src/domain/failure.ts';
 import { ApiError, StoreError, type ApiFailureReason } from '../../../src/monitor/errors.ts';
 import { createFailureReporter } from '../../../src/monitor/failure-reporter.ts';
@@ -43,6 +43,8 @@ async function setUp() {
   };
 
   let answer: () => Promise<ErrorInfo | undefined> = () => Promise.resolve(info);
+  /** What the store has read arrives after this. */
+  let onTheWay: Promise<void> | undefined;
   const asked: string[] = [];
   const broken = new Set<keyof Store>();
   const unlessBroken = <Result>(method: keyof Store, call: () => Promise<Result>) =>
@@ -57,7 +59,11 @@ async function setUp() {
         },
       },
       store: {
-        pendingFailures: (query) => store.pendingFailures(query),
+        pendingFailures: async (query) => {
+          const found = await store.pendingFailures(query);
+          await onTheWay;
+          return found;
+        },
         settleFailure: (...given) =>
           unlessBroken('settleFailure', () => store.settleFailure(...given)),
         postponeFailure: (...given) => store.postponeFailure(...given),
@@ -75,6 +81,9 @@ async function setUp() {
     asked,
     broken,
     reporterOf,
+    delayReads: (until: Promise<void>) => {
+      onTheWay = until;
+    },
     answers: (next: () => Promise<ErrorInfo | undefined>) => {
       answer = next;
     },
@@ -315,6 +324,27 @@ describe('a store that cannot settle', () => {
     const [first, second] = log.of('prompt.failed');
     expect(second?.transitionId).toBe(first?.transitionId);
   });
+});
+
+it('logs no failure again that was settled while a read that shows it as pending was on its way', async () => {
+  const { fails, reporterOf, answers, delayReads, asked, log } = given;
+  const answered = Promise.withResolvers<ErrorInfo>();
+  const arrived = Promise.withResolvers<void>();
+  answers(() => answered.promise);
+  await fails('a');
+  const reporter = reporterOf();
+  reporter.start();
+  await vi.waitFor(() => expect(asked).toEqual(['a']));
+  delayReads(arrived.promise);
+  reporter.wake();
+  answered.resolve(info);
+  await vi.waitFor(() => expect(log.of('prompt.failed').length).toBe(1));
+  await vi.waitFor(async () => {
+    expect(await given.store.pendingFailures({ limitPerProject: 1 })).toEqual([]);
+  });
+  arrived.resolve();
+  await reporter.stop();
+  expect(log.of('prompt.failed').length).toBe(1);
 });
 
 it('drains every pending failure once, due or not', async () => {
