@@ -23,8 +23,9 @@ import type {
 
 export interface Poller {
   /**
-   * Polls a project once: fetch, detect, commit, then tell. Resolves with undefined when the poll was cut short by a
-   * shutdown: it then changed nothing. Never rejects for what the service or the store did.
+   * Polls a project once: fetch, detect, commit, then tell. Resolves with undefined when the poll changed nothing: it was
+   * cut short by a shutdown, the project was forgotten meanwhile, or somebody else has committed it since, and it has to
+   * be polled again. Never rejects for what the service or the store did.
    */
   poll(project: PolledProject, run: PollRun): Promise<FinishedPoll | undefined>;
   /**
@@ -32,7 +33,7 @@ export interface Poller {
    * it brought before, and a poll that is under way changes nothing any more: somebody else may have polled it meanwhile.
    */
   watch(project: string, health: PollHealth | undefined): void;
-  /** Forgets a project that is no longer configured. */
+  /** Forgets a project that is no longer polled here: a poll that runs commits nothing any more. */
   forget(project: string): void;
   /** Recognises no listing any more: another service answers from now on. */
   forgetListings(): void;
@@ -122,20 +123,22 @@ export function createPoller(options: PollerOptions): Poller {
     for (const reading of readings) forgetEtagAfterNonsense(reading, state);
     try {
       const known = await loadWhatIsNeeded(project, readings, state);
-      if (wasTakenOver(project, state)) return undefined;
       const changes = detect(readings, known, state, at);
       const stored = new Map([...changes].filter(([, change]) => isWorthStoring(change)));
       const version = known?.version ?? 0;
       const commitment = { project, at, health, version, listings: stored };
+      // What was read before may be older than what is stored by now.
+      if (states.get(project) !== state) return undefined;
       const transitions = await store.commitPoll(commitment);
       if (transitions === undefined) {
         state.listings.clear();
-        throw new StoreError('other', 'another process polls this project');
+        return undefined;
       }
       remember(readings, changes, known, state);
       return { health, failure, changes: stored, transitions };
     } catch (error) {
       if (!(error instanceof StoreError)) throw error;
+      if (states.get(project) !== state) return undefined;
       for (const [kind, memory] of state.listings) state.listings.set(kind, withoutItems(memory));
       const storeFailure: PollFailure = { reason: 'store', message: error.message, details: {} };
       const reported = failure ?? storeFailure;
@@ -146,12 +149,6 @@ export function createPoller(options: PollerOptions): Poller {
         transitions: [],
       };
     }
-  }
-
-  /** Since the poll began: its state is not the project's any more. */
-  function wasTakenOver(project: string, state: ProjectState): boolean {
-    const current = states.get(project);
-    return current !== undefined && current !== state;
   }
 
   /** Of a listing that is the same as the last one, or of which only the difference was read, no more than has a part in it. */
