@@ -8,6 +8,7 @@ import { createGate } from './gate.ts';
 import { createHolds } from './holds.ts';
 import { createItemScanner } from './item-scanner.ts';
 import { answerWith } from './listing-answer.ts';
+import { createRateLimit, type RateLimit } from './rate-limit.ts';
 import { etagOf } from './reply.ts';
 import { withRetries } from './retry.ts';
 import type { Secrets } from './secrets.ts';
@@ -38,6 +39,8 @@ export interface EvaluationServiceOptions {
   readonly emit: Observer;
   /** Of evalwatch, for the `User-Agent`. */
   readonly version: string;
+  /** What holds requests to `maxRequestsPerSecond` where other processes send some too; by default this one by itself. */
+  readonly rateLimit?: RateLimit | undefined;
   /** 0 up to, not including, 1. */
   readonly random?: () => number;
 }
@@ -57,8 +60,7 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
   const dispatcher = createDispatcher({ ...service, origin });
   const gate = createGate({
     slots: service.maxConcurrency,
-    ratePerSecond: service.maxRequestsPerSecond,
-    clock,
+    rate: options.rateLimit ?? createRateLimit(service.maxRequestsPerSecond, clock),
   });
   const startScan = createItemScanner();
   const send = createSender({ ...service, version, dispatcher, gate, clock, emit, scrub });

@@ -1,5 +1,4 @@
-import type { Clock } from '../monitor/ports.ts';
-import { createRateLimit, type Departure } from './rate-limit.ts';
+import type { Departure, RateLimit } from './rate-limit.ts';
 import { createWaitingLines } from './waiting-lines.ts';
 
 /** Whose request it is: a listing of a project that is healthy or in trouble, or a single prompt. */
@@ -23,9 +22,7 @@ export interface Gate {
 
 export interface GateOptions {
   readonly slots: number;
-  /** 0 is no limit. */
-  readonly ratePerSecond: number;
-  readonly clock: Pick<Clock, 'monotonic'>;
+  readonly rate: RateLimit;
 }
 
 interface Waiter {
@@ -41,10 +38,9 @@ const HEALTHY_IN_A_ROW = 3;
  * Shares slots and rate so that one project's trouble never delays another's poll, and neither listings nor details starve
  * (contract 4, Fetching).
  */
-export function createGate({ slots, ratePerSecond, clock }: GateOptions): Gate {
+export function createGate({ slots, rate }: GateOptions): Gate {
   const mostOfAClass = Math.max(1, Math.floor(slots / 2));
   const mostOthers = Math.max(1, slots - 1);
-  const rate = createRateLimit(ratePerSecond, clock);
   const waiting = createWaitingLines<RequestClass, Waiter>();
   const inFlight = new Set<Waiter>();
   let healthyInARow = 0;
@@ -55,7 +51,7 @@ export function createGate({ slots, ratePerSecond, clock }: GateOptions): Gate {
   function admit(): void {
     clearTimeout(timer);
     while (waiting.size() > 0 && inFlight.size < slots) {
-      const delay = rate.delay();
+      const delay = rate.delay(waiting.size());
       if (delay > 0) {
         if (Number.isFinite(delay)) timer = setTimeout(admit, Math.ceil(delay));
         return;
@@ -130,5 +126,6 @@ export function createGate({ slots, ratePerSecond, clock }: GateOptions): Gate {
     }
   }
 
+  rate.listen?.(admit);
   return { enter };
 }

@@ -12,9 +12,11 @@ export interface Departure {
 }
 
 export interface RateLimit {
-  /** How long until the next request may go out, ms; infinite while that hangs on departures which are still due. */
-  delay(): number;
+  /** How long until the next of so many that wait may go out, ms; infinite while that hangs on something else. */
+  delay(waiting: number): number;
   take(): Departure;
+  /** Has this called whenever the delay became shorter by itself. */
+  listen?(wake: () => void): void;
 }
 
 /**

@@ -65,6 +65,25 @@ export function logPromptFailure(logger: Logger, event: EventOf<'prompt.failed'>
   );
 }
 
+export function logOwnership(
+  logger: Logger,
+  event: EventOf<'worker.claimed' | 'worker.released' | 'worker.lease_lost'>,
+): void {
+  const { type, worker, projects, owned } = event;
+  const fields = { worker, projects, owned };
+  switch (type) {
+    case 'worker.claimed':
+      logger.info({ event: 'worker.claimed', ...fields }, 'Projects taken over');
+      break;
+    case 'worker.released':
+      logger.info({ event: 'worker.released', ...fields }, 'Projects given back');
+      break;
+    case 'worker.lease_lost':
+      logger.error({ event: 'worker.lease_lost', ...fields }, 'Lease lost, projects with it');
+      break;
+  }
+}
+
 function recordFields(
   kind: Kind,
   id: string,

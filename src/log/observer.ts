@@ -5,6 +5,7 @@ import {
   logAnomalies,
   logBaseline,
   logGone,
+  logOwnership,
   logPromptFailure,
   logTransition,
   type EventOf,
@@ -142,6 +143,11 @@ export function createLogObserver(logger: Logger, clock: Clock): LogObserver {
           break;
         case 'store.committed':
           storeFailures.clear();
+          break;
+        case 'worker.claimed':
+        case 'worker.released':
+        case 'worker.lease_lost':
+          logOwnership(logger, event);
           break;
         case 'error_info.fetched':
         case 'api.responded':

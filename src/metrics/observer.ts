@@ -55,6 +55,9 @@ export function createMetricsObserver(
       case 'record.gone':
       case 'prompt.failed':
       case 'api.retry_scheduled':
+      case 'worker.claimed':
+      case 'worker.released':
+      case 'worker.lease_lost':
         break;
     }
   };

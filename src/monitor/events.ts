@@ -107,6 +107,14 @@ export type MonitorEvent =
       readonly project: string;
       readonly reason: RefusalReason;
     }
+  | {
+      readonly type: 'worker.claimed' | 'worker.released' | 'worker.lease_lost';
+      readonly worker: string;
+      /** So many that it took, gave back or lost. */
+      readonly projects: number;
+      /** That it has now. */
+      readonly owned: number;
+    }
   | { readonly type: 'scheduler.started_poll'; readonly project: string; readonly lagMs: number }
   | { readonly type: 'scheduler.overlapped'; readonly project: string }
   | { readonly type: 'scheduler.missed'; readonly project: string; readonly count: number };

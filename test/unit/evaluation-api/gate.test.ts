@@ -6,6 +6,7 @@ import {
   type Pass,
   type RequestClass,
 } from '../../../src/evaluation-api/gate.ts';
+import { createRateLimit } from '../../../src/evaluation-api/rate-limit.ts';
 
 const clock = { monotonic: () => performance.now() };
 const never = new AbortController().signal;
@@ -44,7 +45,9 @@ function crowd(gate: Gate) {
 
 describe('slots', () => {
   it('are never more than there are, and each that is left is taken by the next in line', async () => {
-    const { queue, names, admitted } = crowd(createGate({ slots: 2, ratePerSecond: 0, clock }));
+    const { queue, names, admitted } = crowd(
+      createGate({ slots: 2, rate: createRateLimit(0, clock) }),
+    );
     for (const who of ['a', 'b', 'c', 'd']) void queue(who, 'healthy');
     await settle();
     expect(names()).toEqual(['a', 'b']);
@@ -61,7 +64,9 @@ describe('slots', () => {
     { slots: 8, troubled: 4 },
   ])('of $slots, those in trouble hold $troubled at most, and so do details', async (row) => {
     for (const kind of ['troubled', 'detail'] as const) {
-      const { queue, names } = crowd(createGate({ slots: row.slots, ratePerSecond: 0, clock }));
+      const { queue, names } = crowd(
+        createGate({ slots: row.slots, rate: createRateLimit(0, clock) }),
+      );
       for (let index = 0; index < 20; index += 1) void queue('x', kind);
       // oxlint-disable-next-line no-await-in-loop
       await settle();
@@ -70,7 +75,7 @@ describe('slots', () => {
   });
 
   it('are left to the healthy by one at least, whatever else there is', async () => {
-    const { queue, names } = crowd(createGate({ slots: 4, ratePerSecond: 0, clock }));
+    const { queue, names } = crowd(createGate({ slots: 4, rate: createRateLimit(0, clock) }));
     for (let index = 0; index < 20; index += 1) {
       void queue('troubled', 'troubled');
       void queue('detail', 'detail');
@@ -83,7 +88,7 @@ describe('slots', () => {
   });
 
   it('count for those in trouble from when a project got into it, in flight or not', async () => {
-    const { queue, names } = crowd(createGate({ slots: 4, ratePerSecond: 0, clock }));
+    const { queue, names } = crowd(createGate({ slots: 4, rate: createRateLimit(0, clock) }));
     let inTrouble = false;
     for (const who of ['a', 'b']) void queue(who, () => (inTrouble ? 'troubled' : 'healthy'));
     await settle();
@@ -100,7 +105,7 @@ describe('slots', () => {
 describe('the order', () => {
   /** One slot, always left at once, with everybody already in line. */
   async function orderOf(...line: readonly (readonly [string, RequestClass])[]): Promise<string> {
-    const gate = createGate({ slots: 1, ratePerSecond: 0, clock });
+    const gate = createGate({ slots: 1, rate: createRateLimit(0, clock) });
     const holder = await gate.enter(() => 'healthy', never);
     const { queue, admitted, names } = crowd(gate);
     for (const [who, kind] of line) void queue(who, kind);
@@ -131,7 +136,7 @@ describe('the order', () => {
 
 describe('giving up', () => {
   it('takes a request out of the line with the reason of the signal, and loses no slot', async () => {
-    const gate = createGate({ slots: 1, ratePerSecond: 0, clock });
+    const gate = createGate({ slots: 1, rate: createRateLimit(0, clock) });
     const { queue, names, admitted } = crowd(gate);
     const controller = new AbortController();
     const reason = new Error('stopping');
@@ -147,7 +152,7 @@ describe('giving up', () => {
   });
 
   it('of the last in line leaves no timer behind', async () => {
-    const { queue } = crowd(createGate({ slots: 5, ratePerSecond: 1, clock }));
+    const { queue } = crowd(createGate({ slots: 5, rate: createRateLimit(1, clock) }));
     const controller = new AbortController();
     await queue('a', 'healthy');
     const given = queue('b', 'healthy', controller.signal);
@@ -162,7 +167,7 @@ describe('giving up', () => {
     const note = (warning: Error) => warnings.push(warning);
     process.on('warning', note);
     const controller = new AbortController();
-    const gate = createGate({ slots: 1, ratePerSecond: 0, clock });
+    const gate = createGate({ slots: 1, rate: createRateLimit(0, clock) });
     const waiting = Array.from({ length: 200 }, () =>
       gate.enter(() => 'healthy', controller.signal),
     );
@@ -181,7 +186,7 @@ describe('the rate', () => {
     { rate: 1, most: 1, withinMs: 1000 },
     { rate: 0.5, most: 1, withinMs: 2000 },
   ])('of $rate a second lets $most go in any $withinMs ms', async ({ rate, most, withinMs }) => {
-    const gate = createGate({ slots: 256, ratePerSecond: rate, clock });
+    const gate = createGate({ slots: 256, rate: createRateLimit(rate, clock) });
     const sent: number[] = [];
     const send = async () => {
       const pass = await gate.enter(() => 'healthy', never);
@@ -202,7 +207,7 @@ describe('the rate', () => {
   });
 
   it('counts a request by when it goes out, not by when it got its slot', async () => {
-    const gate = createGate({ slots: 8, ratePerSecond: 1, clock });
+    const gate = createGate({ slots: 8, rate: createRateLimit(1, clock) });
     const first = await gate.enter(() => 'healthy', never);
     const { queue, names } = crowd(gate);
     void queue('second', 'healthy');
@@ -215,7 +220,7 @@ describe('the rate', () => {
   });
 
   it('does not count a request that never went out', async () => {
-    const gate = createGate({ slots: 8, ratePerSecond: 1, clock });
+    const gate = createGate({ slots: 8, rate: createRateLimit(1, clock) });
     const first = await gate.enter(() => 'healthy', never);
     const { queue, names } = crowd(gate);
     void queue('second', 'healthy');
@@ -239,7 +244,7 @@ it('holds all its limits, and lets everybody in at last, in whatever order they 
   });
   await fc.assert(
     fc.asyncProperty(setting, fc.array(step, { maxLength: 40 }), async ({ slots, rate }, steps) => {
-      const gate = createGate({ slots, ratePerSecond: rate, clock });
+      const gate = createGate({ slots, rate: createRateLimit(rate, clock) });
       const inFlight: RequestClass[] = [];
       const sentAt: number[] = [];
       let ended = 0;

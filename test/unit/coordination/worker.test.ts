@@ -1,0 +1,218 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { LEASE, pass, sharedRows, workerOver } from './world.ts';
+
+const BEAT = LEASE / 4;
+const ids = (count: number) => Array.from({ length: count }, (_, n) => `p${n}`);
+
+let rows: ReturnType<typeof sharedRows>;
+beforeEach(() => {
+  vi.useFakeTimers({
+    toFake: ['Date', 'performance', 'setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'],
+  });
+  rows = sharedRows();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+/** Workers that have started one after the other and found their shares. */
+async function crew(count: number, projects: readonly string[]) {
+  const workers = ids(count).map((name) => workerOver(rows, name, projects));
+  for (const { worker } of workers) await worker.start();
+  await pass(3 * BEAT);
+  return workers;
+}
+
+describe('shares', () => {
+  it.each([
+    [1, 10, [10]],
+    [2, 10, [5, 5]],
+    [3, 10, [4, 4, 2]],
+    [3, 2, [1, 1, 0]],
+    [2, 1200, [600, 600]],
+  ])('of %i workers and %i projects are fair', async (count, projects, shares) => {
+    const workers = await crew(count, ids(projects));
+    const owned = workers.map(({ may }) => may());
+    expect(owned.map(({ length }) => length).toSorted((a, b) => b - a)).toEqual(shares);
+    expect(new Set(owned.flat()).size).toBe(projects);
+  });
+
+  it('move when a worker stops, at once and whole', async () => {
+    const [first, second] = await crew(2, ids(4));
+    const released = second?.may();
+    await second?.worker.stop();
+    expect(second?.log.of('worker.released')).toMatchObject([{ projects: 2, owned: 0 }]);
+    expect(second?.changed.at(-1)).toEqual({ taken: [], dropped: released });
+    await pass(BEAT);
+    expect(first?.may().length).toBe(4);
+  });
+
+  it('move when a worker is gone, once its lease has run out', async () => {
+    const [first, second] = await crew(2, ids(4));
+    second?.database('hangs');
+    await pass(LEASE - 1);
+    expect(first?.may().length).toBe(2);
+    await pass(BEAT + 1);
+    expect(first?.may().length).toBe(4);
+    expect(second?.may()).toEqual([]);
+  });
+
+  it('are of what is configured: a worker takes nothing else, and gives back what no longer is', async () => {
+    const [only] = await crew(1, ids(3));
+    only?.worker.configure(['p1', 'p5']);
+    await pass(BEAT);
+    expect([...rows.owners.keys()].toSorted()).toEqual(['p1', 'p5']);
+  });
+});
+
+describe('a project that is given back', () => {
+  it('is not polled any more, and has no other owner before its poll has ended', async () => {
+    const projects = ids(2);
+    const first = workerOver(rows, 'first', projects);
+    await first.worker.start();
+    const poll = Promise.withResolvers<void>();
+    for (const project of projects) first.polls.set(project, poll.promise);
+    const second = workerOver(rows, 'second', projects);
+    await second.worker.start();
+    await pass(2 * BEAT);
+    expect(first.may()).toEqual(['p0']);
+    expect(second.may()).toEqual([]);
+    expect(first.epochs.has('p1')).toBe(true);
+    poll.resolve();
+    first.polls.clear();
+    await pass(BEAT);
+    expect(second.may()).toEqual(['p1']);
+    expect(first.epochs.has('p1')).toBe(false);
+  });
+
+  it('is kept if the database did not take it, and given back later', async () => {
+    const first = workerOver(rows, 'first', ids(2));
+    await first.worker.start();
+    const second = workerOver(rows, 'second', ids(2));
+    await second.worker.start();
+    first.database('releases fail');
+    await pass(BEAT);
+    expect(second.may()).toEqual([]);
+    first.database('none');
+    await pass(2 * BEAT);
+    expect([first.may(), second.may()]).toEqual([['p0'], ['p1']]);
+    expect(first.log.of('worker.lease_lost')).toEqual([]);
+  });
+});
+
+describe('a lease that is lost', () => {
+  it('by its own clock takes everything from it, though the database says nothing', async () => {
+    const [only] = await crew(1, ids(2));
+    only?.database('hangs');
+    await pass(LEASE);
+    expect(only?.log.of('worker.lease_lost')).toMatchObject([{ projects: 2, owned: 0 }]);
+    expect(only?.changed.at(-1)).toEqual({ taken: [], dropped: ['p0', 'p1'] });
+    expect(only?.epochs.size).toBe(0);
+  });
+
+  it('is noticed before the next poll by a process that was stopped, whatever its timers do', async () => {
+    const [only] = await crew(1, ids(2));
+    // Time passes, and no timer fires.
+    vi.spyOn(performance, 'now').mockReturnValue(performance.now() + LEASE);
+    expect(only?.worker.mayPoll('p0')).toBe(false);
+    expect(only?.log.of('worker.lease_lost').length).toBe(1);
+  });
+
+  it('is followed by another one when the database says that it is over', async () => {
+    const [only] = await crew(1, ids(2));
+    const epochs = [...(only?.epochs.values() ?? [])];
+    rows.leases.clear();
+    await pass(BEAT);
+    expect(only?.log.of('worker.lease_lost').length).toBe(1);
+    expect(only?.may()).toEqual(['p0', 'p1']);
+    for (const epoch of only?.epochs.values() ?? []) expect(epochs).not.toContain(epoch);
+  });
+
+  it('does not come back by the answer to a beat that is read too late', async () => {
+    const beat = async (worker: string) => {
+      const answer = await rows.coordinator.beat(worker);
+      // The process is stopped meanwhile.
+      vi.spyOn(performance, 'now').mockReturnValue(performance.now() + LEASE);
+      return answer;
+    };
+    const only = workerOver(rows, 'w', ids(2), { coordinator: { ...rows.coordinator, beat } });
+    await only.worker.start();
+    await pass(BEAT);
+    expect(only.log.of('worker.lease_lost').length).toBe(1);
+    expect(only.may()).toEqual([]);
+  });
+
+  it('comes back by itself soon after the database', async () => {
+    const [only] = await crew(1, ids(2));
+    only?.database('fails');
+    await pass(10 * LEASE);
+    expect(only?.worker.isConnected()).toBe(false);
+    only?.database('none');
+    await pass(1000);
+    expect(only?.worker.isConnected()).toBe(true);
+    expect(only?.may()).toEqual(['p0', 'p1']);
+  });
+});
+
+describe('without the database', () => {
+  it('nothing is polled, and with it all is as before if the lease still holds', async () => {
+    const [only] = await crew(1, ids(2));
+    only?.database('fails');
+    await pass(BEAT);
+    expect(only?.worker.isConnected()).toBe(false);
+    expect(only?.may()).toEqual([]);
+    only?.database('none');
+    await pass(1000);
+    expect(only?.may()).toEqual(['p0', 'p1']);
+    expect(only?.log.of('worker.lease_lost')).toEqual([]);
+    expect(only?.log.of('worker.claimed').length).toBe(1);
+  });
+
+  it('a stop waits for nobody', async () => {
+    const [only] = await crew(1, ids(2));
+    only?.database('hangs');
+    await pass(2 * BEAT);
+    const stopped = only?.worker.stop();
+    await pass(2 * BEAT);
+    await stopped;
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('a worker does not start', async () => {
+    const { worker, database } = workerOver(rows, 'w', ids(1));
+    database('fails');
+    await expect(worker.start()).rejects.toThrow('no connection');
+  });
+});
+
+describe('what only the database knows as its own', () => {
+  it('is given back and taken anew: projects whose claim it was not told of', async () => {
+    const only = workerOver(rows, 'w', []);
+    await only.worker.start();
+    only.worker.configure(ids(2));
+    only.database('claims break');
+    await pass(10);
+    expect(rows.owners.size).toBe(2);
+    expect(only.may()).toEqual([]);
+    only.database('none');
+    await pass(2 * BEAT);
+    expect(['p0', 'p1'].map((project) => only.worker.mayPoll(project))).toEqual([true, true]);
+  });
+
+  it('is given back and taken anew: a project whose commit was refused', async () => {
+    const [only] = await crew(1, ids(2));
+    const epoch = only?.epochs.get('p0') ?? 0;
+    only?.worker.lost('p0');
+    expect(only?.changed.at(-1)).toEqual({ taken: [], dropped: ['p0'] });
+    await pass(BEAT);
+    expect(only?.may()).toEqual(['p0', 'p1']);
+    expect(only?.epochs.get('p0')).toBeGreaterThan(epoch);
+  });
+});
+
+it('shows how many projects it has and until when', async () => {
+  const [only] = await crew(1, ids(2));
+  const { projects, leaseExpiresAt = 0 } = only?.worker.reading() ?? {};
+  expect(projects).toBe(2);
+  expect(leaseExpiresAt - Date.now()).toBeGreaterThan(LEASE - BEAT - 1);
+});

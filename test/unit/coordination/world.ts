@@ -1,0 +1,132 @@
+import { vi } from 'vitest';
+import type { Beat, Coordinator, OwnedProject } from '../../../src/coordination/ports.ts';
+import { createWorker, type Worker, type WorkerOptions } from '../../../src/coordination/worker.ts';
+import { StoreError } from '../../../src/monitor/errors.ts';
+import { NEVER_POLLED } from '../../../src/monitor/poll-health.ts';
+import { eventLog } from '../../support/monitor.ts';
+
+export const LEASE = 10_000;
+
+/** The rows that workers share, in memory, with the rules of the database. */
+export function sharedRows() {
+  const leases = new Map<string, number>();
+  const owners = new Map<string, { readonly worker: string; readonly epoch: number }>();
+  let epoch = 0;
+  const now = () => performance.now();
+  const isLive = (worker: string) => (leases.get(worker) ?? 0) > now();
+  const projectsOf = (worker: string) =>
+    [...owners].flatMap(([project, owner]) => (owner.worker === worker ? [project] : []));
+
+  function beatOf(worker: string): Beat {
+    leases.set(worker, now() + LEASE);
+    const workers = [...leases.keys()].filter(isLive).map((id) => {
+      return { id, version: '1', configDigest: 'd', projects: projectsOf(id).length };
+    });
+    return { lease: { until: now() + LEASE, expiresAt: Date.now() + LEASE }, workers };
+  }
+
+  const coordinator: Omit<Coordinator, 'grant' | 'owner'> = {
+    join: async ({ id }) => {
+      for (const project of projectsOf(id)) owners.delete(project);
+      return beatOf(id);
+    },
+    beat: async (worker) => (isLive(worker) ? beatOf(worker) : undefined),
+    leave: async (worker) => {
+      leases.delete(worker);
+      for (const project of projectsOf(worker)) owners.delete(project);
+    },
+    claim: async (worker, projects, most) =>
+      projects
+        .filter((project) => !isLive(owners.get(project)?.worker ?? ''))
+        .slice(0, isLive(worker) ? most : 0)
+        .map((project): OwnedProject => {
+          epoch += 1;
+          owners.set(project, { worker, epoch });
+          return { project, epoch, nextTickAt: undefined, health: NEVER_POLLED };
+        }),
+    release: async (worker, projects) => {
+      for (const project of projects) {
+        if (owners.get(project)?.worker === worker) owners.delete(project);
+      }
+    },
+  };
+  return { coordinator, owners, leases, projectsOf };
+}
+
+/** A worker over shared rows, as its process sees it. */
+export function workerOver(
+  rows: ReturnType<typeof sharedRows>,
+  id: string,
+  projects: readonly string[],
+  changes: Partial<WorkerOptions> = {},
+) {
+  const log = eventLog();
+  const polls = new Map<string, Promise<unknown>>();
+  const changed: { taken: readonly string[]; dropped: readonly string[] }[] = [];
+  const epochs = new Map<string, number>();
+  let fault: 'none' | 'fails' | 'hangs' | 'releases fail' | 'claims break' = 'none';
+  const worker: Worker = createWorker({
+    id,
+    version: '1',
+    configDigest: () => 'd',
+    leaseMs: LEASE,
+    coordinator: faulty(rows.coordinator, () => fault),
+    ownership: {
+      own: (project, epoch) => epochs.set(project, epoch),
+      disown: (project) => epochs.delete(project),
+      flush: () => Promise.resolve(),
+    },
+    clock: { monotonic: () => performance.now() },
+    emit: log.emit,
+    onChange: ({ taken, dropped }) => {
+      if (taken.length + dropped.length === 0) return;
+      changed.push({ taken: taken.map(({ project }) => project), dropped });
+    },
+    running: (project) => polls.get(project),
+    onError: (error) => {
+      throw error;
+    },
+    ...changes,
+  });
+  worker.configure(projects);
+  return {
+    worker,
+    log,
+    polls,
+    changed,
+    epochs,
+    may: () => projects.filter((project) => worker.mayPoll(project)),
+    database: (next: typeof fault) => {
+      fault = next;
+    },
+  };
+}
+
+type Calls = Omit<Coordinator, 'grant' | 'owner'>;
+
+function faulty(calls: Calls, fault: () => string): Calls {
+  const wrap =
+    <Args extends unknown[], Result>(call: (...args: Args) => Promise<Result>) =>
+    async (...args: Args): Promise<Result> => {
+      const isRelease = (call as unknown) === calls.release;
+      if (fault() === 'fails' || (isRelease && fault() === 'releases fail')) {
+        throw new StoreError('io', 'no connection');
+      }
+      if (fault() === 'hangs') return await new Promise<never>(() => {});
+      const result = await call(...args);
+      const isClaim = (call as unknown) === calls.claim;
+      if (isClaim && fault() === 'claims break') throw new StoreError('io', 'the connection broke');
+      return result;
+    };
+  return {
+    join: wrap(calls.join),
+    beat: wrap(calls.beat),
+    leave: wrap(calls.leave),
+    claim: wrap(calls.claim),
+    release: wrap(calls.release),
+  };
+}
+
+export async function pass(ms: number): Promise<void> {
+  await vi.advanceTimersByTimeAsync(ms);
+}
