@@ -1,6 +1,7 @@
 import type { Config } from './config/config.ts';
-import { openEngine, type WatchedProject } from './engine.ts';
+import { openEngine } from './engine.ts';
 import type { Secrets } from './evaluation-api/secrets.ts';
+import { endProcess } from './lifecycle.ts';
 import type { Logger } from './log/logger.ts';
 import { createMetrics } from './metrics/metrics.ts';
 import { StoreError } from './monitor/errors.ts';
@@ -18,6 +19,8 @@ import { startWebServer } from './web/server.ts';
 /** What requests in flight get when the daemon stops; Docker kills after 10 s (contract 4, Stopping). */
 const GRACE_MS = 8000;
 const PRUNE_EVERY_MS = 60 * 60 * 1000;
+/** How often a store is looked at for what other workers have committed, while somebody follows the events. */
+const LOOK_EVERY_MS = 1000;
 
 export interface Daemon {
   /** Of the HTTP interface. */
@@ -53,29 +56,45 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const onResult = (ok: boolean) => metrics.reloaded(ok && isReloaded);
   const protection = file ? await openWebProtection({ file, clock, logger, onResult }) : undefined;
   await using opened = new AsyncDisposableStack();
-  const engine = await openEngine({ config, logger, secrets, clock });
+  const engine = await openEngine({
+    config,
+    logger,
+    secrets,
+    clock,
+    onOwnership: () => schedule(),
+  });
   opened.defer(() => engine.close());
-  const { store, poller, reporter, shutdown, emit } = engine;
+  const { store, storeInfo, sharing, reporter, shutdown, emit } = engine;
 
   const scheduler = createScheduler({
     clock,
     emit,
+    mayRun: (id) => engine.mayPoll(id),
     run: async (id, run) => {
-      const project = engine.project(id);
-      if (project !== undefined) await poller.poll(project, run);
+      await engine.poll(id, run);
     },
     onError: endProcess,
   });
+  let { jitterMs } = config;
+  const schedule = () => {
+    const projects = engine.projects().map(({ health, ...project }) => ({
+      ...project,
+      lastPollAt: health.lastPollAt,
+      rests: !engine.mayPoll(project.id),
+    }));
+    scheduler.set(projects, jitterMs);
+  };
   const metrics = createMetrics({
     version,
     revision,
-    storeInfo: { engine: 'sqlite', version: store.sqliteVersion },
+    storeInfo,
+    ...(sharing && { worker: () => sharing.worker.reading() }),
     clock,
     store,
     schedule: () => scheduler.projects(),
     emit,
   });
-  const feed = createEventFeed(store);
+  const feed = createEventFeed(store, sharing && { lookEveryMs: LOOK_EVERY_MS });
   logger.onLine((level) => metrics.countLogLine(level));
   const monitor = watchMonitor(clock);
   for (const observer of [
@@ -100,7 +119,8 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     apply: async (next) => {
       await engine.configure(next);
       metrics.setProjects(engine.projects());
-      scheduler.set(engine.projects().map(toScheduled), next.jitterMs);
+      ({ jitterMs } = next);
+      schedule();
     },
     onResult: (result) => {
       isReloaded = result.ok;
@@ -110,7 +130,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   });
 
   let ready = false;
-  const isReady = () => ready;
+  const isReady = () => ready && (sharing === undefined || sharing.worker.isConnected());
   const web = await startWebServer(
     {
       renderMetrics: () => metrics.render(),
@@ -120,7 +140,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
         store,
         feed,
         clock,
-        health: (project) => poller.health(project),
+        health: (project) => engine.health(project),
         nextPollAt: (project) => scheduler.next(project),
       },
       page: {
@@ -149,7 +169,8 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       if (!(error instanceof StoreError)) endProcess(error);
     });
   };
-  scheduler.set(engine.projects().map(toScheduled), config.jitterMs);
+  await sharing?.worker.start();
+  schedule();
   const { pid } = process;
   logger.info(
     { event: 'daemon.started', version, pid, url: web.url, projects: config.projects.length },
@@ -170,15 +191,11 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       clearInterval(pruning);
       scheduler.stop();
       shutdown.begin(GRACE_MS);
-      await Promise.all([scheduler.idle(), reporter.stop()]);
+      await Promise.all([scheduler.idle(), reporter.stop(), sharing?.worker.stop()]);
       await closing.disposeAsync();
       logger.info({ event: 'daemon.stopped' }, 'Daemon stopped');
     },
   };
-}
-
-function toScheduled(project: WatchedProject) {
-  return { ...project, lastPollAt: project.health.lastPollAt };
 }
 
 function wakeOnFailure(reporter: FailureReporter): Observer {
@@ -187,11 +204,4 @@ function wakeOnFailure(reporter: FailureReporter): Observer {
     const { kind, to } = event.transition;
     if (kind === 'prompt' && to === 'FAILED') reporter.wake();
   };
-}
-
-/** A bug: a supervisor restarts a monitor that does not understand itself (docs/design-decisions.md). */
-function endProcess(error: unknown): void {
-  queueMicrotask(() => {
-    throw error;
-  });
 }

@@ -3,21 +3,28 @@ import type { Config, ProjectConfig } from './config/config.ts';
 import { createReplaceableService } from './replaceable-service.ts';
 import { createEvaluationService } from './evaluation-api/client.ts';
 import type { Secrets } from './evaluation-api/secrets.ts';
-import { createShutdown, type ShutdownControl } from './lifecycle.ts';
+import { createShutdown, endProcess, type ShutdownControl } from './lifecycle.ts';
 import type { Logger } from './log/logger.ts';
 import { createLogObserver } from './log/observer.ts';
-import { StoreError } from './monitor/errors.ts';
-import { emitTo, type Observer } from './monitor/events.ts';
+import { emitTo, type FinishedPoll, type Observer } from './monitor/events.ts';
 import { createFailureReporter, type FailureReporter } from './monitor/failure-reporter.ts';
+import { NEVER_POLLED } from './monitor/poll-health.ts';
 import { createPoller, type Poller } from './monitor/poller.ts';
-import type { Clock, PollHealth } from './monitor/ports.ts';
-import { openStore, type SqliteStore } from './store/sqlite-store.ts';
+import type { Clock, PollHealth, Store } from './monitor/ports.ts';
+import type { PollRun } from './monitor/reading.ts';
+import { openStore, type OpenStore } from './open-store.ts';
 import { version } from './version.ts';
+import type { WorkSharing } from './work-sharing.ts';
 
 /** What every command that polls is made of. */
 export interface Engine {
-  readonly store: SqliteStore;
+  readonly store: Store;
+  readonly storeInfo: OpenStore['info'];
+  /** How it stands to other processes; absent where there can be none. */
+  readonly sharing: WorkSharing | undefined;
   readonly poller: Poller;
+  /** Who owns a project, where there can be others; undefined if nobody does. @throws {StoreError} */
+  ownerOf(project: string): Promise<string | undefined>;
   readonly reporter: FailureReporter;
   readonly shutdown: ShutdownControl;
   readonly emit: Observer;
@@ -30,8 +37,12 @@ export interface Engine {
   configure(config: Config): Promise<void>;
   /** The configured projects, in the order of the configuration. */
   projects(): readonly WatchedProject[];
-  /** Undefined if it is not configured. */
-  project(id: string): ProjectConfig | undefined;
+  /** Polls a configured project once, as the poller does; undefined, too, for one that is not configured. */
+  poll(project: string, run: PollRun): Promise<FinishedPoll | undefined>;
+  /** Whether this process polls the project, if it is configured. */
+  mayPoll(project: string): boolean;
+  /** How the polls of a configured project go; of one that others poll, as the store was last seen. */
+  health(project: string): PollHealth;
   close(): Promise<void>;
 }
 
@@ -42,6 +53,10 @@ export interface EngineOptions {
   readonly logger: Logger;
   readonly secrets: Secrets;
   readonly clock: Clock;
+  /** Told whenever other projects may be polled than before. */
+  readonly onOwnership?: () => void;
+  /** Of several workers it takes all projects, not its fair share. */
+  readonly takesAll?: boolean;
 }
 
 /**
@@ -50,21 +65,35 @@ export interface EngineOptions {
  */
 export async function openEngine(options: EngineOptions): Promise<Engine> {
   const { config, logger, secrets, clock } = options;
+  const { onOwnership = () => {}, takesAll = false } = options;
   const log = createLogObserver(logger, clock);
   const observers: Observer[] = [log.observe];
   const emit = emitTo(observers, (error) => {
     logger.error({ event: 'observer.failed', err: error }, 'An observer failed');
   });
-  if (!('path' in config.store)) throw new StoreError('other', 'PostgreSQL cannot be opened yet');
-  const store = await openStore({
-    path: config.store.path,
+  const shutdown = createShutdown();
+  const { store, info, shared } = await openStore({
+    store: config.store,
     clock,
     emit,
-    onCreated: (path) => logger.warn({ event: 'store.created', path }, 'New store created'),
+    logger,
+    signal: shutdown.requests,
   });
-  const shutdown = createShutdown();
   let current = config;
   let projects: ReadonlyMap<string, ProjectConfig> = new Map();
+  const sharing =
+    shared &&
+    (await import('./work-sharing.ts')).createWorkSharing({
+      shared,
+      clock,
+      emit,
+      poller: () => poller,
+      isStopping: () => shutdown.waits.aborted,
+      onChange: onOwnership,
+      onError: endProcess,
+      takesAll,
+    });
+  if (sharing !== undefined) observers.push(sharing.observe);
   const createService = (settings: Config['service']) =>
     createEvaluationService({
       service: settings,
@@ -73,6 +102,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       clock,
       emit,
       version,
+      rateLimit: sharing?.rateLimit(settings.maxRequestsPerSecond),
     });
   const service = createReplaceableService(createService(config.service));
   const missingAfter = () => current.missingAfter;
@@ -90,7 +120,8 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     const hasNewService = !isDeepStrictEqual(next.service, current.service);
     const nextService = hasNewService ? createService(next.service) : undefined;
     const configured = new Map(next.projects.map((project) => [project.id, project]));
-    const added = [...configured.keys()].filter((id) => !projects.has(id));
+    // Where others poll too, a project comes with its health when this one takes it over.
+    const added = sharing ? [] : [...configured.keys()].filter((id) => !projects.has(id));
     let health: readonly PollHealth[];
     try {
       await store.configureProjects([...configured.keys()], clock.now());
@@ -103,6 +134,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     for (const id of projects.keys()) if (!configured.has(id)) poller.forget(id);
     projects = configured;
     current = next;
+    sharing?.configure(next);
     if (nextService !== undefined) {
       service.replace(nextService);
       poller.forgetListings();
@@ -111,9 +143,20 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     logger.setLevel(next.log.level);
   }
 
+  function mayPoll(id: string): boolean {
+    return sharing === undefined || sharing.worker.mayPoll(id);
+  }
+
+  function healthOf(id: string): PollHealth {
+    return mayPoll(id) ? poller.health(id) : (sharing?.health(id) ?? NEVER_POLLED);
+  }
+
   return {
-    store,
+    store: sharing?.store ?? store,
+    storeInfo: info,
+    sharing,
     poller,
+    ownerOf: async (id) => (await shared?.coordinator.owner(id))?.worker,
     reporter,
     shutdown,
     emit,
@@ -124,9 +167,15 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     projects: () =>
       projects
         .values()
-        .map((project) => ({ ...project, health: poller.health(project.id) }))
+        .map((project) => ({ ...project, health: healthOf(project.id) }))
         .toArray(),
-    project: (id) => projects.get(id),
+    poll: async (id, run) => {
+      const project = projects.get(id);
+      if (project === undefined || !mayPoll(id)) return undefined;
+      return await (sharing ?? poller).poll(project, run);
+    },
+    mayPoll,
+    health: healthOf,
     close: async () => {
       shutdown.end();
       await service.close();

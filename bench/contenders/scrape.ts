@@ -43,7 +43,7 @@ async function openMetrics(task: Task) {
   const metrics = createMetrics({
     version,
     revision: 'bench',
-    storeInfo: { engine: 'sqlite', version: engine.store.sqliteVersion },
+    storeInfo: engine.storeInfo,
     clock: systemClock,
     store: engine.store,
     schedule: () => schedule,

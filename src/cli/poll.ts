@@ -1,4 +1,6 @@
 import type { Config } from '../config/config.ts';
+import type { Engine } from '../engine.ts';
+import { StoreError } from '../monitor/errors.ts';
 import type { FinishedPoll } from '../monitor/events.ts';
 import { pollFields } from '../monitor/row-fields.ts';
 import type { Action, Context, Register } from './command.ts';
@@ -62,7 +64,8 @@ async function pollOnce(
     onDead: () => process.exit(1),
   });
   const progress = context.progress;
-  const engine = await openEngine({ config, logger, secrets, clock: context.clock });
+  const { clock } = context;
+  const engine = await openEngine({ config, logger, secrets, clock, takesAll: true });
   try {
     await engine.configure(config);
     const projects = config.projects.filter(({ id }) => only === undefined || id === only);
@@ -70,11 +73,15 @@ async function pollOnce(
       requireKnown(only, config, await engine.store.projects());
       throw new UsageError(`project ${JSON.stringify(only)} is no longer in the configuration`);
     }
+    await takeOver(
+      engine,
+      projects.map(({ id }) => id),
+    );
     let done = 0;
     const finished = await Promise.all(
       projects.map(async (project) => {
-        const run = { dueAt: context.clock.now(), nextAt: undefined };
-        const outcome = await engine.poller.poll(project, run);
+        const run = { dueAt: clock.now(), nextAt: undefined };
+        const outcome = await engine.poll(project.id, run);
         done += 1;
         progress(`polled ${done} of ${projects.length}`);
         return outcome;
@@ -84,7 +91,29 @@ async function pollOnce(
     return finished.filter((outcome) => outcome !== undefined);
   } finally {
     progress('');
+    await engine.sharing?.worker.stop();
     await engine.close();
+  }
+}
+
+/** Where daemons share the store it is these that poll. @throws {StoreError} naming one that owns a project */
+async function takeOver(engine: Engine, projects: readonly string[]): Promise<void> {
+  const worker = engine.sharing?.worker;
+  if (worker === undefined) return;
+  await refuseOwned(engine, projects);
+  worker.configure(projects);
+  await worker.start();
+  const others = projects.filter((project) => !worker.mayPoll(project));
+  await refuseOwned(engine, others);
+}
+
+async function refuseOwned(engine: Engine, projects: readonly string[]): Promise<void> {
+  for (const project of projects) {
+    // oxlint-disable-next-line no-await-in-loop -- the first one is enough
+    const owner = await engine.ownerOf(project);
+    if (owner === undefined) continue;
+    const what = `project ${JSON.stringify(project)} is polled by the daemon ${owner}`;
+    throw new StoreError('busy', what);
   }
 }
 

@@ -28,13 +28,18 @@ export interface EventFeed {
   news(version: number, ms: number, signal: AbortSignal): Promise<boolean>;
 }
 
-export function createEventFeed(store: Pick<StoreReader, 'events'>): EventFeed {
+/** `lookEveryMs` is how often a store is read whose commits are not all told here; without it they are. */
+export function createEventFeed(
+  store: Pick<StoreReader, 'events'>,
+  { lookEveryMs }: { readonly lookEveryMs?: number } = {},
+): EventFeed {
   let version = 0;
   let latest: { readonly id: string; readonly page: Promise<EventPage> } | undefined;
   let polls: readonly StreamedEvent[] = [];
   let pollCount = 0;
   const waiting = new Set<() => void>();
   let gathering: NodeJS.Timeout | undefined;
+  let looking: NodeJS.Timeout | undefined;
 
   function announce(): void {
     version += 1;
@@ -90,6 +95,7 @@ export function createEventFeed(store: Pick<StoreReader, 'events'>): EventFeed {
       const giveUp = () => resolve(false);
       const timer = setTimeout(giveUp, ms);
       waiting.add(wake);
+      if (lookEveryMs !== undefined) looking ??= setInterval(announce, lookEveryMs);
       if (seen !== version) gather();
       signal.addEventListener('abort', giveUp);
       if (signal.aborted) giveUp();
@@ -98,6 +104,10 @@ export function createEventFeed(store: Pick<StoreReader, 'events'>): EventFeed {
       } finally {
         clearTimeout(timer);
         waiting.delete(wake);
+        if (waiting.size === 0) {
+          clearInterval(looking);
+          looking = undefined;
+        }
         signal.removeEventListener('abort', giveUp);
       }
     },

@@ -18,12 +18,27 @@ export function makeProjects(count: number): readonly Project[] {
   }));
 }
 
+export interface ConfigurationOptions {
+  readonly schedule?: string;
+  readonly timeout?: string;
+  readonly maxConcurrency?: number;
+  /** Further options of the service. */
+  readonly service?: object;
+  readonly store?: object;
+}
+
 /** Writes a configuration with its key into a directory and returns its file. */
 export async function writeConfiguration(
   directory: string,
   baseUrl: string,
   projects: readonly Project[],
-  { schedule = '* * * * * *', timeout = '2s', maxConcurrency = 8, service = {} } = {},
+  {
+    schedule = '* * * * * *',
+    timeout = '2s',
+    maxConcurrency = 8,
+    service = {},
+    store = { path: 'evalwatch.db' },
+  }: ConfigurationOptions = {},
 ): Promise<string> {
   const file = join(directory, 'evalwatch.yaml');
   const content = {
@@ -41,7 +56,7 @@ export async function writeConfiguration(
     schedule,
     missing_after: MISSING_AFTER,
     projects,
-    store: { path: 'evalwatch.db' },
+    store,
     web: { listen: '127.0.0.1:0' },
     log: { level: 'debug' },
   };

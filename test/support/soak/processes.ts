@@ -30,18 +30,20 @@ export interface DaemonOptions {
   readonly source?: string | undefined;
   /** How much faster its time passes. Default 1. */
   readonly speed?: number;
+  /** Addresses of modules that it loads before its own. */
+  readonly preload?: readonly string[];
 }
 
 /** Starts the daemon. `onEnd` is told when it ends without having been asked to. */
 export function startDaemon(
   config: string,
   onEnd: (code: number | null) => void,
-  { source = SOURCE, speed = 1 }: DaemonOptions = {},
+  { source = SOURCE, speed = 1, preload = [] }: DaemonOptions = {},
 ): Daemon {
   const lines: LogLine[] = [];
   const garbled: string[] = [];
   const run = { startedAt: Date.now(), killed: false, lines };
-  const child = start(source, ['run', '--config', config], speed);
+  const child = start(source, ['run', '--config', config], speed, preload);
   let asked = false;
   readLines(child.stdout, (line) => lines.push(line), garbled);
   readLines(child.stderr, (line) => lines.push(line), garbled);
@@ -98,9 +100,15 @@ export async function runCommand(
   return { code, rows, run: { startedAt, killed: false, lines }, output };
 }
 
-function start(source: string, args: readonly string[], speed = 1) {
-  const preload = speed === 1 ? [] : ['--import', FASTER];
-  return spawn(process.execPath, [...NODE_FLAGS, ...preload, join(source, 'main.js'), ...args], {
+function start(
+  source: string,
+  args: readonly string[],
+  speed = 1,
+  preload: readonly string[] = [],
+) {
+  const modules = speed === 1 ? preload : [FASTER, ...preload];
+  const imports = modules.flatMap((module) => ['--import', module]);
+  return spawn(process.execPath, [...NODE_FLAGS, ...imports, join(source, 'main.js'), ...args], {
     env: { PATH: process.env['PATH'], FASTER: String(speed) },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

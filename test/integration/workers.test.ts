@@ -1,0 +1,192 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { ask } from '../support/ask.ts';
+import {
+  type Daemon,
+  evalwatch,
+  PATIENCE,
+  startDaemon,
+  UNHURRIED,
+  workspace,
+} from '../support/evalwatch.ts';
+import { readEvents, take } from '../support/event-stream.ts';
+import {
+  PASSWORD,
+  type PostgresServer,
+  postgresPrograms,
+  startPostgres,
+} from '../support/postgres.ts';
+import { scrape } from '../support/scrape.ts';
+import { errorOf, promptDetail, promptItem, sendJson, startService } from '../support/service.ts';
+
+const PROJECTS = ['alpha', 'beta', 'gamma'] as const;
+const runs = postgresPrograms !== undefined || process.env['CI'] === 'true';
+
+/** Workers that share a database, over a service whose every project has one prompt. */
+async function setUp(server: PostgresServer) {
+  await using opened = new AsyncDisposableStack();
+  const statuses = new Map<string, string>(PROJECTS.map((id) => [id, 'RUNNING']));
+  const service = opened.use(
+    await startService(({ project }, response) => {
+      if (project === undefined) sendJson(response, promptDetail(errorOf('it')));
+      else sendJson(response, [promptItem(`of ${project}`, statuses.get(project) ?? 'PENDING')]);
+    }),
+  );
+  const { name, url } = await server.createDatabase();
+  const place = opened.use(
+    await workspace(service.url, {
+      projects: PROJECTS.map((id) => ({ id })),
+      store: { postgres_url_file: 'url', lease: '5s' },
+    }),
+  );
+  await writeFile(join(place.directory, 'url'), url);
+  const held = opened.move();
+  return {
+    service,
+    place,
+    database: name,
+    start: () => held.use(startDaemon(place)),
+    set: (project: string, status: string) => statuses.set(project, status),
+    [Symbol.asyncDispose]: () => held.disposeAsync(),
+  };
+}
+
+async function ownedBy(daemon: Daemon): Promise<readonly string[]> {
+  const { samples } = await scrape(await daemon.url());
+  return PROJECTS.filter((project) =>
+    samples.has(`evalwatch_project_next_poll_timestamp_seconds{project="${project}"}`),
+  );
+}
+
+/** Two workers that have found their shares. */
+async function startPair({ start }: Awaited<ReturnType<typeof setUp>>) {
+  const first = start();
+  await first.line('worker.claimed', { owned: 3 });
+  const second = start();
+  await second.line('worker.claimed', { owned: 1 });
+  await vi.waitFor(async () => expect((await ownedBy(first)).length).toBe(2), PATIENCE);
+  return { first, second };
+}
+
+describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
+  let server: PostgresServer;
+  beforeAll(async () => {
+    server = await startPostgres();
+  });
+  afterAll(() => server[Symbol.asyncDispose]());
+
+  it('divide the projects, and each knows all of them', async () => {
+    await using given = await setUp(server);
+    const { first, second } = await startPair(given);
+    const shares = [await ownedBy(first), await ownedBy(second)];
+    expect(shares.flat().toSorted()).toEqual(PROJECTS);
+    for (const daemon of [first, second]) {
+      const url = await daemon.url();
+      await vi.waitFor(async () => {
+        const { samples } = await scrape(url);
+        const up = PROJECTS.map((id) => samples.get(`evalwatch_project_up{project="${id}"}`));
+        expect(up).toEqual([1, 1, 1]);
+      }, PATIENCE);
+      const { samples } = await scrape(url);
+      for (const project of PROJECTS) {
+        expect(samples.get(`evalwatch_prompts{project="${project}",status="RUNNING"}`)).toBe(1);
+        expect(samples.get(`evalwatch_polls_total{project="${project}"}`)).toBeDefined();
+      }
+      const { data } = JSON.parse((await ask(`${url}/api/v1/projects`)).text) as {
+        data: { project: string; up: boolean; last_poll: string | null }[];
+      };
+      expect(data.map(({ project, up }) => [project, up])).toEqual(
+        PROJECTS.map((id) => [id, true]),
+      );
+      expect(data.filter(({ last_poll }) => last_poll === null)).toEqual([]);
+    }
+  });
+
+  it('tell on their event streams what the others have committed', async () => {
+    await using given = await setUp(server);
+    const { first, second } = await startPair(given);
+    const [theirs = ''] = await ownedBy(second);
+    const seen = `evalwatch_prompts{project="${theirs}",status="RUNNING"}`;
+    await vi.waitFor(async () => {
+      expect((await scrape(await first.url())).samples.get(seen)).toBe(1);
+    }, PATIENCE);
+    const answer = await fetch(`${await first.url()}/api/v1/events?project=${theirs}&type=failure`);
+    const events = readEvents(answer.body);
+    given.set(theirs, 'FAILED');
+    const [event] = await take(events, 1);
+    expect(event?.data).toMatchObject({ project: theirs, prompt_id: `of ${theirs}` });
+    expect(first.of('prompt.transition')).toEqual([]);
+    await events.return();
+  });
+
+  it('refuse a project that one of them owns to poll, and say which one', async () => {
+    await using given = await setUp(server);
+    const daemon = given.start();
+    const { worker } = await daemon.line('worker.claimed', { owned: 3 });
+    await daemon.line('project.baseline', { project: 'beta' });
+    const refused = await evalwatch(given.place, ['poll', '--project', 'beta']);
+    expect(refused.code).toBe(1);
+    expect(refused.stderr).toBe(
+      `error: project "beta" is polled by the daemon ${String(worker)}\n`,
+    );
+    await daemon.stop();
+    given.set('beta', 'FAILED');
+    const polled = await evalwatch(given.place, ['poll', '--json']);
+    expect(polled.code).toBe(0);
+    expect(polled.json().map(({ ok }) => ok)).toEqual([true, true, true]);
+    expect(polled.lines().filter(({ event }) => event === 'prompt.failed').length).toBe(1);
+  });
+
+  it('hand over without a pause when they stop, and no tick is polled twice', async () => {
+    await using given = await setUp(server);
+    await given.place.configure({ schedule: '*/4 * * * * *' });
+    const { first, second } = await startPair(given);
+    await first.stop();
+    await second.line('worker.claimed', { owned: 3 });
+    expect(first.of('worker.released').at(-1)).toMatchObject({ owned: 0, level: 'info' });
+    expect(first.of('worker.lease_lost')).toEqual([]);
+    await vi.waitFor(
+      () =>
+        expect(second.of('poll.completed').length + given.service.arrivals.length).toBeGreaterThan(
+          9,
+        ),
+      PATIENCE,
+    );
+    const { code } = await second.stop();
+    expect(code).toBe(0);
+    const ticks = given.service.arrivals.map(
+      ({ project, at }) => `${project} ${Math.floor((performance.timeOrigin + at) / 4000)}`,
+    );
+    expect(ticks.length - new Set(ticks).size).toBe(0);
+  });
+
+  it('are not ready without the database, alive and scraped all the same, and come back by themselves', async () => {
+    await using own = await startPostgres();
+    await using given = await setUp(own);
+    const daemon = given.start();
+    await daemon.line('worker.claimed', { owned: 3 });
+    const url = await daemon.url();
+    const codes = async () =>
+      await Promise.all(
+        ['ready', 'healthy'].map(async (path) => (await ask(`${url}/-/${path}`)).status),
+      );
+    await vi.waitFor(async () => expect(await codes()).toEqual([200, 200]), PATIENCE);
+    await own.kill();
+    await vi.waitFor(async () => expect(await codes()).toEqual([503, 200]), PATIENCE);
+    await daemon.line('worker.lease_lost', { level: 'error' });
+    await daemon.line('store.commit_failed');
+    const { samples } = await scrape(url);
+    expect(samples.get('evalwatch_worker_projects')).toBe(0);
+    const asked = given.service.arrivals.length;
+    await own.start();
+    await vi.waitFor(async () => expect(await codes()).toEqual([200, 200]), PATIENCE);
+    await vi.waitFor(
+      () => expect(given.service.arrivals.length).toBeGreaterThan(asked + 2),
+      PATIENCE,
+    );
+    await daemon.stop();
+    expect(daemon.stdout()).not.toContain(PASSWORD);
+    expect(daemon.stdout()).not.toContain(encodeURIComponent(PASSWORD));
+  });
+});
