@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import {
   type FailureRow,
+  isInTrouble,
   type LogLine,
   type Observation,
   type Run,
@@ -20,9 +21,11 @@ export function checkFailures(observation: Observation): readonly string[] {
   const moves = transitions.filter((row) => row.prompt_id !== undefined && row.to === 'FAILED');
   const rows = Map.groupBy(failures, (row) => row.transition_id);
   const lines = Map.groupBy(
-    runs.flatMap((run) =>
-      run.lines.filter(({ event }) => event === 'prompt.failed').map((line) => ({ run, line })),
-    ),
+    runs
+      .flatMap((run) =>
+        run.lines.filter(({ event }) => event === 'prompt.failed').map((line) => ({ run, line })),
+      )
+      .toSorted((one, other) => Date.parse(one.line.time) - Date.parse(other.line.time)),
     ({ line }) => line.transition_id,
   );
   const ids = new Set<number | undefined>(moves.map((move) => move.transition_id));
@@ -56,16 +59,22 @@ function checkFailure(
     if (!isAbout(line, move)) differences.push(wrong('line of another failure', line));
     if (!isPlausible(line, move, observation)) differences.push(wrong('not what was served', line));
   }
-  // Only a kill between the line and its settlement makes a daemon say it again, once more in its next life.
-  const repeatable = told.slice(0, -1).filter(({ run }) => !run.killed);
+  // Only a kill between the line and its settlement makes a daemon say it again, once more in its next life; a stop; or workers without their database.
+  const wasStopped = told.some(
+    ({ run, line }) =>
+      run.stopped === true ||
+      (run.endedAt !== undefined && isInTrouble(observation, Date.parse(line.time))),
+  );
+  const repeatable = wasStopped ? [] : told.slice(0, -1).filter(({ run }) => !run.killed);
   const perRun = Map.groupBy(told, ({ run }) => run);
   if (repeatable.length > 0 || perRun.values().some((group) => group.length > 1)) {
     differences.push(wrong(`${told.length} lines of`, move));
   }
   const last = told.at(-1);
   if (row.settled && last === undefined) differences.push(wrong('no line of', row));
-  if (row.settled && last !== undefined && !isSettledAs(row, last.line)) {
-    differences.push(wrong('settled otherwise than told', [row, last.line]));
+  const settling = wasStopped ? told : told.slice(-1);
+  if (row.settled && settling.length > 0 && !settling.some(({ line }) => isSettledAs(row, line))) {
+    differences.push(wrong('settled otherwise than told', [row, last?.line]));
   }
   if (!row.settled && last?.run.killed === false) differences.push(wrong('told, not settled', row));
   return differences;

@@ -3,7 +3,7 @@ import {
   type LogLine,
   type Observation,
   type Run,
-  runAt,
+  runsAt,
   type TransitionRow,
 } from './observation.ts';
 import { toldOfPollSince } from './polls.ts';
@@ -14,10 +14,12 @@ export function checkLines(observation: Observation): readonly string[] {
   const rows = new Map(transitions.map((row) => [row.transition_id, row]));
   const told = new Set<number>();
   const differences: string[] = [];
+  for (const run of runs) {
+    const errors = run.lines.filter(({ level }) => level === 'error');
+    const unexpected = errors.filter((line) => !isExpected(line, run, observation));
+    differences.push(...unexpected.map((line) => `an error: ${JSON.stringify(line)}`));
+  }
   for (const line of runs.flatMap((run) => run.lines)) {
-    if (line.level === 'error' && !isExpected(line, observation)) {
-      differences.push(`an error: ${JSON.stringify(line)}`);
-    }
     if (line.event !== 'prompt.transition' && line.event !== 'dataset.transition') continue;
     const id = line.transition_id ?? -1;
     const row = rows.get(id);
@@ -43,8 +45,9 @@ function isLineOf(line: LogLine, row: TransitionRow): boolean {
 /** What service and configuration are made to get wrong. */
 const EXPECTED_ERRORS = new Set(['poll.failed', 'prompt.failed', 'config.reload_failed']);
 
-function isExpected({ event, time }: LogLine, observation: Observation): boolean {
-  if (event === 'store.commit_failed') return isInTrouble(observation, Date.parse(time));
+function isExpected({ event, time }: LogLine, run: Run, observation: Observation): boolean {
+  const isOfStore = event === 'store.commit_failed' || event === 'worker.lease_lost';
+  if (isOfStore) return run.stopped === true || isInTrouble(observation, Date.parse(time));
   return event !== undefined && EXPECTED_ERRORS.has(event);
 }
 
@@ -54,9 +57,8 @@ function isExpected({ event, time }: LogLine, observation: Observation): boolean
  */
 function mayBeUntold({ project, time }: TransitionRow, observation: Observation): boolean {
   const at = Date.parse(time);
-  const run = runAt(observation.runs, at);
-  if (run === undefined || !run.killed) return false;
-  return isInTrouble(observation, at) || !toldOfPollSince(run, project, at);
+  const killed = runsAt(observation.runs, at).filter((run) => run.killed);
+  return killed.some((run) => isInTrouble(observation, at) || !toldOfPollSince(run, project, at));
 }
 
 function checkBaselines(runs: readonly Run[]): readonly string[] {

@@ -41,10 +41,14 @@ export interface TimeSpan {
 
 /** One process. */
 export interface Run {
-  /** Epoch ms: what happened from then until the next one started was its doing. */
+  /** Epoch ms: what happened from then until the next one started, or until it ended, was its doing. */
   readonly startedAt: number;
+  /** Epoch ms; of each of several workers, which run side by side, and infinite while it runs. */
+  readonly endedAt?: number;
   /** By SIGKILL. */
   readonly killed: boolean;
+  /** By SIGSTOP for longer than its lease: others did its work, and it may do some of it again. */
+  readonly stopped?: boolean;
   readonly lines: readonly LogLine[];
 }
 
@@ -114,9 +118,11 @@ export function isOf({ project, kind }: Listing, row: TransitionRow): boolean {
   return row.project === project && row[`${kind}_id`] !== undefined;
 }
 
-/** The run that something of this time belongs to. */
-export function runAt(runs: readonly Run[], at: number): Run | undefined {
-  return runs.findLast(({ startedAt }) => startedAt <= at);
+/** The runs that something of this time may belong to: of workers those that ran, otherwise one. */
+export function runsAt(runs: readonly Run[], at: number): readonly Run[] {
+  const begun = runs.filter(({ startedAt }) => startedAt <= at);
+  const workers = begun.filter(({ endedAt = -Infinity }) => at <= endedAt);
+  return runs.some(({ endedAt }) => endedAt !== undefined) ? workers : begun.slice(-1);
 }
 
 export function isInTrouble({ troubles = [] }: Pick<Observation, 'troubles'>, at: number): boolean {

@@ -12,21 +12,23 @@ const NO_POLLS: Polls = { noted: [], gaveUp: [] };
 const pollsOfRuns = new WeakMap<Run, ReadonlyMap<string, Polls>>();
 
 /** Whether this run told of a poll of the project that ended at this time or later. */
-export function toldOfPollSince(run: Run | undefined, project: string, at: number): boolean {
+export function toldOfPollSince(run: Run, project: string, at: number): boolean {
   const { noted, gaveUp } = pollsOf(run, project);
   return Math.max(noted.at(-1) ?? 0, gaveUp.at(-1) ?? 0) >= at;
 }
 
 /**
- * Whether a listing that was produced at `at`, and the next one at `next`, was surely taken note of: before that next one a
- * poll ended that did, and since the one before it no request was given up.
+ * Whether a listing that was produced at `at`, and the next one at `next`, was surely taken note of by one of these runs:
+ * before that next one a poll ended that did, and since the one before it no request was given up.
  */
 export function surelyNoted(
-  run: Run | undefined,
+  runs: readonly Run[],
   project: string,
   { at, next }: { readonly at: number; readonly next: number },
 ): boolean {
-  const { noted, gaveUp } = pollsOf(run, project);
+  const polls = runs.map((run) => pollsOf(run, project));
+  const noted = polls.flatMap((each) => each.noted).toSorted((one, other) => one - other);
+  const gaveUp = polls.flatMap((each) => each.gaveUp);
   const end = noted.find((time) => time >= at);
   if (end === undefined || end >= next) return false;
   const before = noted.findLast((time) => time < at) ?? -Infinity;
@@ -34,8 +36,7 @@ export function surelyNoted(
 }
 
 /** The run is over, or nothing is polled any more. */
-function pollsOf(run: Run | undefined, project: string): Polls {
-  if (run === undefined) return NO_POLLS;
+function pollsOf(run: Run, project: string): Polls {
   let polls = pollsOfRuns.get(run);
   if (polls === undefined) {
     polls = new Map(

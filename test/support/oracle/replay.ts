@@ -7,7 +7,7 @@ import {
   type Listing,
   nameOf,
   type Observation,
-  runAt,
+  runsAt,
   type TransitionRow,
 } from './observation.ts';
 import { surelyNoted } from './polls.ts';
@@ -82,7 +82,7 @@ function isDoubtful(
 ): boolean {
   return (
     isInTrouble(observation, finishedAt) ||
-    !surelyNoted(runAt(observation.runs, producedAt), project, {
+    !surelyNoted(runsAt(observation.runs, producedAt), project, {
       at: producedAt,
       next: next ?? Infinity,
     })

@@ -11,6 +11,7 @@ import { powerLoss } from './power-loss.ts';
 import { scrapePressure } from './scrape-pressure.ts';
 import { upgrade } from './upgrade.ts';
 import type { Row } from './row.ts';
+import { workers } from './workers.ts';
 
 /** Every row of docs/reliability.md. */
 export const ROWS: readonly Row[] = [
@@ -25,5 +26,6 @@ export const ROWS: readonly Row[] = [
   fuzz,
   hostile,
   partialParsing,
+  workers,
   chaos,
 ];

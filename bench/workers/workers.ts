@@ -1,0 +1,165 @@
+/**
+ * Measures several workers on one PostgreSQL and prints each figure beside its bound:
+ * `node bench/workers/workers.ts [--projects 1000] [--every 5] [--workers 3] [--seconds 600]`.
+ */
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { startPostgres } from '../../test/support/postgres.ts';
+import { scrape } from '../../test/support/scrape.ts';
+import { cpuMsOf as workerCpuMsOf, type NodeProcess, startNode } from '../node-process.ts';
+import { cpuMsOf as serverCpuMsOf } from '../postgres/server-cpu.ts';
+import { SOURCE } from '../rows/daemon.ts';
+import { projectIds } from '../workload.ts';
+import { startCountingService } from './service.ts';
+
+const { values } = parseArgs({
+  options: {
+    projects: { type: 'string', default: '1000' },
+    every: { type: 'string', default: '5' },
+    workers: { type: 'string', default: '3' },
+    seconds: { type: 'string', default: '600' },
+  },
+});
+const projects = Number(values.projects);
+const every = Number(values.every);
+const seconds = Number(values.seconds);
+/** What the schedules ask for, a second; a little is lost where the time that is measured begins and ends. */
+const leastPolls = (projects / every) * 0.995;
+
+await using opened = new AsyncDisposableStack();
+const directory = await mkdtemp(join(tmpdir(), 'evalwatch-workers-'));
+opened.defer(() => rm(directory, { recursive: true, force: true }));
+const postgres = opened.use(
+  await startPostgres({ fsync: true, settings: ['shared_buffers=512MB', 'max_wal_size=4GB'] }),
+);
+const database = await postgres.createDatabase();
+const service = opened.use(await startCountingService());
+const workers = await Promise.all(
+  Array.from({ length: Number(values.workers) }, (_, n) => startWorker(`worker-${n}`)),
+);
+opened.defer(async () => {
+  await Promise.all(workers.map(({ process }) => process[Symbol.asyncDispose]()));
+});
+
+await untilShared();
+// The first polls, of all at once, are not what is measured.
+await setTimeout(2 * every * 1000);
+service.reset();
+const before = await counters();
+await setTimeout(seconds * 1000);
+const after = await counters();
+const polls = after.polls - before.polls;
+
+const lags = after.lags - before.lags;
+const perSecond = polls / ((after.at - before.at) / 1000);
+report('polls a second', '', leastPolls, perSecond, 'at least');
+report('ticks polled twice', '', 0, service.tooMany(every * 1000));
+for (const bound of ['0.01', '0.05', '0.1'] as const) {
+  const within = (100 * (after.within[bound] - before.within[bound])) / lags;
+  const least = bound === '0.1' ? 99 : 0;
+  report(`polls begun within ${Number(bound) * 1000} ms`, '%', least, within, 'at least');
+}
+report('CPU of PostgreSQL a poll', 'ms', 0.15, (after.serverCpu - before.serverCpu) / polls);
+report('CPU of the workers a poll', 'ms', Infinity, (after.workerCpu - before.workerCpu) / polls);
+report('write-ahead log a poll', 'B', 400, (after.wal - before.wal) / polls);
+const hot = (100 * (after.hot - before.hot)) / (after.updates - before.updates);
+report('updates of projects that are HOT', '%', 95, hot, 'at least');
+report('commits refused', '', 0, after.refused - before.refused);
+report('polls failed', '', 0, after.failed - before.failed);
+report('requests sent again', '', Infinity, after.retries - before.retries);
+report('runs skipped or missed', '', Infinity, after.skipped - before.skipped);
+
+async function startWorker(
+  name: string,
+): Promise<{ readonly process: NodeProcess; readonly url: string }> {
+  const place = join(directory, name);
+  await mkdir(place);
+  await writeFile(join(place, 'key'), 'bench-bench-bench');
+  await writeFile(join(place, 'url'), database.url);
+  const config = join(place, 'evalwatch.yaml');
+  // YAML is JSON too.
+  await writeFile(
+    config,
+    JSON.stringify({
+      service: { base_url: service.url, api_key_file: 'key', max_requests_per_second: 0 },
+      schedule: `*/${every} * * * * *`,
+      jitter: `${every}s`,
+      projects: projectIds(projects).map((id) => ({ id })),
+      store: { postgres_url_file: 'url' },
+      web: { listen: '127.0.0.1:0' },
+    }),
+  );
+  const process = startNode(SOURCE, 'run', '--config', config);
+  const started = JSON.parse(await process.line('"daemon.started"')) as { readonly url: string };
+  void drain(process);
+  return { process, url: started.url };
+}
+
+/** A daemon whose lines nobody reads stands still. */
+async function drain(process: NodeProcess): Promise<void> {
+  try {
+    for (;;) await process.line();
+  } catch {
+    // It has ended.
+  }
+}
+
+/** Until each worker has a fair share. */
+async function untilShared(): Promise<void> {
+  for (;;) {
+    const owned = await Promise.all(
+      workers.map(async ({ url }) => (await scrape(url)).value('evalwatch_worker_projects') ?? 0),
+    );
+    const share = Math.ceil(projects / workers.length);
+    if (owned.every((count) => count <= share && count > 0)) {
+      if (owned.reduce((sum, count) => sum + count, 0) === projects) return;
+    }
+    await setTimeout(1000);
+  }
+}
+
+async function counters() {
+  const scrapes = await Promise.all(workers.map(({ url }) => scrape(url)));
+  const sum = (name: string) =>
+    scrapes
+      .flatMap(({ samples }) => [...samples])
+      .filter(([series]) => series === name || series.startsWith(`${name}{`))
+      .reduce((total, [, value]) => total + value, 0);
+  const lagsWithin = (le: string) => sum(`evalwatch_scheduler_lag_seconds_bucket{le="${le}"}`);
+  const [row] = await postgres.query(
+    database.name,
+    `SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::float8 AS wal, n_tup_upd::float8 AS updates,
+       n_tup_hot_upd::float8 AS hot
+     FROM pg_stat_user_tables WHERE relid = 'evalwatch.project'::regclass`,
+  );
+  const workerCpu = await Promise.all(workers.map(({ process }) => workerCpuMsOf(process.pid)));
+  return {
+    at: performance.now(),
+    polls: service.polls(),
+    lags: sum('evalwatch_scheduler_lag_seconds_count'),
+    within: { '0.01': lagsWithin('0.01'), '0.05': lagsWithin('0.05'), '0.1': lagsWithin('0.1') },
+    refused: sum('evalwatch_store_commits_refused_total'),
+    failed: sum('evalwatch_poll_failures_total'),
+    retries: sum('evalwatch_api_retries_total'),
+    skipped:
+      sum('evalwatch_scheduler_overlapped_runs_total') +
+      sum('evalwatch_scheduler_missed_runs_total'),
+    serverCpu: serverCpuMsOf(postgres.pid()),
+    workerCpu: workerCpu.reduce((total, ms) => total + ms, 0),
+    wal: Number(row?.['wal']),
+    updates: Number(row?.['updates']),
+    hot: Number(row?.['hot']),
+  };
+}
+
+function report(what: string, unit: string, bound: number, figure: number, side = 'at most'): void {
+  const kept = side === 'at most' ? figure <= bound : figure >= bound;
+  const beside = Number.isFinite(bound) && bound !== 0 ? `${side} ${bound}` : '';
+  console.log(
+    `${what.padEnd(36)} ${figure.toFixed(2).padStart(8)} ${unit.padEnd(3)} ${beside} ${kept ? '' : 'MISSED'}`,
+  );
+  if (!kept) process.exitCode = 1;
+}

@@ -1,0 +1,4 @@
+import { workers } from '../support/proof/workers.ts';
+import { describeRow } from '../support/proof/describe-row.ts';
+
+describeRow(workers);

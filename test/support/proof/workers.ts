@@ -1,0 +1,217 @@
+import { setTimeout } from 'node:timers/promises';
+import { postgresPrograms } from '../postgres.ts';
+import type { Figures, Row, RowOptions } from './row.ts';
+import {
+  checkTicks,
+  crashDatabase,
+  killOne,
+  type Place,
+  restartAll,
+  stopAt,
+} from './workers/acts.ts';
+import { settle } from './workers/crew.ts';
+import { measureRate } from './workers/rate.ts';
+import { createScene, type Scene } from './workers/scene.ts';
+
+interface Size {
+  readonly workers: number;
+  readonly projects: number;
+  /** Seconds between two polls: longer than a project is nobody's when workers leave in an orderly way. */
+  readonly every: number;
+  readonly lease: string;
+  readonly kills: number;
+  /** Rounds in each of which a worker stops at each place. */
+  readonly stops: number;
+  readonly stoppedMs: number;
+  readonly restarts: number;
+  readonly crashes: number;
+  readonly awayMs: number;
+  readonly rateSeconds: number;
+  /** A machine that is busy with other tests can be late. */
+  readonly isTimed: boolean;
+}
+
+const LONG: Size = {
+  workers: 5,
+  projects: 20,
+  every: 5,
+  lease: '10s',
+  kills: 100,
+  stops: 10,
+  stoppedMs: 60_000,
+  restarts: 3,
+  crashes: 3,
+  awayMs: 15_000,
+  rateSeconds: 120,
+  isTimed: true,
+};
+const SHORT: Size = {
+  workers: 3,
+  projects: 6,
+  every: 3,
+  lease: '5s',
+  kills: 1,
+  stops: 1,
+  stoppedMs: 7000,
+  restarts: 1,
+  crashes: 1,
+  awayMs: 3000,
+  rateSeconds: 15,
+  isTimed: false,
+};
+/** Enough to notice that nothing keeps a worker that was stopped from committing. */
+const FEW: Size = { ...SHORT, kills: 0, stops: 3, restarts: 0, crashes: 0, rateSeconds: 0 };
+const PLACES: readonly Place[] = ['between diff and commit', 'mid-statement', 'polling'];
+
+const BOUNDS = { ownedMs: 15_000, polledMs: 20_000, afterCrashMs: 30_000 };
+
+/** Several workers on one PostgreSQL: killed, stopped, restarted, and without their database for a while. */
+export const workers: Row = {
+  name: 'workers',
+  bug: {
+    what: 'a commit is not held to the ownership that it was made under',
+    file: 'postgres/poll-commit.ts',
+    replace: [
+      [
+        'WHERE id = $1 AND epoch = $2 AND version = $3\n  RETURNING project_key',
+        'WHERE id = $1 AND ($2::bigint, $3::bigint) IS NOT NULL\n  RETURNING project_key',
+      ],
+    ],
+    notice: /no chain|told twice|recorded/,
+  },
+  run: async ({ short, source, ...options }) => {
+    if (postgresPrograms === undefined) return [['skipped', 'no PostgreSQL']];
+    const size = source !== undefined ? FEW : short ? SHORT : LONG;
+    const [disturbed, rate] = await Promise.all([
+      disturb(size, { ...options, source }),
+      size.rateSeconds === 0 ? [] : measureRate(size.rateSeconds, options.seed),
+    ]);
+    return [...disturbed, ...rate];
+  },
+};
+
+async function disturb(
+  size: Size,
+  { seed, print, source }: Pick<RowOptions, 'seed' | 'print'> & { source: string | undefined },
+): Promise<Figures> {
+  await using scene = await createScene({
+    seed,
+    source,
+    projects: size.projects,
+    every: size.every,
+    lease: size.lease,
+  });
+  const { crew, projects } = scene;
+  await Promise.all(Array.from({ length: size.workers }, () => crew.join()));
+  await settle(crew, projects);
+  print(`${size.workers} workers share ${projects} projects`);
+
+  const kills = await repeat(size.kills, async (n) => {
+    await setTimeout((n * 377) % scene.intervalMs);
+    return await killOne(scene, pick(crew.members, n));
+  });
+  print(`${kills.length} kills`);
+  const restarts = await repeat(size.restarts, () => restart(scene));
+  print(`${restarts.length} restarts`);
+  const stops = await repeat(size.stops, async (n) => {
+    // One at least goes on.
+    const places = PLACES.slice(0, size.workers - 1);
+    const stopped = places.map((place, index) => [pick(crew.members, n + index), place] as const);
+    return await stopAt(scene, stopped, size.stoppedMs);
+  });
+  print(`${stops.length} rounds of stops`);
+  const crashes = await repeat(size.crashes, () => crashDatabase(scene, size.awayMs));
+  print(`${crashes.length} crashes of the database`);
+
+  const { differences, ...judged } = await scene.judge();
+  const late = [
+    ...kills.flatMap(({ owned, polled }) => [
+      ...over('owned again after a kill', owned, BOUNDS.ownedMs),
+      ...over('polled again after a kill', polled, BOUNDS.polledMs),
+    ]),
+    ...crashes.flatMap(({ polled }) =>
+      over('polled again after a crash', polled, BOUNDS.afterCrashMs),
+    ),
+    ...restarts.flatMap(({ missed }) => missed.map((tick) => `never polled: ${tick}`)),
+  ];
+  const found = [
+    ...differences,
+    ...restarts.flatMap(({ doubled }) => doubled.map((tick) => `polled twice: ${tick}`)),
+    ...(size.isTimed ? late : []),
+  ];
+  const refused = sum(stops.flat().map((stop) => stop.refused));
+  if (stops.length > 0 && source === undefined && refused === 0) {
+    found.push('the database refused nothing to workers that had been stopped');
+  }
+  if (found.length > 0) {
+    throw new Error(`${found.length} differences:\n${found.slice(0, 20).join('\n')}`);
+  }
+  return [
+    [
+      'kills',
+      `${kills.length}: owned again after ${most(kills.map(({ owned }) => owned))} ms (bound ${BOUNDS.ownedMs}), polled again after ${most(kills.map(({ polled }) => polled))} ms (bound ${BOUNDS.polledMs}), at most`,
+    ],
+    [
+      'stops',
+      `${stops.flat().length} of ${size.stoppedMs / 1000} s: ${PLACES.map((place) => `${stops.flat().filter((stop) => stop.place === place).length} ${place}`).join(', ')}; ${refused} commits refused`,
+    ],
+    [
+      'rolling restarts',
+      `${restarts.length}: ${sum(restarts.map(({ ticks }) => ticks))} ticks, 0 polled twice, ${sum(restarts.map(({ missed }) => missed.length))} missed`,
+    ],
+    [
+      'crashes of the database',
+      `${crashes.length}: polled again ${most(crashes.map(({ polled }) => polled))} ms after its return, at most (bound ${BOUNDS.afterCrashMs}); ${sum(crashes.map(({ commitFailures }) => commitFailures))} failed commits counted`,
+    ],
+    [
+      'transitions',
+      `${judged.transitions}, 0 lost, 0 doubled; ${judged.untold} of killed workers without a line`,
+    ],
+    [
+      'moves to FAILED',
+      `${judged.failures}, each with a line, ${judged.repeated} of them once more under the same transition_id`,
+    ],
+    ['store series', 'the same from every worker'],
+  ];
+}
+
+interface Restart {
+  readonly ticks: number;
+  readonly doubled: readonly string[];
+  readonly missed: readonly string[];
+}
+
+/** Replaces every worker while each tick is counted. */
+async function restart(scene: Scene): Promise<Restart> {
+  const from = Date.now();
+  await restartAll(scene);
+  await setTimeout(scene.intervalMs);
+  return checkTicks(scene, from, Date.now());
+}
+
+async function repeat<Result>(
+  times: number,
+  act: (n: number) => Promise<Result>,
+): Promise<readonly Result[]> {
+  const results: Result[] = [];
+  for (let n = 0; n < times; n += 1) results.push(await act(n));
+  return results;
+}
+
+function over(what: string, ms: number, bound: number): readonly string[] {
+  return ms > bound ? [`${what} only after ${ms} ms`] : [];
+}
+
+function most(numbers: readonly number[]): number {
+  return Math.max(0, ...numbers);
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
+}
+
+function pick<Item>(items: readonly Item[], n: number): Item {
+  const item = items[n % items.length];
+  if (item === undefined) throw new Error('nobody is there');
+  return item;
+}

@@ -1,0 +1,83 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+
+/** The name of the statement that commits a poll's listings. */
+const COMMIT = 'commit_poll';
+
+/** How much of a statement the database gets before its sender stops: nothing, or one half. */
+export type Part = 'none' | 'half';
+
+/** A statement that did not arrive whole. */
+interface Held {
+  /** What is left of it arrives now, and what was sent behind it. */
+  release(): void;
+}
+
+/** A way to the database on which a statement can be held up; `await using` ends it, with its connections. */
+export interface Proxy extends AsyncDisposable {
+  readonly port: number;
+  /** Waits for the next commit and holds it up. */
+  hold(part: Part): Promise<Held>;
+}
+
+export async function startProxy(host: string, port: number): Promise<Proxy> {
+  const sockets = new Set<Socket>();
+  let wanted: { readonly part: Part; readonly caught: (held: Held) => void } | undefined;
+
+  function join(client: Socket): void {
+    const server = connect(port, host);
+    let held: Buffer[] | undefined;
+    for (const [socket, other] of [
+      [client, server],
+      [server, client],
+    ] as const) {
+      sockets.add(socket);
+      socket.setNoDelay(true);
+      socket.on('error', () => {});
+      socket.on('close', () => {
+        sockets.delete(socket);
+        // What is held is sent before the end.
+        if (held === undefined) other.destroy();
+      });
+    }
+    server.on('data', (bytes) => client.write(bytes));
+    client.on('data', (bytes) => {
+      if (held !== undefined) {
+        held.push(bytes);
+        return;
+      }
+      if (wanted === undefined || !bytes.includes(COMMIT)) {
+        server.write(bytes);
+        return;
+      }
+      const { part, caught } = wanted;
+      wanted = undefined;
+      const at = part === 'half' ? Math.floor(bytes.length / 2) : 0;
+      server.write(bytes.subarray(0, at));
+      held = [bytes.subarray(at)];
+      caught({
+        release: () => {
+          for (const rest of held ?? []) server.write(rest);
+          held = undefined;
+          if (client.destroyed) server.end();
+        },
+      });
+    });
+  }
+
+  const listener = createServer(join).listen(0, '127.0.0.1');
+  await once(listener, 'listening');
+  return {
+    port: (listener.address() as AddressInfo).port,
+    hold: (part) =>
+      new Promise((caught) => {
+        wanted = { part, caught };
+      }),
+    [Symbol.asyncDispose]: async () => {
+      const closed = once(listener, 'close');
+      listener.close();
+      for (const socket of sockets) socket.destroy();
+      await closed;
+    },
+  };
+}

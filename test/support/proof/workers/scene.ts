@@ -1,0 +1,213 @@
+import { setTimeout } from 'node:timers/promises';
+import {
+  failureFields,
+  statusFields,
+  transitionFields,
+} from '../../../../src/monitor/row-fields.ts';
+import { openPostgresReader } from '../../../../src/postgres/postgres-reader.ts';
+import type { JournalEntry } from '../../../../src/simulator/journal.ts';
+import { startSimulator } from '../../../../src/simulator/server.ts';
+import { differences } from '../../oracle.ts';
+import {
+  type FailureRow,
+  listingsOf,
+  type StatusRow,
+  type TimeSpan,
+  type TransitionRow,
+} from '../../oracle/observation.ts';
+import { type PostgresServer, startPostgres } from '../../postgres.ts';
+import { checkAgainstWorld } from '../../soak/at-rest.ts';
+import { KEY, makeProjects, MISSING_AFTER } from '../../soak/configuration.ts';
+import { until } from '../../soak/disturbance.ts';
+import { createLivingWorld } from '../../soak/living-world.ts';
+import { runCommand } from '../../soak/processes.ts';
+import { temporaryDirectory } from '../../temporary.ts';
+import { type Crew, createCrew, scrapeOf } from './crew.ts';
+
+export interface SceneOptions {
+  readonly seed: number;
+  readonly source: string | undefined;
+  readonly projects: number;
+  /** Seconds between two polls of a project. */
+  readonly every: number;
+  readonly lease: string;
+  readonly maxRequestsPerSecond?: number | undefined;
+}
+
+/** A lively world, a service that shows it, a PostgreSQL, and workers that share it. */
+export interface Scene extends AsyncDisposable {
+  readonly crew: Crew;
+  readonly postgres: PostgresServer;
+  readonly projects: number;
+  readonly intervalMs: number;
+  /** Of every listing that was served. */
+  readonly journal: readonly JournalEntry[];
+  /** When each request came, epoch ms. */
+  readonly requests: readonly number[];
+  /** From now on, until the returned function is called, the database may be away. */
+  trouble(): () => void;
+  /** Lets everything come to rest, stops the workers, and compares what is left with what was served. */
+  judge(): Promise<{
+    readonly differences: readonly string[];
+    readonly transitions: number;
+    readonly failures: number;
+    /** Transitions without a line: all of them of workers that were killed. */
+    readonly untold: number;
+    /** Lines of failures that came once more. */
+    readonly repeated: number;
+  }>;
+}
+
+const PATIENCE_MS = 120_000;
+
+export async function createScene(options: SceneOptions): Promise<Scene> {
+  const { seed, source, every, lease, maxRequestsPerSecond } = options;
+  const intervalMs = every * 1000;
+  const opened = new AsyncDisposableStack();
+  const directory = opened.use(await temporaryDirectory());
+  const postgres = opened.use(await startPostgres({ fsync: true }));
+  const { name } = await postgres.createDatabase();
+  const url = (port: number) => postgres.url(name).replace(`:${postgres.port}/`, `:${port}/`);
+  const projects = makeProjects(options.projects);
+  const living = createLivingWorld(
+    projects.map(({ id }) => id),
+    seed,
+    { promptsPerProject: 20 },
+  );
+  const journal: JournalEntry[] = [];
+  const simulator = await startSimulator({
+    world: living.world,
+    keys: KEY,
+    faultSeed: seed,
+    journal: (entry) => journal.push(entry),
+  });
+  opened.defer(() => simulator.close());
+  const crew = opened.use(
+    await createCrew({
+      directory: directory.path,
+      source,
+      serviceUrl: simulator.url,
+      projects,
+      lease,
+      schedule: every === 1 ? '* * * * * *' : `*/${every} * * * * *`,
+      maxRequestsPerSecond,
+      database: { host: '127.0.0.1', port: postgres.port, url },
+    }),
+  );
+  living.start();
+  opened.defer(() => living.stop());
+  const troubles: TimeSpan[] = [];
+
+  /** Longer than an interval after the last move, and until each listing is known as it stays. */
+  async function isServedInPeace(): Promise<boolean> {
+    const quietAt = Date.now();
+    await setTimeout(intervalMs + 1000);
+    return await until(() => {
+      const served = Map.groupBy(
+        journal.filter(({ producedAt }) => producedAt >= quietAt),
+        ({ kind, project }) => `${kind} ${project}`,
+      );
+      return listingsOf({ projects }).every(
+        ({ kind, project }) => (served.get(`${kind} ${project}`)?.length ?? 0) >= MISSING_AFTER + 2,
+      );
+    }, PATIENCE_MS);
+  }
+
+  async function readRows(from: string) {
+    const reader = await openPostgresReader({ url: from });
+    await using closing = new AsyncDisposableStack();
+    closing.defer(() => reader.close());
+    const [transitions, failures, statuses] = await Promise.all([
+      reader.transitions({}),
+      reader.failures({}),
+      reader.statuses({}),
+    ]);
+    return {
+      transitions: transitions.map(transitionFields) as unknown as readonly TransitionRow[],
+      failures: failures.map(failureFields) as unknown as readonly FailureRow[],
+      statuses: statuses.map(statusFields) as unknown as readonly StatusRow[],
+    };
+  }
+
+  async function judge() {
+    living.stop();
+    const found: string[] = [];
+    if (!(await isServedInPeace())) found.push('some listings are not asked for any more');
+    const [samples, ...others] = await Promise.all(
+      crew.members.map(async (member) => (await scrapeOf(member)).samples),
+    );
+    for (const other of others) found.push(...compareStores(samples ?? new Map(), other));
+    await Promise.all(crew.members.map((member) => crew.leave(member)));
+    // Tries what is pending once more, now that nothing moves.
+    const poll = await runCommand('poll', crew.config, source);
+    if (poll.code !== 0) found.push(`poll ended with ${poll.code}: ${poll.output.slice(0, 2000)}`);
+    const runs = [...crew.runs, { ...poll.run, endedAt: Date.now() }];
+    const rows = await readRows(postgres.url(name));
+    const observation = {
+      journal,
+      key: KEY,
+      missingAfter: MISSING_AFTER,
+      projects,
+      runs,
+      troubles,
+      ...rows,
+      samples: samples ?? new Map<string, number>(),
+      gave: living.gave,
+    };
+    found.push(
+      ...crew.differences,
+      ...differences(observation),
+      ...checkAgainstWorld(observation, living),
+    );
+    const lines = runs.flatMap((run) => run.lines);
+    const told = new Set(
+      lines.map((line) => line.event?.endsWith('.transition') && line.transition_id),
+    );
+    const failureLines = lines.filter(({ event }) => event === 'prompt.failed');
+    return {
+      differences: found,
+      transitions: rows.transitions.length,
+      failures: rows.failures.length,
+      untold: rows.transitions.filter((row) => !told.has(row.transition_id)).length,
+      repeated: failureLines.length - new Set(failureLines.map((line) => line.transition_id)).size,
+    };
+  }
+
+  return {
+    crew,
+    postgres,
+    projects: projects.length,
+    intervalMs,
+    journal,
+    get requests() {
+      return simulator.requests.recent.map(({ at }) => at);
+    },
+    trouble: () => {
+      const span = { from: Date.now() - intervalMs - 10_000, to: Infinity };
+      troubles.push(span);
+      return () => {
+        span.to = Date.now();
+      };
+    },
+    judge,
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
+  };
+}
+
+/** What comes from the store is the same from every worker. */
+const OF_THE_STORE =
+  /^evalwatch_(?:prompt|dataset|error_info_backlog|project_(?:up|configured|consecutive)|poll_last_success)/;
+const OF_THE_PROCESS = /^evalwatch_prompt_state_duration_seconds/;
+
+function compareStores(
+  one: ReadonlyMap<string, number>,
+  other: ReadonlyMap<string, number>,
+): readonly string[] {
+  const isCompared = (series: string) => OF_THE_STORE.test(series) && !OF_THE_PROCESS.test(series);
+  const all = new Set([...one.keys(), ...other.keys()].filter(isCompared));
+  return [...all].flatMap((series) =>
+    one.get(series) === other.get(series) || series.startsWith('evalwatch_poll_last_success')
+      ? []
+      : [`${series} is ${one.get(series)} of one worker and ${other.get(series)} of another`],
+  );
+}
