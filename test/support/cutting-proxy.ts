@@ -6,7 +6,7 @@ export interface CuttingProxy extends AsyncDisposable {
   readonly port: number;
   /** What is sent next reaches the server, and its answer nobody. */
   loseAnswer(): void;
-  /** Nothing gets through until it is up again; after what else was asked for. */
+  /** Nothing gets through until it is up again, on no connection; after what else was asked for. */
   down(): void;
   up(): void;
   /** What is sent next gets lost with its connection. */
@@ -36,6 +36,7 @@ export async function startCuttingProxy(target: number): Promise<CuttingProxy> {
     const cut = () => {
       isCut = true;
       client.destroy();
+      if (isDown) for (const socket of sockets) socket.destroy();
     };
     client.on('data', (data) => {
       if (trouble === undefined || trouble === 'answer') {
