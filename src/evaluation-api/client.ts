@@ -7,6 +7,7 @@ import { readErrorInfo } from './error-info.ts';
 import { createGate } from './gate.ts';
 import { createHolds } from './holds.ts';
 import { createItemScanner } from './item-scanner.ts';
+import { createLane } from './lane.ts';
 import { answerWith } from './listing-answer.ts';
 import { createRateLimit, type RateLimit } from './rate-limit.ts';
 import { etagOf } from './reply.ts';
@@ -63,6 +64,7 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
     rate: options.rateLimit ?? createRateLimit(service.maxRequestsPerSecond, clock),
   });
   const startScan = createItemScanner();
+  const lane = createLane();
   const send = createSender({ ...service, version, dispatcher, gate, clock, emit, scrub });
   const holds = createHolds(clock);
   const troubles = createTroubles();
@@ -116,7 +118,15 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
               const body = { pieces, items: scan.finish() };
               const etag = etagOf(head);
               const { requests } = signal;
-              return await answerWith({ kind, body, etag, previous, secrets, signal: requests });
+              return await answerWith({
+                kind,
+                body,
+                etag,
+                previous,
+                secrets,
+                lane,
+                signal: requests,
+              });
             },
           });
         });

@@ -4,7 +4,7 @@ import type { Statement } from './database.ts';
 export const SIZE: Statement = {
   name: 'store_size',
   text: `SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint AS bytes,
-      current_setting('server_version') AS server_version
+      split_part(current_setting('server_version'), ' ', 1) AS server_version
     FROM pg_class WHERE relnamespace = 'evalwatch'::regnamespace AND relkind = 'r'`,
 };
 

@@ -23,7 +23,7 @@ describe.skipIf(postgresPrograms === undefined)('a PostgreSQL store', () => {
     const workers = await Promise.all(Array.from({ length: 4 }, () => startWorker(url)));
     const [row] = await server.query(name, 'SELECT * FROM evalwatch.schema_version');
     expect(row).toMatchObject({ version: 1, compatible_from: 1 });
-    expect(workers[0]?.store.serverVersion).toMatch(/^\d+\.\d+/);
+    expect(workers[0]?.store.serverVersion).toMatch(/^\d+\.\d+$/);
     for (const worker of workers) await worker[Symbol.asyncDispose]();
   });
 

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import type * as AnswerRoom from '../../../../src/evaluation-api/listing-answer.ts';
 import type * as ScannerRoom from '../../../../src/evaluation-api/item-scanner.ts';
 import { createListingReader } from '../../../../src/evaluation-api/listing.ts';
+import type { Lane } from '../../../../src/evaluation-api/lane.ts';
 import type { Secrets } from '../../../../src/evaluation-api/secrets.ts';
 import type { Kind } from '../../../../src/domain/status.ts';
 import type * as ErrorsRoom from '../../../../src/monitor/errors.ts';
@@ -37,7 +38,8 @@ export async function byDifference(
     for (const piece of pieces) scan.push(piece);
     try {
       const body = { pieces, items: scan.finish() };
-      const answer = await answerWith({ kind, body, etag: '"x"', previous, secrets, signal });
+      const lane: Lane = async (work) => await work();
+      const answer = await answerWith({ kind, body, etag: '"x"', previous, secrets, lane, signal });
       const isPart = !answer.unchanged && answer.vanished !== undefined;
       count(answer.unchanged ? 'unchanged' : isPart ? 'partly' : 'whole');
       return answer;

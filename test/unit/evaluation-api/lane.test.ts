@@ -1,0 +1,19 @@
+import { setImmediate } from 'node:timers/promises';
+import { expect, it } from 'vitest';
+import { createLane } from '../../../src/evaluation-api/lane.ts';
+
+it('does one thing after the other, in their order, whatever fails', async () => {
+  const lane = createLane();
+  const done: string[] = [];
+  const work = (name: string) => async () => {
+    done.push(`${name} begins`);
+    await setImmediate();
+    done.push(`${name} ends`);
+    if (name === 'b') throw new Error('b fails');
+    return name;
+  };
+  const outcomes = await Promise.allSettled(['a', 'b', 'c'].map((name) => lane(work(name))));
+  expect(done).toEqual(['a', 'b', 'c'].flatMap((name) => [`${name} begins`, `${name} ends`]));
+  expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+  expect(await lane(work('d'))).toBe('d');
+});
