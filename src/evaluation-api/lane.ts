@@ -5,7 +5,11 @@ export function createLane(): Lane {
   let last: Promise<unknown> = Promise.resolve();
   return (work) => {
     const turn = last.then(work);
-    last = turn.catch(() => {});
+    // Nothing of what came of it is kept.
+    last = turn.then(
+      () => {},
+      () => {},
+    );
     return turn;
   };
 }
