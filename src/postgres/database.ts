@@ -221,7 +221,10 @@ async function assertWritable(client: ClientBase): Promise<void> {
     'SHOW transaction_read_only',
   );
   if (rows[0]?.transaction_read_only !== 'off') {
-    throw new StoreError('io', 'no server of store.postgres_url takes writes: all are standbys');
+    throw new StoreError(
+      'io',
+      'no server of store.postgres_url_file or _env takes writes: all are standbys',
+    );
   }
 }
 

@@ -18,10 +18,10 @@ const REASONS: ReadonlyMap<string, StoreFailureReason> = new Map([
 
 const TEXTS: Readonly<Record<StoreFailureReason, string>> = {
   full: 'no space is left for the store',
-  io: 'the database of store.postgres_url cannot be reached',
-  busy: 'the database of store.postgres_url has no time for it',
-  corrupt: 'the database of store.postgres_url is damaged; restore a backup',
-  other: 'the database of store.postgres_url refused',
+  io: 'the database of store.postgres_url_file or _env cannot be reached',
+  busy: 'the database of store.postgres_url_file or _env has no time for it',
+  corrupt: 'the database of store.postgres_url_file or _env is damaged; restore a backup',
+  other: 'the database of store.postgres_url_file or _env refused',
 };
 
 /**

@@ -74,7 +74,7 @@ export async function importStore(options: ImportOptions): Promise<Imported> {
       if (found?.used === true) {
         throw new StoreError(
           'busy',
-          'a worker uses the database of store.postgres_url: stop all of them before',
+          'a worker uses the database of store.postgres_url_file or _env: stop all of them before',
         );
       }
       return { before: false, rows: await copy(run, source, onProgress) };
@@ -102,7 +102,7 @@ async function recognise({ mark }: FoundRow, source: ImportSource): Promise<Impo
   if (mark === markOf(tally.digest(source))) return tally.rows();
   throw new StoreError(
     'other',
-    'the database of store.postgres_url is not empty: name another one, or drop its schema evalwatch',
+    'the database of store.postgres_url_file or _env is not empty: name another one, or drop its schema evalwatch',
   );
 }
 

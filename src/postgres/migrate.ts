@@ -60,8 +60,8 @@ export async function assertReadable(database: Database): Promise<void> {
   throw new StoreError(
     'other',
     version === 0
-      ? 'there is no store in the database of store.postgres_url yet: has a worker run with this configuration?'
-      : `the database of store.postgres_url has schema version ${version}, this evalwatch reads ${SCHEMA_VERSION}: start a worker of this version once`,
+      ? 'there is no store in the database of store.postgres_url_file or _env yet: has a worker run with this configuration?'
+      : `the database of store.postgres_url_file or _env has schema version ${version}, this evalwatch reads ${SCHEMA_VERSION}: start a worker of this version once`,
   );
 }
 
@@ -72,7 +72,7 @@ async function findVersion(database: Database): Promise<number> {
     if (found?.taken !== true) return 0;
     throw new StoreError(
       'other',
-      'the database of store.postgres_url has a schema "evalwatch" that is not a store of evalwatch: name another database',
+      'the database of store.postgres_url_file or _env has a schema "evalwatch" that is not a store of evalwatch: name another database',
     );
   }
   const [schema] = await database.query<SchemaVersion>({ name: 'read_schema', text: READ });
@@ -80,7 +80,7 @@ async function findVersion(database: Database): Promise<number> {
   if (schema.compatible_from > SCHEMA_VERSION) {
     throw new StoreError(
       'other',
-      `the database of store.postgres_url has schema version ${schema.version}, this evalwatch knows ${SCHEMA_VERSION}: run the newer evalwatch that wrote it`,
+      `the database of store.postgres_url_file or _env has schema version ${schema.version}, this evalwatch knows ${SCHEMA_VERSION}: run the newer evalwatch that wrote it`,
     );
   }
   return schema.version;

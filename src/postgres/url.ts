@@ -149,5 +149,8 @@ function decode(text: string): string {
 }
 
 function unusable(what: string): StoreError {
-  return new StoreError('other', `the connection string of store.postgres_url ${what}`);
+  return new StoreError(
+    'other',
+    `the connection string of store.postgres_url_file or _env ${what}`,
+  );
 }

@@ -239,7 +239,7 @@ describe.skipIf(postgresPrograms === undefined)('migrate-store', { timeout: 60_0
     const { code, stdout, stderr } = await move();
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
     expect(stderr).toBe(
-      'error: the database of store.postgres_url is not empty: name another one, or drop its schema evalwatch\n',
+      'error: the database of store.postgres_url_file or _env is not empty: name another one, or drop its schema evalwatch\n',
     );
   });
 
@@ -250,7 +250,7 @@ describe.skipIf(postgresPrograms === undefined)('migrate-store', { timeout: 60_0
       expect({ code, stderr }).toEqual({
         code: 1,
         stderr:
-          'error: a worker uses the database of store.postgres_url: stop all of them before\n',
+          'error: a worker uses the database of store.postgres_url_file or _env: stop all of them before\n',
       });
       expect(await isEmpty()).toBe(true);
     } finally {
@@ -293,7 +293,9 @@ describe.skipIf(postgresPrograms === undefined)('migrate-store', { timeout: 60_0
     const args = ['migrate-store', '--from', file, '--config', config2];
     const { code, stdout, stderr } = await evalwatch(args, { env });
     expect(code).toBe(1);
-    expect(stderr).toMatch(/^error: the database of store\.postgres_url cannot be reached/);
+    expect(stderr).toMatch(
+      /^error: the database of store\.postgres_url_file or _env cannot be reached/,
+    );
     for (const part of [PASSWORD, encodeURIComponent(PASSWORD), 'evalwatch_owner', '127.0.0.1']) {
       expect(stdout + stderr).not.toContain(part);
     }
