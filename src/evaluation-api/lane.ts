@@ -5,11 +5,12 @@ export function createLane(): Lane {
   let last: Promise<unknown> = Promise.resolve();
   return (work) => {
     const turn = last.then(work);
-    // Nothing of what came of it is kept.
-    last = turn.then(
-      () => {},
-      () => {},
-    );
+    last = turn.then(forget, forget);
     return turn;
   };
+}
+
+/** What came of it would be kept until the next one. */
+function forget(): void {
+  // Whoever asked for it is told.
 }
