@@ -45,9 +45,12 @@ export interface Scheduler {
   stop(): void;
   /** Resolves when no poll runs any more. */
   idle(): Promise<void>;
-  /** When the project is due next; in the past if a tick that should have come has not. Undefined if unknown or resting. */
+  /**
+   * When the project is due next; in the past if a tick that should have come has not. By its schedule if somebody else
+   * polls it; undefined if it is unknown.
+   */
   next(project: string): number | undefined;
-  /** For metrics.md; the longest interval is computed when it is first asked for. */
+  /** For metrics.md: those that rest are not due. The longest interval is computed when it is first asked for. */
   projects(): Iterable<{
     readonly project: string;
     readonly nextPollAt: number | undefined;
@@ -202,7 +205,10 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
     idle: async () => {
       await Promise.allSettled(running.values());
     },
-    next: (project) => whenDue(entries.get(project)),
+    next: (project) => {
+      const entry = entries.get(project);
+      return entry?.rests === true ? dueAfter(entry, clock.now()) : entry?.dueAt;
+    },
     *projects() {
       for (const entry of entries.values()) {
         const { id, plan } = entry;
@@ -214,8 +220,8 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
   };
 }
 
-function whenDue(entry: Entry | undefined): number | undefined {
-  return entry === undefined || entry.rests ? undefined : entry.dueAt;
+function whenDue({ rests, dueAt }: Entry): number | undefined {
+  return rests ? undefined : dueAt;
 }
 
 function planOf({ schedule, timezone }: ScheduledProject): Plan {

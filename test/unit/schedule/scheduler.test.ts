@@ -301,13 +301,13 @@ describe('the due time', () => {
 describe('a project that rests', () => {
   const polled = (at: number) => project('bot', { lastPollAt: at });
 
-  it('is known and never due', async () => {
+  it('is known with its schedule, and never due', async () => {
     world.scheduler.set([{ ...project('bot', { lastPollAt: undefined }), rests: true }], 0);
     world.scheduler.start();
     jump(-5 * SECOND);
     await pass(HOUR);
     expect(world.polls).toEqual([]);
-    expect(world.scheduler.next('bot')).toBeUndefined();
+    expect(world.scheduler.next('bot')).toBe(Date.parse('2025-11-21T11:00:00Z'));
     const [known] = [...world.scheduler.projects()];
     expect(known).toEqual({ project: 'bot', nextPollAt: undefined, maxIntervalSeconds: 10 });
   });
