@@ -59,7 +59,7 @@ export interface Coordinator {
   /** Begins a lease. What it owned before, if it had lost one, it owns no more. */
   join(worker: WorkerIdentity): Promise<Beat>;
   /** Renews it; undefined if it had run out: then nothing is owned any more, and it has to join. */
-  beat(worker: string): Promise<Beat | undefined>;
+  beat(worker: WorkerIdentity): Promise<Beat | undefined>;
   /** Gives everything back and ends the lease. */
   leave(worker: string): Promise<void>;
   /**

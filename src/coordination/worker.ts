@@ -2,8 +2,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { StoreError } from '../monitor/errors.ts';
 import type { Observer } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports.ts';
+import { watchAgreement } from './agreement.ts';
 import { inTime } from './in-time.ts';
-import type { Beat, Coordinator, OwnedProject, Ownership } from './ports.ts';
+import type { Beat, Coordinator, OwnedProject, Ownership, WorkerIdentity } from './ports.ts';
 
 /** A lease is renewed so often while it lasts. */
 const BEATS_PER_LEASE = 4;
@@ -61,7 +62,7 @@ export interface WorkerOptions {
   readonly coordinator: Omit<Coordinator, 'grant' | 'owner'>;
   readonly ownership: Pick<Ownership, 'own' | 'disown' | 'flush'>;
   readonly clock: Pick<Clock, 'monotonic'>;
-  /** Is told `worker.claimed`, `worker.released` and `worker.lease_lost`. */
+  /** Is told `worker.claimed`, `worker.released`, `worker.lease_lost` and `worker.config_differs`. */
   readonly emit: Observer;
   /** Told whenever other projects may be polled than before. */
   readonly onChange: (change: OwnershipChange) => void;
@@ -84,6 +85,7 @@ export function createWorker(options: WorkerOptions): Worker {
   const { coordinator, ownership, share = fairShare } = options;
   const beatMs = leaseMs / BEATS_PER_LEASE;
   const patienceMs = Math.min(PATIENCE_MS, leaseMs / 2);
+  const noteConfigurations = watchAgreement({ id, clock, emit });
   let configured: ReadonlySet<string> = new Set();
   const owned = new Set<string>();
   /** Owned still, but not polled any more: each is given back once its last poll has ended. */
@@ -122,13 +124,16 @@ export function createWorker(options: WorkerOptions): Worker {
   async function beat(): Promise<void> {
     const asked = term;
     if (holds()) {
-      const renewed = await inTime(coordinator.beat(id), patienceMs);
+      const renewed = await inTime(coordinator.beat(identity()), patienceMs);
       if (asked !== term) return;
       if (renewed !== undefined) return await go(renewed);
       lose();
     }
-    const identity = { id, version, configDigest: configDigest() };
-    await go(await inTime(coordinator.join(identity), patienceMs));
+    await go(await inTime(coordinator.join(identity()), patienceMs));
+  }
+
+  function identity(): WorkerIdentity {
+    return { id, version, configDigest: configDigest() };
   }
 
   async function go({ lease, workers }: Beat): Promise<void> {
@@ -140,6 +145,7 @@ export function createWorker(options: WorkerOptions): Worker {
     if (!holds()) return;
     expiry = setTimeout(holds, heldUntil - clock.monotonic());
     noteAnswer(true);
+    noteConfigurations(workers, configDigest());
     const known = workers.find((worker) => worker.id === id)?.projects ?? 0;
     if (known > owned.size + leaving.size && releases.size === 0) await releaseStrays();
     await balance();

@@ -149,6 +149,16 @@ export function createLogObserver(logger: Logger, clock: Clock): LogObserver {
         case 'worker.lease_lost':
           logOwnership(logger, event);
           break;
+        case 'worker.config_differs':
+          logger.warn(
+            {
+              event: 'worker.config_differs',
+              worker: event.worker,
+              others: event.others.slice(0, 10),
+            },
+            'Other workers have another configuration',
+          );
+          break;
         case 'error_info.fetched':
         case 'api.responded':
         case 'api.request_finished':

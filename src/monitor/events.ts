@@ -115,6 +115,13 @@ export type MonitorEvent =
       /** That it has now. */
       readonly owned: number;
     }
+  | {
+      /** For longer than it takes to roll one out. */
+      readonly type: 'worker.config_differs';
+      readonly worker: string;
+      /** The workers that have another configuration. */
+      readonly others: readonly string[];
+    }
   | { readonly type: 'scheduler.started_poll'; readonly project: string; readonly lagMs: number }
   | { readonly type: 'scheduler.overlapped'; readonly project: string }
   | { readonly type: 'scheduler.missed'; readonly project: string; readonly count: number };

@@ -10,9 +10,8 @@ import type { Database, Statement } from './database.ts';
 import { type HealthColumns, toHealth } from './projects.ts';
 import { fromStored, toStored } from './text.ts';
 
-/** In all of them `now()` is when the database began the statement: no worker's clock decides who owns what. */
+/** Too few to be worth a kept plan. In all of them `now()` is when the database began the statement: no worker's clock decides who owns what. */
 const JOIN: Statement = {
-  name: 'join_worker',
   text: `
 WITH lost AS (
   UPDATE evalwatch.project SET owner = NULL, epoch = nextval('evalwatch.epoch') WHERE owner = $1
@@ -27,20 +26,17 @@ ON CONFLICT (worker) DO UPDATE SET expires_at = excluded.expires_at,
 };
 
 const RENEW: Statement = {
-  name: 'renew_lease',
-  text: `UPDATE evalwatch.worker SET expires_at = now() + $2 * interval '1 ms'
+  text: `UPDATE evalwatch.worker SET expires_at = now() + $2 * interval '1 ms', config_digest = $3
     WHERE worker = $1 AND expires_at > now() RETURNING worker`,
 };
 
 const LIVE: Statement = {
-  name: 'live_workers',
   text: `SELECT w.worker, w.program_version, w.config_digest,
       (SELECT count(*) FROM evalwatch.project p WHERE p.owner = w.worker AND p.removed_at IS NULL) AS projects
     FROM evalwatch.worker w WHERE w.expires_at > now() ORDER BY w.worker`,
 };
 
 const LEAVE: Statement = {
-  name: 'leave_worker',
   text: `
 WITH released AS (
   UPDATE evalwatch.project SET owner = NULL, epoch = nextval('evalwatch.epoch') WHERE owner = $1
@@ -49,7 +45,6 @@ DELETE FROM evalwatch.worker WHERE worker = $1`,
 };
 
 const CLAIM: Statement = {
-  name: 'claim_projects',
   text: `
 WITH live AS MATERIALIZED (SELECT worker FROM evalwatch.worker WHERE expires_at > now()),
 free AS MATERIALIZED (
@@ -66,14 +61,12 @@ RETURNING p.id, p.epoch, p.next_tick_at, p.up, p.consecutive_failures, p.reason,
 };
 
 const RELEASE: Statement = {
-  name: 'release_projects',
   text: `UPDATE evalwatch.project SET owner = NULL, epoch = nextval('evalwatch.epoch')
     WHERE owner = $1 AND id IN (SELECT unnest($2::text[]))`,
 };
 
 /** The first free place is not in the past, and as many are taken as begin in time. */
 const GRANT: Statement = {
-  name: 'grant_requests',
   text: `
 WITH start AS MATERIALIZED (
   SELECT greatest(next_at, now()) AS at, extract(epoch FROM greatest(next_at, now()) - now()) AS wait
@@ -88,7 +81,6 @@ FROM slice WHERE slice.count > 0 RETURNING slice.count, slice.wait::float8 * 100
 };
 
 const OWNER: Statement = {
-  name: 'project_owner',
   text: `SELECT w.worker, extract(epoch FROM w.expires_at - now())::float8 * 1000 AS remaining_ms
     FROM evalwatch.project p JOIN evalwatch.worker w ON w.worker = p.owner
     WHERE p.id = $1 AND w.expires_at > now()`,
@@ -131,8 +123,10 @@ export function createCoordinator({ database, clock, leaseMs }: CoordinatorOptio
       if (beat === undefined) throw new Error('a lease that begins cannot have run out');
       return beat;
     },
-    beat: (worker) =>
-      withLease(async () => (await database.query(RENEW, [worker, leaseMs])).length > 0),
+    beat: ({ id, configDigest }) =>
+      withLease(async () => {
+        return (await database.query(RENEW, [id, leaseMs, configDigest])).length > 0;
+      }),
     leave: async (worker) => {
       await database.query(LEAVE, [worker]);
     },

@@ -22,9 +22,11 @@ export async function startWorker(
     emit: log.emit,
     signal: gaveUp.signal,
   });
-  await coordinator.join({ id, version: '1.0.0', configDigest: 'same' });
+  const identity = { id, version: '1.0.0', configDigest: 'same' };
+  await coordinator.join(identity);
   return {
     id,
+    identity,
     store,
     coordinator,
     log,

@@ -2,7 +2,8 @@ import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { openPostgresReader } from '../../../src/postgres/postgres-reader.ts';
 import { startWorker } from '../../support/postgres-store.ts';
-import { postgresPrograms, startPostgres, type PostgresServer } from '../../support/postgres.ts';
+import { startPostgres } from '../../support/postgres.ts';
+import { postgresPrograms, type PostgresServer } from '../../support/postgres-server.ts';
 
 describe.skipIf(postgresPrograms === undefined)('workers on one PostgreSQL', () => {
   let server: PostgresServer;
@@ -59,7 +60,7 @@ describe.skipIf(postgresPrograms === undefined)('workers on one PostgreSQL', () 
       await expire(paused.id);
 
       expect(await other.coordinator.owner('p')).toBeUndefined();
-      expect(await paused.coordinator.beat(paused.id)).toBeUndefined();
+      expect(await paused.coordinator.beat(paused.identity)).toBeUndefined();
       expect(await paused.claim(['p'])).toEqual([]);
       expect(await other.claim(['p'])).toEqual(['p']);
       await paused.coordinator.join({ id: paused.id, version: '1', configDigest: '' });
@@ -84,7 +85,7 @@ describe.skipIf(postgresPrograms === undefined)('workers on one PostgreSQL', () 
     await first.store.configureProjects(many, 1);
     await first.claim(many, 20);
 
-    const beat = await first.coordinator.beat('a');
+    const beat = await first.coordinator.beat(first.identity);
 
     const same = { version: '1.0.0', configDigest: 'same' };
     expect(beat?.workers).toEqual([
@@ -93,7 +94,7 @@ describe.skipIf(postgresPrograms === undefined)('workers on one PostgreSQL', () 
     ]);
     expect(beat?.lease.until).toBeLessThanOrEqual(performance.now() + 600_000);
     await first.coordinator.leave('a');
-    expect((await second.coordinator.beat('b'))?.workers).toMatchObject([{ id: 'b' }]);
+    expect((await second.coordinator.beat(second.identity))?.workers).toMatchObject([{ id: 'b' }]);
     expect(await second.claim(many)).toHaveLength(50);
   });
 

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { WorkerIdentity } from '../../../src/coordination/ports.ts';
 import { LEASE, pass, sharedRows, workerOver } from './world.ts';
 
 const BEAT = LEASE / 4;
@@ -129,7 +130,7 @@ describe('a lease that is lost', () => {
   });
 
   it('does not come back by the answer to a beat that is read too late', async () => {
-    const beat = async (worker: string) => {
+    const beat = async (worker: WorkerIdentity) => {
       const answer = await rows.coordinator.beat(worker);
       // The process is stopped meanwhile.
       vi.spyOn(performance, 'now').mockReturnValue(performance.now() + LEASE);
@@ -151,6 +152,41 @@ describe('a lease that is lost', () => {
     await pass(1000);
     expect(only?.worker.isConnected()).toBe(true);
     expect(only?.may()).toEqual(['p0', 'p1']);
+  });
+});
+
+describe('workers with different configurations', () => {
+  const told = ({ log }: ReturnType<typeof workerOver>) => log.of('worker.config_differs');
+
+  it('are told of once, when it lasts longer than a rollout', async () => {
+    let digest = 'old';
+    const first = workerOver(rows, 'first', ids(2), { configDigest: () => 'new' });
+    const second = workerOver(rows, 'second', ids(2), { configDigest: () => digest });
+    await first.worker.start();
+    await second.worker.start();
+    await pass(5 * 60_000 - BEAT);
+    expect(told(first)).toEqual([]);
+    await pass(10 * 60_000);
+    expect(told(first)).toMatchObject([{ worker: 'first', others: ['second'] }]);
+    expect(told(second)).toMatchObject([{ worker: 'second', others: ['first'] }]);
+
+    digest = 'new';
+    await pass(10 * 60_000);
+    digest = 'newer';
+    await pass(10 * 60_000);
+    expect(told(first).length).toBe(2);
+  });
+
+  it('are left alone while one follows the other', async () => {
+    let digest = 'old';
+    const first = workerOver(rows, 'first', ids(2), { configDigest: () => 'new' });
+    const second = workerOver(rows, 'second', ids(2), { configDigest: () => digest });
+    await first.worker.start();
+    await second.worker.start();
+    await pass(4 * 60_000);
+    digest = 'new';
+    await pass(10 * 60_000);
+    expect([...told(first), ...told(second)]).toEqual([]);
   });
 });
 

@@ -10,6 +10,7 @@ export const LEASE = 10_000;
 /** The rows that workers share, in memory, with the rules of the database. */
 export function sharedRows() {
   const leases = new Map<string, number>();
+  const digests = new Map<string, string>();
   const owners = new Map<string, { readonly worker: string; readonly epoch: number }>();
   let epoch = 0;
   const now = () => performance.now();
@@ -17,20 +18,26 @@ export function sharedRows() {
   const projectsOf = (worker: string) =>
     [...owners].flatMap(([project, owner]) => (owner.worker === worker ? [project] : []));
 
-  function beatOf(worker: string): Beat {
+  function beatOf(worker: string, digest: string): Beat {
     leases.set(worker, now() + LEASE);
+    digests.set(worker, digest);
     const workers = [...leases.keys()].filter(isLive).map((id) => {
-      return { id, version: '1', configDigest: 'd', projects: projectsOf(id).length };
+      return {
+        id,
+        version: '1',
+        configDigest: digests.get(id) ?? '',
+        projects: projectsOf(id).length,
+      };
     });
     return { lease: { until: now() + LEASE, expiresAt: Date.now() + LEASE }, workers };
   }
 
   const coordinator: Omit<Coordinator, 'grant' | 'owner'> = {
-    join: async ({ id }) => {
+    join: async ({ id, configDigest }) => {
       for (const project of projectsOf(id)) owners.delete(project);
-      return beatOf(id);
+      return beatOf(id, configDigest);
     },
-    beat: async (worker) => (isLive(worker) ? beatOf(worker) : undefined),
+    beat: async ({ id, configDigest }) => (isLive(id) ? beatOf(id, configDigest) : undefined),
     leave: async (worker) => {
       leases.delete(worker);
       for (const project of projectsOf(worker)) owners.delete(project);
