@@ -5,7 +5,8 @@ import type { Coordinator } from '../../src/coordination/ports.ts';
 import type { Store } from '../../src/monitor/ports.ts';
 import { openPostgresReader } from '../../src/postgres/postgres-reader.ts';
 import { openPostgres, type PostgresStore } from '../../src/postgres/postgres-store.ts';
-import { postgresPrograms, startPostgres, type PostgresServer } from '../support/postgres.ts';
+import { startPostgres } from '../support/postgres.ts';
+import { postgresPrograms, type PostgresServer } from '../support/postgres-server.ts';
 import { describeStore } from './store-suite.ts';
 
 describe.skipIf(postgresPrograms === undefined)('with PostgreSQL', () => {

@@ -4,7 +4,8 @@ import bcrypt from 'bcrypt';
 import { describe, expect, it, vi } from 'vitest';
 import { makeCertificate } from '../support/certificates.ts';
 import { debianTool } from '../support/debian-tool.ts';
-import { freePort, startDaemon, workspace } from '../support/evalwatch.ts';
+import { startDaemon, workspace } from '../support/evalwatch.ts';
+import { freePort } from '../support/free-port.ts';
 import { startAlpha } from '../support/service.ts';
 import { PATIENCE, startServer } from './server.ts';
 

@@ -4,7 +4,6 @@ import { once } from 'node:events';
 import { describe, expect, it, vi } from 'vitest';
 import {
   evalwatch,
-  freePort,
   isAlive,
   PATIENCE,
   sleep,
@@ -13,6 +12,7 @@ import {
   UNHURRIED,
   workspace,
 } from '../support/evalwatch.ts';
+import { freePort } from '../support/free-port.ts';
 import {
   errorOf,
   promptDetail,

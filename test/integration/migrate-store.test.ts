@@ -14,12 +14,8 @@ import { openReader } from '../../src/store/sqlite-reader.ts';
 import { openStore } from '../../src/store/sqlite-store.ts';
 import { HARD_TEXTS } from '../contract/store/harness.ts';
 import { PATIENCE } from '../support/evalwatch.ts';
-import {
-  PASSWORD,
-  postgresPrograms,
-  startPostgres,
-  type PostgresServer,
-} from '../support/postgres.ts';
+import { startPostgres } from '../support/postgres.ts';
+import { PASSWORD, postgresPrograms, type PostgresServer } from '../support/postgres-server.ts';
 import { commandLine, entry, evalwatch, type Finished } from '../unit/cli/command-line.ts';
 import { temporaryDirectory, writeConfiguration } from '../unit/cli/configuration-file.ts';
 import { see } from '../unit/store/history.ts';

@@ -1,13 +1,7 @@
 import { open } from 'node:fs/promises';
 import { describe, expect, it, vi } from 'vitest';
-import {
-  evalwatch,
-  freePort,
-  PATIENCE,
-  startDaemon,
-  UNHURRIED,
-  workspace,
-} from '../support/evalwatch.ts';
+import { evalwatch, PATIENCE, startDaemon, UNHURRIED, workspace } from '../support/evalwatch.ts';
+import { freePort } from '../support/free-port.ts';
 import { errorOf, startAlpha } from '../support/service.ts';
 
 describe('a stdout that cannot be written', UNHURRIED, () => {

@@ -10,12 +10,12 @@ import { type Certificate, makeCertificate } from '../support/certificates.ts';
 import {
   type ConfigurationChange,
   evalwatch,
-  freePort,
   startDaemon,
   UNHURRIED,
   type Workspace,
   workspace,
 } from '../support/evalwatch.ts';
+import { freePort } from '../support/free-port.ts';
 import { startAlpha } from '../support/service.ts';
 
 const HEALTH_CHECK = fileURLToPath(new URL('../../src/health-check.ts', import.meta.url));

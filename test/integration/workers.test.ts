@@ -11,12 +11,8 @@ import {
   workspace,
 } from '../support/evalwatch.ts';
 import { readEvents, take } from '../support/event-stream.ts';
-import {
-  PASSWORD,
-  type PostgresServer,
-  postgresPrograms,
-  startPostgres,
-} from '../support/postgres.ts';
+import { startPostgres } from '../support/postgres.ts';
+import { PASSWORD, type PostgresServer, postgresPrograms } from '../support/postgres-server.ts';
 import { scrape } from '../support/scrape.ts';
 import { errorOf, promptDetail, promptItem, sendJson, startService } from '../support/service.ts';
 

@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
-import { delimiter, join } from 'node:path';
+import { delimiter, isAbsolute, join } from 'node:path';
 
 /**
- * Path of a program on the PATH, by the first of its names that is there. Where it lacks it is installed from its
+ * Path of a program, by the first of its names that is on the PATH, or of its absolute paths that is there. Where it lacks it is installed from its
  * Debian package, if that can be; otherwise undefined, and what needs it is skipped.
  */
 export function debianTool(packageName: string, ...names: readonly string[]): string | undefined {
@@ -13,7 +13,9 @@ export function debianTool(packageName: string, ...names: readonly string[]): st
 function find(names: readonly string[]): string | undefined {
   const directories = (process.env['PATH'] ?? '').split(delimiter);
   return names
-    .flatMap((name) => directories.map((directory) => join(directory, name)))
+    .flatMap((name) =>
+      isAbsolute(name) ? [name] : directories.map((directory) => join(directory, name)),
+    )
     .find((path) => {
       try {
         accessSync(path, constants.X_OK);

@@ -1,5 +1,5 @@
 import { debianTool } from './debian-tool.ts';
-import { postgresPrograms } from './postgres.ts';
+import { postgresPrograms } from './postgres-server.ts';
 
 /** What the tests want and npm cannot bring: a Debian package, and the names that a program of it goes by. */
 const TOOLS: readonly (readonly [packageName: string, ...names: string[]])[] = [
@@ -8,6 +8,7 @@ const TOOLS: readonly (readonly [packageName: string, ...names: string[]])[] = [
   ['prometheus-alertmanager', 'amtool'],
   ['prometheus-alertmanager', 'prometheus-alertmanager', 'alertmanager'],
   ['chromium', 'chromium'],
+  ['pgbouncer', 'pgbouncer', '/usr/sbin/pgbouncer'],
 ];
 
 /**

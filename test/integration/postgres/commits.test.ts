@@ -2,7 +2,8 @@ import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startCuttingProxy } from '../../support/cutting-proxy.ts';
 import { healthAt, startWorker } from '../../support/postgres-store.ts';
-import { postgresPrograms, startPostgres, type PostgresServer } from '../../support/postgres.ts';
+import { startPostgres } from '../../support/postgres.ts';
+import { postgresPrograms, type PostgresServer } from '../../support/postgres-server.ts';
 
 describe.skipIf(postgresPrograms === undefined)('commits to PostgreSQL', () => {
   let server: PostgresServer;

@@ -3,12 +3,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openPostgresReader } from '../../../src/postgres/postgres-reader.ts';
 import { makeCertificate } from '../../support/certificates.ts';
 import { healthAt, startWorker } from '../../support/postgres-store.ts';
-import {
-  PASSWORD,
-  postgresPrograms,
-  startPostgres,
-  type PostgresServer,
-} from '../../support/postgres.ts';
+import { startPostgres } from '../../support/postgres.ts';
+import { PASSWORD, postgresPrograms, type PostgresServer } from '../../support/postgres-server.ts';
 import { temporaryDirectory } from '../../support/temporary.ts';
 
 describe.skipIf(postgresPrograms === undefined)('a PostgreSQL store', () => {

@@ -1,10 +1,10 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it, vi } from 'vitest';
 import { debianTool } from '../../support/debian-tool.ts';
+import { freePort } from '../../support/free-port.ts';
 import { temporaryDirectory } from '../../support/temporary.ts';
 import { CONFIG, alerts } from './rules-file.ts';
 
@@ -127,13 +127,4 @@ async function alertmanagerWith(firing: readonly Labels[]) {
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  return typeof address === 'object' && address !== null ? address.port : 0;
 }
