@@ -1,9 +1,10 @@
 import { setTimeout } from 'node:timers/promises';
-import { postgresPrograms } from '../postgres.ts';
+import { postgresPrograms } from '../postgres-server.ts';
 import type { Figures, Row, RowOptions } from './row.ts';
 import {
   checkTicks,
   crashDatabase,
+  failOver,
   killOne,
   type Place,
   restartAll,
@@ -11,6 +12,7 @@ import {
 } from './workers/acts.ts';
 import { settle } from './workers/crew.ts';
 import { measureRate } from './workers/rate.ts';
+import { copyOfNextVersion } from './workers/next-version.ts';
 import { createScene, type Scene } from './workers/scene.ts';
 
 interface Size {
@@ -23,9 +25,11 @@ interface Size {
   /** Rounds in each of which a worker stops at each place. */
   readonly stops: number;
   readonly stoppedMs: number;
+  /** Of all workers, to the next version and back in turns. */
   readonly restarts: number;
   readonly crashes: number;
   readonly awayMs: number;
+  readonly failovers: number;
   readonly rateSeconds: number;
   /** A machine that is busy with other tests can be late. */
   readonly isTimed: boolean;
@@ -39,28 +43,38 @@ const LONG: Size = {
   kills: 100,
   stops: 10,
   stoppedMs: 60_000,
-  restarts: 3,
+  restarts: 4,
   crashes: 3,
   awayMs: 15_000,
+  failovers: 10,
   rateSeconds: 120,
   isTimed: true,
 };
 const SHORT: Size = {
-  workers: 3,
+  workers: 4,
   projects: 6,
   every: 3,
   lease: '5s',
   kills: 1,
   stops: 1,
   stoppedMs: 7000,
-  restarts: 1,
+  restarts: 2,
   crashes: 1,
   awayMs: 3000,
+  failovers: 1,
   rateSeconds: 15,
   isTimed: false,
 };
 /** Enough to notice that nothing keeps a worker that was stopped from committing. */
-const FEW: Size = { ...SHORT, kills: 0, stops: 3, restarts: 0, crashes: 0, rateSeconds: 0 };
+const FEW: Size = {
+  ...SHORT,
+  kills: 0,
+  stops: 3,
+  restarts: 0,
+  crashes: 0,
+  failovers: 0,
+  rateSeconds: 0,
+};
 const PLACES: readonly Place[] = ['between diff and commit', 'mid-statement', 'polling'];
 
 const BOUNDS = { ownedMs: 15_000, polledMs: 20_000, afterCrashMs: 30_000 };
@@ -82,11 +96,14 @@ export const workers: Row = {
   run: async ({ short, source, ...options }) => {
     if (postgresPrograms === undefined) return [['skipped', 'no PostgreSQL']];
     const size = source !== undefined ? FEW : short ? SHORT : LONG;
-    const [disturbed, rate] = await Promise.all([
+    const [disturbed, others] = await Promise.all([
       disturb(size, { ...options, source }),
-      size.rateSeconds === 0 ? [] : measureRate(size.rateSeconds, options.seed),
+      (async () => [
+        ...(size.rateSeconds === 0 ? [] : await measureRate(size.rateSeconds, options.seed)),
+        ...(size.failovers === 0 ? [] : await failOverAgain(size, options)),
+      ])(),
     ]);
-    return [...disturbed, ...rate];
+    return [...disturbed, ...others];
   },
 };
 
@@ -111,12 +128,13 @@ async function disturb(
     return await killOne(scene, pick(crew.members, n));
   });
   print(`${kills.length} kills`);
-  const restarts = await repeat(size.restarts, () => restart(scene));
+  await using next = await copyOfNextVersion();
+  const restarts = await repeat(size.restarts, (n) =>
+    restart(scene, n % 2 === 0 ? next.source : source),
+  );
   print(`${restarts.length} restarts`);
   const stops = await repeat(size.stops, async (n) => {
-    // One at least goes on.
-    const places = PLACES.slice(0, size.workers - 1);
-    const stopped = places.map((place, index) => [pick(crew.members, n + index), place] as const);
+    const stopped = PLACES.map((place, index) => [pick(crew.members, n + index), place] as const);
     return await stopAt(scene, stopped, size.stoppedMs);
   });
   print(`${stops.length} rounds of stops`);
@@ -144,7 +162,7 @@ async function disturb(
     found.push('the database refused nothing to workers that had been stopped');
   }
   if (found.length > 0) {
-    throw new Error(`${found.length} differences:\n${found.slice(0, 20).join('\n')}`);
+    throw new Error(describe(found));
   }
   return [
     [
@@ -156,7 +174,7 @@ async function disturb(
       `${stops.flat().length} of ${size.stoppedMs / 1000} s: ${PLACES.map((place) => `${stops.flat().filter((stop) => stop.place === place).length} ${place}`).join(', ')}; ${refused} commits refused`,
     ],
     [
-      'rolling restarts',
+      'rolling restarts, to a version with one more migration and back in turns',
       `${restarts.length}: ${sum(restarts.map(({ ticks }) => ticks))} ticks, 0 polled twice, ${sum(restarts.map(({ missed }) => missed.length))} missed`,
     ],
     [
@@ -175,16 +193,48 @@ async function disturb(
   ];
 }
 
+/** The database's primary fails over to its standby and back, again and again. */
+async function failOverAgain(
+  size: Size,
+  { seed, print }: Pick<RowOptions, 'seed' | 'print'>,
+): Promise<Figures> {
+  await using scene = await createScene({
+    seed,
+    source: undefined,
+    projects: size.projects,
+    every: size.every,
+    lease: size.lease,
+    hasStandby: true,
+  });
+  const { crew, projects } = scene;
+  await Promise.all([crew.join(), crew.join()]);
+  await settle(crew, projects);
+  const polled = await repeat(size.failovers, () => failOver(scene));
+  print(`${polled.length} failovers of the database`);
+  const { differences, transitions, failures } = await scene.judge();
+  const late = polled.flatMap((ms) =>
+    over('polled again after a failover', ms, BOUNDS.afterCrashMs),
+  );
+  const found = [...differences, ...(size.isTimed ? late : [])];
+  if (found.length > 0) throw new Error(describe(found));
+  return [
+    [
+      'failovers to a synchronous standby',
+      `${polled.length}: polled again ${most(polled)} ms after the primary was killed, at most (bound ${BOUNDS.afterCrashMs}); ${transitions} transitions, ${failures} of them to FAILED: 0 lost, 0 doubled`,
+    ],
+  ];
+}
+
 interface Restart {
   readonly ticks: number;
   readonly doubled: readonly string[];
   readonly missed: readonly string[];
 }
 
-/** Replaces every worker while each tick is counted. */
-async function restart(scene: Scene): Promise<Restart> {
+/** Replaces every worker, by one of these sources, while each tick is counted. */
+async function restart(scene: Scene, source: string | undefined): Promise<Restart> {
   const from = Date.now();
-  await restartAll(scene);
+  await restartAll(scene, source);
   await setTimeout(scene.intervalMs);
   return checkTicks(scene, from, Date.now());
 }
@@ -200,6 +250,10 @@ async function repeat<Result>(
 
 function over(what: string, ms: number, bound: number): readonly string[] {
   return ms > bound ? [`${what} only after ${ms} ms`] : [];
+}
+
+function describe(found: readonly string[]): string {
+  return `${found.length} differences:\n${found.slice(0, 20).join('\n')}`;
 }
 
 function most(numbers: readonly number[]): number {

@@ -111,10 +111,10 @@ async function stopCommitting({ crew }: Scene, member: Member, part: Part): Prom
   };
 }
 
-/** Every worker leaves in turn, and another one takes its place. */
-export async function restartAll({ crew, projects }: Scene): Promise<void> {
+/** Every worker leaves in turn, and another one takes its place, of these sources or else the same. */
+export async function restartAll({ crew, projects }: Scene, source?: string): Promise<void> {
   for (const member of crew.members) {
-    await crew.join();
+    await crew.join(source);
     await crew.leave(member);
     await settle(crew, projects);
   }
@@ -128,14 +128,14 @@ export interface Outage {
 
 /** The database crashes and is away for so long; the workers stay up and say so. */
 export async function crashDatabase(scene: Scene, forMs: number): Promise<Outage> {
-  const { crew, postgres } = scene;
+  const { crew, servers } = scene;
   const over = scene.trouble();
   const failures = () =>
     Promise.all(
       crew.members.map((member) => valueOf(member, 'evalwatch_store_commit_failures_total')),
     );
   const before = await failures();
-  await postgres.kill();
+  await servers.primary().kill();
   await setTimeout(forMs);
   const found: string[] = [];
   for (const { daemon, name } of crew.members) {
@@ -150,13 +150,30 @@ export async function crashDatabase(scene: Scene, forMs: number): Promise<Outage
   const counted = (await failures()).map((count, index) => count - (before[index] ?? 0));
   if (counted.some((count) => count === 0)) found.push('a worker counts no failed commit');
   if (found.length > 0) throw new Error(found.join('; '));
-  await postgres.start();
+  await servers.primary().start();
   const at = Date.now();
   await polledSince(scene, scene.journal.length);
   const polled = Date.now() - at;
   await settle(crew, scene.projects);
   over();
   return { polled, commitFailures: counted.reduce((sum, count) => sum + count, 0) };
+}
+
+/**
+ * The server that takes writes is killed, and the one that follows it takes its place; then the first follows that one.
+ * How long it took from the kill until each project was polled again, ms.
+ */
+export async function failOver(scene: Scene): Promise<number> {
+  const { crew, servers } = scene;
+  const over = scene.trouble();
+  const at = Date.now();
+  await servers.failOver();
+  await polledSince(scene, scene.journal.length);
+  const polled = Date.now() - at;
+  await settle(crew, scene.projects);
+  over();
+  await servers.rebuild();
+  return polled;
 }
 
 export interface Ticks {

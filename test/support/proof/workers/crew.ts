@@ -31,8 +31,8 @@ export interface Crew extends AsyncDisposable {
   readonly differences: readonly string[];
   /** Projects that the members say they own, together. */
   owned(): number;
-  /** Starts one more, and waits until it is there. */
-  join(): Promise<Member>;
+  /** Starts one more, of these sources or else those of the crew, and waits until it is there. */
+  join(source?: string): Promise<Member>;
   /** By SIGKILL. */
   kill(member: Member): Promise<void>;
   /** By SIGTERM. */
@@ -83,7 +83,7 @@ export async function createCrew(options: CrewOptions): Promise<Crew> {
     });
   }
 
-  async function begin(): Promise<Member> {
+  async function begin(itsSource = source): Promise<Member> {
     names += 1;
     const name = `worker-${names}`;
     const proxy = opened.use(await startProxy(database.host, database.port));
@@ -91,7 +91,7 @@ export async function createCrew(options: CrewOptions): Promise<Crew> {
     const daemon = startDaemon(
       config,
       (code) => differences.push(`${name} ended by itself with ${code}`, ...daemon.garbled),
-      { source },
+      { source: itsSource },
     );
     const run = { ...daemon.run, endedAt: Infinity, killed: false, stopped: false };
     runs.push(run);

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
-/** The name of the statement that commits a poll's listings. */
-const COMMIT = 'commit_poll';
+/** The statement that commits a poll's listings: its name where its plan is kept, else how it begins. */
+const COMMIT = ['commit_poll', 'WITH fenced AS'] as const;
 
 /** How much of a statement the database gets before its sender stops: nothing, or one half. */
 export type Part = 'none' | 'half';
@@ -46,7 +46,7 @@ export async function startProxy(host: string, port: number): Promise<Proxy> {
         held.push(bytes);
         return;
       }
-      if (wanted === undefined || !bytes.includes(COMMIT)) {
+      if (wanted === undefined || !COMMIT.some((text) => bytes.includes(text))) {
         server.write(bytes);
         return;
       }

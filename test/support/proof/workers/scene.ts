@@ -15,7 +15,6 @@ import {
   type TimeSpan,
   type TransitionRow,
 } from '../../oracle/observation.ts';
-import { type PostgresServer, startPostgres } from '../../postgres.ts';
 import { checkAgainstWorld } from '../../soak/at-rest.ts';
 import { KEY, makeProjects, MISSING_AFTER } from '../../soak/configuration.ts';
 import { until } from '../../soak/disturbance.ts';
@@ -23,6 +22,7 @@ import { createLivingWorld } from '../../soak/living-world.ts';
 import { runCommand } from '../../soak/processes.ts';
 import { temporaryDirectory } from '../../temporary.ts';
 import { type Crew, createCrew, scrapeOf } from './crew.ts';
+import { type Servers, startServers } from './servers.ts';
 
 export interface SceneOptions {
   readonly seed: number;
@@ -32,12 +32,14 @@ export interface SceneOptions {
   readonly every: number;
   readonly lease: string;
   readonly maxRequestsPerSecond?: number | undefined;
+  /** Whether a second server follows the first. Default false. */
+  readonly hasStandby?: boolean;
 }
 
 /** A lively world, a service that shows it, a PostgreSQL, and workers that share it. */
 export interface Scene extends AsyncDisposable {
   readonly crew: Crew;
-  readonly postgres: PostgresServer;
+  readonly servers: Servers;
   readonly projects: number;
   readonly intervalMs: number;
   /** Of every listing that was served. */
@@ -61,13 +63,12 @@ export interface Scene extends AsyncDisposable {
 const PATIENCE_MS = 120_000;
 
 export async function createScene(options: SceneOptions): Promise<Scene> {
-  const { seed, source, every, lease, maxRequestsPerSecond } = options;
+  const { seed, source, every, lease, maxRequestsPerSecond, hasStandby = false } = options;
   const intervalMs = every * 1000;
   const opened = new AsyncDisposableStack();
   const directory = opened.use(await temporaryDirectory());
-  const postgres = opened.use(await startPostgres({ fsync: true }));
-  const { name } = await postgres.createDatabase();
-  const url = (port: number) => postgres.url(name).replace(`:${postgres.port}/`, `:${port}/`);
+  const servers = opened.use(await startServers(hasStandby));
+  const { port } = servers.primary();
   const projects = makeProjects(options.projects);
   const living = createLivingWorld(
     projects.map(({ id }) => id),
@@ -91,7 +92,7 @@ export async function createScene(options: SceneOptions): Promise<Scene> {
       lease,
       schedule: every === 1 ? '* * * * * *' : `*/${every} * * * * *`,
       maxRequestsPerSecond,
-      database: { host: '127.0.0.1', port: postgres.port, url },
+      database: { host: '127.0.0.1', port, url: (behind) => servers.url(behind) },
     }),
   );
   living.start();
@@ -142,7 +143,7 @@ export async function createScene(options: SceneOptions): Promise<Scene> {
     const poll = await runCommand('poll', crew.config, source);
     if (poll.code !== 0) found.push(`poll ended with ${poll.code}: ${poll.output.slice(0, 2000)}`);
     const runs = [...crew.runs, { ...poll.run, endedAt: Date.now() }];
-    const rows = await readRows(postgres.url(name));
+    const rows = await readRows(servers.url(port));
     const observation = {
       journal,
       key: KEY,
@@ -175,7 +176,7 @@ export async function createScene(options: SceneOptions): Promise<Scene> {
 
   return {
     crew,
-    postgres,
+    servers,
     projects: projects.length,
     intervalMs,
     journal,

@@ -1,0 +1,23 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { copyWithBug } from '../bug.ts';
+
+const INIT = "{ file: '0001-init.sql', compatibleFrom: 1 }";
+/** Of what a migration may do while workers of the version before it go on. */
+const MADE_UP = `
+ALTER TABLE evalwatch.project ADD COLUMN note text;
+ALTER TABLE evalwatch.record ADD COLUMN weight integer NOT NULL DEFAULT 1;
+CREATE TABLE evalwatch.made_up (project_key bigint PRIMARY KEY, text text NOT NULL);
+INSERT INTO evalwatch.made_up SELECT project_key, id FROM evalwatch.project;
+CREATE INDEX transition_record ON evalwatch.transition (record_id);
+`;
+
+/** Sources as they are but for one more migration, a made-up one; `await using` removes them. */
+export async function copyOfNextVersion() {
+  const copy = await copyWithBug({
+    file: 'postgres/migrate.ts',
+    replace: [[`[${INIT}]`, `[${INIT}, { file: '0002-made-up.sql', compatibleFrom: 1 }]`]],
+  });
+  await writeFile(join(copy.source, 'postgres/migrations/0002-made-up.sql'), MADE_UP);
+  return copy;
+}
