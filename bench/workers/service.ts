@@ -1,12 +1,15 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { errorOf, promptDetail } from '../../test/support/service.ts';
 import { listingBodies } from '../workload.ts';
 
 const PROMPTS = 100;
 /** Every fifth poll finds one percent of the prompts moved. */
 const CHANGES_ONE_IN = 5;
 const VERSIONS = 8;
+/** Asked for once after each move to FAILED. */
+const PROMPT = /^\/v2\/prompts\/([^/]+)\/$/;
 
 /** An Evaluation Service that counts who asks for what, and when. */
 export interface CountingService extends AsyncDisposable {
@@ -26,6 +29,12 @@ export async function startCountingService(): Promise<CountingService> {
   let since = performance.now();
   const server = createServer({ keepAliveTimeout: 60_000 }, (request, response) => {
     const project = request.url ?? '';
+    const [, prompt] = PROMPT.exec(project) ?? [];
+    if (prompt !== undefined) {
+      response.setHeader('content-type', 'application/json');
+      response.end(JSON.stringify(promptDetail(errorOf(prompt))));
+      return;
+    }
     const asked = versions.get(project) ?? 0;
     versions.set(project, asked + 1);
     counts.set(project, (counts.get(project) ?? 0) + 1);

@@ -1,6 +1,6 @@
 /**
  * Measures several workers on one PostgreSQL and prints each figure beside its bound:
- * `node bench/workers/workers.ts [--projects 1000] [--every 5] [--workers 3] [--seconds 600]`.
+ * `node bench/workers/workers.ts [--projects 1000] [--every 5] [--workers 3] [--seconds 600] [--scrape 15]`; seconds.
  */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -8,9 +8,10 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { startPostgres } from '../../test/support/postgres.ts';
-import { scrape } from '../../test/support/scrape.ts';
+import { type Scrape, scrape } from '../../test/support/scrape.ts';
 import { cpuMsOf as workerCpuMsOf, type NodeProcess, startNode } from '../node-process.ts';
 import { cpuMsOf as serverCpuMsOf } from '../postgres/server-cpu.ts';
+import { SETTINGS } from '../postgres/settings.ts';
 import { SOURCE } from '../rows/daemon.ts';
 import { projectIds } from '../workload.ts';
 import { startCountingService } from './service.ts';
@@ -21,20 +22,21 @@ const { values } = parseArgs({
     every: { type: 'string', default: '5' },
     workers: { type: 'string', default: '3' },
     seconds: { type: 'string', default: '600' },
+    scrape: { type: 'string', default: '15' },
   },
 });
 const projects = Number(values.projects);
 const every = Number(values.every);
 const seconds = Number(values.seconds);
+/** Until PostgreSQL has counted the rows of new tables, which it does once a minute, at least. */
+const WARM_UP_S = 90;
 /** What the schedules ask for, a second; a little is lost where the time that is measured begins and ends. */
 const leastPolls = (projects / every) * 0.995;
 
 await using opened = new AsyncDisposableStack();
 const directory = await mkdtemp(join(tmpdir(), 'evalwatch-workers-'));
 opened.defer(() => rm(directory, { recursive: true, force: true }));
-const postgres = opened.use(
-  await startPostgres({ fsync: true, settings: ['shared_buffers=512MB', 'max_wal_size=4GB'] }),
-);
+const postgres = opened.use(await startPostgres({ fsync: true, settings: SETTINGS }));
 const database = await postgres.createDatabase();
 const service = opened.use(await startCountingService());
 const workers = await Promise.all(
@@ -46,10 +48,10 @@ opened.defer(async () => {
 
 await untilShared();
 // The first polls, of all at once, are not what is measured.
-await setTimeout(2 * every * 1000);
+await pass(Math.max(2 * every, WARM_UP_S));
 service.reset();
 const before = await counters();
-await setTimeout(seconds * 1000);
+await pass(seconds);
 const after = await counters();
 const polls = after.polls - before.polls;
 
@@ -98,6 +100,18 @@ async function startWorker(
   return { process, url: started.url };
 }
 
+/** Lets this time pass, in which the workers are scraped as by a Prometheus. */
+async function pass(forSeconds: number): Promise<void> {
+  const interval = Number(values.scrape);
+  const end = performance.now() + forSeconds * 1000;
+  for (;;) {
+    const left = end - performance.now();
+    if (left <= 0) return;
+    await setTimeout(Math.min(left, interval * 1000));
+    for (const { url } of workers) await (await fetch(`${url}/metrics`)).arrayBuffer();
+  }
+}
+
 /** A daemon whose lines nobody reads stands still. */
 async function drain(process: NodeProcess): Promise<void> {
   try {
@@ -107,14 +121,16 @@ async function drain(process: NodeProcess): Promise<void> {
   }
 }
 
-/** Until each worker has a fair share. */
+/** Until each worker has a fair share; a scrape of all their projects would be more work than this. */
 async function untilShared(): Promise<void> {
+  const share = Math.ceil(projects / workers.length);
   for (;;) {
-    const owned = await Promise.all(
-      workers.map(async ({ url }) => (await scrape(url)).value('evalwatch_worker_projects') ?? 0),
+    const owners = await postgres.query(
+      database.name,
+      'SELECT count(*)::integer AS owned FROM evalwatch.project WHERE owner IS NOT NULL GROUP BY owner',
     );
-    const share = Math.ceil(projects / workers.length);
-    if (owned.every((count) => count <= share && count > 0)) {
+    const owned = owners.map((row) => Number(row['owned']));
+    if (owned.length === workers.length && owned.every((count) => count <= share)) {
       if (owned.reduce((sum, count) => sum + count, 0) === projects) return;
     }
     await setTimeout(1000);
@@ -122,7 +138,8 @@ async function untilShared(): Promise<void> {
 }
 
 async function counters() {
-  const scrapes = await Promise.all(workers.map(({ url }) => scrape(url)));
+  const scrapes: Scrape[] = [];
+  for (const { url } of workers) scrapes.push(await scrape(url));
   const sum = (name: string) =>
     scrapes
       .flatMap(({ samples }) => [...samples])

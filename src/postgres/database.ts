@@ -11,7 +11,7 @@ import { isCollision, isNoPrimary, isOutcomeUnknown, toStoreError } from './erro
 import { createTurns } from './turns.ts';
 import type { ConnectionSettings } from './url.ts';
 
-/** A statement; one with a name is planned once for each connection. */
+/** A statement; one with a name is planned once for each connection, after {@link Database.keepPlans}. */
 export interface Statement {
   readonly name?: string;
   readonly text: string;
@@ -25,6 +25,8 @@ export interface Database {
   attempt<Row>(statement: Statement, values: readonly unknown[]): Promise<Attempt<Row>>;
   /** Runs statements in one transaction, on one connection. @throws {StoreError} */
   transaction<Result>(work: (run: RunInTransaction) => Promise<Result>): Promise<Result>;
+  /** The tables are no longer new: a plan that was made for empty ones would read all of each when they are full. */
+  keepPlans(): void;
   /** Ends when all that was begun has ended. */
   close(): Promise<void>;
 }
@@ -45,6 +47,8 @@ export interface DatabaseOptions {
   readonly patienceMs: number;
 }
 
+/** With which it is tested (scale-out.md). */
+const OLDEST_MAJOR = 15;
 const CONNECT_MS = 3000;
 /** The server's own limits, should we not be there any more to give up. */
 const STATEMENT_MS = 60_000;
@@ -58,6 +62,7 @@ export function openDatabase({ settings, connections, patienceMs }: DatabaseOpti
   let pool = createPool();
   const turns = createTurns(connections);
   const underWay = new Set<Promise<unknown>>();
+  let keepsPlans = false;
   let closed = false;
 
   function createPool(): Pool {
@@ -80,7 +85,7 @@ export function openDatabase({ settings, connections, patienceMs }: DatabaseOpti
       keepAlive: true,
       types: NUMBERS,
       // oxlint-disable-next-line typescript/no-misused-promises -- it is awaited, whatever its type says
-      onConnect: assertWritable,
+      onConnect: assertUsable,
     });
     // A connection that breaks while nobody uses it is replaced when somebody does.
     created.on('error', ignore);
@@ -146,7 +151,7 @@ export function openDatabase({ settings, connections, patienceMs }: DatabaseOpti
     const config: QueryConfig = {
       text,
       values: [...values],
-      ...(settings.prepared && name !== undefined && { name }),
+      ...(keepsPlans && settings.prepared && name !== undefined && { name }),
     };
     for (let left = COLLISIONS; ; left -= 1) {
       try {
@@ -199,6 +204,9 @@ export function openDatabase({ settings, connections, patienceMs }: DatabaseOpti
           throw toStoreError(error, secrets);
         }
       }),
+    keepPlans: () => {
+      keepsPlans = true;
+    },
     close: async () => {
       while (underWay.size > 0) {
         // oxlint-disable-next-line no-await-in-loop -- what has begun may begin more
@@ -216,11 +224,21 @@ const NUMBERS: CustomTypesConfig = {
     oid === types.builtins.INT8 ? Number : types.getTypeParser(oid, format),
 };
 
-async function assertWritable(client: ClientBase): Promise<void> {
-  const { rows } = await client.query<{ readonly transaction_read_only: string }>(
-    'SHOW transaction_read_only',
+/** @throws {StoreError} if this server is too old, or none to write to */
+async function assertUsable(client: ClientBase): Promise<void> {
+  const { rows } = await client.query<{ readonly version: number; readonly read_only: string }>(
+    `SELECT current_setting('server_version_num')::integer AS version,
+       current_setting('transaction_read_only') AS read_only`,
   );
-  if (rows[0]?.transaction_read_only !== 'off') {
+  const [{ version, read_only: readOnly } = { version: 0, read_only: '' }] = rows;
+  const major = Math.floor(version / 10_000);
+  if (major < OLDEST_MAJOR) {
+    throw new StoreError(
+      'other',
+      `the database of store.postgres_url_file or _env is of PostgreSQL ${major}, and evalwatch needs ${OLDEST_MAJOR} or newer`,
+    );
+  }
+  if (readOnly !== 'off') {
     throw new StoreError(
       'io',
       'no server of store.postgres_url_file or _env takes writes: all are standbys',

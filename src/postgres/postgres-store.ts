@@ -93,7 +93,7 @@ function createStore(
   onClosed: () => Promise<void>,
 ): PostgresStore {
   const owned = new Map<string, CommitContext>();
-  let size = first?.bytes ?? 0;
+  let size = 0;
   let closing: Promise<void> | undefined;
   const underWay = new Set<Promise<unknown>>();
 
@@ -160,7 +160,12 @@ function createStore(
 
   async function measure(): Promise<void> {
     const [measured] = await database.query<SizeRow>(SIZE);
+    note(measured);
+  }
+
+  function note(measured: SizeRow | undefined): void {
     size = measured?.bytes ?? size;
+    if (measured?.is_counted === true) database.keepPlans();
   }
 
   async function close(): Promise<void> {
@@ -179,6 +184,7 @@ function createStore(
     (...parameters: Parameters): Promise<Result> =>
       during(() => work(...parameters));
   const reads = createReads(database);
+  note(first);
 
   return {
     serverVersion: first?.server_version ?? '',
