@@ -24,6 +24,10 @@ const TEXTS: Readonly<Record<StoreFailureReason, string>> = {
   other: 'the database of store.postgres_url_file or _env refused',
 };
 
+/** PgBouncer does not know the limits that each connection asks for (database.ts). */
+const BELTS_REFUSED =
+  'the pooler before the database of store.postgres_url_file or _env refuses connections: set its ignore_startup_parameters = statement_timeout, idle_in_transaction_session_timeout';
+
 /**
  * What the server or the way to it did, as a {@link StoreError}. Of the system only the code is told, as its texts name
  * the server; of other texts what is not part of the connection string. There is no `cause`: it would tell the rest.
@@ -33,6 +37,9 @@ export function toStoreError(error: unknown, secrets: readonly string[]): StoreE
   if (!(error instanceof Error) || isBug(error)) throw error;
   const code = codeOf(error);
   if (error instanceof DatabaseError) {
+    if (code === '08P01' && error.message.startsWith('unsupported startup parameter')) {
+      return new StoreError('other', BELTS_REFUSED);
+    }
     const reason = REASONS.get(code) ?? REASONS.get(code.slice(0, 2)) ?? 'other';
     return new StoreError(reason, `${TEXTS[reason]} (${code}: ${scrub(error.message, secrets)})`);
   }

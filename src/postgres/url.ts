@@ -23,7 +23,16 @@ export interface ConnectionSettings {
   readonly secrets: readonly string[];
 }
 
-const PARAMETERS = ['host', 'port', 'sslmode', 'sslrootcert', 'prepared'] as const;
+const PARAMETERS = [
+  'host',
+  'port',
+  'sslmode',
+  'sslrootcert',
+  'target_session_attrs',
+  'prepared',
+] as const;
+/** Of target_session_attrs: what is connected to takes writes, whatever it says. */
+const WRITABLE = ['read-write', 'primary', 'any'];
 const URL_SHAPE =
   /^postgres(?:ql)?:\/\/(?:(?<user>[^:@/?#]*)(?::(?<password>[^@/?#]*))?@)?(?<servers>[^@/?#]*)(?:\/(?<database>[^/?#]*))?(?:\?(?<query>[^#]*))?$/;
 
@@ -48,6 +57,9 @@ export function parseUrl(url: string): ConnectionSettings {
     query.get('port') ?? '5432',
   );
   const mode = query.get('sslmode');
+  if (!WRITABLE.includes(query.get('target_session_attrs') ?? 'any')) {
+    throw unusable(`has a target_session_attrs that is not one of ${WRITABLE.join(', ')}`);
+  }
   const authorities = readAuthorities(query.get('sslrootcert'));
   const [first, ...others] = addresses.map(({ host, port }): Server => {
     return { host, port, tls: tlsOptions(host, mode, authorities) };

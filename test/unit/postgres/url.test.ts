@@ -28,6 +28,10 @@ describe('a connection string', () => {
       'postgres://me@db?sslmode=require',
       { host: 'db', port: 5432, tls: { servername: 'db', rejectUnauthorized: false } },
     ],
+    [
+      'postgres://me@db?sslmode=disable&target_session_attrs=read-write',
+      { host: 'db', port: 5432, tls: false },
+    ],
     ['postgres://me@/d?host=/run/pg&port=7', { host: '/run/pg', port: 7, tls: false }],
   ])('%s leads to %j', (url, server) => {
     expect(parseUrl(url).servers).toEqual([server]);
@@ -48,6 +52,7 @@ describe('a connection string', () => {
     ['postgres://me@db?secret=1', 'a parameter that is not one of'],
     ['postgres://me@db?sslmode=secret', 'sslmode that is not one of'],
     ['postgres://me@db?sslrootcert=/secret', 'sslrootcert that cannot be read'],
+    ['postgres://me@db?target_session_attrs=standby', 'target_session_attrs that is not one of'],
   ])('%s is refused, and not shown', (url, message) => {
     const attempt = () => parseUrl(url);
     expect(attempt).toThrow(message);

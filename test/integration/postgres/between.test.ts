@@ -1,0 +1,111 @@
+import { connect, createServer, type AddressInfo } from 'node:net';
+import { once } from 'node:events';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openPostgresReader } from '../../../src/postgres/postgres-reader.ts';
+import { pgbouncer, startPooler } from '../../support/pgbouncer.ts';
+import { startPostgres } from '../../support/postgres.ts';
+import { PASSWORD, postgresPrograms, type PostgresServer } from '../../support/postgres-server.ts';
+import { startWorker } from '../../support/postgres-store.ts';
+
+const BELTS = 'statement_timeout, idle_in_transaction_session_timeout';
+
+describe.skipIf(postgresPrograms === undefined)('a PostgreSQL store behind', () => {
+  let server: PostgresServer;
+  beforeAll(async () => {
+    server = await startPostgres();
+  });
+  afterAll(() => server[Symbol.asyncDispose]());
+
+  it('a server that is too old is refused', async () => {
+    const { url } = await server.createDatabase();
+    await using old = await startOlderServer(server.port);
+    await expect(startWorker(url.replace(`:${server.port}/`, `:${old.port}/`))).rejects.toThrow(
+      'is of PostgreSQL 14, and evalwatch needs 15 or newer',
+    );
+  });
+
+  describe.skipIf(pgbouncer === undefined)('a pooler', () => {
+    it('is shared by workers whose transactions take turns on its connections', async () => {
+      const { name } = await server.createDatabase();
+      await using pooler = await startPooler(server, {
+        default_pool_size: '2',
+        ignore_startup_parameters: BELTS,
+      });
+      const url = pooler.url(name, '?prepared=false');
+      await using one = await startWorker(url);
+      await using other = await startWorker(url);
+      const projects = Array.from({ length: 12 }, (_, n) => `p${n}`);
+      await one.store.configureProjects(projects, 1);
+      const [ofOne, ofOther] = await Promise.all([
+        one.claim(projects, 6),
+        other.claim(projects, 6),
+      ]);
+      expect([...ofOne, ...ofOther].toSorted()).toEqual(projects.toSorted());
+
+      for (const status of ['RUNNING', 'FAILED', 'PENDING']) {
+        // oxlint-disable-next-line no-await-in-loop -- one poll of each after the other
+        await Promise.all([
+          ...ofOne.map((project) => one.see(project, { x: status })),
+          ...ofOther.map((project) => other.see(project, { x: status })),
+        ]);
+      }
+      const [taken = ''] = ofOne;
+      const [{ epoch } = { epoch: 0 }] = await release(one, other, taken);
+      expect(epoch).toBeGreaterThan(0);
+      expect(await one.see(taken, { x: 'RUNNING' })).toBeUndefined();
+      expect(one.log.of('store.commit_refused')).toMatchObject([
+        { project: taken, reason: 'epoch' },
+      ]);
+      const transitions = await one.store.transitions({});
+      expect(transitions.map(({ project, to }) => `${project} ${to}`).toSorted()).toEqual(
+        projects.flatMap((project) => [`${project} FAILED`, `${project} PENDING`]).toSorted(),
+      );
+    });
+
+    it('that does not let the belts through is told apart from a database that is away', async () => {
+      const { name } = await server.createDatabase();
+      await using pooler = await startPooler(server);
+      const opening = openPostgresReader({ url: pooler.url(name, '?prepared=false') });
+      await expect(opening).rejects.toThrow(`ignore_startup_parameters = ${BELTS}`);
+      await expect(opening).rejects.not.toThrow(PASSWORD);
+    });
+  });
+});
+
+/** The first gives the project back, and the other one takes it. */
+async function release(
+  one: Awaited<ReturnType<typeof startWorker>>,
+  other: Awaited<ReturnType<typeof startWorker>>,
+  project: string,
+) {
+  await one.coordinator.release(one.id, [project]);
+  return await other.coordinator.claim(other.id, [project], 1);
+}
+
+/** The server at this port, as far as it says which version it has: two digits, so that nothing is moved. */
+async function startOlderServer(port: number) {
+  const proxy = createServer((client) => {
+    const upstream = connect(port, '127.0.0.1');
+    client.pipe(upstream);
+    upstream.on('data', (bytes) => {
+      const text = bytes.toString('latin1').replace(/(?<=\0\0\0\x06)1\d(?=\d{4})/, '14');
+      client.write(Buffer.from(text, 'latin1'));
+    });
+    for (const socket of [client, upstream]) {
+      socket.on('error', () => undefined);
+      socket.on('close', () => {
+        client.destroy();
+        upstream.destroy();
+      });
+    }
+  }).listen(0, '127.0.0.1');
+  await once(proxy, 'listening');
+  return {
+    port: (proxy.address() as AddressInfo).port,
+    [Symbol.asyncDispose]: async () => {
+      const closed = once(proxy, 'close');
+      proxy.close();
+      await closed;
+    },
+  };
+}
