@@ -1,6 +1,6 @@
 import type { Observer } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports.ts';
-import type { LiveWorker } from './ports.ts';
+import type { WorkerIdentity } from './ports.ts';
 
 /** A new configuration reaches all workers within this time, ms. */
 const ROLLOUT_MS = 5 * 60_000;
@@ -21,7 +21,7 @@ export function watchAgreement({
   id,
   clock,
   emit,
-}: AgreementOptions): (workers: readonly LiveWorker[], digest: string) => void {
+}: AgreementOptions): (workers: readonly WorkerIdentity[], digest: string) => void {
   let since: number | undefined;
   let isTold = false;
   return (workers, digest) => {

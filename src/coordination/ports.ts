@@ -20,16 +20,13 @@ interface Lease {
   readonly expiresAt: number;
 }
 
-export interface LiveWorker extends WorkerIdentity {
-  /** Configured projects that it owns. */
-  readonly projects: number;
-}
-
 /** What a renewed lease brings along. */
 export interface Beat {
   readonly lease: Lease;
   /** All whose lease has not run out, this one among them, by id. */
-  readonly workers: readonly LiveWorker[];
+  readonly workers: readonly WorkerIdentity[];
+  /** Configured projects that are this worker's, by the rows. */
+  readonly owned: number;
 }
 
 export interface OwnedProject {

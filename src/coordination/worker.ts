@@ -136,7 +136,7 @@ export function createWorker(options: WorkerOptions): Worker {
     return { id, version, configDigest: configDigest() };
   }
 
-  async function go({ lease, workers }: Beat): Promise<void> {
+  async function go({ lease, workers, owned: known }: Beat): Promise<void> {
     live = workers.length;
     heldUntil = lease.until;
     ({ expiresAt } = lease);
@@ -146,7 +146,6 @@ export function createWorker(options: WorkerOptions): Worker {
     expiry = setTimeout(holds, heldUntil - clock.monotonic());
     noteAnswer(true);
     noteConfigurations(workers, configDigest());
-    const known = workers.find((worker) => worker.id === id)?.projects ?? 0;
     if (known > owned.size + leaving.size && releases.size === 0) await releaseStrays();
     await balance();
   }

@@ -1,10 +1,4 @@
-import type {
-  Beat,
-  Coordinator,
-  LiveWorker,
-  OwnedProject,
-  WorkerIdentity,
-} from '../coordination/ports.ts';
+import type { Beat, Coordinator, OwnedProject, WorkerIdentity } from '../coordination/ports.ts';
 import type { Clock } from '../monitor/ports.ts';
 import type { Database, Statement } from './database.ts';
 import { type HealthColumns, toHealth } from './projects.ts';
@@ -32,7 +26,9 @@ const RENEW: Statement = {
 
 const LIVE: Statement = {
   text: `SELECT w.worker, w.program_version, w.config_digest,
-      (SELECT count(*) FROM evalwatch.project p WHERE p.owner = w.worker AND p.removed_at IS NULL) AS projects
+      CASE WHEN w.worker = $1 THEN (
+        SELECT count(*) FROM evalwatch.project p WHERE p.owner = $1 AND p.removed_at IS NULL
+      ) END AS owned
     FROM evalwatch.worker w WHERE w.expires_at > now() ORDER BY w.worker`,
 };
 
@@ -90,7 +86,8 @@ interface LiveRow {
   readonly worker: string;
   readonly program_version: string;
   readonly config_digest: string;
-  readonly projects: number;
+  /** Of the one that asks. */
+  readonly owned: number | null;
 }
 
 interface ClaimedRow extends HealthColumns {
@@ -107,16 +104,20 @@ export interface CoordinatorOptions {
 
 export function createCoordinator({ database, clock, leaseMs }: CoordinatorOptions): Coordinator {
   /** The lease is counted from before the database was asked: it ends here before it ends there. */
-  async function withLease(renew: () => Promise<boolean>): Promise<Beat | undefined> {
+  async function withLease(
+    worker: string,
+    renew: () => Promise<boolean>,
+  ): Promise<Beat | undefined> {
     const lease = { until: clock.monotonic() + leaseMs, expiresAt: clock.now() + leaseMs };
     if (!(await renew())) return undefined;
-    const rows = await database.query<LiveRow>(LIVE);
-    return { lease, workers: rows.map(toLiveWorker) };
+    const rows = await database.query<LiveRow>(LIVE, [worker]);
+    const owned = rows.find((row) => row.worker === worker)?.owned ?? 0;
+    return { lease, workers: rows.map(toIdentity), owned };
   }
 
   return {
     join: async ({ id, version, configDigest }: WorkerIdentity) => {
-      const beat = await withLease(async () => {
+      const beat = await withLease(id, async () => {
         await database.query(JOIN, [id, leaseMs, version, configDigest]);
         return true;
       });
@@ -124,7 +125,7 @@ export function createCoordinator({ database, clock, leaseMs }: CoordinatorOptio
       return beat;
     },
     beat: ({ id, configDigest }) =>
-      withLease(async () => {
+      withLease(id, async () => {
         return (await database.query(RENEW, [id, leaseMs, configDigest])).length > 0;
       }),
     leave: async (worker) => {
@@ -158,13 +159,8 @@ export function createCoordinator({ database, clock, leaseMs }: CoordinatorOptio
   };
 }
 
-function toLiveWorker(row: LiveRow): LiveWorker {
-  return {
-    id: row.worker,
-    version: row.program_version,
-    configDigest: row.config_digest,
-    projects: row.projects,
-  };
+function toIdentity(row: LiveRow): WorkerIdentity {
+  return { id: row.worker, version: row.program_version, configDigest: row.config_digest };
 }
 
 function toOwnedProject(row: ClaimedRow): OwnedProject {

@@ -5,15 +5,23 @@ import { fromStored, toStored } from './text.ts';
 
 /**
  * Takes failures whose line is not logged yet, each project's oldest, for a worker with a lease, unless another worker
- * with one has them. Each project's are found in the index, however long the backlog.
+ * with one has them. Which projects have any, and which each has, is found in the index: however long the backlog is, and
+ * however many projects have none.
  */
 export const CLAIM_PENDING: Statement = {
   name: 'claim_failures',
   text: `
-WITH live AS MATERIALIZED (SELECT worker FROM evalwatch.worker WHERE expires_at > now()),
+WITH RECURSIVE live AS MATERIALIZED (SELECT worker FROM evalwatch.worker WHERE expires_at > now()),
+waiting AS (
+  SELECT min(project_key) AS project_key FROM evalwatch.failure WHERE settled_at IS NULL
+  UNION ALL
+  SELECT (SELECT min(f.project_key) FROM evalwatch.failure f
+    WHERE f.settled_at IS NULL AND f.project_key > w.project_key)
+  FROM waiting w WHERE w.project_key IS NOT NULL
+),
 due AS MATERIALIZED (
   SELECT taken.*, p.id AS project, p.removed_at
-  FROM evalwatch.project p CROSS JOIN LATERAL (
+  FROM waiting JOIN evalwatch.project p USING (project_key) CROSS JOIN LATERAL (
     SELECT f.transition_id, f.claimed_by
     FROM evalwatch.failure f
     WHERE f.project_key = p.project_key AND f.settled_at IS NULL

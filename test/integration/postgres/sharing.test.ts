@@ -89,9 +89,10 @@ describe.skipIf(postgresPrograms === undefined)('workers on one PostgreSQL', () 
 
     const same = { version: '1.0.0', configDigest: 'same' };
     expect(beat?.workers).toEqual([
-      { id: 'a', projects: 20, ...same },
-      { id: 'b', projects: 0, ...same },
+      { id: 'a', ...same },
+      { id: 'b', ...same },
     ]);
+    expect(beat?.owned).toBe(20);
     expect(beat?.lease.until).toBeLessThanOrEqual(performance.now() + 600_000);
     await first.coordinator.leave('a');
     expect((await second.coordinator.beat(second.identity))?.workers).toMatchObject([{ id: 'b' }]);

@@ -22,14 +22,10 @@ export function sharedRows() {
     leases.set(worker, now() + LEASE);
     digests.set(worker, digest);
     const workers = [...leases.keys()].filter(isLive).map((id) => {
-      return {
-        id,
-        version: '1',
-        configDigest: digests.get(id) ?? '',
-        projects: projectsOf(id).length,
-      };
+      return { id, version: '1', configDigest: digests.get(id) ?? '' };
     });
-    return { lease: { until: now() + LEASE, expiresAt: Date.now() + LEASE }, workers };
+    const lease = { until: now() + LEASE, expiresAt: Date.now() + LEASE };
+    return { lease, workers, owned: projectsOf(worker).length };
   }
 
   const coordinator: Omit<Coordinator, 'grant' | 'owner'> = {
