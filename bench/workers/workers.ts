@@ -14,7 +14,7 @@ import { cpuMsOf as serverCpuMsOf } from '../postgres/server-cpu.ts';
 import { SETTINGS } from '../postgres/settings.ts';
 import { SOURCE } from '../rows/daemon.ts';
 import { projectIds } from '../workload.ts';
-import { startCountingService } from './service.ts';
+import type { Counts } from './service.ts';
 
 const { values } = parseArgs({
   options: {
@@ -38,7 +38,9 @@ const directory = await mkdtemp(join(tmpdir(), 'evalwatch-workers-'));
 opened.defer(() => rm(directory, { recursive: true, force: true }));
 const postgres = opened.use(await startPostgres({ fsync: true, settings: SETTINGS }));
 const database = await postgres.createDatabase();
-const service = opened.use(await startCountingService());
+const service = opened.use(startNode('bench/workers/service.ts'));
+const serviceUrl = await service.line('http');
+let errors = 0;
 const workers = await Promise.all(
   Array.from({ length: Number(values.workers) }, (_, n) => startWorker(`worker-${n}`)),
 );
@@ -49,7 +51,7 @@ opened.defer(async () => {
 await untilShared();
 // The first polls, of all at once, are not what is measured.
 await pass(Math.max(2 * every, WARM_UP_S));
-service.reset();
+await fetch(`${serviceUrl}/reset`);
 const before = await counters();
 await pass(seconds);
 const after = await counters();
@@ -58,7 +60,7 @@ const polls = after.polls - before.polls;
 const lags = after.lags - before.lags;
 const perSecond = polls / ((after.at - before.at) / 1000);
 report('polls a second', '', leastPolls, perSecond, 'at least');
-report('ticks polled twice', '', 0, service.tooMany(every * 1000));
+report('ticks polled twice', '', 0, after.tooMany);
 for (const bound of ['0.01', '0.05', '0.1'] as const) {
   const within = (100 * (after.within[bound] - before.within[bound])) / lags;
   const least = bound === '0.1' ? 99 : 0;
@@ -73,6 +75,7 @@ report('commits refused', '', 0, after.refused - before.refused);
 report('polls failed', '', 0, after.failed - before.failed);
 report('requests sent again', '', Infinity, after.retries - before.retries);
 report('runs skipped or missed', '', Infinity, after.skipped - before.skipped);
+report('errors logged', '', 0, errors);
 
 async function startWorker(
   name: string,
@@ -86,7 +89,7 @@ async function startWorker(
   await writeFile(
     config,
     JSON.stringify({
-      service: { base_url: service.url, api_key_file: 'key', max_requests_per_second: 0 },
+      service: { base_url: serviceUrl, api_key_file: 'key', max_requests_per_second: 0 },
       schedule: `*/${every} * * * * *`,
       jitter: `${every}s`,
       projects: projectIds(projects).map((id) => ({ id })),
@@ -112,10 +115,14 @@ async function pass(forSeconds: number): Promise<void> {
   }
 }
 
-/** A daemon whose lines nobody reads stands still. */
+/** A daemon whose lines nobody reads stands still; its errors are shown. */
 async function drain(process: NodeProcess): Promise<void> {
   try {
-    for (;;) await process.line();
+    for (;;) {
+      const line = await process.line('"level":"error"');
+      errors += 1;
+      console.log(line.slice(0, 300));
+    }
   } catch {
     // It has ended.
   }
@@ -152,10 +159,14 @@ async function counters() {
        n_tup_hot_upd::float8 AS hot
      FROM pg_stat_user_tables WHERE relid = 'evalwatch.project'::regclass`,
   );
+  const { polls, tooMany } = (await (
+    await fetch(`${serviceUrl}/counts?interval=${every * 1000}`)
+  ).json()) as Counts;
   const workerCpu = await Promise.all(workers.map(({ process }) => workerCpuMsOf(process.pid)));
   return {
     at: performance.now(),
-    polls: service.polls(),
+    polls,
+    tooMany,
     lags: sum('evalwatch_scheduler_lag_seconds_count'),
     within: { '0.01': lagsWithin('0.01'), '0.05': lagsWithin('0.05'), '0.1': lagsWithin('0.1') },
     refused: sum('evalwatch_store_commits_refused_total'),
