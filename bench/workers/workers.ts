@@ -159,14 +159,13 @@ async function counters() {
        n_tup_hot_upd::float8 AS hot
      FROM pg_stat_user_tables WHERE relid = 'evalwatch.project'::regclass`,
   );
-  const { polls, tooMany } = (await (
+  const asked = (await (
     await fetch(`${serviceUrl}/counts?interval=${every * 1000}`)
   ).json()) as Counts;
   const workerCpu = await Promise.all(workers.map(({ process }) => workerCpuMsOf(process.pid)));
   return {
     at: performance.now(),
-    polls,
-    tooMany,
+    ...asked,
     lags: sum('evalwatch_scheduler_lag_seconds_count'),
     within: { '0.01': lagsWithin('0.01'), '0.05': lagsWithin('0.05'), '0.1': lagsWithin('0.1') },
     refused: sum('evalwatch_store_commits_refused_total'),

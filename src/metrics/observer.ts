@@ -58,6 +58,7 @@ export function createMetricsObserver(
       case 'worker.claimed':
       case 'worker.released':
       case 'worker.lease_lost':
+      case 'worker.config_differs':
         break;
     }
   };

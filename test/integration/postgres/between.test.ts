@@ -82,14 +82,16 @@ async function release(
   return await other.coordinator.claim(other.id, [project], 1);
 }
 
+/** The first two digits of a value of six bytes, such as 150018. */
+const VERSION = new RegExp(`(?<=${String.fromCharCode(0, 0, 0, 6)})1\\d(?=\\d{4})`);
+
 /** The server at this port, as far as it says which version it has: two digits, so that nothing is moved. */
 async function startOlderServer(port: number) {
   const proxy = createServer((client) => {
     const upstream = connect(port, '127.0.0.1');
     client.pipe(upstream);
     upstream.on('data', (bytes) => {
-      const text = bytes.toString('latin1').replace(/(?<=\0\0\0\x06)1\d(?=\d{4})/, '14');
-      client.write(Buffer.from(text, 'latin1'));
+      client.write(Buffer.from(bytes.toString('latin1').replace(VERSION, '14'), 'latin1'));
     });
     for (const socket of [client, upstream]) {
       socket.on('error', () => undefined);
