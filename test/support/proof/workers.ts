@@ -52,7 +52,7 @@ const LONG: Size = {
 };
 const SHORT: Size = {
   workers: 4,
-  projects: 6,
+  projects: 8,
   every: 3,
   lease: '5s',
   kills: 1,
@@ -132,6 +132,9 @@ async function disturb(
   const restarts = await repeat(size.restarts, (n) =>
     restart(scene, n % 2 === 0 ? next.source : source),
   );
+  if (restarts.length > 0 && (await scene.servers.schemaVersion()) !== next.schemaVersion) {
+    throw new Error('the next version has not migrated');
+  }
   print(`${restarts.length} restarts`);
   const stops = await repeat(size.stops, async (n) => {
     const stopped = PLACES.map((place, index) => [pick(crew.members, n + index), place] as const);

@@ -19,5 +19,5 @@ export async function copyOfNextVersion() {
     replace: [[`[${INIT}]`, `[${INIT}, { file: '0002-made-up.sql', compatibleFrom: 1 }]`]],
   });
   await writeFile(join(copy.source, 'postgres/migrations/0002-made-up.sql'), MADE_UP);
-  return copy;
+  return { ...copy, schemaVersion: 2 };
 }

@@ -7,6 +7,8 @@ export interface Servers extends AsyncDisposable {
   primary(): PostgresServer;
   /** The address of the scene's database, with the first server behind this port. */
   url(port: number): string;
+  /** Of the schema that the scene's database has. */
+  schemaVersion(): Promise<unknown>;
   /** The primary is killed, and its standby takes its place. */
   failOver(): Promise<void>;
   /** Puts one that follows where the primary was before. */
@@ -28,6 +30,10 @@ export async function startServers(hasStandby: boolean): Promise<Servers> {
     url: (port) => {
       const hosts = ports.map((one) => `127.0.0.1:${one === first.port ? port : one}`);
       return first.url(name).replace(`127.0.0.1:${first.port}`, hosts.join(','));
+    },
+    schemaVersion: async () => {
+      const [row] = await primary.query(name, 'SELECT version FROM evalwatch.schema_version');
+      return row?.['version'];
     },
     failOver: async () => {
       if (standby === undefined) throw new Error('nobody follows');
