@@ -124,7 +124,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     const added = sharing ? [] : [...configured.keys()].filter((id) => !projects.has(id));
     let health: readonly PollHealth[];
     try {
-      await store.configureProjects([...configured.keys()], clock.now());
+      await store.configureProjects(await watchedWith([...configured.keys()]), clock.now());
       health = await Promise.all(added.map((id) => store.loadHealth(id)));
     } catch (error) {
       await nextService?.close();
@@ -141,6 +141,13 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     }
     log.setProjects([...configured.keys()]);
     logger.setLevel(next.log.level);
+  }
+
+  /** A command that polls beside others takes none of their projects away. */
+  async function watchedWith(ids: readonly string[]): Promise<readonly string[]> {
+    if (sharing === undefined || !takesAll) return ids;
+    const { projects: watched } = await store.snapshot();
+    return [...new Set([...watched.map(({ project }) => project), ...ids])];
   }
 
   function mayPoll(id: string): boolean {

@@ -67,16 +67,16 @@ async function pollOnce(
   const { clock } = context;
   const engine = await openEngine({ config, logger, secrets, clock, takesAll: true });
   try {
-    await engine.configure(config);
     const projects = config.projects.filter(({ id }) => only === undefined || id === only);
     if (only !== undefined && projects.length === 0) {
       requireKnown(only, config, await engine.store.projects());
       throw new UsageError(`project ${JSON.stringify(only)} is no longer in the configuration`);
     }
-    await takeOver(
-      engine,
-      projects.map(({ id }) => id),
-    );
+    const ids = projects.map(({ id }) => id);
+    // Before anything is changed for those that poll already.
+    await refuseOwned(engine, ids);
+    await engine.configure(config);
+    await takeOver(engine, ids);
     let done = 0;
     const finished = await Promise.all(
       projects.map(async (project) => {
@@ -87,7 +87,7 @@ async function pollOnce(
         return outcome;
       }),
     );
-    await engine.reporter.drain(projects.map(({ id }) => id));
+    await engine.reporter.drain(ids);
     return finished.filter((outcome) => outcome !== undefined);
   } finally {
     progress('');
@@ -100,7 +100,6 @@ async function pollOnce(
 async function takeOver(engine: Engine, projects: readonly string[]): Promise<void> {
   const worker = engine.sharing?.worker;
   if (worker === undefined) return;
-  await refuseOwned(engine, projects);
   worker.configure(projects);
   await worker.start();
   const others = projects.filter((project) => !worker.mayPoll(project));

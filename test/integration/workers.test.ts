@@ -17,6 +17,10 @@ import { scrape } from '../support/scrape.ts';
 import { errorOf, promptDetail, promptItem, sendJson, startService } from '../support/service.ts';
 
 const PROJECTS = ['alpha', 'beta', 'gamma'] as const;
+/** Families whose values are the store's. */
+const OF_THE_STORE =
+  /^(?:# (?:HELP|TYPE) )?evalwatch_(?:prompt|dataset|error_info_backlog|project_(?:up|configured|consecutive)|poll_last_success|store_info)/;
+const OF_THE_PROCESS = /evalwatch_prompt_state_duration_seconds/;
 const runs = postgresPrograms !== undefined || process.env['CI'] === 'true';
 
 /** Workers that share a database, over a service whose every project has one prompt. */
@@ -99,6 +103,25 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
     }
   });
 
+  it('show the same of the store, byte for byte', async () => {
+    await using given = await setUp(server);
+    // Each is polled when it is new, and not again.
+    await given.place.configure({ schedule: '0 0 1 1 *' });
+    const { first, second } = await startPair(given);
+    const ofTheStore = async (daemon: Daemon) =>
+      (await (await fetch(`${await daemon.url()}/metrics`)).text())
+        .split('\n')
+        .filter((line) => OF_THE_STORE.test(line) && !OF_THE_PROCESS.test(line));
+    await vi.waitFor(async () => {
+      const lines = await ofTheStore(first);
+      expect(lines.filter((line) => line.startsWith('evalwatch_project_up{'))).toEqual(
+        PROJECTS.map((id) => `evalwatch_project_up{project="${id}"} 1`),
+      );
+      expect(lines.join('\n')).toBe((await ofTheStore(second)).join('\n'));
+      expect(lines.length).toBeGreaterThan(50);
+    }, PATIENCE);
+  });
+
   it('tell on their event streams what the others have committed', async () => {
     await using given = await setUp(server);
     const { first, second } = await startPair(given);
@@ -126,6 +149,16 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
     expect(refused.stderr).toBe(
       `error: project "beta" is polled by the daemon ${String(worker)}\n`,
     );
+    // Nor does a poll with another configuration take projects from those who watch them.
+    await given.place.configure({ projects: [{ id: 'new' }] });
+    const alone = await evalwatch(given.place, ['poll', '--json']);
+    await given.place.configure({ projects: PROJECTS.map((id) => ({ id })) });
+    expect(alone.json().map(({ project, ok }) => [project, ok])).toEqual([['new', true]]);
+    const { samples } = await scrape(await daemon.url());
+    for (const project of PROJECTS) {
+      const series = `evalwatch_project_configured_timestamp_seconds{project="${project}"}`;
+      expect(samples.has(series)).toBe(true);
+    }
     await daemon.stop();
     given.set('beta', 'FAILED');
     const polled = await evalwatch(given.place, ['poll', '--json']);
@@ -138,23 +171,28 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
     await using given = await setUp(server);
     await given.place.configure({ schedule: '*/4 * * * * *' });
     const { first, second } = await startPair(given);
+    const tickOf = (ms: number) => Math.floor(ms / 4000);
+    const stoppedIn = tickOf(Date.now());
     await first.stop();
     await second.line('worker.claimed', { owned: 3 });
     expect(first.of('worker.released').at(-1)).toMatchObject({ owned: 0, level: 'info' });
     expect(first.of('worker.lease_lost')).toEqual([]);
-    await vi.waitFor(
-      () =>
-        expect(second.of('poll.completed').length + given.service.arrivals.length).toBeGreaterThan(
-          9,
-        ),
-      PATIENCE,
-    );
+    const handedOver = given.service.arrivals.length;
+    const polls = (project: string) =>
+      given.service.arrivals.slice(handedOver).filter((arrival) => arrival.project === project);
+    await vi.waitFor(() => {
+      for (const project of PROJECTS) expect(polls(project).length).toBeGreaterThan(1);
+    }, PATIENCE);
     const { code } = await second.stop();
     expect(code).toBe(0);
-    const ticks = given.service.arrivals.map(
-      ({ project, at }) => `${project} ${Math.floor((performance.timeOrigin + at) / 4000)}`,
-    );
-    expect(ticks.length - new Set(ticks).size).toBe(0);
+    for (const project of PROJECTS) {
+      const ticks = given.service.arrivals
+        .filter((arrival) => arrival.project === project)
+        .map(({ at }) => tickOf(performance.timeOrigin + at));
+      expect(ticks.length - new Set(ticks).size).toBe(0);
+      const later = ticks.filter((tick) => tick > stoppedIn);
+      expect(later).toEqual(later.map((_, index) => stoppedIn + 1 + index));
+    }
   });
 
   it('are not ready without the database, alive and scraped all the same, and come back by themselves', async () => {
