@@ -51,7 +51,13 @@ export async function startPooler(
   );
   if (account !== undefined) chownSync(users, account.uid, account.gid);
   const running = spawn(pgbouncer, ['-q', file], { ...account, stdio: 'ignore' });
-  await untilItAnswers(running, port);
+  try {
+    await untilItAnswers(running, port);
+  } catch (error) {
+    running.kill('SIGKILL');
+    await directory[Symbol.asyncDispose]();
+    throw error;
+  }
   return {
     url: (database, parameters) =>
       server.url(database, parameters).replace(`:${server.port}/`, `:${port}/`),

@@ -1,9 +1,10 @@
-import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
+import { execFile, execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { chownSync, existsSync, readdirSync, readFileSync } from 'node:fs';
 import { chmod } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { Client } from 'pg';
 import { installDebianPackages } from './debian-tool.ts';
 import { temporaryDirectory } from './temporary.ts';
@@ -53,7 +54,7 @@ export interface Place {
   readonly programs: string;
   readonly account: Account | undefined;
   /** One of the programs of PostgreSQL, to its end. */
-  run(program: string, args: readonly string[]): void;
+  run(program: string, args: readonly string[]): Promise<void>;
   remove(): Promise<void>;
 }
 
@@ -75,12 +76,9 @@ export async function makePlace(): Promise<Place> {
     data: join(directory, 'data'),
     programs,
     account,
-    run: (program, args) => {
-      execFileSync(join(programs, program), args, {
-        ...account,
-        cwd: directory,
-        stdio: ['ignore', 'ignore', 'inherit'],
-      });
+    run: async (program, args) => {
+      // Not at a standstill: whoever runs this may be what the servers' clients talk to.
+      await promisify(execFile)(join(programs, program), [...args], { ...account, cwd: directory });
     },
     remove: async () => {
       await temporary[Symbol.asyncDispose]();
@@ -156,14 +154,23 @@ export async function serve(
       return;
     }
     const exited = once(running, 'exit');
-    // Its processes would notice that it is gone only when they have nothing else to do.
+    // Its processes would notice that it is gone only when they have nothing else to do. Stopped it begets no more.
+    if (signal === 'SIGKILL') running.kill('SIGSTOP');
     const others = signal === 'SIGKILL' ? childrenOf(running.pid) : [];
+    for (const pid of others) send(pid, signal);
     running.kill(signal);
-    for (const pid of others) process.kill(pid, signal);
     await exited;
+    // Until the last is gone a new server finds their memory in use.
+    while (others.some((pid) => send(pid, 0))) await setTimeout(5);
   }
 
-  await start();
+  try {
+    await start();
+  } catch (error) {
+    await stop('SIGKILL');
+    await place.remove();
+    throw error;
+  }
   return {
     port,
     pid: () => running?.pid ?? 0,
@@ -183,6 +190,15 @@ export async function serve(
       await place.remove();
     },
   };
+}
+
+/** Whether there is such a process. */
+function send(pid: number, signal: NodeJS.Signals | 0): boolean {
+  try {
+    return process.kill(pid, signal);
+  } catch {
+    return false;
+  }
 }
 
 function childrenOf(pid: number): readonly number[] {

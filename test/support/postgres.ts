@@ -14,6 +14,8 @@ export interface PostgresServerOptions {
   readonly certificate?: Pick<Certificate, 'cert' | 'key'>;
 }
 
+const STANDBY_TRIES = 600;
+
 /** A real server of its own, on 127.0.0.1 and on a socket in its directory; as user `postgres` where we are root. */
 export async function startPostgres(options: PostgresServerOptions = {}): Promise<PostgresServer> {
   const place = await makePlace();
@@ -21,7 +23,7 @@ export async function startPostgres(options: PostgresServerOptions = {}): Promis
   writeFileSync(passwordFile, PASSWORD);
   const access = ['-U', USER, '-A', 'scram-sha-256', `--pwfile=${passwordFile}`];
   const format = ['-E', 'UTF8', '--locale=C', '--no-sync'];
-  place.run('initdb', ['-D', place.data, ...access, ...format]);
+  await place.run('initdb', ['-D', place.data, ...access, ...format]);
   for (const [file, text] of [
     ['server.crt', options.certificate?.cert],
     ['server.key', options.certificate?.key],
@@ -50,18 +52,20 @@ export async function startStandby(
 ): Promise<PostgresServer> {
   const place = await makePlace();
   const from = ['-d', primary.url('postgres'), '-R', '-X', 'stream', '-c', 'fast', '--no-sync'];
-  place.run('pg_basebackup', ['-D', place.data, ...from]);
+  await place.run('pg_basebackup', ['-D', place.data, ...from]);
   const standby = await serve(place, port ?? (await freePort()), ['fsync=on']);
   // Only now: what was copied is the primary's configuration, too, and would wait for a standby of its own.
   await primary.query('postgres', "ALTER SYSTEM SET synchronous_standby_names = '*'");
   await primary.query('postgres', 'SELECT pg_reload_conf()');
-  for (;;) {
+  for (let tries = 0; tries < STANDBY_TRIES; tries += 1) {
     // oxlint-disable-next-line no-await-in-loop -- until it is so
     const rows = await primary.query('postgres', 'SELECT sync_state FROM pg_stat_replication');
     if (rows[0]?.['sync_state'] === 'sync') return standby;
     // oxlint-disable-next-line no-await-in-loop -- a pause
     await setTimeout(50);
   }
+  await standby[Symbol.asyncDispose]();
+  throw new Error('the standby does not follow');
 }
 
 /** Makes a standby the server that takes writes. */

@@ -42,6 +42,9 @@ function isLineOf(line: LogLine, row: TransitionRow): boolean {
   return fields.every((field) => line[field] === row[field]);
 }
 
+/** A poll takes no longer. */
+const POLL_MS = 10_000;
+
 /** What service and configuration are made to get wrong. */
 const EXPECTED_ERRORS = new Set(['poll.failed', 'prompt.failed', 'config.reload_failed']);
 
@@ -57,7 +60,9 @@ function isExpected({ event, time }: LogLine, run: Run, observation: Observation
  */
 function mayBeUntold({ project, time }: TransitionRow, observation: Observation): boolean {
   const at = Date.parse(time);
-  const killed = runsAt(observation.runs, at).filter((run) => run.killed);
+  const killed = runsAt(observation.runs, at).filter(
+    ({ killed: isKilled, endedAt = at }) => isKilled && endedAt - at <= POLL_MS,
+  );
   return killed.some((run) => isInTrouble(observation, at) || !toldOfPollSince(run, project, at));
 }
 

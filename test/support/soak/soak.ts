@@ -5,7 +5,6 @@ import { compare } from '../oracle.ts';
 import {
   type Before,
   type FailureRow,
-  listingsOf,
   type Observation,
   type Run,
   type StatusRow,
@@ -15,14 +14,9 @@ import { randomNumbers } from '../proof/random.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { checkAgainstWorld } from './at-rest.ts';
 import { KEY, makeProjects, MISSING_AFTER, writeConfiguration } from './configuration.ts';
-import {
-  createDisturbance,
-  type Disturbed,
-  type Part,
-  type Trouble,
-  until,
-} from './disturbance.ts';
+import { createDisturbance, type Disturbed, type Part, type Trouble } from './disturbance.ts';
 import { createLivingWorld } from './living-world.ts';
+import { isServedInPeace } from './peace.ts';
 import { runCommand } from './processes.ts';
 import { reloadAgainAndAgain, type ReloadOptions, STRANGER } from './reloads.ts';
 import { type Life, watchDaemons, type WatchOptions } from './watch.ts';
@@ -59,7 +53,6 @@ export interface SoakReport {
 const TIMEOUT = '5s';
 /** Every project is polled at the same time, on a machine that may be busy. */
 const TIMEOUT_OF_ALL_AT_ONCE = '2m';
-const PATIENCE_MS = 120_000;
 
 /**
  * Lets the daemon watch a lively world through a faulty service while it is killed and its disk fails. At the end of each
@@ -184,23 +177,3 @@ const PASSING = new Set([
   'items.anomalous',
   'store.commit_failed',
 ]);
-
-/** Whether each listing is served often enough, from now on, for everything to be as it will stay. */
-async function isServedInPeace(
-  journal: readonly JournalEntry[],
-  projects: Observation['projects'],
-): Promise<boolean> {
-  const quietAt = Date.now();
-  const lacking = new Map(
-    listingsOf({ projects }).map(({ project, kind }) => [`${kind} ${project}`, MISSING_AFTER + 2]),
-  );
-  let seen = journal.length;
-  return await until(() => {
-    for (const { project, kind, producedAt } of journal.slice(seen)) {
-      const listing = `${kind} ${project}`;
-      if (producedAt >= quietAt) lacking.set(listing, (lacking.get(listing) ?? 0) - 1);
-    }
-    seen = journal.length;
-    return lacking.values().every((left) => left <= 0);
-  }, PATIENCE_MS);
-}

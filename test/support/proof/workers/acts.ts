@@ -1,49 +1,80 @@
 import { setTimeout } from 'node:timers/promises';
 import { ask } from '../../ask.ts';
 import { answerTheDead, until } from '../../soak/disturbance.ts';
-import { type Member, settle, valueOf } from './crew.ts';
+import { type Member, scrapeOf, settle, valueOf } from './crew.ts';
 import type { Part } from './proxy.ts';
 import type { Scene } from './scene.ts';
 
 /** On a machine that has much else to do, ms. */
 const PATIENCE_MS = 120_000;
 
+/** For a good moment. */
+const LONGEST_WAIT_MS = 10_000;
+
+/**
+ * Waits for the n-th moment to end something, as most are harmless. In turn: around the commits of a tick; between the
+ * lines of a commit; between the line of a failure and its settlement. Resolves to a worker that is at it.
+ */
+async function waitForMoment({ crew, journal }: Scene, n: number): Promise<Member> {
+  const { members } = crew;
+  const some = members[n % members.length];
+  if (some === undefined) throw new Error('nobody is there');
+  const served = journal.length;
+  const seen = members.map(({ run }) => run.lines.length);
+  const teller = (event: string) =>
+    members.find(({ run }, index) => {
+      return run.lines.slice(seen[index]).some((line) => line.event === event);
+    });
+  const moments = [
+    () => (journal.length > served ? some : undefined),
+    () => teller('prompt.transition'),
+    () => teller('prompt.failed'),
+  ];
+  const moment = moments[n % moments.length] ?? (() => some);
+  let found: Member | undefined;
+  await until(() => (found = moment()) !== undefined, LONGEST_WAIT_MS);
+  if (n % moments.length === 0) await setTimeout((n * 7) % 16);
+  return found ?? some;
+}
+
+/** How long it takes to stop a worker after its request has come, and far more. */
+const SLOW_MS = 2000;
+
 /** How long it took, ms. */
 export interface Recovery {
   /** Until every project was owned by one that lives. */
   readonly owned: number;
-  /** Until every project was polled again. */
+  /** Until a poll of every project was stored that began after that. */
   readonly polled: number;
 }
 
-/** Ends a worker by SIGKILL; the others take over, and another one takes its place. */
-export async function killOne(scene: Scene, member: Member): Promise<Recovery> {
+/** Ends a worker by SIGKILL, the n-th time; the others take over, and another one takes its place. */
+export async function killOne(scene: Scene, n: number): Promise<Recovery> {
   const { crew, projects } = scene;
+  const member = await waitForMoment(scene, n);
   const at = Date.now();
   await crew.kill(member);
   await answerTheDead();
-  const served = scene.journal.length;
   if (!(await until(() => crew.owned() === projects, PATIENCE_MS))) {
     throw new Error(`${crew.owned()} of ${projects} projects are owned after a kill`);
   }
   const owned = Date.now() - at;
-  await polledSince(scene, served);
+  await polledSince(scene, at);
   const polled = Date.now() - at;
   await crew.join();
   await settle(crew, projects);
   return { owned, polled };
 }
 
-/** Waits until each project was asked for again. */
-async function polledSince(scene: Scene, served: number): Promise<void> {
-  const polled = new Set<string>();
-  let seen = served;
-  const isDone = await until(() => {
-    for (const { project } of scene.journal.slice(seen)) polled.add(project);
-    seen = scene.journal.length;
-    return polled.size === scene.projects;
-  }, PATIENCE_MS);
-  if (!isDone) throw new Error(`${polled.size} of ${scene.projects} projects are polled again`);
+/** Waits until a poll of each project is stored that began after this time, epoch ms. */
+async function polledSince({ servers }: Scene, at: number): Promise<void> {
+  const deadline = Date.now() + PATIENCE_MS;
+  for (;;) {
+    const left = await servers.notPolledSince(at);
+    if (left === 0) return;
+    if (Date.now() > deadline) throw new Error(`${left} projects are not polled any more`);
+    await setTimeout(100);
+  }
 }
 
 /** Where a worker stops: while it polls, before its commit has reached the database, or in the middle of that. */
@@ -82,7 +113,7 @@ export async function stopAt(
     setTimeout(forMs),
   ]);
   if (!isTaken) throw new Error(`${ownedByOthers()} of ${projects} projects are owned by others`);
-  await polledSince(scene, scene.journal.length);
+  await polledSince(scene, Date.now());
   // Requests that they were about to send go out now, and what they are answered counts for nothing.
   const over = scene.trouble();
   for (const { wake } of stopping) wake();
@@ -96,10 +127,21 @@ export async function stopAt(
   );
 }
 
-/** Half way to an answer: the service takes its time. */
-async function stopPolling({ crew, intervalMs }: Scene, member: Member): Promise<() => void> {
-  await setTimeout(intervalMs - (Date.now() % intervalMs) + 2);
-  return crew.stop(member);
+/** Half way to an answer: the service takes its time for one of its projects. */
+async function stopPolling(scene: Scene, member: Member): Promise<() => void> {
+  const { samples } = await scrapeOf(member);
+  const own = (project: string | undefined) =>
+    samples.has(`evalwatch_project_next_poll_timestamp_seconds{project="${project}"}`);
+  const hurry = scene.delayAnswers(SLOW_MS);
+  const from = Date.now();
+  const isAsked = await until(
+    () => scene.requests.some(({ at, project }) => at >= from && own(project)),
+    PATIENCE_MS,
+  );
+  const wake = scene.crew.stop(member);
+  hurry();
+  if (!isAsked) throw new Error(`${member.name} asks for nothing`);
+  return wake;
 }
 
 async function stopCommitting({ crew }: Scene, member: Member, part: Part): Promise<() => void> {
@@ -126,8 +168,8 @@ export interface Outage {
   readonly commitFailures: number;
 }
 
-/** The database crashes and is away for so long; the workers stay up and say so. */
-export async function crashDatabase(scene: Scene, forMs: number): Promise<Outage> {
+/** The database crashes, the n-th time, and is away for so long; the workers stay up and say so. */
+export async function crashDatabase(scene: Scene, n: number, forMs: number): Promise<Outage> {
   const { crew, servers } = scene;
   const over = scene.trouble();
   const failures = () =>
@@ -135,6 +177,7 @@ export async function crashDatabase(scene: Scene, forMs: number): Promise<Outage
       crew.members.map((member) => valueOf(member, 'evalwatch_store_commit_failures_total')),
     );
   const before = await failures();
+  await waitForMoment(scene, n);
   await servers.primary().kill();
   await setTimeout(forMs);
   const found: string[] = [];
@@ -152,7 +195,7 @@ export async function crashDatabase(scene: Scene, forMs: number): Promise<Outage
   if (found.length > 0) throw new Error(found.join('; '));
   await servers.primary().start();
   const at = Date.now();
-  await polledSince(scene, scene.journal.length);
+  await polledSince(scene, at);
   const polled = Date.now() - at;
   await settle(crew, scene.projects);
   over();
@@ -160,19 +203,20 @@ export async function crashDatabase(scene: Scene, forMs: number): Promise<Outage
 }
 
 /**
- * The server that takes writes is killed, and the one that follows it takes its place; then the first follows that one.
- * How long it took from the kill until each project was polled again, ms.
+ * The server that takes writes is killed, the n-th time, and the one that follows it takes its place; then the first
+ * follows that one. How long it took from the kill until each project was polled again, ms.
  */
-export async function failOver(scene: Scene): Promise<number> {
+export async function failOver(scene: Scene, n: number): Promise<number> {
   const { crew, servers } = scene;
   const over = scene.trouble();
+  await waitForMoment(scene, n);
   const at = Date.now();
   await servers.failOver();
-  await polledSince(scene, scene.journal.length);
+  await polledSince(scene, Date.now());
   const polled = Date.now() - at;
   await settle(crew, scene.projects);
-  over();
   await servers.rebuild();
+  over();
   return polled;
 }
 

@@ -43,16 +43,18 @@ export async function measureRate(seconds: number, seed: number): Promise<Figure
     const last = crew.members.at(-1);
     if (last !== undefined) await crew.leave(last);
   }
-  const times = scene.requests.filter((at) => at >= from);
+  const times = scene.requests.map(({ at }) => at).filter((at) => at >= from);
   const most = mostWithin(times, WINDOW_MS);
   const bound = (PER_SECOND * WINDOW_MS * TOLERANCE) / 1000;
   const took = (Date.now() - from) / 1000;
+  const perSecond = times.length / took;
   if (most > bound) throw new Error(`${most} requests within 10 s, at a rate of ${PER_SECOND}`);
+  if (perSecond < PER_SECOND / 2) throw new Error(`only ${perSecond.toFixed(1)} requests a second`);
   if (crew.differences.length > 0) throw new Error(crew.differences.join('\n'));
   return [
     [
       `requests at ${PER_SECOND} a second`,
-      `${most} within any 10 s (bound ${bound}), ${(times.length / took).toFixed(1)} a second, through joins, kills and stops`,
+      `${most} within any 10 s (bound ${bound}), ${perSecond.toFixed(1)} a second, through joins, kills and stops`,
     ],
   ];
 }

@@ -6,18 +6,18 @@ import {
 } from '../../../../src/monitor/row-fields.ts';
 import { openPostgresReader } from '../../../../src/postgres/postgres-reader.ts';
 import type { JournalEntry } from '../../../../src/simulator/journal.ts';
+import type { RequestLog } from '../../../../src/simulator/request-log.ts';
 import { startSimulator } from '../../../../src/simulator/server.ts';
 import { differences } from '../../oracle.ts';
 import {
   type FailureRow,
-  listingsOf,
   type StatusRow,
   type TimeSpan,
   type TransitionRow,
 } from '../../oracle/observation.ts';
 import { checkAgainstWorld } from '../../soak/at-rest.ts';
 import { KEY, makeProjects, MISSING_AFTER } from '../../soak/configuration.ts';
-import { until } from '../../soak/disturbance.ts';
+import { isServedInPeace } from '../../soak/peace.ts';
 import { createLivingWorld } from '../../soak/living-world.ts';
 import { runCommand } from '../../soak/processes.ts';
 import { temporaryDirectory } from '../../temporary.ts';
@@ -44,8 +44,10 @@ export interface Scene extends AsyncDisposable {
   readonly intervalMs: number;
   /** Of every listing that was served. */
   readonly journal: readonly JournalEntry[];
-  /** When each request came, epoch ms. */
-  readonly requests: readonly number[];
+  /** The last ones. */
+  readonly requests: RequestLog['recent'];
+  /** Until the returned function is called the service takes so long for each answer. */
+  delayAnswers(ms: number): () => void;
   /** From now on, until the returned function is called, the database may be away. */
   trouble(): () => void;
   /** Lets everything come to rest, stops the workers, and compares what is left with what was served. */
@@ -60,12 +62,10 @@ export interface Scene extends AsyncDisposable {
   }>;
 }
 
-const PATIENCE_MS = 120_000;
-
 export async function createScene(options: SceneOptions): Promise<Scene> {
   const { seed, source, every, lease, maxRequestsPerSecond, hasStandby = false } = options;
   const intervalMs = every * 1000;
-  const opened = new AsyncDisposableStack();
+  await using opened = new AsyncDisposableStack();
   const directory = opened.use(await temporaryDirectory());
   const servers = opened.use(await startServers(hasStandby));
   const { port } = servers.primary();
@@ -99,21 +99,6 @@ export async function createScene(options: SceneOptions): Promise<Scene> {
   opened.defer(() => living.stop());
   const troubles: TimeSpan[] = [];
 
-  /** Longer than an interval after the last move, and until each listing is known as it stays. */
-  async function isServedInPeace(): Promise<boolean> {
-    const quietAt = Date.now();
-    await setTimeout(intervalMs + 1000);
-    return await until(() => {
-      const served = Map.groupBy(
-        journal.filter(({ producedAt }) => producedAt >= quietAt),
-        ({ kind, project }) => `${kind} ${project}`,
-      );
-      return listingsOf({ projects }).every(
-        ({ kind, project }) => (served.get(`${kind} ${project}`)?.length ?? 0) >= MISSING_AFTER + 2,
-      );
-    }, PATIENCE_MS);
-  }
-
   async function readRows(from: string) {
     const reader = await openPostgresReader({ url: from });
     await using closing = new AsyncDisposableStack();
@@ -133,7 +118,10 @@ export async function createScene(options: SceneOptions): Promise<Scene> {
   async function judge() {
     living.stop();
     const found: string[] = [];
-    if (!(await isServedInPeace())) found.push('some listings are not asked for any more');
+    // Longer than an interval after the last move.
+    await setTimeout(intervalMs + 1000);
+    if (!(await isServedInPeace(journal, projects)))
+      found.push('some listings are not asked for any more');
     const [samples, ...others] = await Promise.all(
       crew.members.map(async (member) => (await scrapeOf(member)).samples),
     );
@@ -174,6 +162,7 @@ export async function createScene(options: SceneOptions): Promise<Scene> {
     };
   }
 
+  const held = opened.move();
   return {
     crew,
     servers,
@@ -181,7 +170,11 @@ export async function createScene(options: SceneOptions): Promise<Scene> {
     intervalMs,
     journal,
     get requests() {
-      return simulator.requests.recent.map(({ at }) => at);
+      return simulator.requests.recent;
+    },
+    delayAnswers: (ms) => {
+      simulator.faults.set([{ fault: { kind: 'delay', ms } }]);
+      return () => simulator.faults.clear();
     },
     trouble: () => {
       const span = { from: Date.now() - intervalMs - 10_000, to: Infinity };
@@ -191,7 +184,7 @@ export async function createScene(options: SceneOptions): Promise<Scene> {
       };
     },
     judge,
-    [Symbol.asyncDispose]: () => opened.disposeAsync(),
+    [Symbol.asyncDispose]: () => held.disposeAsync(),
   };
 }
 

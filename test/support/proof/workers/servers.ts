@@ -7,6 +7,8 @@ export interface Servers extends AsyncDisposable {
   primary(): PostgresServer;
   /** The address of the scene's database, with the first server behind this port. */
   url(port: number): string;
+  /** Projects whose last stored poll began before this time, epoch ms. */
+  notPolledSince(at: number): Promise<number>;
   /** Of the schema that the scene's database has. */
   schemaVersion(): Promise<unknown>;
   /** The primary is killed, and its standby takes its place. */
@@ -16,12 +18,14 @@ export interface Servers extends AsyncDisposable {
 }
 
 export async function startServers(hasStandby: boolean): Promise<Servers> {
-  const first = await startPostgres({ fsync: true });
+  await using opened = new AsyncDisposableStack();
+  const first = opened.use(await startPostgres({ fsync: true }));
   const servers = new Map([[first.port, first]]);
   const { name } = await first.createDatabase();
   let primary = first;
   let standby = hasStandby ? await startStandby(first) : undefined;
   if (standby !== undefined) servers.set(standby.port, standby);
+  opened.move();
   const ports = [...servers.keys()];
   let lost: number | undefined;
 
@@ -30,6 +34,14 @@ export async function startServers(hasStandby: boolean): Promise<Servers> {
     url: (port) => {
       const hosts = ports.map((one) => `127.0.0.1:${one === first.port ? port : one}`);
       return first.url(name).replace(`127.0.0.1:${first.port}`, hosts.join(','));
+    },
+    notPolledSince: async (at) => {
+      const [row] = await primary.query(
+        name,
+        'SELECT count(*)::integer AS count FROM evalwatch.project WHERE coalesce(last_poll_at, 0) < $1',
+        [at],
+      );
+      return Number(row?.['count']);
     },
     schemaVersion: async () => {
       const [row] = await primary.query(name, 'SELECT version FROM evalwatch.schema_version');
