@@ -5,6 +5,7 @@ import { systemClock } from '../../src/clock.ts';
 import { openPostgres } from '../../src/postgres/postgres-store.ts';
 import { startPostgres } from '../../test/support/postgres.ts';
 import { median } from '../statistics.ts';
+import { report, reportPolls, serverCounters } from './figures.ts';
 import { cpuMsOf } from './server-cpu.ts';
 import { SETTINGS } from './settings.ts';
 import { createWorkload } from './workload.ts';
@@ -70,15 +71,7 @@ const after = await counters();
 await coordinator.leave(worker);
 await store.close();
 const polls = SECONDS * POLLS_A_SECOND;
-report('CPU of PostgreSQL a poll', 'ms', 0.15, (after.cpu - before.cpu) / polls);
-report('write-ahead log a poll', 'B', 400, (after.wal - before.wal) / polls);
-report(
-  'updates of projects that are HOT',
-  '%',
-  95,
-  (100 * (after.hot - before.hot)) / (after.updates - before.updates),
-  'at least',
-);
+reportPolls(before, after, polls, true);
 
 async function measure(
   what: string,
@@ -89,31 +82,12 @@ async function measure(
   const cpu = cpuMsOf(server.pid());
   const taken: number[] = [];
   while (taken.length < runs) taken.push(await run());
-  report(what, 'ms', most, median(taken));
-  report('  of it CPU of PostgreSQL', 'ms', most, (cpuMsOf(server.pid()) - cpu) / runs);
+  report(what, 'ms', median(taken), { most });
+  report('  of it CPU of PostgreSQL', 'ms', (cpuMsOf(server.pid()) - cpu) / runs);
 }
 
 async function counters() {
   // The server's own counts are up to a second late.
   await setTimeout(2000);
-  const [row] = await server.query(
-    database.name,
-    `SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::float8 AS wal, n_tup_upd::float8 AS updates,
-       n_tup_hot_upd::float8 AS hot
-     FROM pg_stat_user_tables WHERE relid = 'evalwatch.project'::regclass`,
-  );
-  return {
-    cpu: cpuMsOf(server.pid()),
-    wal: Number(row?.['wal']),
-    updates: Number(row?.['updates']),
-    hot: Number(row?.['hot']),
-  };
-}
-
-function report(what: string, unit: string, bound: number, figure: number, side = 'at most'): void {
-  const kept = side === 'at most' ? figure <= bound : figure >= bound;
-  console.log(
-    `${what.padEnd(44)} ${figure.toFixed(2).padStart(8)} ${unit.padEnd(3)} ${side} ${bound} ${kept ? '' : 'MISSED'}`,
-  );
-  if (!kept) process.exitCode = 1;
+  return await serverCounters(server, database.name);
 }

@@ -1,6 +1,6 @@
 /**
  * An Evaluation Service, in a process of its own, that counts who asks for what: prints its address, and answers
- * `/reset` and `/counts?interval=MS` about itself ({@link Counts}).
+ * `/reset` and `/counts` about itself ({@link Counts}). Its argument is the interval between two polls of a project, ms.
  */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -12,8 +12,8 @@ import { listingBodies } from '../workload.ts';
 export interface Counts {
   /** Listings. */
   readonly polls: number;
-  /** Of them, those that a project was asked for more often than it can have ticks in this time. */
-  readonly tooMany: number;
+  /** Of them, those that came less than half an interval after the one before of the same project. */
+  readonly doubled: number;
 }
 
 const PROMPTS = 100;
@@ -26,8 +26,9 @@ const PROMPT = /^\/v2\/prompts\/([^/]+)\/$/;
 // All projects show the same listings: what the service costs is not what is measured.
 const bodies = [...listingBodies(0, { prompts: PROMPTS, versions: VERSIONS })];
 const versions = new Map<string, number>();
-const counts = new Map<string, number>();
-let since = performance.now();
+const intervalMs = Number(process.argv[2]);
+const lastAt = new Map<string, number>();
+let counts = { polls: 0, doubled: 0 };
 
 const server = createServer({ keepAliveTimeout: 60_000 }, (request, response) => {
   const url = new URL(request.url ?? '', 'http://localhost');
@@ -38,19 +39,21 @@ const server = createServer({ keepAliveTimeout: 60_000 }, (request, response) =>
     return;
   }
   if (url.pathname === '/counts') {
-    response.end(JSON.stringify(count(Number(url.searchParams.get('interval')))));
+    response.end(JSON.stringify(counts satisfies Counts));
     return;
   }
   if (url.pathname === '/reset') {
-    counts.clear();
-    since = performance.now();
+    counts = { polls: 0, doubled: 0 };
     response.end();
     return;
   }
   const project = url.pathname;
   const asked = versions.get(project) ?? 0;
   versions.set(project, asked + 1);
-  counts.set(project, (counts.get(project) ?? 0) + 1);
+  const at = performance.now();
+  counts.polls += 1;
+  if (at - (lastAt.get(project) ?? -Infinity) < intervalMs / 2) counts.doubled += 1;
+  lastAt.set(project, at);
   const version = Math.floor(asked / CHANGES_ONE_IN) % bodies.length;
   const etag = `"${version}"`;
   if (request.headers['if-none-match'] === etag) {
@@ -68,12 +71,3 @@ const server = createServer({ keepAliveTimeout: 60_000 }, (request, response) =>
 server.listen(0, '127.0.0.1', 2000);
 await once(server, 'listening');
 console.log(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
-
-function count(intervalMs: number): Counts {
-  // One tick more than there are whole intervals, and one more that was late when the count began.
-  const most = Math.floor((performance.now() - since) / intervalMs) + 2;
-  return {
-    polls: counts.values().reduce((sum, polls) => sum + polls, 0),
-    tooMany: counts.values().reduce((sum, polls) => sum + Math.max(0, polls - most), 0),
-  };
-}
