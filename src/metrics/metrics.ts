@@ -98,7 +98,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
       (snapshot === undefined ? '' : renderBacklog(snapshot.backlog)) +
       renderGauge(
         'evalwatch_store_database_bytes',
-        'Size of the database file in bytes.',
+        'Size of the database file, or of all tables of a PostgreSQL store, in bytes.',
         size?.database,
       ) +
       renderGauge('evalwatch_store_wal_bytes', 'Size of the write-ahead log in bytes.', size?.wal) +
