@@ -137,6 +137,7 @@ export function createWorker(options: WorkerOptions): Worker {
   }
 
   async function go({ lease, workers, owned: known }: Beat): Promise<void> {
+    if (state === 'stopped') return;
     live = workers.length;
     heldUntil = lease.until;
     ({ expiresAt } = lease);
@@ -292,6 +293,8 @@ export function createWorker(options: WorkerOptions): Worker {
       state = 'stopped';
       clearTimeout(nextBeat);
       clearTimeout(expiry);
+      // It may have joined anew.
+      await beating;
       // Otherwise the lease runs out by itself.
       if (answers) await inTime(coordinator.leave(id), patienceMs).catch(onFailure);
     },

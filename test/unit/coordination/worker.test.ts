@@ -190,6 +190,34 @@ describe('workers with different configurations', () => {
   });
 });
 
+describe('a stop', () => {
+  it('ends the lease for good, though a beat is under way', async () => {
+    const projects = ids(1);
+    let gate: Promise<void> | undefined;
+    const beat = async (worker: WorkerIdentity) => {
+      await gate;
+      return await rows.coordinator.beat(worker);
+    };
+    const only = workerOver(rows, 'w', projects, { coordinator: { ...rows.coordinator, beat } });
+    await only.worker.start();
+    const poll = Promise.withResolvers<void>();
+    only.polls.set('p0', poll.promise);
+    const stopped = only.worker.stop();
+    const database = Promise.withResolvers<void>();
+    gate = database.promise;
+    await pass(BEAT);
+    poll.resolve();
+    await pass(BEAT / 2);
+    expect(rows.owners.size).toBe(0);
+    database.resolve();
+    await stopped;
+    expect(rows.leases.size).toBe(0);
+    expect(vi.getTimerCount()).toBe(0);
+    await pass(2 * LEASE);
+    expect(only.log.of('worker.lease_lost')).toEqual([]);
+  });
+});
+
 describe('without the database', () => {
   it('nothing is polled, and with it all is as before if the lease still holds', async () => {
     const [only] = await crew(1, ids(2));
