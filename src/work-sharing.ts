@@ -53,7 +53,8 @@ export function createWorkSharing(options: WorkSharingOptions): WorkSharing {
   const worker = createWorker({
     id: name,
     version,
-    configDigest: () => configDigest,
+    // No daemon may leave it a share: it takes what is free, and soon ends.
+    configDigest: () => (takesAll ? '' : configDigest),
     leaseMs,
     coordinator,
     ownership: store,

@@ -15,7 +15,7 @@ export interface AgreementOptions {
 
 /**
  * Sees to it that workers which have other configurations than this one are told of: which projects are watched is up
- * to whoever applied his last. To be called with what each beat brings.
+ * to whoever applied his last. One without a digest need not agree. To be called with what each beat brings.
  */
 export function watchAgreement({
   id,
@@ -25,8 +25,10 @@ export function watchAgreement({
   let since: number | undefined;
   let isTold = false;
   return (workers, digest) => {
-    const others = workers.filter((one) => one.id !== id && one.configDigest !== digest);
-    if (others.length === 0) {
+    const others = workers.filter(
+      (one) => one.id !== id && one.configDigest !== '' && one.configDigest !== digest,
+    );
+    if (digest === '' || others.length === 0) {
       since = undefined;
       isTold = false;
       return;

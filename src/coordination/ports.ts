@@ -9,6 +9,7 @@ export interface WorkerIdentity {
   readonly id: string;
   /** Of the program. */
   readonly version: string;
+  /** Workers that have the same one share its projects; empty for one that takes no share. */
   readonly configDigest: string;
 }
 

@@ -56,7 +56,7 @@ export interface WorkerOptions {
   /** Unique among all processes that ever were. */
   readonly id: string;
   readonly version: string;
-  /** Of the configuration. */
+  /** Of the configuration; empty if others need not agree with it, nor count on this worker for a share. */
   readonly configDigest: () => string;
   readonly leaseMs: number;
   readonly coordinator: Omit<Coordinator, 'grant' | 'owner'>;
@@ -66,8 +66,8 @@ export interface WorkerOptions {
   readonly emit: Observer;
   /** Told whenever other projects may be polled than before. */
   readonly onChange: (change: OwnershipChange) => void;
-  /** How many of the configured projects it should own when so many workers live; by default its fair share. */
-  readonly share?: (projects: number, live: number) => number;
+  /** How many of its projects it should own when so many workers have its configuration; by default its fair share. */
+  readonly share?: (projects: number, workers: number) => number;
   /** Settles when no poll of the project runs any more; undefined if none does. */
   readonly running: (project: string) => Promise<unknown> | undefined;
   /** Told of errors that are none of the store. */
@@ -97,6 +97,8 @@ export function createWorker(options: WorkerOptions): Worker {
   let heldUntil: number | undefined;
   let expiresAt: number | undefined;
   let live = 1;
+  /** Those of them that have this configuration, and can take what is not this worker's. */
+  let alike = 1;
   let answers = false;
   let state: 'new' | 'running' | 'stopping' | 'stopped' = 'new';
   let nextBeat: NodeJS.Timeout | undefined;
@@ -138,7 +140,9 @@ export function createWorker(options: WorkerOptions): Worker {
 
   async function go({ lease, workers, owned: known }: Beat): Promise<void> {
     if (state === 'stopped') return;
+    const digest = configDigest();
     live = workers.length;
+    alike = workers.filter((one) => one.id === id || one.configDigest === digest).length;
     heldUntil = lease.until;
     ({ expiresAt } = lease);
     clearTimeout(expiry);
@@ -146,7 +150,7 @@ export function createWorker(options: WorkerOptions): Worker {
     if (!holds()) return;
     expiry = setTimeout(holds, heldUntil - clock.monotonic());
     noteAnswer(true);
-    noteConfigurations(workers, configDigest());
+    noteConfigurations(workers, digest);
     if (known > owned.size + leaving.size && releases.size === 0) await releaseStrays();
     await balance();
   }
@@ -166,7 +170,7 @@ export function createWorker(options: WorkerOptions): Worker {
   /** Gives back what is too much and takes what is too little. */
   async function balance(): Promise<void> {
     if (state !== 'running') return;
-    const due = share(configured.size, live);
+    const due = share(configured.size, alike);
     const foreign = owned.values().filter((project) => !configured.has(project));
     const surplus = owned
       .values()
@@ -311,6 +315,6 @@ export function createWorker(options: WorkerOptions): Worker {
   };
 }
 
-function fairShare(projects: number, live: number): number {
-  return Math.ceil(projects / live);
+function fairShare(projects: number, workers: number): number {
+  return Math.ceil(projects / workers);
 }

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { WorkerIdentity } from '../../../src/coordination/ports.ts';
+import type { Coordinator, WorkerIdentity } from '../../../src/coordination/ports.ts';
 import { LEASE, pass, sharedRows, workerOver } from './world.ts';
 
 const BEAT = LEASE / 4;
@@ -63,6 +63,44 @@ describe('shares', () => {
     only?.worker.configure(['p1', 'p5']);
     await pass(BEAT);
     expect([...rows.owners.keys()].toSorted()).toEqual(['p1', 'p5']);
+  });
+});
+
+describe('shares among workers that have different configurations', () => {
+  it.each([
+    ['that has fewer projects', ids(50), 'old'],
+    ['that takes no share', ids(0), ''],
+    ['that takes no share, though it would have the same ones', ids(100), ''],
+  ])('leave no project to a worker %s', async (_, projects, digest) => {
+    const first = workerOver(rows, 'first', ids(100));
+    await first.worker.start();
+    const second = workerOver(rows, 'second', projects, { configDigest: () => digest });
+    await second.worker.start();
+    await pass(4 * BEAT);
+    expect(first.may()).toEqual(ids(100));
+    expect(first.worker.live()).toBe(2);
+  });
+
+  it('take what only they have, ask once a beat for what others own, and are fair once they agree', async () => {
+    let digest = 'old';
+    const claim = vi.fn<Coordinator['claim']>(rows.coordinator.claim);
+    const first = workerOver(rows, 'first', ids(4), { configDigest: () => digest });
+    await first.worker.start();
+    const second = workerOver(rows, 'second', ids(6), {
+      configDigest: () => 'new',
+      coordinator: { ...rows.coordinator, claim },
+    });
+    await second.worker.start();
+    expect(second.may()).toEqual(['p4', 'p5']);
+    claim.mockClear();
+    await pass(4 * BEAT);
+    expect(claim).toHaveBeenCalledTimes(4);
+
+    digest = 'new';
+    first.worker.configure(ids(6));
+    await pass(3 * BEAT);
+    const owned = [first, second].map(({ worker }) => worker.reading().projects);
+    expect(owned).toEqual([3, 3]);
   });
 });
 
@@ -175,6 +213,15 @@ describe('workers with different configurations', () => {
     digest = 'newer';
     await pass(10 * 60_000);
     expect(told(first).length).toBe(2);
+  });
+
+  it('say nothing of one that need not agree, nor does it', async () => {
+    const first = workerOver(rows, 'first', ids(2));
+    const second = workerOver(rows, 'second', ids(1), { configDigest: () => '' });
+    await first.worker.start();
+    await second.worker.start();
+    await pass(10 * 60_000);
+    expect([...told(first), ...told(second)]).toEqual([]);
   });
 
   it('are left alone while one follows the other', async () => {
