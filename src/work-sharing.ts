@@ -35,7 +35,7 @@ export interface WorkSharingOptions {
   readonly emit: Observer;
   readonly poller: () => Poller;
   readonly isStopping: () => boolean;
-  /** Told whenever other projects may be polled than before. */
+  /** Told in the next turn of the event loop that other projects may be polled than before, once for all of them. */
   readonly onChange: () => void;
   /** Told of errors that nobody expects. */
   readonly onError: (error: unknown) => void;
@@ -49,6 +49,17 @@ export function createWorkSharing(options: WorkSharingOptions): WorkSharing {
   const running = new Map<string, Promise<unknown>>();
   let seen: ReadonlyMap<string, PollHealth> = new Map();
   let configDigest = '';
+  let isChanged = false;
+
+  /** Whoever is told looks at all projects, and many can change hands one by one. */
+  function noteChange(): void {
+    if (isChanged) return;
+    isChanged = true;
+    setImmediate(() => {
+      isChanged = false;
+      onChange();
+    });
+  }
 
   const worker = createWorker({
     id: name,
@@ -63,7 +74,7 @@ export function createWorkSharing(options: WorkSharingOptions): WorkSharing {
     onChange: ({ taken, dropped }) => {
       for (const project of dropped) poller().forget(project);
       for (const { project, health } of taken) poller().watch(project, health);
-      onChange();
+      noteChange();
     },
     running: (project) => running.get(project),
     onError,

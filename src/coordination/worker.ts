@@ -14,7 +14,7 @@ const RETRY_MS = 1000;
 const PATIENCE_MS = 5000;
 /** Projects that are claimed by one statement. */
 const BATCH = 500;
-/** How long a project whose last poll has ended waits for others to be given back with it, ms. */
+/** How long a project whose last poll has ended waits for others to be given back with it, and one that was lost for others, ms. */
 const GATHER_MS = 200;
 
 /** What has become of the projects of this worker. */
@@ -102,6 +102,7 @@ export function createWorker(options: WorkerOptions): Worker {
   let answers = false;
   let state: 'new' | 'running' | 'stopping' | 'stopped' = 'new';
   let nextBeat: NodeJS.Timeout | undefined;
+  let afterLosses: NodeJS.Timeout | undefined;
   let expiry: NodeJS.Timeout | undefined;
   let beating: Promise<void> | undefined;
 
@@ -266,6 +267,14 @@ export function createWorker(options: WorkerOptions): Worker {
     holds();
   }
 
+  /** Many are lost at a time. */
+  function beatSoon(): void {
+    afterLosses ??= setTimeout(() => {
+      afterLosses = undefined;
+      beatNow();
+    }, GATHER_MS);
+  }
+
   function beatNow(): void {
     clearTimeout(nextBeat);
     const startedAt = clock.monotonic();
@@ -296,6 +305,7 @@ export function createWorker(options: WorkerOptions): Worker {
       await Promise.all(releases);
       state = 'stopped';
       clearTimeout(nextBeat);
+      clearTimeout(afterLosses);
       clearTimeout(expiry);
       // It may have joined anew.
       await beating;
@@ -307,7 +317,7 @@ export function createWorker(options: WorkerOptions): Worker {
       if (!owned.delete(project) && !leaving.delete(project)) return;
       ownership.disown(project);
       onChange({ taken: [], dropped: [project] });
-      if (state === 'running') beatNow();
+      if (state === 'running') beatSoon();
     },
     isConnected: () => answers && holds(),
     live: () => live,

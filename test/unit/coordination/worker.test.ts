@@ -321,6 +321,22 @@ describe('what only the database knows as its own', () => {
   });
 });
 
+it('asks the database once after many losses in a row', async () => {
+  const beat = vi.fn<Coordinator['beat']>(rows.coordinator.beat);
+  const only = workerOver(rows, 'w', ids(100), { coordinator: { ...rows.coordinator, beat } });
+  await only.worker.start();
+  for (const project of ids(100)) {
+    only.worker.lost(project);
+    await pass(1);
+  }
+  await pass(BEAT / 2);
+  expect(beat).toHaveBeenCalledTimes(1);
+  expect(only.may()).toEqual(ids(100));
+  only.worker.lost('p0');
+  await only.worker.stop();
+  expect(vi.getTimerCount()).toBe(0);
+});
+
 it('shows how many projects it has and until when', async () => {
   const [only] = await crew(1, ids(2));
   const { projects, leaseExpiresAt = 0 } = only?.worker.reading() ?? {};
