@@ -191,7 +191,9 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       clearInterval(pruning);
       scheduler.stop();
       shutdown.begin(GRACE_MS);
-      await Promise.all([scheduler.idle(), reporter.stop(), sharing?.worker.stop()]);
+      const reported = reporter.stop();
+      // Failures are claimed under the worker's lease: it ends after them.
+      await Promise.all([scheduler.idle(), reported, sharing?.worker.stop(reported)]);
       await closing.disposeAsync();
       logger.info({ event: 'daemon.stopped' }, 'Daemon stopped');
     },

@@ -114,6 +114,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     emit,
     parallelPerProject: () => Math.max(1, Math.floor(current.service.maxConcurrency / 2)),
     shutdown,
+    ...(sharing && { lease: () => sharing.worker.lease() }),
   });
 
   async function configure(next: Config): Promise<void> {

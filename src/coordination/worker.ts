@@ -14,7 +14,7 @@ const RETRY_MS = 1000;
 const PATIENCE_MS = 5000;
 /** Projects that are claimed by one statement. */
 const BATCH = 500;
-/** How long a project whose last poll has ended waits for others to be given back with it, and one that was lost for others, ms. */
+/** How long a project whose last poll has ended, or which was lost, waits for others that are dealt with together, ms. */
 const GATHER_MS = 200;
 
 /** What has become of the projects of this worker. */
@@ -31,14 +31,19 @@ export interface Worker {
   configure(projects: readonly string[]): void;
   /** Joins the others. @throws {StoreError} */
   start(): Promise<void>;
-  /** Gives everything back, each project as soon as no poll of it runs, and leaves. Never rejects. */
-  stop(): Promise<void>;
+  /**
+   * Gives everything back, each project as soon as no poll of it runs, and leaves once that is done and `work` has ended:
+   * until then the lease is renewed. Never rejects, unless `work` does.
+   */
+  stop(work?: Promise<void>): Promise<void>;
   /** It owns the project, its lease holds, and the database answers. */
   mayPoll(project: string): boolean;
   /** A commit of this project was refused: somebody else owns it. */
   lost(project: string): void;
   /** The lease holds, and the database answers. */
   isConnected(): boolean;
+  /** Which of its leases holds, a number that no other of them has; undefined if none does. */
+  lease(): number | undefined;
   /** Workers whose lease holds, this one among them. */
   live(): number;
   reading(): WorkerReading;
@@ -135,13 +140,14 @@ export function createWorker(options: WorkerOptions): Worker {
     await go(await inTime(coordinator.join(identity()), patienceMs));
   }
 
+  /** One that stops takes no share any more. */
   function identity(): WorkerIdentity {
-    return { id, version, configDigest: configDigest() };
+    return { id, version, configDigest: state === 'stopping' ? '' : configDigest() };
   }
 
   async function go({ lease, workers, owned: known }: Beat): Promise<void> {
     if (state === 'stopped') return;
-    const digest = configDigest();
+    const { configDigest: digest } = identity();
     live = workers.length;
     alike = workers.filter((one) => one.id === id || one.configDigest === digest).length;
     heldUntil = lease.until;
@@ -298,11 +304,15 @@ export function createWorker(options: WorkerOptions): Worker {
       await beat();
       nextBeat = setTimeout(beatNow, beatMs);
     },
-    stop: async () => {
+    stop: async (work) => {
       state = 'stopping';
       await beating;
-      if (answers) giveBack([...owned]);
-      await Promise.all(releases);
+      if (answers) {
+        giveBack([...owned]);
+        // It may take long, and others take over what it gives back only once they know.
+        beatNow();
+      }
+      await Promise.all([...releases, work]);
       state = 'stopped';
       clearTimeout(nextBeat);
       clearTimeout(afterLosses);
@@ -320,6 +330,7 @@ export function createWorker(options: WorkerOptions): Worker {
       if (state === 'running') beatSoon();
     },
     isConnected: () => answers && holds(),
+    lease: () => (holds() ? term : undefined),
     live: () => live,
     reading: () => ({ projects: owned.size + leaving.size, leaseExpiresAt: expiresAt }),
   };

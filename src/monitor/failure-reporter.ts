@@ -4,6 +4,7 @@ import {
   lookAgainAt,
   type FailedTry,
   type Settlement,
+  type Tries,
 } from '../domain/failure.ts';
 import { ApiError, StoreError } from './errors.ts';
 import type { Observer } from './events.ts';
@@ -33,14 +34,21 @@ export interface FailureReporterOptions {
   /** Failures of one project that are asked for at the same time. */
   readonly parallelPerProject: () => number;
   readonly shutdown: Shutdown;
+  /**
+   * Where others report, too: under which lease of this process the store gives it failures, undefined if it has none. What
+   * it was given under an earlier one others may have by now.
+   */
+  readonly lease?: () => number | undefined;
 }
+
+type Outcome = { readonly settlement: Settlement } | { readonly tries: Tries };
 
 /**
  * Logs each failure with its error_info, at least once whatever crashes: the line first, then the row is settled
  * (contract 4, Failures).
  */
 export function createFailureReporter(options: FailureReporterOptions): FailureReporter {
-  const { service, store, clock, emit, parallelPerProject, shutdown } = options;
+  const { service, store, clock, emit, parallelPerProject, shutdown, lease = () => 0 } = options;
   const running = new Map<number, { readonly project: string; readonly work: Promise<void> }>();
   /** Lines that were written while the store could not take note of it. */
   const logged = new Map<number, Settlement>();
@@ -66,22 +74,24 @@ export function createFailureReporter(options: FailureReporterOptions): FailureR
 
   async function look(): Promise<void> {
     if (clock.monotonic() < restUntil) return;
+    const under = lease();
+    if (under === undefined) return;
     ended = new Set();
     try {
       const due = await store.pendingFailures({
         dueAt: clock.now(),
         limitPerProject: parallelPerProject(),
       });
-      for (const failure of due) if (!ended.has(failure.transitionId)) begin(failure);
+      for (const failure of due) if (!ended.has(failure.transitionId)) begin(failure, under);
     } catch (error) {
       restAfter(error);
     }
   }
 
-  function begin(failure: PendingFailure): void {
+  function begin(failure: PendingFailure, under: number): void {
     const { project, transitionId } = failure;
     if (running.has(transitionId)) return;
-    const work = report(failure)
+    const work = report(failure, under)
       .catch(restAfter)
       .finally(() => {
         running.delete(transitionId);
@@ -91,20 +101,22 @@ export function createFailureReporter(options: FailureReporterOptions): FailureR
     running.set(transitionId, { project, work });
   }
 
-  /** One try for one failure. A shutdown in between leaves it as it was. */
-  async function report(failure: PendingFailure): Promise<void> {
+  /** One try for one failure. A shutdown in between, or the end of the lease it was given under, leaves it as it was. */
+  async function report(failure: PendingFailure, under: number): Promise<void> {
     const known = logged.get(failure.transitionId);
     if (known !== undefined) return await settle(failure.transitionId, known);
-    if (failure.removedAt !== undefined) return await waitForProject(failure, failure.removedAt);
-    if (failure.promptId === '.' || failure.promptId === '..') {
-      return await logAndSettle(failure, { reason: 'invalid_id' });
-    }
+    const outcome = await decide(failure);
+    if (outcome === undefined || lease() !== under) return;
+    if ('settlement' in outcome) await logAndSettle(failure, outcome.settlement);
+    else await store.postponeFailure(failure.transitionId, outcome.tries);
+  }
+
+  async function decide(failure: PendingFailure): Promise<Outcome | undefined> {
+    const { promptId, removedAt, tries } = failure;
+    if (removedAt !== undefined) return waitForProject(tries, removedAt);
+    if (promptId === '.' || promptId === '..') return { settlement: { reason: 'invalid_id' } };
     const tried = await tryOnce(failure);
-    if (tried === undefined) return;
-    if ('settlement' in tried) return await logAndSettle(failure, tried.settlement);
-    const next = afterFailedTry(failure.tries, tried.failed, clock.now());
-    if ('settlement' in next) return await logAndSettle(failure, next.settlement);
-    await store.postponeFailure(failure.transitionId, next.tries);
+    return tried && 'failed' in tried ? afterFailedTry(tries, tried.failed, clock.now()) : tried;
   }
 
   async function tryOnce(
@@ -124,13 +136,11 @@ export function createFailureReporter(options: FailureReporterOptions): FailureR
     }
   }
 
-  async function waitForProject(failure: PendingFailure, removedAt: number): Promise<void> {
+  function waitForProject(tries: Tries, removedAt: number): Outcome {
     const now = clock.now();
-    if (isRemovedForGood(removedAt, now)) {
-      return await logAndSettle(failure, { reason: 'project_removed' });
-    }
-    const tries = { ...failure.tries, lastAt: now, nextAt: lookAgainAt(now) };
-    await store.postponeFailure(failure.transitionId, tries);
+    return isRemovedForGood(removedAt, now)
+      ? { settlement: { reason: 'project_removed' } }
+      : { tries: { ...tries, lastAt: now, nextAt: lookAgainAt(now) } };
   }
 
   async function logAndSettle(failure: PendingFailure, settlement: Settlement): Promise<void> {
@@ -182,6 +192,8 @@ export function createFailureReporter(options: FailureReporterOptions): FailureR
       await settleLogged();
     },
     drain: async (projects) => {
+      const under = lease();
+      if (under === undefined) return;
       const pending = await store.pendingFailures({
         projects,
         limitPerProject: Number.MAX_SAFE_INTEGER,
@@ -191,7 +203,7 @@ export function createFailureReporter(options: FailureReporterOptions): FailureR
         for (const failure of queue) {
           if (shutdown.waits.aborted) return;
           // oxlint-disable-next-line no-await-in-loop -- a worker does one after the other
-          await report(failure);
+          await report(failure, under);
         }
       };
       await Promise.all(Array.from({ length: parallelPerProject() }, worker));

@@ -1,5 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { ask } from '../support/ask.ts';
 import {
@@ -27,8 +28,11 @@ const runs = postgresPrograms !== undefined || process.env['CI'] === 'true';
 async function setUp(server: PostgresServer) {
   await using opened = new AsyncDisposableStack();
   const statuses = new Map<string, string>(PROJECTS.map((id) => [id, 'RUNNING']));
+  /** Single prompts are answered after it. */
+  let gate: Promise<void> | undefined;
   const service = opened.use(
-    await startService(({ project }, response) => {
+    await startService(async ({ project }, response) => {
+      if (project === undefined) await gate;
       if (project === undefined) sendJson(response, promptDetail(errorOf('it')));
       else sendJson(response, [promptItem(`of ${project}`, statuses.get(project) ?? 'PENDING')]);
     }),
@@ -45,8 +49,11 @@ async function setUp(server: PostgresServer) {
   return {
     service,
     place,
-    database: name,
+    query: (text: string) => server.query(name, text),
     start: () => held.use(startDaemon(place)),
+    holdPrompts: (until: Promise<void> | undefined) => {
+      gate = until;
+    },
     set: (project: string, status: string) => statuses.set(project, status),
     [Symbol.asyncDispose]: () => held.disposeAsync(),
   };
@@ -67,6 +74,24 @@ async function startPair({ start }: Awaited<ReturnType<typeof setUp>>) {
   await second.line('worker.claimed', { owned: 1 });
   await vi.waitFor(async () => expect((await ownedBy(first)).length).toBe(2), PATIENCE);
   return { first, second };
+}
+
+/** A pair of which one has asked for a failure's error_info; the service answers once that is `answered`. */
+async function startTelling(given: Awaited<ReturnType<typeof setUp>>) {
+  const { first, second } = await startPair(given);
+  const answered = Promise.withResolvers<void>();
+  given.holdPrompts(answered.promise);
+  const asked = () => given.service.arrivals.filter(({ project }) => project === undefined);
+  const [project = ''] = await ownedBy(first);
+  given.set(project, 'FAILED');
+  await vi.waitFor(() => expect(asked().length).toBe(1), PATIENCE);
+  // Either may have it: failures are claimed by whoever looks first.
+  const holders = await given.query('SELECT claimed_by FROM evalwatch.failure');
+  const isFirst = holders.some(
+    ({ claimed_by }) => claimed_by === first.of('worker.claimed')[0]?.['worker'],
+  );
+  const [teller, other] = isFirst ? [first, second] : [second, first];
+  return { teller, other, answered, asked };
 }
 
 describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
@@ -193,6 +218,36 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
       const later = ticks.filter((tick) => tick > stoppedIn);
       expect(later).toEqual(later.map((_, index) => stoppedIn + 1 + index));
     }
+  });
+
+  it('tell once of a failure whose error_info is on its way when they stop', async () => {
+    await using given = await setUp(server);
+    const { teller, other, answered, asked } = await startTelling(given);
+    const stopped = teller.stop();
+    await other.line('worker.claimed', { owned: 3 });
+    // The other one looks for failures every second.
+    await setTimeout(2500);
+    answered.resolve();
+    await stopped;
+    expect(teller.of('prompt.failed').length).toBe(1);
+    await other.stop();
+    expect(other.of('prompt.failed')).toEqual([]);
+    expect(asked().length).toBe(1);
+  });
+
+  it('tell nothing late: one that was paused leaves its failures to whoever took them over', async () => {
+    await using given = await setUp(server);
+    const { teller, other, answered, asked } = await startTelling(given);
+    teller.process.kill('SIGSTOP');
+    await other.line('worker.claimed', { owned: 3 });
+    await vi.waitFor(() => expect(asked().length).toBe(2), PATIENCE);
+    answered.resolve();
+    await other.line('prompt.failed');
+    teller.process.kill('SIGCONT');
+    await teller.line('worker.lease_lost');
+    await teller.stop();
+    expect(teller.of('prompt.failed')).toEqual([]);
+    expect(other.of('prompt.failed').length).toBe(1);
   });
 
   it('are not ready without the database, alive and scraped all the same, and come back by themselves', async () => {

@@ -149,6 +149,19 @@ describe('a lease that is lost', () => {
     expect(only?.epochs.size).toBe(0);
   });
 
+  it('is told apart from the next one, and there is none in between', async () => {
+    const [only] = await crew(1, ids(1));
+    const before = only?.worker.lease();
+    expect(before).toBeDefined();
+    only?.database('fails');
+    await pass(LEASE);
+    expect(only?.worker.lease()).toBeUndefined();
+    only?.database('none');
+    await pass(1000);
+    expect(only?.worker.lease()).toBeDefined();
+    expect(only?.worker.lease()).not.toBe(before);
+  });
+
   it('is noticed before the next poll by a process that was stopped, whatever its timers do', async () => {
     const [only] = await crew(1, ids(2));
     // Time passes, and no timer fires.
@@ -238,6 +251,21 @@ describe('workers with different configurations', () => {
 });
 
 describe('a stop', () => {
+  it('gives the projects back at once, and keeps its lease for the work that goes by it', async () => {
+    const [first, second] = await crew(2, ids(2));
+    const lease = first?.worker.lease();
+    const work = Promise.withResolvers<void>();
+    const stopped = first?.worker.stop(work.promise);
+    await pass(3 * LEASE);
+    expect(second?.may()).toEqual(['p0', 'p1']);
+    expect([first?.worker.lease(), second?.worker.live()]).toEqual([lease, 2]);
+    expect(first?.log.of('worker.claimed').length).toBe(1);
+    work.resolve();
+    await stopped;
+    expect([...rows.leases.keys()]).toEqual(['p1']);
+    expect(first?.log.of('worker.lease_lost')).toEqual([]);
+  });
+
   it('ends the lease for good, though a beat is under way', async () => {
     const projects = ids(1);
     let gate: Promise<void> | undefined;

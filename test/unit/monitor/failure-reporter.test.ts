@@ -49,7 +49,7 @@ async function setUp() {
   const broken = new Set<keyof Store>();
   const unlessBroken = <Result>(method: keyof Store, call: () => Promise<Result>) =>
     broken.has(method) ? Promise.reject(new StoreError('full', 'the disk is full')) : call();
-  const reporterOf = () =>
+  const reporterOf = (lease?: () => number | undefined) =>
     createFailureReporter({
       service: {
         getErrorInfo: async (_project, promptId) => {
@@ -72,6 +72,7 @@ async function setUp() {
       emit: log.emit,
       parallelPerProject: () => 2,
       shutdown,
+      ...(lease && { lease }),
     });
   return {
     clock,
@@ -380,4 +381,61 @@ it('asks for no more of a project at the same time than it may', async () => {
   await reporter.stop();
 
   expect(log.of('prompt.failed')).toHaveLength(5);
+});
+
+describe('where others report, too', () => {
+  it.each([
+    ['its line', () => Promise.resolve(info)],
+    ['its next try', () => Promise.reject(new ApiError('network', 'network', {}))],
+  ])(
+    'a failure that was given under a lease that is over is left to others, %s and all',
+    async (_, late) => {
+      const { fails, log, store, asked, answers, reporterOf } = given;
+      await fails('a');
+      let lease: number | undefined = 1;
+      const gate = Promise.withResolvers<void>();
+      answers(async () => {
+        await gate.promise;
+        return await late();
+      });
+      const reporter = reporterOf(() => lease);
+      reporter.start();
+      await vi.waitFor(() => expect(asked).toEqual(['a']));
+
+      lease = undefined;
+      gate.resolve();
+      await reporter.stop();
+      expect(log.of('prompt.failed')).toEqual([]);
+      const [pending] = await store.pendingFailures({ limitPerProject: 10 });
+      expect(pending?.tries.count).toBe(0);
+
+      // Without a lease it takes none; under the next one it tells of those that nobody else has told of.
+      await reporter.drain(['p']);
+      reporter.start();
+      await reporter.stop();
+      expect(asked).toEqual(['a']);
+      answers(() => Promise.resolve(info));
+      lease = 2;
+      reporter.start();
+      await vi.waitFor(() => expect(log.of('prompt.failed').length).toBe(1));
+      await reporter.stop();
+      expect(await store.failures({})).toMatchObject([{ settlement: { errorInfo: info } }]);
+    },
+  );
+
+  it('a line that is written is settled under whatever lease', async () => {
+    const { fails, log, store, broken, reporterOf } = given;
+    await fails('a');
+    let lease: number | undefined = 1;
+    broken.add('settleFailure');
+    const reporter = reporterOf(() => lease);
+    reporter.start();
+    await vi.waitFor(() => expect(log.of('prompt.failed').length).toBe(1));
+
+    lease = undefined;
+    broken.clear();
+    await reporter.stop();
+    expect(log.of('prompt.failed').length).toBe(1);
+    expect(await store.pendingFailures({ limitPerProject: 10 })).toEqual([]);
+  });
 });
