@@ -21,7 +21,7 @@ import { toStored } from './text.ts';
 const RESOLVE_AGAIN_MS = 500;
 
 export interface Commits {
-  /** As `Store.commitPoll`, of a poll with listings, under this ownership. */
+  /** As `Store.commitPoll`, of a poll with listings, under this ownership, which may go on under another epoch. */
   commit(
     poll: PollCommit,
     context: CommitContext,
@@ -35,8 +35,6 @@ export interface CommitsOptions {
   readonly clock: Clock;
   readonly emit: Observer;
   readonly summaries: Pick<Summaries, 'after'>;
-  /** The ownership of a project goes on under another epoch. */
-  readonly renewed: (project: string, from: number, to: number) => void;
   /** Aborted when nobody waits any longer. */
   readonly signal: AbortSignal;
 }
@@ -46,7 +44,7 @@ export interface CommitsOptions {
  * whether it was committed: its moves are told once, be it half a minute later.
  */
 export function createCommits(options: CommitsOptions): Commits {
-  const { database, clock, emit, summaries, renewed, signal } = options;
+  const { database, clock, emit, summaries, signal } = options;
 
   function tellFailed(error: StoreError): void {
     emit({ type: 'store.commit_failed', reason: error.reason, error });
@@ -88,8 +86,8 @@ export function createCommits(options: CommitsOptions): Commits {
     const row = await findOut(poll, context.epoch);
     if (row.is_next || row.transition_ids !== null) return succeeded(poll, row, started);
     if (row.renewed === null) return await refuse(project, context.epoch);
-    renewed(project, context.epoch, row.renewed);
-    return await commitUnder({ ...context, epoch: row.renewed }, poll, after);
+    context.epoch = row.renewed;
+    return await commitUnder(context, poll, after);
   }
 
   /** Asks until the database answers. */

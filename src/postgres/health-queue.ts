@@ -4,6 +4,8 @@ import { StoreError } from '../monitor/errors.ts';
 /** The outcome of a poll that changed nothing else. */
 export interface WaitingHealth {
   readonly epoch: number;
+  /** Of the project, if that is known: with another one it is another listing that has not changed. */
+  readonly version: number | undefined;
   readonly health: PollHealth;
   readonly nextTickAt: number | undefined;
 }

@@ -4,10 +4,15 @@ import type { Statement } from './database.ts';
 import type { ListingAfter } from './summaries.ts';
 import { toStored } from './text.ts';
 
-/** Under which ownership a poll is committed, and what is planned after it. */
+/** Under which ownership a poll is committed, and what is planned after it. Another ownership is another object. */
 export interface CommitContext {
-  readonly epoch: number;
-  readonly nextTickAt: number | undefined;
+  epoch: number;
+  nextTickAt: number | undefined;
+  /**
+   * That the project had when its poller last read or changed it, undefined before. `outdated` once the database turned out
+   * to have another one: it lost commits (an asynchronous standby became the server), and the poller does not know yet.
+   */
+  version: number | 'outdated' | undefined;
 }
 
 export interface CommitRow {

@@ -1,7 +1,13 @@
 import type { Coordinator, Ownership } from '../coordination/ports.ts';
 import { StoreError } from '../monitor/errors.ts';
 import type { Observer } from '../monitor/events.ts';
-import type { Clock, Store } from '../monitor/ports.ts';
+import type {
+  Clock,
+  CommittedTransition,
+  KnownProject,
+  PollCommit,
+  Store,
+} from '../monitor/ports.ts';
 import { createCommits } from './commits.ts';
 import { createCoordinator } from './coordinator.ts';
 import { type Database, openDatabase, type Statement } from './database.ts';
@@ -24,6 +30,7 @@ import {
   flushInput,
   HEALTH,
   type HealthColumns,
+  OUTDATED,
   toHealth,
   unknownProject,
 } from './projects.ts';
@@ -103,10 +110,6 @@ function createStore(
     summaries,
     clock,
     emit,
-    renewed: (project, from, to) => {
-      const context = owned.get(project);
-      if (context?.epoch === from) owned.set(project, { ...context, epoch: to });
-    },
     signal,
   });
   const health = createHealthQueue(writeHealth);
@@ -153,9 +156,37 @@ function createStore(
   async function writeHealth(waiting: ReadonlyMap<string, WaitingHealth>): Promise<void> {
     const written = await write<{ readonly id: string }>(FLUSH, [flushInput(waiting)]);
     const stored = new Set(written.map(({ id }) => fromStored(id)));
-    for (const project of waiting.keys()) {
-      if (!stored.has(project)) emit({ type: 'store.commit_refused', project, reason: 'epoch' });
+    const refused = new Map([...waiting].filter(([project]) => !stored.has(project)));
+    if (refused.size === 0) return;
+    const stillOwned = await read<{ readonly id: string }>(OUTDATED, [flushInput(refused)]);
+    const outdated = new Set(stillOwned.map(({ id }) => fromStored(id)));
+    for (const [project, { epoch }] of refused) {
+      const reason = outdated.has(project) ? 'version' : 'epoch';
+      const context = owned.get(project);
+      if (reason === 'version' && context?.epoch === epoch) context.version = 'outdated';
+      emit({ type: 'store.commit_refused', project, reason });
     }
+  }
+
+  /** The next commit of what turns out to be another version is refused, so that the poller reads its listings whole. */
+  async function loadKnown(...asked: Parameters<Store['loadKnown']>): Promise<KnownProject> {
+    const context = owned.get(asked[0]);
+    const known = await summaries.load(...asked);
+    if (context !== undefined) {
+      const isSame = (context.version ?? known.version) === known.version;
+      context.version = isSame ? known.version : 'outdated';
+    }
+    return known;
+  }
+
+  async function commitListings(
+    poll: PollCommit,
+    context: CommitContext,
+  ): Promise<readonly CommittedTransition[] | undefined> {
+    await health.supersede(poll.project);
+    const transitions = await commits.commit(poll, context);
+    context.version = transitions && poll.version + 1;
+    return transitions;
   }
 
   async function measure(): Promise<void> {
@@ -189,7 +220,7 @@ function createStore(
   return {
     serverVersion: first?.server_version ?? '',
     own: (project, epoch) => {
-      owned.set(project, { epoch, nextTickAt: undefined });
+      owned.set(project, { epoch, nextTickAt: undefined, version: undefined });
     },
     disown: (project) => {
       owned.delete(project);
@@ -197,7 +228,7 @@ function createStore(
     },
     planTick: (project, at) => {
       const context = owned.get(project);
-      if (context !== undefined) owned.set(project, { ...context, nextTickAt: at });
+      if (context !== undefined) context.nextTickAt = at;
     },
     flush: guarded(() => health.flush()),
     projects: guarded(reads.projects),
@@ -220,18 +251,21 @@ function createStore(
       if (row === undefined) throw unknownProject(project);
       return toHealth(row);
     }),
-    loadKnown: guarded((...asked) => summaries.load(...asked)),
+    loadKnown: guarded(loadKnown),
     commitPoll: guarded(async (poll) => {
       const { project } = poll;
       // Before anything is awaited: a project that is taken over meanwhile is another one.
       const context = owned.get(project);
       if (context === undefined) return await commits.refuse(project, undefined);
-      if (poll.listings.size > 0) {
-        await health.supersede(project);
-        return await commits.commit(poll, context);
+      const { epoch, nextTickAt, version } = context;
+      if (version === 'outdated') {
+        context.version = undefined;
+        emit({ type: 'store.commit_refused', project, reason: 'version' });
+        return undefined;
       }
+      if (poll.listings.size > 0) return await commitListings(poll, context);
       summaries.forget(project);
-      await health.add(project, { ...context, health: poll.health });
+      await health.add(project, { epoch, version, nextTickAt, health: poll.health });
       return [];
     }),
     pendingFailures: guarded(async (query) => {

@@ -48,7 +48,7 @@ export const HEALTH: Statement = {
   text: `SELECT ${HEALTH_COLUMNS} FROM evalwatch.project WHERE id = $1`,
 };
 
-/** Of polls that changed nothing; the ids of those that were still owned. */
+/** Of polls that changed nothing; the ids of those that were still owned, and as their poller knows them. */
 export const FLUSH: Statement = {
   name: 'flush_health',
   text: `
@@ -56,16 +56,24 @@ UPDATE evalwatch.project p
 SET up = h.up, consecutive_failures = h.consecutive_failures, reason = h.reason,
   last_poll_at = h.last_poll_at, last_success_at = h.last_success_at,
   next_tick_at = coalesce(h.next_tick_at, p.next_tick_at)
-FROM json_to_recordset($1) AS h(id text, epoch bigint, up boolean, consecutive_failures integer,
-  reason text, last_poll_at bigint, last_success_at bigint, next_tick_at bigint)
-WHERE p.id = h.id AND p.epoch = h.epoch
+FROM json_to_recordset($1) AS h(id text, epoch bigint, version bigint, up boolean,
+  consecutive_failures integer, reason text, last_poll_at bigint, last_success_at bigint, next_tick_at bigint)
+WHERE p.id = h.id AND p.epoch = h.epoch AND (h.version IS NULL OR p.version = h.version)
 RETURNING p.id`,
 };
 
+/** Of what was not flushed, the ids of those that are owned nevertheless. */
+export const OUTDATED: Statement = {
+  name: 'outdated_projects',
+  text: `SELECT p.id FROM evalwatch.project p
+    JOIN json_to_recordset($1) AS h(id text, epoch bigint) ON p.id = h.id AND p.epoch = h.epoch`,
+};
+
 export function flushInput(waiting: ReadonlyMap<string, WaitingHealth>): string {
-  const rows = Array.from(waiting, ([project, { epoch, health, nextTickAt }]) => ({
+  const rows = Array.from(waiting, ([project, { epoch, version, health, nextTickAt }]) => ({
     id: toStored(project),
     epoch,
+    version,
     up: health.up,
     consecutive_failures: health.consecutiveFailures,
     reason: health.reason,

@@ -1,0 +1,143 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
+import { createPoller } from '../../../src/monitor/poller.ts';
+import type { ListingAnswer, ListOptions } from '../../../src/monitor/ports.ts';
+import { listingOf, neverStopping } from '../../support/monitor.ts';
+import { startPostgres } from '../../support/postgres.ts';
+import { postgresPrograms, type PostgresServer } from '../../support/postgres-server.ts';
+import { startWorker } from '../../support/postgres-store.ts';
+
+type Statuses = Readonly<Record<string, string>>;
+
+describe.skipIf(postgresPrograms === undefined)('a PostgreSQL that lost its last commits', () => {
+  let server: PostgresServer;
+  let url: string;
+  let database: string;
+  beforeAll(async () => {
+    server = await startPostgres();
+  });
+  afterAll(() => server[Symbol.asyncDispose]());
+  beforeEach(async () => {
+    ({ url, name: database } = await server.createDatabase());
+  });
+
+  /** A worker that owns a project, which has been polled with x running. */
+  const start = async () => {
+    const worker = await startWorker(url);
+    const service = serviceThatKnowsWhatItTold();
+    const poller = createPoller({
+      service,
+      store: worker.store,
+      clock: systemClock,
+      emit: worker.log.emit,
+      missingAfter: () => 2,
+      shutdown: neverStopping(),
+    });
+    await worker.store.configureProjects(['p'], 1);
+    await worker.claim(['p']);
+    const poll = async (statuses: Statuses) => {
+      service.shows(statuses);
+      const now = systemClock.now();
+      const run = { dueAt: now, nextAt: now + 1000 };
+      return await poller.poll({ id: 'p', datasets: false }, run);
+    };
+    await poll({ x: 'RUNNING', y: 'RUNNING' });
+    await poll({ x: 'RUNNING', y: 'PENDING' });
+    return {
+      worker,
+      poll,
+      told: () => worker.log.of('record.transition').map(({ transition: { id, to } }) => [id, to]),
+      reasons: () => worker.log.of('store.commit_refused').map(({ reason }) => reason),
+      [Symbol.asyncDispose]: () => worker[Symbol.asyncDispose](),
+    };
+  };
+
+  /** Everything but who owns what, as it is now. */
+  const remember = () =>
+    server.query(
+      database,
+      `CREATE TABLE kept AS SELECT id, version, prompts FROM evalwatch.project;
+       CREATE TABLE kept_record AS SELECT * FROM evalwatch.record`,
+    );
+  const goBack = () =>
+    server.query(
+      database,
+      `UPDATE evalwatch.project p SET version = k.version, prompts = k.prompts FROM kept k WHERE k.id = p.id;
+       DELETE FROM evalwatch.record;
+       INSERT INTO evalwatch.record SELECT * FROM kept_record;
+       DELETE FROM evalwatch.transition;
+       DELETE FROM evalwatch.failure`,
+    );
+
+  it('is told again what it lost, though the service shows nothing new', async () => {
+    await using given = await start();
+    await remember();
+    const failed = { x: 'FAILED', y: 'PENDING' };
+    await given.poll(failed);
+    await goBack();
+
+    await given.poll(failed);
+    await given.worker.store.flush();
+    expect(await given.poll(failed)).toBeUndefined();
+    expect(await given.poll(failed)).toMatchObject({ transitions: 1, unchanged: false });
+
+    expect(given.told().slice(1)).toEqual([
+      ['x', 'FAILED'],
+      ['x', 'FAILED'],
+    ]);
+    expect(given.reasons()).toEqual(['version', 'version']);
+    expect(await given.worker.store.pendingFailures({ limitPerProject: 9 })).toHaveLength(1);
+    await given.poll(failed);
+    await given.worker.store.flush();
+    expect(given.reasons()).toHaveLength(2);
+  });
+
+  it('is told again what it lost when something else is new', async () => {
+    await using given = await start();
+    await remember();
+    await given.poll({ x: 'FAILED', y: 'PENDING' });
+    await goBack();
+
+    const next = { x: 'FAILED', y: 'RUNNING' };
+    expect(await given.poll(next)).toBeUndefined();
+    expect(await given.poll(next)).toMatchObject({ transitions: 2 });
+
+    const transitions = await given.worker.store.transitions({});
+    expect(transitions.map(({ id, to }) => [id, to]).toSorted()).toEqual([
+      ['x', 'FAILED'],
+      ['y', 'RUNNING'],
+    ]);
+  });
+});
+
+/** Whoever says what it was told last is told only what differs from it. */
+function serviceThatKnowsWhatItTold() {
+  let now: Statuses = {};
+  return {
+    shows: (statuses: Statuses) => {
+      now = statuses;
+    },
+    list: async (_project: string, _kind: string, options: ListOptions): Promise<ListingAnswer> => {
+      options.onFirstRequest();
+      const { previous } = options;
+      const digest = JSON.stringify(now);
+      if (previous?.digest === digest) return { unchanged: true, full: false };
+      const ids = Object.keys(now);
+      const items = {
+        hashes: new Uint32Array(2 * ids.length),
+        ids: ids.join(''),
+        idEnds: new Uint32Array(ids.length),
+        secrets: 0,
+      };
+      const validator = { etag: undefined, digest, items };
+      if (previous?.items === undefined) {
+        return { unchanged: false, listing: listingOf(now), validator };
+      }
+      const before = JSON.parse(previous.digest) as Statuses;
+      const changed = Object.entries(now).filter(([id, status]) => before[id] !== status);
+      const vanished = Object.keys(before).filter((id) => now[id] === undefined);
+      const listing = listingOf(Object.fromEntries(changed));
+      return { unchanged: false, listing, vanished, validator };
+    },
+  };
+}
