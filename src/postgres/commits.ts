@@ -99,6 +99,7 @@ export function createCommits(options: CommitsOptions): Commits {
       if (error === undefined) {
         const [row] = rows;
         if (row === undefined) throw unknownProject(project);
+        if (row.renewed === null && row.was_same) continue;
         return row;
       }
       tellFailed(error);

@@ -147,7 +147,8 @@ export function withIds(
 
 /**
  * Finds out whether a commit was made whose answer was lost, and if it was not, sees to it that it never will be: the
- * ownership gets another epoch, under which it can be tried again.
+ * ownership gets another epoch, under which it can be tried again. If the commit is being made, this waits for it, and then
+ * changes nothing, but still sees what was before: `was_same`, and one has to ask again.
  */
 export const RESOLVE: Statement = {
   name: 'resolve_commit',
@@ -156,7 +157,8 @@ WITH renewed AS (
   UPDATE evalwatch.project SET epoch = nextval('evalwatch.epoch')
   WHERE id = $1 AND epoch = $2 AND version = $3 RETURNING epoch
 )
-SELECT (SELECT epoch FROM renewed) AS renewed, p.epoch = $2 AND p.version = $3 + 1 AS is_next,
+SELECT (SELECT epoch FROM renewed) AS renewed, p.epoch = $2 AND p.version = $3 AS was_same,
+  p.epoch = $2 AND p.version = $3 + 1 AS is_next,
   (SELECT json_agg(t.transition_id ORDER BY t.transition_id)
    FROM evalwatch.transition t
    WHERE t.project_key = p.project_key AND t.epoch = $2 AND t.version = $3 + 1) AS transition_ids
@@ -165,6 +167,7 @@ FROM evalwatch.project p WHERE p.id = $1`,
 
 export interface ResolvedRow extends CommitRow {
   readonly renewed: number | null;
+  readonly was_same: boolean;
   readonly is_next: boolean;
 }
 

@@ -9,6 +9,8 @@ export interface CuttingProxy extends AsyncDisposable {
   /** Nothing gets through until it is up again, on no connection; after what else was asked for. */
   down(): void;
   up(): void;
+  /** Every connection breaks, and the server does not notice. */
+  cut(): void;
   /** What is sent next gets lost with its connection. */
   loseRequest(): void;
   /** The same, but it reaches the server when the function that is returned is called. */
@@ -21,6 +23,7 @@ export async function startCuttingProxy(target: number): Promise<CuttingProxy> {
   let trouble: Trouble | undefined;
   let isDown = false;
   const sockets = new Set<Socket>();
+  const cuts = new Set<() => void>();
   const server = createServer((client) => {
     if (isDown) {
       client.destroy();
@@ -38,6 +41,7 @@ export async function startCuttingProxy(target: number): Promise<CuttingProxy> {
       client.destroy();
       if (isDown) for (const socket of sockets) socket.destroy();
     };
+    cuts.add(cut);
     client.on('data', (data) => {
       if (trouble === undefined || trouble === 'answer') {
         upstream.write(data);
@@ -59,6 +63,7 @@ export async function startCuttingProxy(target: number): Promise<CuttingProxy> {
       upstream.destroy();
     });
     client.on('close', () => {
+      cuts.delete(cut);
       if (!isCut) upstream.destroy();
     });
     upstream.on('close', () => client.destroy());
@@ -76,6 +81,9 @@ export async function startCuttingProxy(target: number): Promise<CuttingProxy> {
     },
     up: () => {
       isDown = false;
+    },
+    cut: () => {
+      for (const cut of cuts) cut();
     },
     loseRequest: () => {
       trouble = 'request';

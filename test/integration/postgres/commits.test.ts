@@ -146,6 +146,30 @@ describe.skipIf(postgresPrograms === undefined)('commits to PostgreSQL', () => {
       expect(await given.worker.see('p', { x: 'COMPLETED' })).toMatchObject([{ id: 'x' }]);
     });
 
+    it('while the server still makes them are told once', async () => {
+      await using given = await start();
+      const waiting = async (statements: number) => {
+        const text = `SELECT FROM pg_stat_activity
+          WHERE wait_event_type = 'Lock' AND datname = current_database()`;
+        // oxlint-disable-next-line no-await-in-loop -- until it is so
+        while ((await server.query(database, text)).length < statements) await setTimeout(20);
+      };
+      const blocking = await server.connect(database);
+      await blocking.query('BEGIN');
+      await blocking.query('SELECT FROM evalwatch.record FOR UPDATE');
+      const committing = given.commit();
+      await waiting(1);
+      given.proxy.cut();
+      // What asks whether it was made waits for it.
+      await waiting(2);
+      await blocking.query('ROLLBACK');
+      await blocking.end();
+
+      expect(await committing).toMatchObject([{ id: 'x', to: 'FAILED', transitionId: 1 }]);
+      expect(await given.worker.store.transitions({})).toHaveLength(1);
+      expect(refusals(given.worker.log)).toEqual([]);
+    });
+
     it('and which the server gets late are not made twice', async () => {
       await using given = await start();
       const late = given.proxy.delayRequest();
