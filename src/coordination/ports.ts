@@ -91,7 +91,7 @@ export interface Coordinator {
 export interface Ownership {
   /** From now on commits of this project are made under this epoch. */
   own(project: string, epoch: number): void;
-  /** From now on they are refused. */
+  /** From now on they are refused, and what waits to be written is dropped. */
   disown(project: string): void;
   /** The tick to be stored with this project's next commit, epoch ms. */
   planTick(project: string, at: number): void;

@@ -30,11 +30,19 @@ export interface Commits {
   refuse(project: string, epoch: number | undefined): Promise<undefined>;
 }
 
+/** Tells that a commit under this ownership was refused, if it is no past one: that says nothing about the one there is now. */
+export type TellRefused = (
+  project: string,
+  epoch: number | undefined,
+  reason: 'epoch' | 'version',
+) => void;
+
 export interface CommitsOptions {
   readonly database: Pick<Database, 'attempt' | 'query'>;
   readonly clock: Clock;
   readonly emit: Observer;
   readonly summaries: Pick<Summaries, 'after'>;
+  readonly tellRefused: TellRefused;
   /** Aborted when nobody waits any longer. */
   readonly signal: AbortSignal;
 }
@@ -44,7 +52,7 @@ export interface CommitsOptions {
  * whether it was committed: its moves are told once, be it half a minute later.
  */
 export function createCommits(options: CommitsOptions): Commits {
-  const { database, clock, emit, summaries, signal } = options;
+  const { database, clock, emit, summaries, tellRefused, signal } = options;
 
   function tellFailed(error: StoreError): void {
     emit({ type: 'store.commit_failed', reason: error.reason, error });
@@ -120,8 +128,7 @@ export function createCommits(options: CommitsOptions): Commits {
       tellFailed(failure);
       throw failure;
     }
-    const reason = row?.is_owned === true ? 'version' : 'epoch';
-    emit({ type: 'store.commit_refused', project, reason });
+    tellRefused(project, epoch, row?.is_owned === true ? 'version' : 'epoch');
     return undefined;
   }
 

@@ -15,6 +15,8 @@ export interface HealthQueue {
   add(project: string, health: WaitingHealth): Promise<void>;
   /** What waits for this project is out of date; resolves when nothing of it is being written. */
   supersede(project: string): Promise<void>;
+  /** What waits for this project, or is being written, is nobody's any more. */
+  drop(project: string): void;
   /** Writes what waits now. @throws {StoreError} and then it waits on */
   flush(): Promise<void>;
   /** Writes it a last time, if that can be done. */
@@ -32,7 +34,8 @@ export function createHealthQueue(
   write: (waiting: ReadonlyMap<string, WaitingHealth>) => Promise<void>,
 ): HealthQueue {
   let waiting = new Map<string, WaitingHealth>();
-  let writing: { readonly projects: ReadonlySet<string>; readonly done: Promise<void> } | undefined;
+  let writing:
+    { readonly taken: Map<string, WaitingHealth>; readonly done: Promise<void> } | undefined;
   let timer: NodeJS.Timeout | undefined;
   let isFailing = false;
   let closed = false;
@@ -62,7 +65,7 @@ export function createHealthQueue(
     clearTimeout(timer);
     timer = undefined;
     const done = writeAll(taken);
-    writing = { projects: new Set(taken.keys()), done };
+    writing = { taken, done };
     await done;
   }
 
@@ -81,8 +84,12 @@ export function createHealthQueue(
       schedule();
     },
     supersede: async (project) => {
-      if (writing?.projects.has(project) === true) await writing.done.catch(ignore);
+      if (writing?.taken.has(project) === true) await writing.done.catch(ignore);
       waiting.delete(project);
+    },
+    drop: (project) => {
+      waiting.delete(project);
+      writing?.taken.delete(project);
     },
     flush,
     close: async () => {

@@ -8,7 +8,7 @@ import type {
   PollCommit,
   Store,
 } from '../monitor/ports.ts';
-import { createCommits } from './commits.ts';
+import { createCommits, type TellRefused } from './commits.ts';
 import { createCoordinator } from './coordinator.ts';
 import { type Database, openDatabase, type Statement } from './database.ts';
 import {
@@ -104,12 +104,18 @@ function createStore(
   let closing: Promise<void> | undefined;
   const underWay = new Set<Promise<unknown>>();
 
+  const tellRefused: TellRefused = (project, epoch, reason) => {
+    if ((owned.get(project)?.epoch ?? epoch) !== epoch) return;
+    emit({ type: 'store.commit_refused', project, reason });
+  };
+
   const summaries = createSummaries(read);
   const commits = createCommits({
     database,
     summaries,
     clock,
     emit,
+    tellRefused,
     signal,
   });
   const health = createHealthQueue(writeHealth);
@@ -164,7 +170,7 @@ function createStore(
       const reason = outdated.has(project) ? 'version' : 'epoch';
       const context = owned.get(project);
       if (reason === 'version' && context?.epoch === epoch) context.version = 'outdated';
-      emit({ type: 'store.commit_refused', project, reason });
+      tellRefused(project, epoch, reason);
     }
   }
 
@@ -224,6 +230,7 @@ function createStore(
     },
     disown: (project) => {
       owned.delete(project);
+      health.drop(project);
       summaries.forget(project);
     },
     planTick: (project, at) => {
@@ -260,7 +267,7 @@ function createStore(
       const { epoch, nextTickAt, version } = context;
       if (version === 'outdated') {
         context.version = undefined;
-        emit({ type: 'store.commit_refused', project, reason: 'version' });
+        tellRefused(project, epoch, 'version');
         return undefined;
       }
       if (poll.listings.size > 0) return await commitListings(poll, context);

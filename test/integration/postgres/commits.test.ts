@@ -23,6 +23,14 @@ describe.skipIf(postgresPrograms === undefined)('commits to PostgreSQL', () => {
       worker,
     ]);
 
+  const WAITING = `SELECT pid FROM pg_stat_activity
+    WHERE wait_event_type = 'Lock' AND datname = current_database()`;
+  /** Until so many statements wait for a lock. */
+  const waiting = async (statements: number) => {
+    // oxlint-disable-next-line no-await-in-loop -- until it is so
+    while ((await server.query(database, WAITING)).length < statements) await setTimeout(20);
+  };
+
   const refusals = (log: Awaited<ReturnType<typeof startWorker>>['log']) =>
     log.of('store.commit_refused').map(({ project, reason }) => [project, reason]);
   const unchanged = (at: number) => ({
@@ -83,6 +91,71 @@ describe.skipIf(postgresPrograms === undefined)('commits to PostgreSQL', () => {
 
       expect(await first.see('p', { x: 'FAILED' })).toBeUndefined();
       expect(await second.see('p', { x: 'FAILED' })).toEqual([]);
+    });
+  });
+
+  describe('of an ownership that is past do not end the one that there is now', () => {
+    type Worker = Awaited<ReturnType<typeof startWorker>>;
+    const flush = async ({ store }: Worker) => {
+      await store.commitPoll(unchanged(2000));
+      await store.flush();
+    };
+    const start = async () => {
+      const worker = await startWorker(url);
+      await worker.store.configureProjects(['p'], 1);
+      await worker.claim(['p']);
+      await worker.see('p', { x: 'RUNNING' });
+      return worker;
+    };
+    const block = async () => {
+      const blocking = await server.connect(database);
+      await blocking.query('BEGIN');
+      await blocking.query(`UPDATE evalwatch.project SET epoch = nextval('evalwatch.epoch')`);
+      return blocking;
+    };
+
+    it.each([
+      ['with changes', (worker: Worker) => worker.see('p', { x: 'FAILED' })],
+      ['without changes', flush],
+    ])('%s', async (_name, commit) => {
+      await using worker = await start();
+      const blocking = await block();
+      const committing = commit(worker);
+      await waiting(1);
+      worker.store.disown('p');
+      worker.store.own('p', 4711);
+      await blocking.query('COMMIT');
+      await blocking.end();
+
+      expect(await committing).toBeUndefined();
+      expect(refusals(worker.log)).toEqual([]);
+    });
+
+    it.each([
+      ['when they still wait', async ({ store }: Worker) => store.disown('p')],
+      [
+        'when they cannot be written',
+        async (worker: Worker) => {
+          const blocking = await block();
+          const flushing = worker.store.flush().catch((error: unknown) => error);
+          await waiting(1);
+          worker.store.disown('p');
+          await server.query(database, `SELECT pg_terminate_backend(pid) FROM (${WAITING}) w`);
+          await blocking.query('ROLLBACK');
+          await blocking.end();
+          expect(await flushing).toMatchObject({ name: 'StoreError' });
+        },
+      ],
+    ])('%s', async (_name, disown) => {
+      await using worker = await start();
+      await worker.store.commitPoll(unchanged(2000));
+      await disown(worker);
+      await worker.coordinator.release(worker.id, ['p']);
+      await worker.claim(['p']);
+      await worker.store.flush();
+
+      expect(refusals(worker.log)).toEqual([]);
+      expect((await worker.store.loadHealth('p')).lastPollAt).toBe(1000);
     });
   });
 
@@ -148,12 +221,6 @@ describe.skipIf(postgresPrograms === undefined)('commits to PostgreSQL', () => {
 
     it('while the server still makes them are told once', async () => {
       await using given = await start();
-      const waiting = async (statements: number) => {
-        const text = `SELECT FROM pg_stat_activity
-          WHERE wait_event_type = 'Lock' AND datname = current_database()`;
-        // oxlint-disable-next-line no-await-in-loop -- until it is so
-        while ((await server.query(database, text)).length < statements) await setTimeout(20);
-      };
       const blocking = await server.connect(database);
       await blocking.query('BEGIN');
       await blocking.query('SELECT FROM evalwatch.record FOR UPDATE');
