@@ -2,6 +2,7 @@ import type { Beat, Coordinator, OwnedProject, WorkerIdentity } from '../coordin
 import type { Clock } from '../monitor/ports.ts';
 import type { Database, Statement } from './database.ts';
 import { type HealthColumns, toHealth } from './projects.ts';
+import { LEASE_HOLDS } from './lease.ts';
 import { fromStored, toStored } from './text.ts';
 
 /** Too few to be worth a kept plan. In all of them `now()` is when the database began the statement: no worker's clock decides who owns what. */
@@ -29,7 +30,7 @@ const LIVE: Statement = {
       CASE WHEN w.worker = $1 THEN (
         SELECT count(*) FROM evalwatch.project p WHERE p.owner = $1 AND p.removed_at IS NULL
       ) END AS owned
-    FROM evalwatch.worker w WHERE w.expires_at > now() ORDER BY w.worker`,
+    FROM evalwatch.worker w WHERE ${LEASE_HOLDS} ORDER BY w.worker`,
 };
 
 const LEAVE: Statement = {
@@ -42,7 +43,7 @@ DELETE FROM evalwatch.worker WHERE worker = $1`,
 
 const CLAIM: Statement = {
   text: `
-WITH live AS MATERIALIZED (SELECT worker FROM evalwatch.worker WHERE expires_at > now()),
+WITH live AS MATERIALIZED (SELECT worker FROM evalwatch.worker WHERE ${LEASE_HOLDS}),
 free AS MATERIALIZED (
   SELECT p.project_key FROM evalwatch.project p
   WHERE (p.owner IS NULL OR p.owner NOT IN (SELECT worker FROM live)) AND p.removed_at IS NULL
@@ -61,16 +62,20 @@ const RELEASE: Statement = {
     WHERE owner = $1 AND id IN (SELECT unnest($2::text[]))`,
 };
 
-/** The first free place is not in the past, and as many are taken as begin in time. */
+/**
+ * The first free place is not in the past, and as many are taken as begin in time. One that is further ahead than any can
+ * be was left by a clock that has been set back since.
+ */
 const GRANT: Statement = {
   text: `
 WITH start AS MATERIALIZED (
-  SELECT greatest(next_at, now()) AS at, extract(epoch FROM greatest(next_at, now()) - now()) AS wait
+  SELECT CASE WHEN next_at < now() + make_interval(secs => 60 + 1 / $2::float8)
+    THEN greatest(next_at, now()) ELSE now() END AS at
   FROM evalwatch.rate FOR UPDATE
 ),
 slice AS MATERIALIZED (
   SELECT at, wait, greatest(0, least($1::integer, 1 + floor(($3 / 1000.0 - wait) * $2::float8)))::integer AS count
-  FROM start
+  FROM start, extract(epoch FROM at - now()) AS wait
 )
 UPDATE evalwatch.rate SET next_at = slice.at + slice.count / $2::float8 * interval '1 second'
 FROM slice WHERE slice.count > 0 RETURNING slice.count, slice.wait::float8 * 1000 AS wait_ms`,
@@ -79,7 +84,7 @@ FROM slice WHERE slice.count > 0 RETURNING slice.count, slice.wait::float8 * 100
 const OWNER: Statement = {
   text: `SELECT w.worker, extract(epoch FROM w.expires_at - now())::float8 * 1000 AS remaining_ms
     FROM evalwatch.project p JOIN evalwatch.worker w ON w.worker = p.owner
-    WHERE p.id = $1 AND w.expires_at > now()`,
+    WHERE p.id = $1 AND ${LEASE_HOLDS}`,
 };
 
 interface LiveRow {

@@ -1,6 +1,7 @@
 import type { Settlement, Tries } from '../domain/failure.ts';
 import type { PendingFailure, PendingFailureQuery } from '../monitor/ports.ts';
 import type { Statement } from './database.ts';
+import { LEASE_HOLDS } from './lease.ts';
 import { fromStored, toStored } from './text.ts';
 
 /**
@@ -11,7 +12,7 @@ import { fromStored, toStored } from './text.ts';
 export const CLAIM_PENDING: Statement = {
   name: 'claim_failures',
   text: `
-WITH RECURSIVE live AS MATERIALIZED (SELECT worker FROM evalwatch.worker WHERE expires_at > now()),
+WITH RECURSIVE live AS MATERIALIZED (SELECT worker FROM evalwatch.worker WHERE ${LEASE_HOLDS}),
 waiting AS (
   SELECT min(project_key) AS project_key FROM evalwatch.failure WHERE settled_at IS NULL
   UNION ALL

@@ -79,6 +79,51 @@ describe.skipIf(postgresPrograms === undefined)('workers on one PostgreSQL', () 
     });
   });
 
+  describe('whose database has its clock set back', () => {
+    const setBack = () =>
+      server.query(
+        database,
+        `UPDATE evalwatch.worker SET expires_at = expires_at + interval '1 hour';
+         UPDATE evalwatch.rate SET next_at = now() + interval '1 hour'`,
+      );
+
+    it('do not wait for one that died', async () => {
+      await using dead = await startWorker(url);
+      await using living = await startWorker(url);
+      await living.store.configureProjects(['p'], 1);
+      await dead.claim(['p']);
+      await dead.see('p', { x: 'RUNNING' });
+      await dead.see('p', { x: 'FAILED' });
+      expect(await dead.store.pendingFailures({ limitPerProject: 1 })).toHaveLength(1);
+      await setBack();
+
+      const beat = await living.coordinator.beat(living.identity);
+
+      expect(beat?.workers).toMatchObject([{ id: living.id }]);
+      expect(await living.coordinator.owner('p')).toBeUndefined();
+      expect(await living.store.pendingFailures({ limitPerProject: 1 })).toHaveLength(1);
+      expect(await living.claim(['p'])).toEqual(['p']);
+      expect(await living.coordinator.owner('p')).toMatchObject({ worker: living.id });
+    });
+
+    it.each([
+      ['soon', 50],
+      ['as seldom as they may', 0.01],
+    ])('send requests %s', async (_name, perSecond) => {
+      await using worker = await startWorker(url);
+      await worker.coordinator.grant(1, perSecond, 500);
+      await setBack();
+
+      expect(await worker.coordinator.grant(1, perSecond, 500)).toMatchObject({
+        count: 1,
+        startsInMs: 0,
+      });
+      const next = await worker.coordinator.grant(1, perSecond, 1_000_000);
+      expect(next.startsInMs).toBeGreaterThan(0);
+      expect(next.startsInMs).toBeLessThanOrEqual(1000 / perSecond);
+    });
+  });
+
   it('hear of each other with every beat, until one leaves', async () => {
     await using first = await startWorker(url, { id: 'a' });
     await using second = await startWorker(url, { id: 'b' });
