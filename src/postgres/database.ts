@@ -1,6 +1,7 @@
 import {
   type ClientBase,
   type CustomTypesConfig,
+  DatabaseError,
   Pool,
   type PoolClient,
   type QueryConfig,
@@ -9,7 +10,7 @@ import {
 import { StoreError } from '../monitor/errors.ts';
 import { isCollision, isNoPrimary, isOutcomeUnknown, toStoreError } from './errors.ts';
 import { createTurns } from './turns.ts';
-import type { ConnectionSettings } from './url.ts';
+import type { ConnectionSettings, Server } from './url.ts';
 
 /** A statement; one with a name is planned once for each connection, after {@link Database.keepPlans}. */
 export interface Statement {
@@ -58,15 +59,15 @@ const COLLISIONS = 5;
 /** Nothing is kept in a session but prepared statements, which a pooler may forbid (`prepared=false`). */
 export function openDatabase({ settings, connections, patienceMs }: DatabaseOptions): Database {
   const { servers, secrets } = settings;
+  /** Of `servers`, the one that was last found to be the one to write to. */
   let current = 0;
-  let pool = createPool();
+  const pools = servers.map(createPool);
   const turns = createTurns(connections);
   const underWay = new Set<Promise<unknown>>();
   let keepsPlans = false;
   let closed = false;
 
-  function createPool(): Pool {
-    const { host, port, tls } = servers[current % servers.length] ?? servers[0];
+  function createPool({ host, port, tls }: Server): Pool {
     const created = new Pool({
       host,
       port,
@@ -95,25 +96,34 @@ export function openDatabase({ settings, connections, patienceMs }: DatabaseOpti
 
   /** Leaves a server that does not answer, or not as the one to write to, with every connection to it. */
   function leaveServer(left: Pool): void {
-    if (left !== pool || closed) return;
-    current += 1;
-    pool = createPool();
+    const index = pools.indexOf(left);
+    const server = servers[index];
+    if (server === undefined || closed) return;
+    if (index === current) current = (index + 1) % servers.length;
+    pools[index] = createPool(server);
     left.end().catch(ignore);
   }
 
   async function connect(): Promise<{ readonly client: PoolClient; readonly of: Pool }> {
+    let refusal: unknown;
     let last: unknown;
-    for (let tried = 0; tried < servers.length; tried += 1) {
-      const of = pool;
+    for (const index of [...servers.keys().drop(current), ...servers.keys().take(current)]) {
+      const of = pools[index];
+      if (of === undefined) continue;
       try {
         // oxlint-disable-next-line no-await-in-loop -- one server after the other
         return { client: await of.connect(), of };
       } catch (error) {
-        last = error;
-        leaveServer(of);
+        if (error instanceof DatabaseError && !isNoPrimary(error)) {
+          // Just this connection: there are too many, or the password has changed.
+          refusal ??= error;
+        } else {
+          last = error;
+          leaveServer(of);
+        }
       }
     }
-    throw toStoreError(last, secrets);
+    throw toStoreError(refusal ?? last, secrets);
   }
 
   async function withClient<Result>(work: (client: PoolClient) => Promise<Result>) {
@@ -213,7 +223,7 @@ export function openDatabase({ settings, connections, patienceMs }: DatabaseOpti
         await Promise.allSettled(underWay);
       }
       closed = true;
-      await pool.end();
+      await Promise.all(pools.map((pool) => pool.end()));
     },
   };
 }

@@ -4,7 +4,7 @@ import type { ConnectionOptions } from 'node:tls';
 import { StoreError } from '../monitor/errors.ts';
 
 /** One server that may be the one to write to. */
-interface Server {
+export interface Server {
   /** A name, an address, or the directory of a socket. */
   readonly host: string;
   readonly port: number;

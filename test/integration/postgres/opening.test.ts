@@ -84,6 +84,27 @@ describe.skipIf(postgresPrograms === undefined)('a PostgreSQL store', () => {
     expect(await reading).toEqual(Array.from({ length: 20 }, () => ['p']));
   });
 
+  it('keeps its connections when it can get no further one', async () => {
+    const { url, name } = await server.createDatabase();
+    await using worker = await startWorker(url.replace('127.0.0.1:', '127.0.0.1:1,127.0.0.1:'));
+    const read = () => worker.store.projects();
+    const pids = `SELECT pid FROM pg_stat_activity
+      WHERE datname = '${name}' AND application_name = 'evalwatch' ORDER BY backend_start`;
+    const [one, ...others] = await server.query('postgres', pids);
+    await server.query('postgres', `ALTER DATABASE ${name} ALLOW_CONNECTIONS false`);
+    await server.query('postgres', 'SELECT pg_terminate_backend($1)', [one?.['pid']]);
+    // Perhaps not yet noticed to be gone.
+    await read().catch(() => undefined);
+
+    const outcomes = await Promise.allSettled([read(), read(), read(), read()]);
+
+    expect(outcomes.map(({ status }) => status)).toContain('rejected');
+    expect(await read()).toEqual([]);
+    expect(await server.query('postgres', pids)).toHaveLength(others.length);
+    await server.query('postgres', `ALTER DATABASE ${name} ALLOW_CONNECTIONS true`);
+    expect(await Promise.all([read(), read(), read(), read()])).toHaveLength(4);
+  });
+
   it('works without prepared statements', async () => {
     const { url } = await server.createDatabase();
     await using worker = await startWorker(`${url}?prepared=false`);
