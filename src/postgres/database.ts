@@ -44,8 +44,13 @@ type Attempt<Row> =
 export interface DatabaseOptions {
   readonly settings: ConnectionSettings;
   readonly connections: number;
-  /** How long a statement may take before it, and every connection to this server, is given up. */
+  /**
+   * How long a statement may take before it, and every connection to this server, is given up; and how long it may wait for
+   * a connection before that, or else is not sent.
+   */
   readonly patienceMs: number;
+  /** Aborted when nobody waits any longer: what was begun is given up, and what comes then has little time. */
+  readonly signal?: AbortSignal;
 }
 
 /** With which it is tested (scale-out.md). */
@@ -55,17 +60,28 @@ const CONNECT_MS = 3000;
 const STATEMENT_MS = 60_000;
 const IDLE_IN_TRANSACTION_MS = 10_000;
 const COLLISIONS = 5;
+/** For what is begun after the signal. */
+const LAST_MS = 2000;
 
 /** Nothing is kept in a session but prepared statements, which a pooler may forbid (`prepared=false`). */
-export function openDatabase({ settings, connections, patienceMs }: DatabaseOptions): Database {
+export function openDatabase(options: DatabaseOptions): Database {
+  const { settings, connections, patienceMs, signal } = options;
   const { servers, secrets } = settings;
   /** Of `servers`, the one that was last found to be the one to write to. */
   let current = 0;
   const pools = servers.map(createPool);
-  const turns = createTurns(connections);
+  const turns = createTurns(connections, { ms: timeLeft, signal, error: tooManyWait });
+  const inUse = new Set<PoolClient>();
+  signal?.addEventListener('abort', () => {
+    for (const client of inUse) client.end().catch(ignore);
+  });
   const underWay = new Set<Promise<unknown>>();
   let keepsPlans = false;
   let closed = false;
+
+  function timeLeft(): number {
+    return signal?.aborted === true ? Math.min(LAST_MS, patienceMs) : patienceMs;
+  }
 
   function createPool({ host, port, tls }: Server): Pool {
     const created = new Pool({
@@ -133,6 +149,7 @@ export function openDatabase({ settings, connections, patienceMs }: DatabaseOpti
 
   async function withConnection<Result>(work: (client: PoolClient) => Promise<Result>) {
     const { client, of } = await connect();
+    inUse.add(client);
     try {
       const result = await work(client);
       client.release();
@@ -142,6 +159,8 @@ export function openDatabase({ settings, connections, patienceMs }: DatabaseOpti
       client.release(isLost);
       if (isNoPrimary(error) || isTimeout(error)) leaveServer(of);
       throw error;
+    } finally {
+      inUse.delete(client);
     }
   }
 
@@ -166,7 +185,10 @@ export function openDatabase({ settings, connections, patienceMs }: DatabaseOpti
     for (let left = COLLISIONS; ; left -= 1) {
       try {
         // oxlint-disable-next-line no-await-in-loop -- again only after it failed
-        return await withClient(async (client) => (await client.query<Row & object>(config)).rows);
+        return await withClient(async (client) => {
+          const limited = { ...config, query_timeout: timeLeft() };
+          return (await client.query<Row & object>(limited)).rows;
+        });
       } catch (error) {
         if (left === 0 || !isCollision(error)) throw error;
       }
@@ -258,6 +280,13 @@ async function assertUsable(client: ClientBase): Promise<void> {
 
 function isTimeout(error: unknown): boolean {
   return error instanceof Error && error.message === 'Query read timeout';
+}
+
+function tooManyWait(): StoreError {
+  return new StoreError(
+    'io',
+    'the database of store.postgres_url_file or _env has not answered what was asked before',
+  );
 }
 
 function ignore(): void {

@@ -75,17 +75,23 @@ const PATIENCE_MS = 30_000;
  * @throws {StoreError} when no server answers in time, or its tables are not ours, or of a version that is too new
  */
 export async function openPostgres(options: PostgresOptions): Promise<Postgres> {
-  const { clock, leaseMs, url } = options;
+  const { clock, leaseMs, url, signal } = options;
   const settings = parseUrl(url);
   await using opened = new AsyncDisposableStack();
-  const database = openDatabase({ settings, connections: CONNECTIONS, patienceMs: PATIENCE_MS });
+  const database = openDatabase({
+    settings,
+    connections: CONNECTIONS,
+    patienceMs: PATIENCE_MS,
+    signal,
+  });
   opened.defer(() => database.close());
   await migrate(database);
   // All at once opens all connections.
   const sizes = Array.from({ length: CONNECTIONS }, () => database.query<SizeRow>(SIZE));
   const [[first] = []] = await Promise.all(sizes);
   // A beat that takes longer than this has no use.
-  const shared = openDatabase({ settings, connections: 1, patienceMs: Math.ceil(leaseMs / 3) });
+  const patienceMs = Math.ceil(leaseMs / 3);
+  const shared = openDatabase({ settings, connections: 1, patienceMs, signal });
   opened.defer(() => shared.close());
   const coordinator = createCoordinator({ database: shared, clock, leaseMs });
   const held = opened.move();
