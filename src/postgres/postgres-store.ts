@@ -32,6 +32,7 @@ import {
   type HealthColumns,
   OUTDATED,
   toHealth,
+  UNCONFIGURED,
   unknownProject,
 } from './projects.ts';
 import { PRUNING } from './pruning.ts';
@@ -69,6 +70,7 @@ export interface Postgres {
 /** Commits and reads of this process; the coordinator has one more, so that no beat waits behind them. */
 const CONNECTIONS = 4;
 const PATIENCE_MS = 30_000;
+const CONFIGURE_TRIES = 5;
 
 /**
  * Opens the store, and makes its tables if the database has none. Closing the store closes the coordinator.
@@ -201,6 +203,15 @@ function createStore(
     return transitions;
   }
 
+  async function configure(ids: readonly string[], at: number): Promise<void> {
+    for (let tries = 0; tries < CONFIGURE_TRIES; tries += 1) {
+      // oxlint-disable-next-line no-await-in-loop -- until all are there
+      await write(CONFIGURE, [ids, at]);
+      // oxlint-disable-next-line no-await-in-loop -- after it
+      if ((await read(UNCONFIGURED, [ids])).length === 0) return;
+    }
+  }
+
   async function measure(): Promise<void> {
     const [measured] = await database.query<SizeRow>(SIZE);
     note(measured);
@@ -255,8 +266,12 @@ function createStore(
     events: guarded(reads.events),
     moves: guarded(reads.moves),
     configureProjects: guarded(async (ids, at) => {
-      const values = [ids.map((id) => toStored(id)), at];
-      await projectTurns.during(() => write(CONFIGURE, values));
+      await projectTurns.during(() =>
+        configure(
+          ids.map((id) => toStored(id)),
+          at,
+        ),
+      );
     }),
     loadHealth: guarded(async (project) => {
       await health.flush();

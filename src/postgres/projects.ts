@@ -43,6 +43,14 @@ FROM evalwatch.project q LEFT JOIN wanted w ON w.id = q.id
 WHERE p.project_key = q.project_key AND (w.id IS NULL) = (q.removed_at IS NULL)`,
 };
 
+/** Those that have just been configured, and deleted at the same time by a prune that had begun before. */
+export const UNCONFIGURED: Statement = {
+  name: 'unconfigured_projects',
+  text: `SELECT w.id FROM unnest($1::text[]) AS w(id)
+    WHERE NOT EXISTS (SELECT FROM evalwatch.project p WHERE p.id = w.id AND p.removed_at IS NULL)
+    LIMIT 1`,
+};
+
 export const HEALTH: Statement = {
   name: 'load_health',
   text: `SELECT ${HEALTH_COLUMNS} FROM evalwatch.project WHERE id = $1`,

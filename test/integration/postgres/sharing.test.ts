@@ -311,6 +311,24 @@ describe.skipIf(postgresPrograms === undefined)('workers on one PostgreSQL', () 
     expect((await second.store.snapshot()).projects).toHaveLength(50);
   });
 
+  it('configure a project that another one is about to delete as a new one', async () => {
+    await using worker = await startWorker(url);
+    await worker.store.configureProjects(['p', 'q'], 1);
+    await worker.store.configureProjects(['q'], 2);
+    const pruning = await server.connect(database);
+    await pruning.query('BEGIN');
+    await pruning.query('DELETE FROM evalwatch.project WHERE removed_at IS NOT NULL');
+    const configuring = worker.store.configureProjects(['p', 'q'], 3);
+    const waiting = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
+    // oxlint-disable-next-line no-await-in-loop -- until it is so
+    while ((await server.query(database, waiting)).length === 0) await setTimeout(20);
+    await pruning.query('COMMIT');
+    await pruning.end();
+    await configuring;
+
+    expect(await worker.claim(['p', 'q'])).toEqual(['p', 'q']);
+  });
+
   it('read the same, byte for byte', async () => {
     await using first = await startWorker(url);
     await using second = await startWorker(url);
