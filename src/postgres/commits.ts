@@ -39,6 +39,8 @@ export type TellRefused = (
 
 export interface CommitsOptions {
   readonly database: Pick<Database, 'attempt' | 'query'>;
+  /** The owner. */
+  readonly worker: string;
   readonly clock: Clock;
   readonly emit: Observer;
   readonly summaries: Pick<Summaries, 'after'>;
@@ -52,7 +54,7 @@ export interface CommitsOptions {
  * whether it was committed: its moves are told once, be it half a minute later.
  */
 export function createCommits(options: CommitsOptions): Commits {
-  const { database, clock, emit, summaries, tellRefused, signal } = options;
+  const { database, worker, clock, emit, summaries, tellRefused, signal } = options;
 
   function tellFailed(error: StoreError): void {
     emit({ type: 'store.commit_failed', reason: error.reason, error });
@@ -71,7 +73,7 @@ export function createCommits(options: CommitsOptions): Commits {
     const started = clock.monotonic();
     const { rows, error, unknown } = await database.attempt<CommitRow>(
       COMMIT,
-      commitParameters(poll, after, context),
+      commitParameters(poll, after, context, worker),
     );
     if (error !== undefined) {
       tellFailed(error);
@@ -92,7 +94,7 @@ export function createCommits(options: CommitsOptions): Commits {
   ): Promise<readonly CommittedTransition[] | undefined> {
     const { project } = poll;
     const row = await findOut(poll, context.epoch);
-    if (row.is_next || row.transition_ids !== null) return succeeded(poll, row, started);
+    if (row.is_next === true || row.transition_ids !== null) return succeeded(poll, row, started);
     if (row.renewed === null) return await refuse(project, context.epoch);
     context.epoch = row.renewed;
     return await commitUnder(context, poll, after);
@@ -100,14 +102,14 @@ export function createCommits(options: CommitsOptions): Commits {
 
   /** Asks until the database answers. */
   async function findOut({ project, version }: PollCommit, epoch: number): Promise<ResolvedRow> {
-    const parameters = [toStored(project), epoch, version];
+    const parameters = [toStored(project), epoch, version, worker];
     for (;;) {
       // oxlint-disable-next-line no-await-in-loop -- one after the other
       const { rows, error } = await database.attempt<ResolvedRow>(RESOLVE, parameters);
       if (error === undefined) {
         const [row] = rows;
         if (row === undefined) throw unknownProject(project);
-        if (row.renewed === null && row.was_same) continue;
+        if (row.renewed === null && row.was_same === true) continue;
         return row;
       }
       tellFailed(error);
@@ -121,6 +123,7 @@ export function createCommits(options: CommitsOptions): Commits {
     const { rows, error } = await database.attempt<{ readonly is_owned: boolean | null }>(REFUSAL, [
       toStored(project),
       epoch ?? null,
+      worker,
     ]);
     const [row] = rows ?? [];
     const failure = error ?? (row === undefined ? unknownProject(project) : undefined);

@@ -21,8 +21,8 @@ export interface CommitRow {
 }
 
 /**
- * Everything that a poll's listings change, in one statement: no row comes back if the project's row has another epoch
- * or version by now, and then nothing was written. Which records are new is known: an upsert would lock each row first.
+ * Everything that a poll's listings change, in one statement: no row comes back if the project's row has another epoch,
+ * owner or version by now, and then nothing was written. The owner, as a database that lost commits may give an epoch twice. Which records are new is known: an upsert would lock each row first.
  */
 export const COMMIT: Statement = {
   name: 'commit_poll',
@@ -32,7 +32,7 @@ WITH fenced AS (
   SET version = version + 1, prompts = coalesce($4::json, prompts), datasets = coalesce($5::json, datasets),
     up = $9, consecutive_failures = $10, reason = $11, last_poll_at = $12, last_success_at = $13,
     next_tick_at = coalesce($14, next_tick_at)
-  WHERE id = $1 AND epoch = $2 AND version = $3
+  WHERE id = $1 AND epoch = $2 AND version = $3 AND owner = $15
   RETURNING project_key, epoch, version
 ),
 record AS MATERIALIZED (
@@ -76,6 +76,7 @@ export function commitParameters(
   { project, at, health, version, listings }: PollCommit,
   after: ReadonlyMap<Kind, ListingAfter>,
   { epoch, nextTickAt }: CommitContext,
+  worker: string,
 ): readonly unknown[] {
   const records: object[] = [];
   const moves: object[] = [];
@@ -115,6 +116,7 @@ export function commitParameters(
     at,
     ...healthValues(health),
     nextTickAt ?? null,
+    worker,
   ];
 }
 
@@ -155,10 +157,11 @@ export const RESOLVE: Statement = {
   text: `
 WITH renewed AS (
   UPDATE evalwatch.project SET epoch = nextval('evalwatch.epoch')
-  WHERE id = $1 AND epoch = $2 AND version = $3 RETURNING epoch
+  WHERE id = $1 AND epoch = $2 AND version = $3 AND owner = $4 RETURNING epoch
 )
-SELECT (SELECT epoch FROM renewed) AS renewed, p.epoch = $2 AND p.version = $3 AS was_same,
-  p.epoch = $2 AND p.version = $3 + 1 AS is_next,
+SELECT (SELECT epoch FROM renewed) AS renewed,
+  p.epoch = $2 AND p.version = $3 AND p.owner = $4 AS was_same,
+  p.epoch = $2 AND p.version = $3 + 1 AND p.owner = $4 AS is_next,
   (SELECT json_agg(t.transition_id ORDER BY t.transition_id)
    FROM evalwatch.transition t
    WHERE t.project_key = p.project_key AND t.epoch = $2 AND t.version = $3 + 1) AS transition_ids
@@ -167,12 +170,12 @@ FROM evalwatch.project p WHERE p.id = $1`,
 
 export interface ResolvedRow extends CommitRow {
   readonly renewed: number | null;
-  readonly was_same: boolean;
-  readonly is_next: boolean;
+  readonly was_same: boolean | null;
+  readonly is_next: boolean | null;
 }
 
 /** Why a commit found no row to change. */
 export const REFUSAL: Statement = {
   name: 'refusal',
-  text: `SELECT epoch = $2 AS is_owned FROM evalwatch.project WHERE id = $1`,
+  text: `SELECT epoch = $2 AND owner = $3 AS is_owned FROM evalwatch.project WHERE id = $1`,
 };

@@ -120,6 +120,7 @@ function createStore(
   const summaries = createSummaries(read);
   const commits = createCommits({
     database,
+    worker,
     summaries,
     clock,
     emit,
@@ -168,11 +169,11 @@ function createStore(
   }
 
   async function writeHealth(waiting: ReadonlyMap<string, WaitingHealth>): Promise<void> {
-    const written = await write<{ readonly id: string }>(FLUSH, [flushInput(waiting)]);
+    const written = await write<{ readonly id: string }>(FLUSH, [flushInput(waiting), worker]);
     const stored = new Set(written.map(({ id }) => fromStored(id)));
     const refused = new Map([...waiting].filter(([project]) => !stored.has(project)));
     if (refused.size === 0) return;
-    const stillOwned = await read<{ readonly id: string }>(OUTDATED, [flushInput(refused)]);
+    const stillOwned = await read<{ readonly id: string }>(OUTDATED, [flushInput(refused), worker]);
     const outdated = new Set(stillOwned.map(({ id }) => fromStored(id)));
     for (const [project, { epoch }] of refused) {
       const reason = outdated.has(project) ? 'version' : 'epoch';

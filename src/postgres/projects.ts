@@ -66,7 +66,7 @@ SET up = h.up, consecutive_failures = h.consecutive_failures, reason = h.reason,
   next_tick_at = coalesce(h.next_tick_at, p.next_tick_at)
 FROM json_to_recordset($1) AS h(id text, epoch bigint, version bigint, up boolean,
   consecutive_failures integer, reason text, last_poll_at bigint, last_success_at bigint, next_tick_at bigint)
-WHERE p.id = h.id AND p.epoch = h.epoch AND (h.version IS NULL OR p.version = h.version)
+WHERE p.id = h.id AND p.epoch = h.epoch AND p.owner = $2 AND (h.version IS NULL OR p.version = h.version)
 RETURNING p.id`,
 };
 
@@ -74,7 +74,8 @@ RETURNING p.id`,
 export const OUTDATED: Statement = {
   name: 'outdated_projects',
   text: `SELECT p.id FROM evalwatch.project p
-    JOIN json_to_recordset($1) AS h(id text, epoch bigint) ON p.id = h.id AND p.epoch = h.epoch`,
+    JOIN json_to_recordset($1) AS h(id text, epoch bigint) ON p.id = h.id AND p.epoch = h.epoch
+    WHERE p.owner = $2`,
 };
 
 export function flushInput(waiting: ReadonlyMap<string, WaitingHealth>): string {

@@ -92,6 +92,18 @@ describe.skipIf(postgresPrograms === undefined)('a PostgreSQL that lost its last
     expect(given.reasons()).toHaveLength(2);
   });
 
+  it('and gave an epoch twice takes nothing from the one that had it first', async () => {
+    await using given = await start();
+    await server.query(database, "UPDATE evalwatch.project SET owner = 'somebody else'");
+
+    expect(await given.poll({ x: 'RUNNING', y: 'PENDING' })).toMatchObject({ unchanged: true });
+    await given.worker.store.flush();
+    expect(await given.poll({ x: 'FAILED', y: 'PENDING' })).toBeUndefined();
+
+    expect(given.reasons()).toEqual(['epoch', 'epoch']);
+    expect(await given.worker.store.pendingFailures({ limitPerProject: 9 })).toEqual([]);
+  });
+
   it('is told again what it lost when something else is new', async () => {
     await using given = await start();
     await remember();
