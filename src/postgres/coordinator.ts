@@ -5,7 +5,10 @@ import { type HealthColumns, toHealth } from './projects.ts';
 import { LEASE_HOLDS } from './lease.ts';
 import { fromStored, toStored } from './text.ts';
 
-/** Too few to be worth a kept plan. In all of them `now()` is when the database began the statement: no worker's clock decides who owns what. */
+/**
+ * Too few to be worth a kept plan. In all of them `now()` is when the database began the statement: no worker's clock
+ * decides who owns what.
+ */
 const JOIN: Statement = {
   text: `
 WITH lost AS (

@@ -22,7 +22,8 @@ export interface CommitRow {
 
 /**
  * Everything that a poll's listings change, in one statement: no row comes back if the project's row has another epoch,
- * owner or version by now, and then nothing was written. The owner, as a database that lost commits may give an epoch twice. Which records are new is known: an upsert would lock each row first.
+ * owner or version by now, and then nothing was written. The owner, as a database that lost commits may give an epoch
+ * twice. Which records are new is known: an upsert would lock each row first.
  */
 export const COMMIT: Statement = {
   name: 'commit_poll',

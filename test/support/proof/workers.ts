@@ -86,8 +86,8 @@ export const workers: Row = {
     file: 'postgres/poll-commit.ts',
     replace: [
       [
-        'WHERE id = $1 AND epoch = $2 AND version = $3\n  RETURNING project_key',
-        'WHERE id = $1 AND ($2::bigint, $3::bigint) IS NOT NULL\n  RETURNING project_key',
+        'WHERE id = $1 AND epoch = $2 AND version = $3 AND owner = $15\n  RETURNING project_key',
+        'WHERE id = $1 AND ($2::bigint, $3::bigint, $15::text) IS NOT NULL\n  RETURNING project_key',
       ],
     ],
     notice: /no chain|told twice|recorded/,
