@@ -185,9 +185,13 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     mayPoll,
     health: healthOf,
     close: async () => {
-      shutdown.end();
-      await service.close();
-      await store.close();
+      try {
+        await service.close();
+        await store.close();
+      } finally {
+        // The store's last words have a deadline, too.
+        shutdown.end();
+      }
     },
   };
 }

@@ -1,3 +1,5 @@
+import { Socket } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
 import {
   type ClientBase,
   type CustomTypesConfig,
@@ -61,7 +63,9 @@ const STATEMENT_MS = 60_000;
 const IDLE_IN_TRANSACTION_MS = 10_000;
 const COLLISIONS = 5;
 /** For what is begun after the signal. */
-const LAST_MS = 2000;
+const LAST_MS = 1000;
+/** For a server to take leave. */
+const LEAVE_MS = 250;
 
 /** Nothing is kept in a session but prepared statements, which a pooler may forbid (`prepared=false`). */
 export function openDatabase(options: DatabaseOptions): Database {
@@ -72,6 +76,7 @@ export function openDatabase(options: DatabaseOptions): Database {
   const pools = servers.map(createPool);
   const turns = createTurns(connections, { ms: timeLeft, signal, error: tooManyWait });
   const inUse = new Set<PoolClient>();
+  const sockets = new Set<Socket>();
   signal?.addEventListener('abort', () => {
     for (const client of inUse) client.end().catch(ignore);
   });
@@ -88,6 +93,7 @@ export function openDatabase(options: DatabaseOptions): Database {
       host,
       port,
       ssl: tls,
+      stream: createSocket,
       user: settings.user,
       password: settings.password,
       database: settings.database,
@@ -108,6 +114,12 @@ export function openDatabase(options: DatabaseOptions): Database {
     created.on('error', ignore);
     created.on('connect', (client) => client.on('error', ignore));
     return created;
+  }
+
+  function createSocket(): Socket {
+    const socket = new Socket();
+    sockets.add(socket);
+    return socket.once('close', () => sockets.delete(socket));
   }
 
   /** Leaves a server that does not answer, or not as the one to write to, with every connection to it. */
@@ -245,7 +257,11 @@ export function openDatabase(options: DatabaseOptions): Database {
         await Promise.allSettled(underWay);
       }
       closed = true;
-      await Promise.all(pools.map((pool) => pool.end()));
+      const left = Promise.all(pools.map((pool) => pool.end()));
+      // One that says nothing any more does not take leave, and its sockets would keep the process.
+      await Promise.race([left, pause(LEAVE_MS)]);
+      for (const socket of sockets) socket.destroy();
+      await left;
     },
   };
 }

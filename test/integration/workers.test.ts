@@ -250,6 +250,18 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
     expect(other.of('prompt.failed').length).toBe(1);
   });
 
+  it('end soon, as they should, when the database says nothing any more', async () => {
+    await using own = await startPostgres();
+    await using given = await setUp(own);
+    const daemon = given.start();
+    await daemon.line('worker.claimed', { owned: 3 });
+    await daemon.line('poll.completed', { project: 'alpha' });
+    const thaw = own.freeze();
+    const { code, signal } = await daemon.stop();
+    thaw();
+    expect([code, signal]).toEqual([0, null]);
+  });
+
   it('are not ready without the database, alive and scraped all the same, and come back by themselves', async () => {
     await using own = await startPostgres();
     await using given = await setUp(own);

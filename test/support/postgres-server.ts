@@ -42,6 +42,8 @@ export interface PostgresServer extends AsyncDisposable {
   ): Promise<Record<string, unknown>[]>;
   /** A connection that is left to the test. */
   connect(database: string): Promise<Client>;
+  /** It says nothing any more, until the returned function is called. */
+  freeze(): () => void;
   /** Ends every process of it at once by SIGKILL. */
   kill(): Promise<void>;
   start(): Promise<void>;
@@ -182,6 +184,14 @@ export async function serve(
       const name = `test_${databases}`;
       await query('postgres', `CREATE DATABASE ${name}`);
       return { name, url: url(name) };
+    },
+    freeze: () => {
+      const pid = running?.pid ?? 0;
+      const pids = [pid, ...childrenOf(pid)];
+      for (const one of pids) send(one, 'SIGSTOP');
+      return () => {
+        for (const one of pids) send(one, 'SIGCONT');
+      };
     },
     kill: () => stop('SIGKILL'),
     start,
