@@ -107,7 +107,7 @@ export function createWorkSharing(options: WorkSharingOptions): WorkSharing {
     },
     health: (project) => seen.get(project),
     observe: (event) => {
-      if (event.type === 'store.commit_refused' && event.reason === 'epoch') {
+      if (event.type === 'store.commit_refused' && event.reason === 'epoch' && !event.isPast) {
         worker.lost(event.project);
       }
     },

@@ -106,6 +106,8 @@ export type MonitorEvent =
       readonly type: 'store.commit_refused';
       readonly project: string;
       readonly reason: RefusalReason;
+      /** It came from an earlier ownership of this worker, and says nothing about the one that it has now. */
+      readonly isPast: boolean;
     }
   | {
       readonly type: 'worker.claimed' | 'worker.released' | 'worker.lease_lost';

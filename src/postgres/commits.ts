@@ -30,7 +30,7 @@ export interface Commits {
   refuse(project: string, epoch: number | undefined): Promise<undefined>;
 }
 
-/** Tells that a commit under this ownership was refused, if it is no past one: that says nothing about the one there is now. */
+/** Tells that a commit under this ownership was refused. */
 export type TellRefused = (
   project: string,
   epoch: number | undefined,

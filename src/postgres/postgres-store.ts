@@ -113,8 +113,8 @@ function createStore(
   const underWay = new Set<Promise<unknown>>();
 
   const tellRefused: TellRefused = (project, epoch, reason) => {
-    if ((owned.get(project)?.epoch ?? epoch) !== epoch) return;
-    emit({ type: 'store.commit_refused', project, reason });
+    const isPast = (owned.get(project)?.epoch ?? epoch) !== epoch;
+    emit({ type: 'store.commit_refused', project, reason, isPast });
   };
 
   const summaries = createSummaries(read);

@@ -58,7 +58,7 @@ it('forgets each project in the turn in which it is lost, and tells of all of th
   expect(poller.watch).toHaveBeenCalledTimes(100);
   onChange.mockClear();
   for (const project of PROJECTS) {
-    sharing.observe({ type: 'store.commit_refused', project, reason: 'epoch' });
+    sharing.observe({ type: 'store.commit_refused', project, reason: 'epoch', isPast: false });
     expect(poller.forget).toHaveBeenLastCalledWith(project);
     expect(sharing.worker.mayPoll(project)).toBe(false);
   }
@@ -66,9 +66,17 @@ it('forgets each project in the turn in which it is lost, and tells of all of th
   await turn();
   expect(onChange).toHaveBeenCalledTimes(1);
 
-  sharing.observe({ type: 'store.commit_refused', project: 'p0', reason: 'version' });
+  const project = 'p0';
+  sharing.observe({ type: 'store.commit_refused', project, reason: 'version', isPast: false });
   await turn();
   expect(onChange).toHaveBeenCalledTimes(1);
+  await sharing.worker.stop();
+});
+
+it('keeps a project of which a commit is refused that was made before it owned it', async () => {
+  const { sharing } = await startSharing({ takesAll: false });
+  sharing.observe({ type: 'store.commit_refused', project: 'p0', reason: 'epoch', isPast: true });
+  expect(sharing.worker.mayPoll('p0')).toBe(true);
   await sharing.worker.stop();
 });
 

@@ -473,7 +473,7 @@ describe('one of several workers', () => {
 
   it('tells what it owns, until when, and whose commits were refused', async () => {
     const { metrics, scrape } = setUp({ worker });
-    metrics.observe({ type: 'store.commit_refused', project: 'p', reason: 'epoch' });
+    metrics.observe({ type: 'store.commit_refused', project: 'p', reason: 'epoch', isPast: false });
     const series = await scrape();
     expect(series.get('evalwatch_worker_projects')).toBe(2);
     expect(series.get('evalwatch_worker_lease_expiry_timestamp_seconds')).toBe(
