@@ -1,14 +1,7 @@
 import type { Coordinator, Ownership } from '../coordination/ports.ts';
 import { StoreError } from '../monitor/errors.ts';
 import type { Observer } from '../monitor/events.ts';
-import type {
-  Clock,
-  CommittedTransition,
-  KnownProject,
-  PollCommit,
-  Store,
-} from '../monitor/ports.ts';
-import { createCommits, type TellRefused } from './commits.ts';
+import type { Clock, Store } from '../monitor/ports.ts';
 import { createCoordinator } from './coordinator.ts';
 import { type Database, openDatabase, type Statement } from './database.ts';
 import {
@@ -21,16 +14,12 @@ import {
   settleParameters,
   toPendingFailure,
 } from './failures.ts';
-import { createHealthQueue, type WaitingHealth } from './health-queue.ts';
 import { migrate } from './migrate.ts';
-import type { CommitContext } from './poll-commit.ts';
+import { createOwnedProjects } from './owned-projects.ts';
 import {
   CONFIGURE,
-  FLUSH,
-  flushInput,
   HEALTH,
   type HealthColumns,
-  OUTDATED,
   toHealth,
   UNCONFIGURED,
   unknownProject,
@@ -38,8 +27,7 @@ import {
 import { PRUNING } from './pruning.ts';
 import { createReads } from './reads.ts';
 import { SIZE, type SizeRow } from './size.ts';
-import { createSummaries } from './summaries.ts';
-import { fromStored, toStored } from './text.ts';
+import { toStored } from './text.ts';
 import { createTurns } from './turns.ts';
 import { parseUrl } from './url.ts';
 
@@ -107,27 +95,10 @@ function createStore(
   first: SizeRow | undefined,
   onClosed: () => Promise<void>,
 ): PostgresStore {
-  const owned = new Map<string, CommitContext>();
   let size = 0;
   let closing: Promise<void> | undefined;
   const underWay = new Set<Promise<unknown>>();
 
-  const tellRefused: TellRefused = (project, epoch, reason) => {
-    const isPast = (owned.get(project)?.epoch ?? epoch) !== epoch;
-    emit({ type: 'store.commit_refused', project, reason, isPast });
-  };
-
-  const summaries = createSummaries(read);
-  const commits = createCommits({
-    database,
-    worker,
-    summaries,
-    clock,
-    emit,
-    tellRefused,
-    signal,
-  });
-  const health = createHealthQueue(writeHealth);
   /** What deletes projects and what makes them do it in the order in which they were asked to. */
   const projectTurns = createTurns(1);
 
@@ -168,42 +139,6 @@ function createStore(
     return written;
   }
 
-  async function writeHealth(waiting: ReadonlyMap<string, WaitingHealth>): Promise<void> {
-    const written = await write<{ readonly id: string }>(FLUSH, [flushInput(waiting), worker]);
-    const stored = new Set(written.map(({ id }) => fromStored(id)));
-    const refused = new Map([...waiting].filter(([project]) => !stored.has(project)));
-    if (refused.size === 0) return;
-    const stillOwned = await read<{ readonly id: string }>(OUTDATED, [flushInput(refused), worker]);
-    const outdated = new Set(stillOwned.map(({ id }) => fromStored(id)));
-    for (const [project, { epoch }] of refused) {
-      const reason = outdated.has(project) ? 'version' : 'epoch';
-      const context = owned.get(project);
-      if (reason === 'version' && context?.epoch === epoch) context.version = 'outdated';
-      tellRefused(project, epoch, reason);
-    }
-  }
-
-  /** The next commit of what turns out to be another version is refused, so that the poller reads its listings whole. */
-  async function loadKnown(...asked: Parameters<Store['loadKnown']>): Promise<KnownProject> {
-    const context = owned.get(asked[0]);
-    const known = await summaries.load(...asked);
-    if (context !== undefined) {
-      const isSame = (context.version ?? known.version) === known.version;
-      context.version = isSame ? known.version : 'outdated';
-    }
-    return known;
-  }
-
-  async function commitListings(
-    poll: PollCommit,
-    context: CommitContext,
-  ): Promise<readonly CommittedTransition[] | undefined> {
-    await health.supersede(poll.project);
-    const transitions = await commits.commit(poll, context);
-    context.version = transitions && poll.version + 1;
-    return transitions;
-  }
-
   async function configure(ids: readonly string[], at: number): Promise<void> {
     for (let tries = 0; tries < CONFIGURE_TRIES; tries += 1) {
       // oxlint-disable-next-line no-await-in-loop -- until all are there
@@ -228,7 +163,7 @@ function createStore(
       // oxlint-disable-next-line no-await-in-loop -- what has begun may begin more
       await Promise.allSettled(underWay);
     }
-    await health.close();
+    await ownedProjects.close();
     await onClosed();
   }
 
@@ -239,26 +174,18 @@ function createStore(
     (...parameters: Parameters): Promise<Result> =>
       during(() => work(...parameters));
   const reads = createReads(database);
+  const ownedProjects = createOwnedProjects({ database, read, write, worker, clock, emit, signal });
   note(first);
 
   return {
     serverVersion: first?.server_version ?? '',
-    own: (project, epoch) => {
-      owned.set(project, { epoch, nextTickAt: undefined, version: undefined });
-    },
-    disown: (project) => {
-      owned.delete(project);
-      health.drop(project);
-      summaries.forget(project);
-    },
-    planTick: (project, at) => {
-      const context = owned.get(project);
-      if (context !== undefined) context.nextTickAt = at;
-    },
-    flush: guarded(() => health.flush()),
+    own: (project, epoch) => ownedProjects.own(project, epoch),
+    disown: (project) => ownedProjects.disown(project),
+    planTick: (project, at) => ownedProjects.planTick(project, at),
+    flush: guarded(() => ownedProjects.flush()),
     projects: guarded(reads.projects),
     snapshot: guarded(async () => {
-      await health.flush();
+      await ownedProjects.flush();
       return await reads.snapshot();
     }),
     statuses: guarded(reads.statuses),
@@ -275,28 +202,13 @@ function createStore(
       );
     }),
     loadHealth: guarded(async (project) => {
-      await health.flush();
+      await ownedProjects.flush();
       const [row] = await read<HealthColumns>(HEALTH, [toStored(project)]);
       if (row === undefined) throw unknownProject(project);
       return toHealth(row);
     }),
-    loadKnown: guarded(loadKnown),
-    commitPoll: guarded(async (poll) => {
-      const { project } = poll;
-      // Before anything is awaited: a project that is taken over meanwhile is another one.
-      const context = owned.get(project);
-      if (context === undefined) return await commits.refuse(project, undefined);
-      const { epoch, nextTickAt, version } = context;
-      if (version === 'outdated') {
-        context.version = undefined;
-        tellRefused(project, epoch, 'version');
-        return undefined;
-      }
-      if (poll.listings.size > 0) return await commitListings(poll, context);
-      summaries.forget(project);
-      await health.add(project, { epoch, version, nextTickAt, health: poll.health });
-      return [];
-    }),
+    loadKnown: guarded(ownedProjects.loadKnown),
+    commitPoll: guarded(ownedProjects.commitPoll),
     pendingFailures: guarded(async (query) => {
       const found = await read<PendingRow>(CLAIM_PENDING, claimParameters(query, worker));
       return found.map(toPendingFailure);
