@@ -24,7 +24,7 @@ const worker = randomUUID();
 const { store, coordinator } = await openPostgres({
   url: database.url,
   worker,
-  leaseMs: 3_600_000,
+  leaseMs: 300_000,
   clock: systemClock,
   emit: () => undefined,
   signal: new AbortController().signal,
