@@ -4,6 +4,9 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 /** The statement that commits a poll's listings: its name where its plan is kept, else how it begins. */
 const COMMIT = ['commit_poll', 'WITH fenced AS'] as const;
 
+/** On a machine that has much else to do, ms. */
+const PATIENCE_MS = 120_000;
+
 /** How much of a statement the database gets before its sender stops: nothing, or one half. */
 export type Part = 'none' | 'half';
 
@@ -16,8 +19,17 @@ interface Held {
 /** A way to the database on which a statement can be held up; `await using` ends it, with its connections. */
 export interface Proxy extends AsyncDisposable {
   readonly port: number;
-  /** Waits for the next commit and holds it up. */
+  /** Waits for the next commit that has a move and nothing new, and holds it up. */
   hold(part: Part): Promise<Held>;
+}
+
+/**
+ * A commit that cannot be made once more without a trace: another worker will have recorded the same move by then. One
+ * with new records would fail for these alone.
+ */
+function isTelling(bytes: Buffer): boolean {
+  const isCommit = COMMIT.some((text) => bytes.includes(text));
+  return isCommit && bytes.includes('"from_status":') && !bytes.includes('"is_new":true');
 }
 
 export async function startProxy(host: string, port: number): Promise<Proxy> {
@@ -46,7 +58,7 @@ export async function startProxy(host: string, port: number): Promise<Proxy> {
         held.push(bytes);
         return;
       }
-      if (wanted === undefined || !COMMIT.some((text) => bytes.includes(text))) {
+      if (wanted === undefined || !isTelling(bytes)) {
         server.write(bytes);
         return;
       }
@@ -70,7 +82,12 @@ export async function startProxy(host: string, port: number): Promise<Proxy> {
   return {
     port: (listener.address() as AddressInfo).port,
     hold: (part) =>
-      new Promise((caught) => {
+      new Promise((resolve, reject) => {
+        const timer = setTimeout(() => reject(new Error('no commit to hold up')), PATIENCE_MS);
+        const caught = (held: Held) => {
+          clearTimeout(timer);
+          resolve(held);
+        };
         wanted = { part, caught };
       }),
     [Symbol.asyncDispose]: async () => {
