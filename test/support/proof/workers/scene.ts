@@ -62,6 +62,8 @@ export interface Scene extends AsyncDisposable {
   }>;
 }
 
+const SCRAPES = 20;
+
 export async function createScene(options: SceneOptions): Promise<Scene> {
   const { seed, source, every, lease, maxRequestsPerSecond, hasStandby = false } = options;
   const intervalMs = every * 1000;
@@ -115,6 +117,18 @@ export async function createScene(options: SceneOptions): Promise<Scene> {
     };
   }
 
+  /** Of all members once they agree: what is still pending may be settled between two scrapes. */
+  async function compareMembers() {
+    for (let tries = 1; ; tries += 1) {
+      const [samples = new Map<string, number>(), ...others] = await Promise.all(
+        crew.members.map(async (member) => (await scrapeOf(member)).samples),
+      );
+      const found = others.flatMap((other) => compareStores(samples, other));
+      if (found.length === 0 || tries === SCRAPES) return { samples, differences: found };
+      await setTimeout(500);
+    }
+  }
+
   async function judge() {
     living.stop();
     const found: string[] = [];
@@ -122,10 +136,8 @@ export async function createScene(options: SceneOptions): Promise<Scene> {
     await setTimeout(intervalMs + 1000);
     if (!(await isServedInPeace(journal, projects)))
       found.push('some listings are not asked for any more');
-    const [samples, ...others] = await Promise.all(
-      crew.members.map(async (member) => (await scrapeOf(member)).samples),
-    );
-    for (const other of others) found.push(...compareStores(samples ?? new Map(), other));
+    const { samples, ...compared } = await compareMembers();
+    found.push(...compared.differences);
     await Promise.all(crew.members.map((member) => crew.leave(member)));
     // Tries what is pending once more, now that nothing moves.
     const poll = await runCommand('poll', crew.config, source);
@@ -140,7 +152,7 @@ export async function createScene(options: SceneOptions): Promise<Scene> {
       runs,
       troubles,
       ...rows,
-      samples: samples ?? new Map<string, number>(),
+      samples,
       gave: living.gave,
     };
     found.push(
