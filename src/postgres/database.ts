@@ -259,7 +259,7 @@ export function openDatabase(options: DatabaseOptions): Database {
       closed = true;
       const left = Promise.all(pools.map((pool) => pool.end()));
       // One that says nothing any more does not take leave, and its sockets would keep the process.
-      await Promise.race([left, pause(LEAVE_MS)]);
+      await Promise.race([left, pause(LEAVE_MS, undefined, { ref: false })]);
       for (const socket of sockets) socket.destroy();
       await left;
     },
