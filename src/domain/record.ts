@@ -15,13 +15,14 @@ export interface ObservedRecord {
 export const ANOMALY_REASONS = ['invalid', 'unknown_status', 'duplicate_id'] as const;
 export type AnomalyReason = (typeof ANOMALY_REASONS)[number];
 
-/** An item of a listing that is not as documented (contract 4, Reading items). */
-export interface Anomaly {
+/** The items of one listing that are not as documented for the same reason. */
+export interface AnomalySummary {
   readonly reason: AnomalyReason;
-  /** Position of the item in the array, from 0. */
-  readonly index: number;
-  /** What tells one anomaly from another between polls: the id and raw status, where there are any. */
-  readonly identity: string;
+  readonly count: number;
+  /** Positions in the array, from 0, of the first 10. */
+  readonly indexes: readonly number[];
+  /** Equal for the same ids and raw statuses in any order, for as long as the process runs. */
+  readonly digest: string;
 }
 
 /** One listing, read. */
@@ -32,7 +33,8 @@ export interface Listing {
   readonly presentIds: ReadonlySet<string>;
   /** False when an item had no usable id: then nobody can be said to be absent. */
   readonly complete: boolean;
-  readonly anomalies: readonly Anomaly[];
+  /** At most one for each reason. */
+  readonly anomalies: readonly AnomalySummary[];
 }
 
 /** A prompt or dataset as it is known between polls. */

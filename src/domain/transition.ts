@@ -1,5 +1,6 @@
 import type { KnownListing, KnownRecord, Listing, ObservedRecord } from './record.ts';
 import type { Origin, Status } from './status.ts';
+import { ITEMS_PER_STEP, takeAtOnce, type Steps } from './steps.ts';
 
 /** A record's move from one status to another. */
 export interface Transition {
@@ -30,15 +31,27 @@ export interface DetectionOptions {
   readonly missingAfter: number;
 }
 
-/** Compares a listing with what is known (contract 4, Transitions). Pure; the only place that knows what a transition is. */
+/** {@link compareListing} in one go. */
 export function detectChanges(
   known: KnownListing,
   listing: Listing,
   options: DetectionOptions,
 ): Changes {
+  return takeAtOnce(compareListing(known, listing, options));
+}
+
+/** Compares a listing with what is known (contract 4, Transitions). Pure; the only place that knows what a transition is. */
+export function* compareListing(
+  known: KnownListing,
+  listing: Listing,
+  options: DetectionOptions,
+): Steps<Changes> {
   const records: KnownRecord[] = [];
   const transitions: Transition[] = [];
+  let compared = 0;
   for (const observed of listing.records.values()) {
+    compared += 1;
+    if (compared % ITEMS_PER_STEP === 0) yield;
     const before = known.records.get(observed.id);
     const moved = before?.status !== observed.status;
     if (moved && known.baselined) {
@@ -50,41 +63,45 @@ export function detectChanges(
     }
   }
   for (const id of listing.presentIds) {
+    compared += 1;
+    if (compared % ITEMS_PER_STEP === 0) yield;
     const before = known.records.get(id);
     if (before !== undefined && !listing.records.has(id) && (before.missing > 0 || before.gone)) {
       records.push({ ...before, missing: 0, gone: false });
     }
   }
+  const isAbsent = ({ id }: KnownRecord) => !listing.records.has(id) && !listing.presentIds.has(id);
   const absent = listing.complete
-    ? absentRecords(
-        known,
-        (record) => !listing.records.has(record.id) && !listing.presentIds.has(record.id),
-        options.missingAfter,
-      )
+    ? yield* absentRecords(known, isAbsent, options.missingAfter)
     : [];
-  return toChanges(!known.baselined, [...records, ...absent], transitions);
+  return toChanges(!known.baselined, records.concat(absent), transitions);
 }
 
 /**
  * The changes of a listing that is the same as the last one: who was missing is missing once more (contract 4,
  * Fetching). `complete` is that of the last listing.
  */
-export function detectRepeatedAbsence(
+export function* detectRepeatedAbsence(
   known: KnownListing,
   complete: boolean,
   missingAfter: number,
-): Changes {
-  const absent = complete ? absentRecords(known, (record) => record.missing > 0, missingAfter) : [];
+): Steps<Changes> {
+  const isAbsent = ({ missing }: KnownRecord) => missing > 0;
+  const absent = complete ? yield* absentRecords(known, isAbsent, missingAfter) : [];
   return toChanges(false, absent, []);
 }
 
 /** Ids of the records that are missing, and not gone, once these changes are committed. */
-export function missingIds(known: KnownListing, changes: Changes): readonly string[] {
+export function* missingIds(known: KnownListing, changes: Changes): Steps<readonly string[]> {
   const missing = new Set<string>();
-  for (const record of known.records.values()) if (isMissing(record)) missing.add(record.id);
-  for (const record of changes.records) {
-    if (isMissing(record)) missing.add(record.id);
-    else missing.delete(record.id);
+  let looked = 0;
+  for (const records of [known.records.values(), changes.records]) {
+    for (const record of records) {
+      looked += 1;
+      if (looked % ITEMS_PER_STEP === 0) yield;
+      if (isMissing(record)) missing.add(record.id);
+      else missing.delete(record.id);
+    }
   }
   return [...missing];
 }
@@ -101,13 +118,16 @@ function toChanges(
   return { baseline, records, transitions, gone: records.filter((record) => record.gone) };
 }
 
-function absentRecords(
+function* absentRecords(
   known: KnownListing,
   isAbsent: (record: KnownRecord) => boolean,
   missingAfter: number,
-): readonly KnownRecord[] {
+): Steps<readonly KnownRecord[]> {
   const absent: KnownRecord[] = [];
+  let looked = 0;
   for (const record of known.records.values()) {
+    looked += 1;
+    if (looked % ITEMS_PER_STEP === 0) yield;
     if (record.gone || !isAbsent(record)) continue;
     const missing = record.missing + 1;
     absent.push({ ...record, missing, gone: missing >= missingAfter });

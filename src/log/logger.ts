@@ -1,4 +1,5 @@
 import { pino } from 'pino';
+import { visibleJson } from '../domain/visible.ts';
 import { LOG_LEVELS, type LogLevel } from '../monitor/ports.ts';
 import type { Destination } from './destination.ts';
 import { presentFields } from './present.ts';
@@ -22,21 +23,13 @@ export interface LoggerOptions {
   readonly level: LogLevel;
   /** Where lines go, whole and in order before the call returns. */
   readonly destination: Destination;
-  /** Takes every key out of a text. */
-  readonly scrub: (text: string) => string;
+  /** Takes every key out of a text. Where so many characters are `enough`, what comes after them may be missing. */
+  readonly scrub: (text: string, enough?: number) => string;
   /**
    * Called once, when the destination could not take a line; nothing is written from then on. It is to end the process
    * before it returns, or what follows is done without its line (contract 5).
    */
   readonly onDead: (error: Error) => void;
-}
-
-/** JSON lets these stand, and many a reader takes one for the end of a line, or a terminal for a command. */
-const UNSAFE = /[[\p{Cf}\p{Zl}\p{Zp}\u007f-\u009f]--[\u200c\u200d]]/gv;
-
-function escape(character: string): string {
-  const units = character.split('').map((unit) => unit.charCodeAt(0).toString(16).padStart(4, '0'));
-  return `\\u${units.join('\\u')}`;
 }
 
 /** JSON lines by pino: `level` as a word, `time` ISO 8601 UTC, no key in any value (contract 5). */
@@ -54,7 +47,7 @@ export function createLogger(options: LoggerOptions): Logger {
       // Errors are described before pino sees them: its own serializer prints causes, where keys hide.
       serializers: { err: (error: unknown) => error },
     },
-    { write: (line: string) => destination.write(line.replaceAll(UNSAFE, escape)) },
+    { write: (line: string) => destination.write(visibleJson(line)) },
   );
 
   function writerOf(level: LogLevel): Write {

@@ -2,7 +2,8 @@ const LONGEST_ERROR_TEXT = 2048;
 const DEEPEST_CAUSE = 4;
 const DEEPEST_VALUE = 8;
 
-type Clean = (text: string) => string;
+/** A text without keys; where so many characters are `enough`, what comes after them may be missing. */
+type Clean = (text: string, enough?: number) => string;
 
 /**
  * The fields as they may be printed: every text, however deep, without a key and well-formed, every error described
@@ -10,9 +11,9 @@ type Clean = (text: string) => string;
  */
 export function presentFields(
   fields: Readonly<Record<string, unknown>>,
-  scrub: (text: string) => string,
+  scrub: Clean,
 ): Record<string, unknown> {
-  const clean = (text: string): string => scrub(text).toWellFormed();
+  const clean: Clean = (text, enough) => scrub(text, enough).toWellFormed();
   return presentObject(fields, clean, 0);
 }
 
@@ -32,10 +33,9 @@ function present(value: unknown, clean: Clean, depth: number): unknown {
 }
 
 function describeError(error: unknown, clean: Clean, depth: number): Record<string, unknown> {
-  // Scrubbed before it is cut: half a key is a key too.
   const text = (value: unknown): string | undefined =>
     typeof value === 'string' || typeof value === 'number'
-      ? clean(String(value)).slice(0, LONGEST_ERROR_TEXT).toWellFormed()
+      ? clean(String(value), LONGEST_ERROR_TEXT).slice(0, LONGEST_ERROR_TEXT).toWellFormed()
       : undefined;
   if (!(error instanceof Error)) return { type: typeof error, message: text(error) };
   const code = 'code' in error ? text(error.code) : undefined;

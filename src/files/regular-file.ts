@@ -1,0 +1,118 @@
+import { closeSync, constants, fstatSync, openSync, readSync, statSync, type Stats } from 'node:fs';
+import { open, stat } from 'node:fs/promises';
+import { inTurn } from './in-turn.ts';
+
+/**
+ * The bytes of a file; or a code that says why there are none: the system's (`ENOENT`), `NOT_REGULAR` (a pipe, a socket, a
+ * device), `EISDIR`, `TOO_LARGE` or `OVERDUE`.
+ */
+export type FileContent =
+  | { readonly bytes: Buffer; readonly fault?: never; readonly cause?: never }
+  /** With a `cause` if the system refused it. */
+  | { readonly fault: string; readonly cause?: unknown; readonly bytes?: never };
+
+/** A pipe that takes the file's place is not waited for, a terminal not taken over. */
+const FLAGS = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY;
+const PIECE_BYTES = 64 * 1024;
+/** A change this soon after another one may leave the same times behind: file systems keep them as coarsely as 2 s. */
+const SETTLED_MS = 2000;
+
+/**
+ * Reads a regular file of at most `maxBytes`, through symbolic links, within 5 s. Nothing else is opened. What grows
+ * while it is read is read up to its limit.
+ */
+export async function readRegularFile(path: string, maxBytes: number): Promise<FileContent> {
+  try {
+    return (await inTurn(() => readThrough(path, maxBytes))) ?? { fault: 'OVERDUE' };
+  } catch (error) {
+    return refusedBySystem(error);
+  }
+}
+
+async function readThrough(path: string, maxBytes: number): Promise<FileContent> {
+  const refused = refusalOf(await stat(path), maxBytes);
+  if (refused !== undefined) return { fault: refused };
+  await using file = await open(path, FLAGS);
+  const swapped = refusalOf(await file.stat(), maxBytes);
+  if (swapped !== undefined) return { fault: swapped };
+  const pieces: Buffer[] = [];
+  for (let left = maxBytes + 1; left > 0;) {
+    // oxlint-disable-next-line no-await-in-loop -- one piece after the other
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(Math.min(left, PIECE_BYTES)));
+    if (bytesRead === 0) return { bytes: Buffer.concat(pieces) };
+    pieces.push(buffer.subarray(0, bytesRead));
+    left -= bytesRead;
+  }
+  return { fault: 'TOO_LARGE' };
+}
+
+/** The same at once, blocking and without a time limit: for small files on local file systems only. */
+export function readRegularFileSync(path: string, maxBytes: number): FileContent {
+  try {
+    const refused = refusalOf(statSync(path), maxBytes);
+    if (refused !== undefined) return { fault: refused };
+    const file = openSync(path, FLAGS);
+    try {
+      const swapped = refusalOf(fstatSync(file), maxBytes);
+      if (swapped !== undefined) return { fault: swapped };
+      const bytes = Buffer.alloc(maxBytes + 1);
+      let length = 0;
+      while (length <= maxBytes) {
+        const read = readSync(file, bytes, length, bytes.length - length, null);
+        if (read === 0) return { bytes: bytes.subarray(0, length) };
+        length += read;
+      }
+      return { fault: 'TOO_LARGE' };
+    } finally {
+      closeSync(file);
+    }
+  } catch (error) {
+    return refusedBySystem(error);
+  }
+}
+
+/**
+ * A text that changes with the content of these files, without reading it. Undefined where that cannot be known: a file
+ * is no regular one, cannot be opened in time, or was changed within the last 2 s before `now` (epoch ms).
+ */
+export async function versionOf(
+  paths: readonly string[],
+  now: number,
+): Promise<string | undefined> {
+  try {
+    return await inTurn(async () => {
+      const versions: string[] = [];
+      for (const path of paths) {
+        // oxlint-disable-next-line no-await-in-loop -- a file system that hangs may take one thread, not one for each file
+        const version = await versionOfOne(path, now);
+        if (version === undefined) return undefined;
+        versions.push(version);
+      }
+      return versions.join();
+    });
+  } catch {
+    return undefined;
+  }
+}
+
+async function versionOfOne(path: string, now: number): Promise<string | undefined> {
+  if (!(await stat(path)).isFile()) return undefined;
+  // Opening makes a network file system look at the server: what `stat` says may be a minute old.
+  await using file = await open(path, FLAGS);
+  const { dev, ino, size, mtimeNs, ctimeNs, ctimeMs } = await file.stat({ bigint: true });
+  return now - Number(ctimeMs) > SETTLED_MS
+    ? [dev, ino, size, mtimeNs, ctimeNs].join(':')
+    : undefined;
+}
+
+function refusalOf(stats: Stats, maxBytes: number): string | undefined {
+  // The system refuses to read it.
+  if (stats.isDirectory()) return undefined;
+  if (!stats.isFile()) return 'NOT_REGULAR';
+  return stats.size > maxBytes ? 'TOO_LARGE' : undefined;
+}
+
+function refusedBySystem(error: unknown): FileContent {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
+  return { fault: code, cause: error };
+}

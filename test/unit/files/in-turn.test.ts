@@ -1,0 +1,59 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { afterEach, expect, it, vi } from 'vitest';
+import { inTurn, isUnderWay } from '../../../src/files/in-turn.ts';
+import { temporaryDirectory } from '../../support/temporary.ts';
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+it('does one thing after the other, whatever fails', async () => {
+  const order: number[] = [];
+  const step = (number: number) => async () => {
+    order.push(number);
+    await Promise.resolve();
+    order.push(number);
+    if (number === 2) throw new Error('second');
+    return number;
+  };
+  const all = await Promise.allSettled([1, 2, 3].map((number) => inTurn(step(number))));
+  expect(order).toEqual([1, 1, 2, 2, 3, 3]);
+  expect(all).toMatchObject([{ value: 1 }, { reason: { message: 'second' } }, { value: 3 }]);
+  expect(isUnderWay()).toBe(false);
+});
+
+it('gives up what hangs and what waits behind it after 5 s, and what comes then at once', async () => {
+  vi.useFakeTimers();
+  const { promise: hanging, resolve: letGo } = Promise.withResolvers<string>();
+  const waiting = vi.fn<() => Promise<string>>(async () => 'waited');
+  const results = Promise.all([inTurn(() => hanging), inTurn(waiting)]);
+  await vi.advanceTimersByTimeAsync(5000);
+  expect(await results).toEqual([undefined, undefined]);
+  expect(await inTurn(waiting)).toBeUndefined();
+  expect(isUnderWay()).toBe(true);
+
+  letGo('late');
+  await vi.waitUntil(() => !isUnderWay());
+  expect(waiting).not.toHaveBeenCalled();
+  expect(await inTurn(waiting)).toBe('waited');
+});
+
+it('a process ends although a thread of its pool hangs', async () => {
+  await using directory = await temporaryDirectory();
+  const pipe = join(directory.path, 'pipe');
+  execFileSync('mkfifo', [pipe]);
+  const source = JSON.stringify(join(import.meta.dirname, '../../../src/files/in-turn.ts'));
+  const script = `
+    const { exit, inTurn } = await import(${source});
+    void inTurn(() => fs.promises.open(${JSON.stringify(pipe)}));
+    setTimeout(() => exit(3), 100);
+  `;
+  const child = spawn(process.execPath, ['--eval', script], { stdio: 'inherit' });
+  try {
+    expect(await once(child, 'exit')).toEqual([3, null]);
+  } finally {
+    child.kill('SIGKILL');
+  }
+});

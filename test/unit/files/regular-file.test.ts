@@ -1,0 +1,88 @@
+import { stat, symlink, utimes, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import {
+  readRegularFile,
+  readRegularFileSync,
+  versionOf,
+} from '../../../src/files/regular-file.ts';
+import { notFiles } from '../../support/not-a-file.ts';
+import { temporaryDirectory } from '../../support/temporary.ts';
+
+const ways: readonly [string, (path: string, maxBytes: number) => unknown][] = [
+  ['in turn', readRegularFile],
+  ['at once', readRegularFileSync],
+];
+
+describe.each(ways)('a file that is read %s', (_, read) => {
+  it('is read through symbolic links, up to its limit', async () => {
+    await using directory = await temporaryDirectory();
+    const path = join(directory.path, 'file');
+    await writeFile(path, 'x'.repeat(100_000));
+    await symlink('file', join(directory.path, 'link'));
+    const link = join(directory.path, 'link');
+    expect(await read(link, 100_000)).toEqual({ bytes: Buffer.alloc(100_000, 'x') });
+    expect(await read(link, 99_999)).toEqual({ fault: 'TOO_LARGE' });
+  });
+
+  it('may be empty', async () => {
+    await using directory = await temporaryDirectory();
+    await writeFile(join(directory.path, 'file'), '');
+    expect(await read(join(directory.path, 'file'), 0)).toEqual({ bytes: Buffer.alloc(0) });
+  });
+
+  it('has the same limit if the system does not know its size', async () => {
+    const { size } = await stat('/proc/self/environ');
+    expect(size).toBe(0);
+    expect(await read('/proc/self/environ', 10)).toEqual({ fault: 'TOO_LARGE' });
+    expect(await read('/proc/self/environ', 1_000_000)).toEqual({ bytes: expect.any(Buffer) });
+  });
+
+  it('is never a pipe, a socket, a device or a directory', async () => {
+    await using directory = await temporaryDirectory();
+    const faults = Object.entries(await notFiles(directory.path)).map(async ([what, path]) => {
+      return [what, await read(path, 1000)];
+    });
+    expect(Object.fromEntries(await Promise.all(faults))).toEqual({
+      'a pipe': { fault: 'NOT_REGULAR' },
+      'a socket': { fault: 'NOT_REGULAR' },
+      'a device': { fault: 'NOT_REGULAR' },
+      'a directory': { fault: 'EISDIR', cause: expect.any(Error) },
+    });
+  });
+
+  it('that is not there says so', async () => {
+    expect(await read('/nowhere/file', 1)).toEqual({ fault: 'ENOENT', cause: expect.any(Error) });
+  });
+});
+
+describe('the version of files', () => {
+  const LATER = Date.now() + 60_000;
+
+  it('changes with what is in them, also if the times of the change are set back', async () => {
+    await using directory = await temporaryDirectory();
+    const paths = ['one', 'two'].map((name) => join(directory.path, name));
+    const [one = ''] = paths;
+    for (const path of paths) await writeFile(path, 'before');
+    const { atime, mtime } = await stat(one);
+    const before = await versionOf(paths, LATER);
+    expect(before).toBeDefined();
+    expect(await versionOf(paths, LATER)).toBe(before);
+    await writeFile(one, 'change');
+    await utimes(one, atime, mtime);
+    expect(await versionOf(paths, LATER)).not.toBe(before);
+  });
+
+  it('is not known right after a change, nor of what is no file', async () => {
+    await using directory = await temporaryDirectory();
+    const path = join(directory.path, 'file');
+    await writeFile(path, '');
+    const { ctimeMs } = await stat(path);
+    expect(await versionOf([path], ctimeMs + 1999)).toBeUndefined();
+    expect(await versionOf([path], ctimeMs + 2001)).toBeDefined();
+    for (const other of Object.values(await notFiles(directory.path))) {
+      expect(await versionOf([path, other], LATER)).toBeUndefined();
+    }
+    expect(await versionOf([join(directory.path, 'nowhere')], LATER)).toBeUndefined();
+  });
+});
