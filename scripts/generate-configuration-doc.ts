@@ -8,7 +8,7 @@ import { writeOrCheck } from './generated-file.ts';
 interface Option {
   readonly type?: string | readonly string[];
   readonly description?: string;
-  readonly default?: string | number | boolean;
+  readonly default?: string | number | boolean | readonly string[];
   readonly pattern?: string;
   readonly minimum?: number;
   readonly maximum?: number;
@@ -27,6 +27,7 @@ function typeOf(option: Option): string {
   const range = option.minimum === undefined ? '' : `, ${option.minimum} to ${option.maximum}`;
   if (option.type === 'integer') return `whole number${range}`;
   if (option.type === 'number') return `number${range}`;
+  if (option.type === 'array') return 'list';
   if (option.type === 'boolean') return '`true` or `false`';
   return 'text';
 }
@@ -36,7 +37,7 @@ function row(name: string, option: Option, isRequired: boolean): string {
     ? 'required'
     : option.default === undefined
       ? ''
-      : `\`${option.default}\``;
+      : `\`${typeof option.default === 'object' ? JSON.stringify(option.default) : option.default}\``;
   const cells = [`\`${name}\``, typeOf(option), preset, option.description ?? ''];
   return `| ${cells.map((cell) => cell.replaceAll('|', String.raw`\|`)).join(' | ')} |`;
 }

@@ -11,6 +11,8 @@ import { openStore as openSqlite } from './store/sqlite-store.ts';
 export interface OpenStore {
   readonly store: Store;
   readonly info: { readonly engine: 'sqlite' | 'postgresql'; readonly version: string };
+  /** Whether what is stored is where the configuration says. */
+  readonly isInPlace: () => boolean;
   /** What several processes share; absent where there can be but one. */
   readonly shared: Shared | undefined;
 }
@@ -45,7 +47,7 @@ export async function openStore(options: OpenStoreOptions): Promise<OpenStore> {
       onCreated: (path) => logger.warn({ event: 'store.created', path }, 'New store created'),
     });
     const info = { engine: 'sqlite', version: store.sqliteVersion } as const;
-    return { store, info, shared: undefined };
+    return { store, info, isInPlace: () => store.isInPlace(), shared: undefined };
   }
   const [{ openPostgres }, { readPostgresUrl }] = await Promise.all([
     import('./postgres/postgres-store.ts'),
@@ -58,6 +60,7 @@ export async function openStore(options: OpenStoreOptions): Promise<OpenStore> {
   return {
     store: postgres.store,
     info: { engine: 'postgresql', version: postgres.store.serverVersion },
+    isInPlace: () => true,
     shared: { ...postgres, name, leaseMs },
   };
 }

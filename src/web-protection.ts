@@ -1,9 +1,8 @@
-import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { ConfigError } from './config/config-error.ts';
-import { readTextFile } from './config/text-file.ts';
 import type { WebConfig } from './config/web-config.ts';
 import { loadWebConfig } from './config/web-file.ts';
+import { versionOf } from './files/regular-file.ts';
 import type { Logger } from './log/logger.ts';
 import type { Clock } from './monitor/ports.ts';
 import type { ChangingProtection } from './web/protection.ts';
@@ -13,7 +12,6 @@ import type { ChangingProtection } from './web/protection.ts';
  * fire, so that somebody knows before nobody may enter; not for ever, or a user who was removed would stay.
  */
 const GRACE_MS = 15 * 60 * 1000;
-const MAX_FILE_BYTES = 16 * 1024 * 1024;
 
 export interface WebProtection extends ChangingProtection {
   /**
@@ -40,19 +38,19 @@ export async function openWebProtection(options: WebProtectionOptions): Promise<
   const { file, clock, logger, onResult } = options;
   const first = await loadWebConfig(file);
   let good = first;
-  /** Of the files of `good`; undefined: look at them in any case. */
+  /** Version of the files of `good`; undefined: they have to be read in any case. */
   let known: string | undefined;
   let bad: { readonly since: number; readonly error: ConfigError } | undefined;
   let looking: Promise<void> | undefined;
 
   async function look(): Promise<void> {
     // Before they are read, so that a change in between is noticed the next time.
-    const digest = await digestOf(good.files);
-    if (digest === known) return;
+    const version = await versionOf(good.files, clock.now());
+    if (version !== undefined && version === known) return;
     try {
       const next = await loadWebConfig(file);
       checkChange(good, next, file);
-      known = isDeepStrictEqual(next.files, good.files) ? digest : undefined;
+      known = isDeepStrictEqual(next.files, good.files) ? version : undefined;
       accept(next);
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error;
@@ -101,11 +99,6 @@ export async function openWebProtection(options: WebProtectionOptions): Promise<
       if (bad) throw bad.error;
     },
   };
-}
-
-async function digestOf(files: readonly string[]): Promise<string> {
-  const contents = await Promise.all(files.map((file) => readTextFile(file, MAX_FILE_BYTES)));
-  return hash('sha256', JSON.stringify(contents.map(({ text, fault }) => text ?? { fault })));
 }
 
 /** A file that was cut short, or is being written, must not open what was closed. */

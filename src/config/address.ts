@@ -3,8 +3,9 @@ import { didYouMean } from './suggest.ts';
 
 /** A value as the configuration uses it, or what is wrong with it, as `must …`. */
 export type Checked<T> =
-  | { readonly value: T; readonly fault?: never }
-  | { readonly fault: string; readonly value?: never };
+  | { readonly value: T; readonly fault?: never; readonly hint?: never }
+  /** `hint` finds what may have been meant instead. */
+  | { readonly fault: string; readonly hint?: () => string | undefined; readonly value?: never };
 
 const NO_URL = { fault: 'must be an address that starts with http:// or https://' };
 
@@ -16,7 +17,8 @@ export function parseBaseUrl(text: string): Checked<string> {
     return { fault: 'must hold no user or password: name a key with api_key_file or api_key_env' };
   }
   if (/[?#]/.test(text)) return { fault: 'must have no query (?) and no fragment (#)' };
-  return { value: url.href.replace(/\/+$/, '') };
+  // Of a run of slashes only the first is a place to begin: from each of them it would take quadratic time.
+  return { value: url.href.replace(/(?<!\/)\/+$/, '') };
 }
 
 /** A proxy's address, which may hold a login. A fault never repeats the text. */
@@ -57,11 +59,22 @@ export function parseListen(
   return port > 65_535 ? { fault: 'must have a port from 0 to 65535' } : { value: { host, port } };
 }
 
+/** A host name as `Host` headers have it, in lower case. */
+export function parseHostName(text: string): Checked<string> {
+  if (text.length > 253 || !/^[\w-]+(?:\.[\w-]+)*$/.test(text)) {
+    return {
+      fault: 'must be a host name such as evalwatch.example.com, without scheme, port or wildcard',
+    };
+  }
+  return { value: text.toLowerCase() };
+}
+
 function suggestListen(text: string): string | undefined {
   if (/^\d{1,5}$/.test(text)) return `127.0.0.1:${text}`;
   if (/^(\*)?:\d{1,5}$/.test(text)) return `0.0.0.0:${text.replace(/^\*?:/, '')}`;
-  const [, host, port] = /^(.*:.*):(\d{1,5})$/.exec(text) ?? [];
-  if (host !== undefined && isIP(host) === 6) return `[${host}]:${port}`;
+  const end = text.lastIndexOf(':');
+  const [host, port] = [text.slice(0, end), text.slice(end + 1)];
+  if (/^\d{1,5}$/.test(port) && isIP(host) === 6) return `[${host}]:${port}`;
   return isHost(text, false) ? `${text}:10570` : undefined;
 }
 

@@ -38,8 +38,10 @@ interface ServiceConfig {
   /** 0 is no limit; may be fractional. */
   readonly maxRequestsPerSecond: number;
   readonly maxResponseBytes: number;
-  /** Absolute path of a PEM file. */
-  readonly caFile: string | undefined;
+  /** Of one listing. */
+  readonly maxItems: number;
+  /** PEM certificates that are trusted instead of the usual authorities: what `ca_file` held when it was read. */
+  readonly authorities: string | undefined;
   /** May hold a login. */
   readonly proxyUrl: string | undefined;
 }
@@ -59,6 +61,8 @@ export interface Config {
     readonly host: string;
     /** 0 is any free one. */
     readonly port: number;
+    /** In lower case. */
+    readonly allowedHosts: readonly string[];
     readonly enableLifecycle: boolean;
     readonly configFile: string | undefined;
   };

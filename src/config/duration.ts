@@ -2,14 +2,14 @@
 export const DURATION_PATTERN = '^(?=\\d)(\\d+d)?(\\d+h)?(\\d+m)?(\\d+s)?(\\d+ms)?$';
 
 const DURATION = new RegExp(DURATION_PATTERN);
-const MS = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1000, ms: 1 } as const;
+/** Of the units, in the order of the grammar. */
+const UNITS_MS = [86_400_000, 3_600_000, 60_000, 1000, 1] as const;
 
 /** `500ms`, `10s`, `1h30m` as milliseconds; undefined for any other text (contract 2). */
 export function parseDuration(text: string): number | undefined {
-  if (!DURATION.test(text)) return undefined;
-  return Object.entries(MS).reduce((sum, [unit, ms]) => {
-    const [, digits] = new RegExp(`(\\d+)${unit}(?![a-z])`).exec(text) ?? [];
-    return sum + Number(digits ?? 0) * ms;
+  const amounts: readonly (string | undefined)[] | undefined = DURATION.exec(text)?.slice(1);
+  return amounts?.reduce((sum, amount, index) => {
+    return sum + Number.parseInt(amount ?? '0', 10) * (UNITS_MS[index] ?? 0);
   }, 0);
 }
 

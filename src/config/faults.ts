@@ -2,25 +2,78 @@ import type { z } from 'zod';
 import { ConfigError, type ConfigFault } from './config-error.ts';
 import type { Finding } from './rules.ts';
 import { closest, didYouMean } from './suggest.ts';
-import type { YamlDocument } from './yaml-document.ts';
+import type { Path, YamlDocument } from './yaml-document.ts';
 
 /** The options of each section, `''` being the top level. */
 type Keys = Readonly<Record<string, readonly string[]>>;
 
-/** The unknown keys that an issue of the schema tells of, if it does, each where it stands. */
-export function unknownKeys(
-  issue: z.core.$ZodIssue,
-  document: YamlDocument,
-  file: string,
-  keys: Keys,
-): readonly ConfigFault[] {
+/** More would be read by nobody, and a file may have a million. */
+const MAX_FAULTS = 100;
+
+export interface Checked {
+  readonly file: string;
+  readonly document: YamlDocument;
+  /** What the schema says. */
+  readonly issues: readonly z.core.$ZodIssue[];
+  /** What the rules say. */
+  readonly findings: readonly Finding[];
+  readonly keys: Keys;
+  /** Names of the variables that stand in for options, by the names of these. */
+  readonly variables?: ReadonlyMap<string, string>;
+}
+
+/** Everything that is wrong with a file, or the first hundred and how many more there are; undefined if nothing is. */
+export function judge(checked: Checked): ConfigError | undefined {
+  const { file, document, issues, findings } = checked;
+  const unknown = issues.flatMap(unknownKeys);
+  const wrong = [...issues.flatMap(toFinding), ...findings];
+  const total = document.faults.length + unknown.length + wrong.length;
+  if (total === 0) return undefined;
+  return invalid(
+    [
+      ...few(document.faults).map((fault) => ({ file, ...fault })),
+      ...few(unknown).map((key) => placeUnknownKey(key, checked)),
+      ...few(wrong).map((finding) => place(finding, checked)),
+    ],
+    total,
+  );
+}
+
+function few<Item>(items: readonly Item[]): readonly Item[] {
+  return items.slice(0, MAX_FAULTS);
+}
+
+interface UnknownKey {
+  /** Of the mapping that has it. */
+  readonly path: Path;
+  readonly key: string;
+}
+
+function unknownKeys(issue: z.core.$ZodIssue): readonly UnknownKey[] {
   if (issue.code !== 'unrecognized_keys') return [];
-  const section = String(issue.path[0] ?? '');
-  return issue.keys.map((key) => ({
+  return issue.keys.map((key) => ({ path: issue.path, key }));
+}
+
+function toFinding(issue: z.core.$ZodIssue): readonly Finding[] {
+  if (issue.code === 'unrecognized_keys') return [];
+  const { path, message } = issue;
+  const hint: unknown = issue.code === 'custom' ? issue.params?.['hint'] : undefined;
+  return [{ path, message, hint: isHint(hint) ? hint : undefined }];
+}
+
+function isHint(value: unknown): value is () => string | undefined {
+  return typeof value === 'function';
+}
+
+function placeUnknownKey(
+  { path, key }: UnknownKey,
+  { file, document, keys }: Checked,
+): ConfigFault {
+  return {
     file,
-    ...document.locateKey([...issue.path, key]),
-    message: describeUnknownKey(key, section, keys),
-  }));
+    ...document.locateKey([...path, key]),
+    message: describeUnknownKey(key, String(path[0] ?? ''), keys),
+  };
 }
 
 function describeUnknownKey(key: string, section: string, keys: Keys): string {
@@ -35,32 +88,44 @@ function describeUnknownKey(key: string, section: string, keys: Keys): string {
   return `unknown key ${JSON.stringify(key)} here, it belongs ${level}`;
 }
 
-/** A finding with the position of its option, or the name of the variable that overrides it. */
-export function place(
-  { path, message }: Finding,
-  document: YamlDocument,
-  file: string,
-  variables: ReadonlyMap<string, string>,
+/** A finding with the position of its option, or the name of the variable that stands in for it. */
+function place(
+  { path, message, hint }: Finding,
+  { file, document, variables }: Checked,
 ): ConfigFault {
-  const name = path.reduce<string>(
-    (before, step) =>
-      typeof step === 'number' ? `${before}[${step}]` : `${before}${before && '.'}${String(step)}`,
-    '',
-  );
-  const variable = variables.get(name);
+  const name = optionName(path);
+  const variable = variables?.get(name);
+  const whole = `${message}${didYouMean(hint?.())}`;
   return variable === undefined
-    ? { file, ...document.locate(path), message: `${name} ${message}` }
-    : { file: variable, line: 0, column: 0, message };
+    ? { file, ...document.locate(path), message: `${name} ${whole}` }
+    : { file: variable, line: 0, column: 0, message: whole };
 }
 
-/** Everything that is wrong, by position, each thing once. */
-export function invalid(faults: readonly ConfigFault[]): ConfigError {
+/** As `projects[2].id`. A step that could be mistaken for something else, such as a user with a line break, is in quotes. */
+function optionName(path: Path): string {
+  return path.reduce<string>((before, step) => {
+    if (typeof step === 'number') return `${before}[${step}]`;
+    const text = String(step);
+    const shown = PLAIN_STEP.test(text) ? text : JSON.stringify(text.slice(0, MAX_STEP_LENGTH));
+    return `${before}${before && '.'}${shown}`;
+  }, '');
+}
+
+const MAX_STEP_LENGTH = 64;
+const PLAIN_STEP = /^[\w@:+-][\w@.:+-]{0,63}$/;
+
+/** What is wrong by position, each thing once; `total` counts also what is left out. */
+function invalid(faults: readonly ConfigFault[], total = faults.length): ConfigError {
   const sorted = faults.toSorted(
     (one, other) =>
       one.line - other.line || one.column - other.column || one.file.localeCompare(other.file),
   );
   const distinct = new Map(sorted.map((fault) => [JSON.stringify(fault), fault]));
-  return new ConfigError('invalid', [...distinct.values()]);
+  const shown = few([...distinct.values()]);
+  const [first] = shown;
+  if (first === undefined || total <= MAX_FAULTS) return new ConfigError('invalid', shown);
+  const message = `and ${total - shown.length} more mistakes`;
+  return new ConfigError('invalid', [...shown, { file: first.file, line: 0, column: 0, message }]);
 }
 
 /** The file is a list, or a text. */

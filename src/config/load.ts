@@ -2,7 +2,7 @@ import { dirname, resolve } from 'node:path';
 import { readCertificates } from './ca-file.ts';
 import type { Config } from './config.ts';
 import type { Env } from './environment.ts';
-import { invalid, noMapping, place, unknownKeys } from './faults.ts';
+import { judge, noMapping } from './faults.ts';
 import { applyOverrides } from './overrides.ts';
 import { checkRules, type Finding } from './rules.ts';
 import { readDocument } from './read-document.ts';
@@ -35,19 +35,15 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
   if (!isMapping(root)) throw noMapping(document, file);
   const { tree, variables } = applyOverrides(withSections(root), env);
   const parsed = fileSchema.safeParse(tree);
-  const issues = parsed.error?.issues ?? [];
+  const authorities = await readAuthorities(tree, dirname(file));
   const findings = [
-    ...issues.filter((issue) => issue.code !== 'unrecognized_keys'),
     ...checkRules(tree, { ...options, lineOf: (path) => document.locate(path).line }),
-    ...(await checkFiles(tree, dirname(file))),
+    ...authorities.findings,
   ];
-  const faults = [
-    ...document.faults.map((fault) => ({ file, ...fault })),
-    ...issues.flatMap((issue) => unknownKeys(issue, document, file, KEYS)),
-    ...findings.map((finding) => place(finding, document, file, variables)),
-  ];
-  if (!parsed.success || faults.length > 0) throw invalid(faults);
-  return toConfig(parsed.data, file, env);
+  const issues = parsed.error?.issues ?? [];
+  const error = judge({ file, document, issues, findings, keys: KEYS, variables });
+  if (!parsed.success || error !== undefined) throw error ?? parsed.error;
+  return toConfig(parsed.data, { file, env, authorities: authorities.text });
 }
 
 const ADVICE = '; name one with --config, or start from a copy of config/evalwatch.yaml';
@@ -56,6 +52,7 @@ const ADVICE = '; name one with --config, or start from a copy of config/evalwat
 function withSections(root: Tree): Tree {
   const { service, store, web, log } = root;
   return {
+    __proto__: null,
     ...root,
     service: service ?? {},
     store: store ?? {},
@@ -64,9 +61,13 @@ function withSections(root: Tree): Tree {
   };
 }
 
-async function checkFiles(tree: Tree, directory: string): Promise<readonly Finding[]> {
+async function readAuthorities(
+  tree: Tree,
+  directory: string,
+): Promise<{ readonly text?: string | undefined; readonly findings: readonly Finding[] }> {
   const caFile = mappingAt(tree, 'service')['ca_file'];
-  if (typeof caFile !== 'string' || caFile === '') return [];
-  const { fault } = await readCertificates(resolve(directory, caFile));
-  return fault === undefined ? [] : [{ path: ['service', 'ca_file'], message: fault }];
+  if (typeof caFile !== 'string' || caFile === '') return { findings: [] };
+  const { value, fault } = await readCertificates(resolve(directory, caFile));
+  const path = ['service', 'ca_file'];
+  return { text: value, findings: fault === undefined ? [] : [{ path, message: fault }] };
 }

@@ -13,6 +13,10 @@ export function mapping<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
   return z.strictObject(shape, { error: wrongType('a mapping (key: value)') });
 }
 
+/** As long as a path can be. What is longer is looked at no further, and never repeated. */
+export const MAX_TEXT_LENGTH = 4096;
+const TOO_LONG = `must have at most ${MAX_TEXT_LENGTH} characters`;
+
 /** A text with something in it; `what` says what it is, after `must be`. */
 export function text(what: string) {
   return z
@@ -22,7 +26,8 @@ export function text(what: string) {
           ? `must be ${what}, in quotes`
           : wrongType(what)({ input }),
     })
-    .min(1, { error: `must be ${what}, not empty` });
+    .min(1, { error: `must be ${what}, not empty` })
+    .max(MAX_TEXT_LENGTH, { error: TOO_LONG });
 }
 
 /** A path, still as it is written. */
@@ -36,6 +41,7 @@ export function path(description: string) {
 export function variableName(description: string) {
   return z
     .string({ error: wrongType('the name of an environment variable') })
+    .max(MAX_TEXT_LENGTH, { error: TOO_LONG })
     .regex(VARIABLE_NAME, { error: 'must be the name of an environment variable' })
     .meta({ description })
     .optional();
@@ -123,9 +129,10 @@ export function checked<T>(what: string, check: (value: string) => Checked<T>) {
         wrongType(what)({ input }),
     })
     .transform((value, context) => {
-      const result = check(value);
+      const result = value.length > MAX_TEXT_LENGTH ? { fault: TOO_LONG } : check(value);
       if (result.fault === undefined) return result.value;
-      context.issues.push({ code: 'custom', message: result.fault, input: value });
+      const { fault: message, hint } = result;
+      context.issues.push({ code: 'custom', message, params: { hint }, input: value });
       return z.NEVER;
     });
 }

@@ -19,7 +19,7 @@ export function applyOverrides(
   env: Env,
 ): { readonly tree: Tree; readonly variables: ReadonlyMap<string, string> } {
   const variables = new Map<string, string>();
-  const result = { ...tree };
+  const result: Record<string, unknown> = { __proto__: null, ...tree };
   for (const { name, section, key } of OVERRIDES) {
     const given = readVariable(env, name);
     const before = result[section];
@@ -27,7 +27,7 @@ export function applyOverrides(
     // The image sets a path for those who have no other store.
     if (section === 'store' && postgresOption(before) !== undefined) continue;
     const value = section === 'store' ? resolveFromUser(given, env) : given;
-    result[section] = { ...before, [key]: value };
+    result[section] = { __proto__: null, ...before, [key]: value };
     variables.set(`${section}.${key}`, name);
   }
   return { tree: result, variables };

@@ -1,5 +1,6 @@
 import { isPlainHttp } from './address.ts';
 import { type Env, readVariable, VARIABLE_NAME } from './environment.ts';
+import { MAX_TEXT_LENGTH } from './option-types.ts';
 import { isMapping, mappingAt, type Tree } from './tree.ts';
 import type { Path } from './yaml-document.ts';
 
@@ -9,6 +10,8 @@ const POSTGRES_URL = ['postgres_url_file', 'postgres_url_env'] as const;
 export interface Finding {
   readonly path: Path;
   readonly message: string;
+  /** Finds what may have been meant instead; called only for what is shown, as it may take its time. */
+  readonly hint?: (() => string | undefined) | undefined;
 }
 
 export interface RulesContext {
@@ -48,6 +51,11 @@ function checkPlainHttp(service: Tree): readonly Finding[] {
 }
 
 function checkSchedules(tree: Tree, { validateSchedule }: RulesContext): readonly Finding[] {
+  const messages = new Map<string, string | undefined>();
+  const validate = (schedule: string): string | undefined => {
+    if (!messages.has(schedule)) messages.set(schedule, validateSchedule(schedule));
+    return messages.get(schedule);
+  };
   const places = [
     { path: ['schedule'], schedule: tree['schedule'] },
     ...projectsOf(tree).map(({ index, project }) => ({
@@ -57,7 +65,8 @@ function checkSchedules(tree: Tree, { validateSchedule }: RulesContext): readonl
   ];
   return places.flatMap(({ path, schedule }) => {
     if (typeof schedule !== 'string' || schedule === '') return [];
-    const message = validateSchedule(schedule);
+    if (schedule.length > MAX_TEXT_LENGTH) return [];
+    const message = validate(schedule);
     return message === undefined ? [] : [{ path, message }];
   });
 }

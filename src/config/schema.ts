@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { LOG_LEVELS } from '../monitor/ports.ts';
-import { parseBaseUrl, parseListen, parseProxyUrl } from './address.ts';
+import { parseBaseUrl, parseHostName, parseListen, parseProxyUrl } from './address.ts';
 import {
   checked,
   choice,
@@ -56,6 +56,10 @@ const service = {
   max_response_size: size(
     ['64MiB', '1KiB', '256MiB'],
     'Largest body that is read, after decompression.',
+  ),
+  max_items: wholeNumber(
+    [1_000_000, 1, 10_000_000],
+    'Items of one listing; a listing with more is not read.',
   ),
   ca_file: path(
     'PEM certificates to trust instead of the usual authorities, relative to this file.',
@@ -121,6 +125,19 @@ const web = {
     .meta({
       description: 'Address and port to serve HTTP on, such as 0.0.0.0:10570 or [::1]:10570.',
       pattern: '^(\\[[^\\]]+\\]|[^:\\[\\]]+):\\d{1,5}$',
+    }),
+  allowed_hosts: z
+    .array(
+      checked('a host name', parseHostName).meta({
+        pattern: '^[\\w-]+(\\.[\\w-]+)*$',
+        maxLength: 253,
+      }),
+      { error: wrongType('a list of host names') },
+    )
+    .prefault([])
+    .meta({
+      description:
+        'Further names by which browsers may open evalwatch where it asks for neither TLS nor a login. Addresses, the host of listen, and names that are private by nature (localhost, evalwatch, evalwatch.local) need not be listed.',
     }),
   enable_lifecycle: flag(false, 'Allow POST /-/reload.'),
   config_file: path(

@@ -3,8 +3,15 @@ import type { Config, SecretSource } from './config.ts';
 import { type Env, readVariable } from './environment.ts';
 import type { ConfigFile } from './schema.ts';
 
+export interface Surroundings {
+  readonly file: string;
+  readonly env: Env;
+  /** What `ca_file` holds. */
+  readonly authorities: string | undefined;
+}
+
 /** The frozen configuration from the content of a file without any mistake; its paths start from the file's directory. */
-export function toConfig(content: ConfigFile, file: string, env: Env): Config {
+export function toConfig(content: ConfigFile, { file, env, authorities }: Surroundings): Config {
   const { service, store, web } = content;
   const directory = dirname(file);
   const absolute = (path: string | undefined) =>
@@ -24,7 +31,8 @@ export function toConfig(content: ConfigFile, file: string, env: Env): Config {
       maxConcurrency: service.max_concurrency,
       maxRequestsPerSecond: service.max_requests_per_second,
       maxResponseBytes: service.max_response_size,
-      caFile: absolute(service.ca_file),
+      maxItems: service.max_items,
+      authorities,
       proxyUrl: service.proxy_url,
     },
     jitterMs: content.jitter,
@@ -45,6 +53,7 @@ export function toConfig(content: ConfigFile, file: string, env: Env): Config {
     web: {
       host: web.listen.host,
       port: web.listen.port,
+      allowedHosts: web.allowed_hosts,
       enableLifecycle: web.enable_lifecycle,
       configFile: absolute(web.config_file),
     },

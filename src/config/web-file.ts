@@ -3,7 +3,7 @@ import { dirname, resolve } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import type { Checked } from './address.ts';
 import { readCertificates } from './ca-file.ts';
-import { invalid, noMapping, place, unknownKeys } from './faults.ts';
+import { judge, noMapping } from './faults.ts';
 import { readDocument } from './read-document.ts';
 import type { Finding } from './rules.ts';
 import { readTextFile } from './text-file.ts';
@@ -24,23 +24,19 @@ export async function loadWebConfig(file: string): Promise<WebConfig> {
   const root = document.value ?? {};
   if (!isMapping(root)) throw noMapping(document, file);
   const parsed = webFileSchema.safeParse(root);
-  const issues = parsed.error?.issues ?? [];
   const pems = await readPems(mappingAt(root, SECTION), dirname(file));
   const findings = [
-    ...issues.filter((issue) => issue.code !== 'unrecognized_keys'),
     ...checkTlsRules(mappingAt(root, SECTION)),
     ...pems.findings,
     ...checkUsers(mappingAt(root, 'basic_auth_users')),
   ];
-  const faults = [
-    ...document.faults.map((fault) => ({ file, ...fault })),
-    ...issues.flatMap((issue) => unknownKeys(issue, document, file, WEB_KEYS)),
-    ...findings.map((finding) => place(finding, document, file, new Map())),
-  ];
-  if (!parsed.success || faults.length > 0) throw invalid(faults);
+  const issues = parsed.error?.issues ?? [];
+  const checked = { file, document, keys: WEB_KEYS };
+  const error = judge({ ...checked, issues, findings });
+  if (!parsed.success || error !== undefined) throw error ?? parsed.error;
   const config = toWebConfig(parsed.data, pems);
-  const unusable = checkWhole(config);
-  if (unusable !== undefined) throw invalid([place(unusable, document, file, new Map())]);
+  const unusable = judge({ ...checked, issues: [], findings: checkWhole(config) });
+  if (unusable !== undefined) throw unusable;
   return { ...config, files: [file, ...pems.files] };
 }
 
@@ -131,7 +127,7 @@ function toWebConfig(content: WebFile, pems: Pems): Content {
   return {
     tls: tls && toTls(tls, pems),
     // For the correct hash, which `$2b$` names, `$2y$` is another name; so is `$2a$` for all that writes it today.
-    users: new Map(Object.entries(users).map(([user, hash]) => [user, `$2b$${hash.slice(4)}`])),
+    users: new Map(users.entries().map(([user, hash]) => [user, `$2b$${hash.slice(4)}`])),
     headers: Object.fromEntries(headers),
   };
 }
@@ -157,21 +153,21 @@ function toTls(tls: TlsSection, { cert = '', key = '', ca }: Pems): WebTls {
 }
 
 /** What can be wrong with a file in which each option is right. */
-function checkWhole({ tls, users, headers }: Content): Finding | undefined {
+function checkWhole({ tls, users, headers }: Content): readonly Finding[] {
   if (tls === undefined) {
     const asksForNothing = users.size === 0 && Object.keys(headers).length === 0;
     const message = 'is missing, and basic_auth_users too: this file asks for nothing';
-    return asksForNothing ? { path: [SECTION], message } : undefined;
+    return asksForNothing ? [{ path: [SECTION], message }] : [];
   }
   const { cert, key } = tls.context;
   if (!new X509Certificate(cert).checkPrivateKey(createPrivateKey(key))) {
-    return { path: [SECTION, 'key_file'], message: 'is not the key of the certificate' };
+    return [{ path: [SECTION, 'key_file'], message: 'is not the key of the certificate' }];
   }
   try {
     createSecureContext(tls.context);
-    return undefined;
+    return [];
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
-    return { path: [SECTION], message: `cannot be used with these files (${code})` };
+    return [{ path: [SECTION], message: `cannot be used with these files (${code})` }];
   }
 }

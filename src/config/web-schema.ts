@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { CIPHER_SUITES, CURVES, TLS_VERSIONS } from './go-names.ts';
 import { choice, flag, mapping, path, wrongType } from './option-types.ts';
+import { isMapping, type Tree } from './tree.ts';
 
 // The format of Prometheus' exporter-toolkit. What of it evalwatch cannot do is refused, never passed over.
 
@@ -64,7 +65,7 @@ const http = {
 const root = {
   tls_server_config: mapping(tls).optional(),
   http_server_config: mapping(http).default({ headers: {} }),
-  basic_auth_users: users().default({}),
+  basic_auth_users: users().default(new Map()),
   rate_limit: unsupported('evalwatch bounds what it answers at a time by itself'),
 };
 
@@ -94,13 +95,24 @@ function header() {
     .optional();
 }
 
+/** A map, in which no name means anything else than a user. */
 function users() {
   const hash = 'the bcrypt hash of a password with a cost of 4 to 15, such as htpasswd -nB makes';
-  return z.record(
-    z.string(),
-    z.string({ error: wrongType(hash) }).regex(BCRYPT_HASH, { error: `must be ${hash}` }),
-    { error: wrongType('a mapping of users to the hashes of their passwords') },
-  );
+  const schema = z
+    .string({ error: wrongType(hash) })
+    .regex(BCRYPT_HASH, { error: `must be ${hash}` });
+  const error = wrongType('a mapping of users to the hashes of their passwords');
+  return z.custom<Tree>(isMapping, { error }).transform((tree, context) => {
+    const hashes = new Map<string, string>();
+    for (const [user, value] of Object.entries(tree)) {
+      const read = schema.safeParse(value);
+      if (read.success) hashes.set(user, read.data);
+      for (const { message } of read.error?.issues ?? []) {
+        context.issues.push({ code: 'custom', message, path: [user], input: value });
+      }
+    }
+    return hashes;
+  });
 }
 
 function unsupported(instead: string) {

@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import type { ConnectionOptions } from 'node:tls';
+import { readRegularFile } from '../files/regular-file.ts';
 import { StoreError } from '../monitor/errors.ts';
 
 /** One server that may be the one to write to. */
@@ -33,14 +33,16 @@ const PARAMETERS = [
 ] as const;
 /** Of target_session_attrs: what is connected to takes writes, whatever it says. */
 const WRITABLE = ['read-write', 'primary', 'any'];
+const MAX_AUTHORITIES_BYTES = 16 * 1024 * 1024;
 const URL_SHAPE =
   /^postgres(?:ql)?:\/\/(?:(?<user>[^:@/?#]*)(?::(?<password>[^@/?#]*))?@)?(?<servers>[^@/?#]*)(?:\/(?<database>[^/?#]*))?(?:\?(?<query>[^#]*))?$/;
 
 /**
- * Reads a connection string as libpq does, with several servers: `postgres://user:password@one,two:5433/database`.
+ * Reads a connection string as libpq does, with several servers: `postgres://user:password@one,two:5433/database`; and
+ * the file that its sslrootcert names.
  * @throws {StoreError} that says what is wrong, and shows nothing of it
  */
-export function parseUrl(url: string): ConnectionSettings {
+export async function readUrl(url: string): Promise<ConnectionSettings> {
   const parts = URL_SHAPE.exec(url.trim())?.groups;
   if (parts === undefined) {
     throw unusable(
@@ -60,7 +62,7 @@ export function parseUrl(url: string): ConnectionSettings {
   if (!WRITABLE.includes(query.get('target_session_attrs') ?? 'any')) {
     throw unusable(`has a target_session_attrs that is not one of ${WRITABLE.join(', ')}`);
   }
-  const authorities = readAuthorities(query.get('sslrootcert'));
+  const authorities = await readAuthorities(query.get('sslrootcert'));
   const [first, ...others] = addresses.map(({ host, port }): Server => {
     return { host, port, tls: tlsOptions(host, mode, authorities) };
   });
@@ -143,13 +145,11 @@ function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || host.startsWith('127.');
 }
 
-function readAuthorities(path: string | undefined): string | undefined {
+async function readAuthorities(path: string | undefined): Promise<string | undefined> {
   if (path === undefined || path === 'system') return undefined;
-  try {
-    return readFileSync(path, 'utf8');
-  } catch {
-    throw unusable('names an sslrootcert that cannot be read');
-  }
+  const { bytes } = await readRegularFile(path, MAX_AUTHORITIES_BYTES);
+  if (bytes === undefined) throw unusable('names an sslrootcert that cannot be read');
+  return bytes.toString('utf8');
 }
 
 function decode(text: string): string {

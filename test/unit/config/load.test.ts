@@ -18,7 +18,8 @@ describe('a configuration file', () => {
         maxConcurrency: 8,
         maxRequestsPerSecond: 10,
         maxResponseBytes: 67_108_864,
-        caFile: undefined,
+        maxItems: 1_000_000,
+        authorities: undefined,
         proxyUrl: undefined,
       },
       jitterMs: 0,
@@ -33,7 +34,13 @@ describe('a configuration file', () => {
         },
       ],
       store: { path: join(directory, 'data/evalwatch.db'), retentionMs: 7_776_000_000 },
-      web: { host: '127.0.0.1', port: 10_570, enableLifecycle: false, configFile: undefined },
+      web: {
+        host: '127.0.0.1',
+        port: 10_570,
+        allowedHosts: [],
+        enableLifecycle: false,
+        configFile: undefined,
+      },
       log: { level: 'info' },
     });
   });
@@ -51,6 +58,7 @@ describe('a configuration file', () => {
   max_concurrency: 1
   max_requests_per_second: 0.5
   max_response_size: 512KiB
+  max_items: 500
   ca_file: ca.pem
   proxy_url: http://proxy.example.com:3128
 schedule: "0 * * * *"
@@ -69,6 +77,7 @@ store:
   retention: 30d
 web:
   listen: "[::]:0"
+  allowed_hosts: [Evalwatch.example.com, 10.0.0.7]
   enable_lifecycle: true
   config_file: web.yaml
 log:
@@ -85,7 +94,8 @@ log:
         maxConcurrency: 1,
         maxRequestsPerSecond: 0.5,
         maxResponseBytes: 524_288,
-        caFile: join(directory, 'ca.pem'),
+        maxItems: 500,
+        authorities: rootCertificates.slice(0, 2).join('\n'),
         proxyUrl: 'http://proxy.example.com:3128/',
       },
       jitterMs: 5000,
@@ -110,6 +120,7 @@ log:
       web: {
         host: '::',
         port: 0,
+        allowedHosts: ['evalwatch.example.com', '10.0.0.7'],
         enableLifecycle: true,
         configFile: join(directory, 'web.yaml'),
       },
@@ -183,6 +194,7 @@ describe('a range holds both of its ends', () => {
     ['service', 'retries', '0', '10', '-1', '11'],
     ['service', 'max_concurrency', '1', '256', '0', '257'],
     ['service', 'max_requests_per_second', '0', '10000', '-0.1', '10000.1'],
+    ['service', 'max_items', '1', '10000000', '0', '10000001'],
     ['service', 'max_response_size', '1KiB', '256MiB', '1023B', '257MiB'],
     ['top', 'jitter', '0s', '1h', undefined, '1h1ms'],
     ['top', 'missing_after', '1', '1000', '0', '1001'],
@@ -412,9 +424,11 @@ describe('a file that cannot be read is one mistake', () => {
     expect(places(error.faults)).toEqual([`1:1 ${message}`]);
   });
 
-  it('endless', async () => {
-    const error = await errorOf(load('/dev/zero'));
-    expect(error.message).toBe('/dev/zero:1:1: the file is larger than 4194304 bytes');
+  it.each(['/dev/zero', '/dev/tty'])('no file but %s', async (path) => {
+    const error = await errorOf(load(path));
+    expect(error.message).toBe(
+      `${path}:1:1: this is a pipe, a socket or a device, and only regular files are read`,
+    );
   });
 });
 

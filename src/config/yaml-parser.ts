@@ -1,0 +1,113 @@
+import {
+  Composer,
+  type CST,
+  type Document,
+  Lexer,
+  type LineCounter,
+  Parser,
+  type YAMLError,
+} from 'yaml';
+
+/** A mistake, by its offset in the text. Its message repeats nothing of the text but keys. */
+export interface YamlMistake {
+  readonly offset: number;
+  readonly message: string;
+}
+
+export type ParsedYaml =
+  | { readonly document: Document; readonly mistake?: never }
+  | { readonly mistake: YamlMistake; readonly document?: never };
+
+/** A project in block style has some 25 of them; each costs the parser a kilobyte and 10 µs. */
+const MAX_TOKENS = 1_500_000;
+/** Collections within each other. A configuration needs four. */
+const MAX_DEPTH = 100;
+
+/** Parses one YAML 1.2 document (core schema, no merge keys) into nodes, its aliases left as they are. */
+export function parseYaml(text: string, lines: LineCounter): ParsedYaml {
+  const composer = new Composer({
+    prettyErrors: false,
+    // They are found with everything else, in less than quadratic time.
+    uniqueKeys: false,
+    // Whatever a %YAML directive says.
+    schema: 'core',
+    merge: false,
+    resolveKnownTags: false,
+    logLevel: 'error',
+  });
+  const tokens = createTokens(text, lines);
+  const [document, second] = withoutStacks(() => {
+    return composer.compose(tokens.read(), true, text.length);
+  });
+  const excess = tokens.excess();
+  if (excess !== undefined) return { mistake: excess };
+  if (document === undefined) throw new Error('a composer that is forced to has made no document');
+  const [first] = document.errors.toSorted((one, other) => one.pos[0] - other.pos[0]);
+  if (first !== undefined) return { mistake: toMistake(first, text) };
+  if (second === undefined) return { document };
+  const message = 'a second document starts here, only one is read';
+  return { mistake: { offset: second.range[0], message } };
+}
+
+/** A text may have a million mistakes, each of them an error with a stack that nobody reads. */
+function withoutStacks<Item>(make: () => Iterable<Item>): readonly Item[] {
+  const { stackTraceLimit } = Error;
+  Error.stackTraceLimit = 0;
+  try {
+    const [first, second] = make();
+    return [first, second].filter((item) => item !== undefined);
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit;
+  }
+}
+
+/** Reads no further once there is more than any configuration needs. */
+function createTokens(text: string, lines: LineCounter) {
+  const parser = new Parser(lines.addNewLine);
+  let excess: YamlMistake | undefined;
+
+  function stop(what: string): void {
+    excess = { offset: parser.offset, message: `not usable YAML: ${what}` };
+  }
+
+  function* read(): Generator<CST.Token> {
+    let count = 0;
+    lines.addNewLine(0);
+    for (const lexeme of new Lexer().lex(text)) {
+      count += 1;
+      if (count > MAX_TOKENS) return stop(`there are more than ${MAX_TOKENS} tokens up to here`);
+      if (parser.stack.length > MAX_DEPTH) return stop('it is nested too deeply');
+      yield* parser.next(lexeme);
+    }
+    return yield* parser.end();
+  }
+
+  return { read, excess: () => excess };
+}
+
+/** What is wrong where an alias has no anchor before it: nearly always a cron expression. */
+export const QUOTE_STARS =
+  'a value that starts with * must be in quotes, such as "*/30 * * * * *", and an alias needs its anchor (&) before it';
+
+const SYNTAX: Readonly<Partial<Record<YAMLError['code'], string>>> = {
+  BAD_ALIAS: QUOTE_STARS,
+  BAD_DQ_ESCAPE: 'an unknown escape in double quotes; single quotes keep a backslash as it is',
+  BAD_INDENT: 'this is not indented like its neighbours, or a bracket is not closed',
+  BAD_SCALAR_START: 'a value that starts with %, @ or ` must be in quotes',
+  BLOCK_AS_IMPLICIT_KEY: 'a colon or an indentation where none is expected',
+  MISSING_CHAR: 'a closing quote or bracket, a comma, or a colon and the space after it is missing',
+  MULTILINE_IMPLICIT_KEY: 'a colon after a key is missing, or an indentation is wrong',
+  TAB_AS_INDENT: 'tabs cannot indent, use spaces',
+};
+
+function toMistake({ code, pos: [offset] }: YAMLError, text: string): YamlMistake {
+  const lineStart = text.lastIndexOf('\n', offset - 1) + 1;
+  const lineEnd = text.indexOf('\n', lineStart);
+  const line = text.slice(lineStart, lineEnd === -1 ? text.length : lineEnd);
+  // The commonest slip by far: a cron expression without its quotes.
+  const isUnquoted = /^[^"'#]*?[:-] +\*/.test(line);
+  const hint = isUnquoted
+    ? QUOTE_STARS
+    : (SYNTAX[code] ?? 'check the indentation, quotes and colons here');
+  return { offset, message: `not valid YAML: ${hint}` };
+}

@@ -1,0 +1,126 @@
+import {
+  type Alias,
+  type Document,
+  type Node,
+  type YAMLMap,
+  isAlias,
+  isMap,
+  isNode,
+  isScalar,
+  isSeq,
+} from 'yaml';
+import { QUOTE_STARS, type YamlMistake } from './yaml-parser.ts';
+
+/** What a document says, as plain JavaScript. */
+export interface YamlValues {
+  /** Mappings have no prototype, so that every key is nothing but a key. `null` for an empty document. */
+  readonly value: unknown;
+  /** Nodes that aliases stand for. */
+  readonly targets: ReadonlyMap<unknown, Node>;
+  /** Keys that are none, or given before. */
+  readonly keyMistakes: readonly KeyMistake[];
+  readonly mistake?: never;
+}
+
+/** A key at this offset that cannot be taken; with the offset of the one before it that has the same name, if one has. */
+export interface KeyMistake {
+  readonly offset: number;
+  readonly before: number | undefined;
+}
+
+/** Values with all aliases written out: a thousand projects may share one, a few bytes not become gigabytes. */
+const MAX_VALUES = 1_000_000;
+
+interface Anchored {
+  readonly node: Node;
+  /** Until this is known, what is anchored still goes on. */
+  made?: { readonly value: unknown; readonly count: number };
+}
+
+/** Values of the nodes of a document. An alias has the very value that it stands for; memory does not grow with it. */
+export function readValues(document: Document): YamlValues | { readonly mistake: YamlMistake } {
+  const anchors = new Map<string, Anchored>();
+  const targets = new Map<unknown, Node>();
+  const keyMistakes: KeyMistake[] = [];
+  let count = 0;
+  let mistake: YamlMistake | undefined;
+
+  function valueOf(node: unknown): unknown {
+    if (mistake !== undefined) return null;
+    if (isAlias(node)) return valueOfAlias(node);
+    const anchored = isNode(node) && node.anchor !== undefined ? { node } : undefined;
+    return anchored === undefined ? makeValue(node) : makeAnchored(anchored);
+  }
+
+  function makeAnchored(anchored: Anchored): unknown {
+    const before = count;
+    anchors.set(anchored.node.anchor ?? '', anchored);
+    const value = makeValue(anchored.node);
+    anchored.made = { value, count: count - before };
+    return value;
+  }
+
+  function valueOfAlias(alias: Alias): unknown {
+    const anchored = anchors.get(alias.source);
+    if (anchored === undefined) return fail(alias, `not valid YAML: ${QUOTE_STARS}`);
+    const { node, made } = anchored;
+    if (made === undefined) {
+      return fail(alias, 'not usable YAML: this alias (*) is part of what it stands for');
+    }
+    targets.set(alias, node);
+    add(alias, made.count);
+    return made.value;
+  }
+
+  function makeValue(node: unknown): unknown {
+    add(node, 1);
+    if (isMap(node)) return makeMapping(node);
+    if (isSeq(node)) return node.items.map(valueOf);
+    return isScalar(node) ? node.value : null;
+  }
+
+  function makeMapping({ items }: YAMLMap): object {
+    const mapping: Record<string, unknown> = Object.create(null);
+    const offsets = new Map<string, number>();
+    for (const { key, value } of items) {
+      valueOf(key);
+      const name = keyName(key, targets);
+      const offset = startOf(key) ?? 0;
+      const before = name === undefined ? undefined : offsets.get(name);
+      if (name === undefined || before !== undefined) keyMistakes.push({ offset, before });
+      else offsets.set(name, offset);
+      const made = valueOf(value);
+      if (name !== undefined) mapping[name] = made;
+    }
+    return mapping;
+  }
+
+  function add(node: unknown, more: number): void {
+    count += more;
+    if (count <= MAX_VALUES) return;
+    fail(
+      node,
+      `not usable YAML: with its aliases written out it has more than ${MAX_VALUES} values`,
+    );
+  }
+
+  function fail(node: unknown, message: string): null {
+    mistake ??= { offset: startOf(node) ?? 0, message };
+    return null;
+  }
+
+  const value = valueOf(document.contents);
+  return mistake === undefined ? { value, targets, keyMistakes } : { mistake };
+}
+
+/** A key as text, as it is written; undefined for one that is a list or a mapping. */
+export function keyName(key: unknown, targets: ReadonlyMap<unknown, Node>): string | undefined {
+  const node = targets.get(key) ?? key;
+  if (!isScalar(node)) return undefined;
+  // 0123 is a name, too, and not that of 123.
+  return typeof node.value === 'string' ? node.value : (node.source ?? '');
+}
+
+export function startOf(node: unknown): number | undefined {
+  return isNode(node) ? node.range?.[0] : undefined;
+}

@@ -1,0 +1,52 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { readPostgresUrl } from '../../../src/config/postgres-url.ts';
+import { loadWebConfig } from '../../../src/config/web-file.ts';
+import { readUrl } from '../../../src/postgres/url.ts';
+import { makeCertificate } from '../../support/certificates.ts';
+import { notFiles } from '../../support/not-a-file.ts';
+import { load, loadText, minimal, temporaryDirectory } from './loading.ts';
+
+const directory = temporaryDirectory();
+const { certFile, keyFile } = makeCertificate(directory, 'server');
+
+const web = async (section: object) => {
+  const file = join(directory, 'web.yaml');
+  writeFileSync(
+    file,
+    JSON.stringify({ tls_server_config: { cert_file: certFile, key_file: keyFile, ...section } }),
+  );
+  return await loadWebConfig(file);
+};
+
+/** Reads a configuration in which a path leads there. */
+const PLACES: Readonly<Record<string, (path: string) => Promise<unknown>>> = {
+  'the main file': (path) => load(path),
+  'service.ca_file': (path) =>
+    loadText(directory, minimal({ service: `ca_file: ${JSON.stringify(path)}` })),
+  'store.postgres_url_file': (path) => readPostgresUrl({ file: path }),
+  sslrootcert: (path) => readUrl(`postgres://me@db/d?sslrootcert=${encodeURIComponent(path)}`),
+  'web.config_file': loadWebConfig,
+  cert_file: (path) => web({ cert_file: path }),
+  key_file: (path) => web({ key_file: path }),
+  client_ca_file: (path) =>
+    web({ client_auth_type: 'RequireAndVerifyClientCert', client_ca_file: path }),
+};
+
+it('nothing but a regular file is read, wherever a configuration names one', async () => {
+  const others = await notFiles(directory);
+  for (const [place, read] of Object.entries(PLACES)) {
+    for (const [what, path] of Object.entries(others)) {
+      const message = await read(path).then(
+        () => 'read',
+        (error: unknown) => String(error),
+      );
+      expect(message, `${place}: ${what}`).toMatch(
+        place === 'sslrootcert'
+          ? 'sslrootcert that cannot be read'
+          : /only regular files are read|this is a directory/,
+      );
+    }
+  }
+});

@@ -1,0 +1,83 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { loadWebConfig } from '../../../src/config/web-file.ts';
+import { readYaml } from '../../../src/config/yaml-document.ts';
+import { errorOf, loadText, places, temporaryDirectory } from './loading.ts';
+
+const directory = temporaryDirectory();
+const HASH = '$2b$10$mDwo.lAisC94iLAyP81MCesa29IzH37oigHC/42V2pdJlUprsJPze';
+/** Everything that an ordinary object has without being given it. */
+const NAMES = Object.getOwnPropertyNames(Object.prototype);
+
+async function loadWeb(text: string) {
+  const file = join(directory, 'web.yaml');
+  writeFileSync(file, text);
+  return await loadWebConfig(file);
+}
+
+describe.each(NAMES)('the name %s', (name) => {
+  it('is a user like any other', async () => {
+    const { users } = await loadWeb(`basic_auth_users:\n  ${name}: ${HASH}\n`);
+    expect([...users]).toEqual([[name, HASH]]);
+    await expect(loadWeb(`basic_auth_users:\n  ${name}: secret\n`)).rejects.toThrow(
+      `web.yaml:2:${name.length + 5}: basic_auth_users.${name} must be the bcrypt hash`,
+    );
+  });
+
+  it.each([
+    ['the top level', (key: string) => `${key}\n`],
+    ['service', (key: string) => `service:\n  ${key}\n`],
+    ['a project', (key: string) => `projects:\n  - id: a\n    ${key}\n`],
+    ['store', (key: string) => `store:\n  ${key}\n`],
+    ['web', (key: string) => `web:\n  ${key}\n`],
+    ['log', (key: string) => `log:\n  ${key}\n`],
+  ])('is an unknown key, where it stands, at %s', async (_, write) => {
+    const text = write(`${name}: { base_url: x, id: x }`);
+    const { faults } = await errorOf(loadText(directory, text));
+    const before = text.slice(0, text.indexOf(name)).split('\n');
+    const place = `${before.length}:${(before.at(-1)?.length ?? 0) + 1}`;
+    expect(places(faults)).toContainEqual(expect.stringMatching(`^${place} unknown key "${name}"`));
+  });
+
+  it.each(['', 'tls_server_config:\n  ', 'http_server_config:\n  headers:\n    '])(
+    'is an unknown key of a web configuration behind %j',
+    async (before) => {
+      const text = `${before}${name}: x\nbasic_auth_users: { alice: ${HASH} }\n`;
+      await expect(loadWeb(text)).rejects.toThrow(`unknown key "${name}"`);
+    },
+  );
+
+  it('given twice is told', () => {
+    const text = `${name}: 1\n${name}: 2\n`;
+    const document = readYaml(text);
+    expect(document).toMatchObject({
+      faults: [{ line: 2, message: 'this key is given twice, first on line 1' }],
+    });
+  });
+});
+
+it('nothing in a file has a prototype', () => {
+  const document = readYaml('a: { b: [{ c: 1 }] }\n? &k { d: 1 }\n: *k\n');
+  if ('syntaxFault' in document) throw new Error(document.syntaxFault.message);
+  const seen: unknown[] = [document.value];
+  for (const value of seen) {
+    if (typeof value === 'object' && value !== null) seen.push(...Object.values(value));
+  }
+  const mappings = seen.filter((value) => value instanceof Object || Array.isArray(value));
+  expect(mappings.every((value) => Array.isArray(value))).toBe(true);
+  expect(seen.length).toBeGreaterThan(4);
+});
+
+it('a user is named as it is written, also as a number', async () => {
+  const names = ['0123', '1e3', '0x10', 'true', '~'];
+  const lines = names.map((name) => `  ${name}: ${HASH}\n`).join('');
+  const { users } = await loadWeb(`basic_auth_users:\n${lines}`);
+  expect([...users.keys()]).toEqual(names);
+});
+
+it('a user with a line break cannot write a line of the error', async () => {
+  const text = `basic_auth_users:\n  "a:\\nweb.yaml:1:1: all is well": ${HASH}\n`;
+  const error = await loadWeb(text).catch((reason: unknown) => reason);
+  expect(String(error).split('\n')).toHaveLength(1);
+});
