@@ -1,7 +1,6 @@
-import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';
+import { readRegularFileSync } from '../files/regular-file.ts';
 import { ApiError } from '../monitor/errors.ts';
-import { codeOf } from './errors.ts';
 
 /** Where a project's API key comes from. */
 export type KeySource =
@@ -44,21 +43,21 @@ function faultOf(key: string): string | undefined {
   return key.length < SHORTEST_KEY ? `has fewer than ${SHORTEST_KEY} characters` : undefined;
 }
 
+/**
+ * Read at once, since by way of the thread pool this costs five times as much as the request that it is for
+ * (docs/design-decisions.md#key-files-are-read-at-once).
+ */
 function readKeyFile(path: string, place: string): string {
-  try {
-    // At once, since by way of the thread pool this costs five times as much as the request that it is for. Non-blocking,
-    // since opening a named pipe would otherwise wait for somebody to write to it.
-    const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
-    try {
-      const stat = fstatSync(file);
-      if (!stat.isFile()) throw new ApiError('auth', `${place} is no regular file`);
-      if (stat.size > MAX_FILE_BYTES) throw new ApiError('auth', `${place} is too large for a key`);
-      return readFileSync(file, 'utf8');
-    } finally {
-      closeSync(file);
-    }
-  } catch (error) {
-    if (error instanceof ApiError) throw error;
-    throw new ApiError('auth', `${place} cannot be read: ${codeOf(error)}`);
+  const { bytes, fault } = readRegularFileSync(path, MAX_FILE_BYTES);
+  switch (fault) {
+    case undefined:
+      return bytes.toString('utf8');
+    case 'NOT_REGULAR':
+    case 'EISDIR':
+      throw new ApiError('auth', `${place} is no regular file`);
+    case 'TOO_LARGE':
+      throw new ApiError('auth', `${place} is too large for a key`);
+    default:
+      throw new ApiError('auth', `${place} cannot be read: ${fault}`);
   }
 }

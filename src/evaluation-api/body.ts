@@ -1,6 +1,7 @@
 import { Readable, Writable, type Duplex } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { ApiError } from '../monitor/errors.ts';
+import { createPieceJoiner } from './body-pieces.ts';
 import { decodersFor } from './decompress.ts';
 import { codeOf } from './errors.ts';
 
@@ -12,12 +13,15 @@ const BUFFERED_BYTES = 1024 * 1024;
 export interface BodyOptions {
   readonly headers: Headers;
   /** After decompression. */
-  readonly mostBytes: number;
-  /** Called with each piece, after decompression. */
+  readonly maxBytes: number;
+  /** Called with each piece, after decompression; small ones are joined. It may throw an `ApiError`, which ends the body. */
   readonly onPiece: (piece: Buffer) => void;
   readonly onEnd: () => void;
-  /** Called with `too_large`, or with `invalid_response` if it cannot be decompressed. */
-  readonly onError: (error: ApiError) => void;
+  /**
+   * Called with `too_large`, with `invalid_response` if it cannot be decompressed, or with what `onPiece` threw. Only the
+   * first error counts.
+   */
+  readonly onError: (error: Error) => void;
   /** Called when there is room again after `write` said that there is none. */
   readonly onDrain: () => void;
 }
@@ -29,60 +33,114 @@ export interface BodyReader {
   end(): void;
   /** Nothing more will come. */
   destroy(): void;
-  /** Pieces are the chunks that were written; otherwise a decoder makes them, and may be making one. */
-  readonly isPlain: boolean;
+  /** Bytes of the body so far, after decompression. */
+  bytes(): number;
 }
 
 /**
- * Gives the body on, decompressed, and no further than `mostBytes`. One that is not compressed goes through no stream,
+ * Passes the body on, decompressed, and no further than `maxBytes`. One that is not compressed goes through no stream,
  * which would cost as much as the download.
  * @throws {ApiError} as `onError`, if the headers say already that it will not do
  */
 export function createBodyReader(options: BodyOptions): BodyReader {
-  const { headers, mostBytes, onPiece, onEnd, onError, onDrain } = options;
+  const { headers, maxBytes, onPiece, onEnd, onError, onDrain } = options;
+  const joiner = createPieceJoiner(onPiece);
   let bytes = 0;
-  const take = (piece: Buffer): ApiError | null => {
+  const take = (piece: Buffer) => {
     bytes += piece.length;
-    onPiece(piece);
-    return bytes > mostBytes ? tooLarge(mostBytes) : null;
+    if (bytes > maxBytes) throw tooLarge(maxBytes);
+    joiner.push(piece);
   };
+  const end = () => {
+    joiner.flush();
+    onEnd();
+  };
+  const count = { bytes: () => bytes };
   const decoders = decodersFor(headers['content-encoding']);
-  if (decoders.length > 0) return decompress(decoders, { take, onEnd, onError, onDrain });
-  if (Number(headers['content-length']) > mostBytes) throw tooLarge(mostBytes);
+  if (decoders.length > 0)
+    return { ...decompress(decoders, { take, end, onError, onDrain }), ...count };
+  if (Number(headers['content-length']) > maxBytes) throw tooLarge(maxBytes);
   return {
     write: (chunk) => {
-      const error = take(chunk);
-      if (error !== null) onError(error);
+      attempt(() => take(chunk), onError);
       return true;
     },
-    end: onEnd,
+    end: () => attempt(end, onError),
     destroy: () => {},
-    isPlain: true,
+    ...count,
   };
 }
 
-interface Decompression extends Pick<BodyOptions, 'onEnd' | 'onError' | 'onDrain'> {
-  readonly take: (piece: Buffer) => ApiError | null;
+interface Decompression extends Pick<BodyOptions, 'onError' | 'onDrain'> {
+  readonly take: (piece: Buffer) => void;
+  readonly end: () => void;
 }
 
 function decompress(
   decoders: readonly Duplex[],
-  { take, onEnd, onError, onDrain }: Decompression,
-): BodyReader {
+  { take, end, onError, onDrain }: Decompression,
+): Omit<BodyReader, 'bytes'> {
   const source = new Readable({ highWaterMark: BUFFERED_BYTES, read: onDrain });
-  const sink = new Writable({ write: (piece: Buffer, _, done) => done(take(piece)) });
-  pipeline([source, ...decoders, sink]).then(onEnd, (error: unknown) => {
-    if (error instanceof ApiError) return onError(error);
-    onError(new ApiError('invalid_response', `the compressed body is broken: ${codeOf(error)}`));
+  const sink = new Writable({
+    write: (piece: Buffer, _, done) => {
+      const isTaken = attempt(
+        () => take(piece),
+        (error) => {
+          onError(error);
+          done(error);
+        },
+      );
+      if (isTaken) done();
+    },
   });
+  pipeline([source, ...decoders, sink]).then(
+    () => attempt(end, onError),
+    (error: unknown) => {
+      const message = `the compressed body is broken: ${codeOf(error)}`;
+      onError(new ApiError('invalid_response', message));
+    },
+  );
+  let hasRoom = true;
+  // A decoder takes as long for a byte as for a block, and passes on at once what came of it.
+  const joiner = createPieceJoiner((piece) => {
+    hasRoom = source.push(piece);
+  });
+  /** Passes on what came in one turn of the event loop: a fault is found before the body ends. */
+  let flushing: NodeJS.Immediate | undefined;
+  const flush = () => {
+    clearImmediate(flushing);
+    flushing = undefined;
+    joiner.flush();
+  };
   return {
-    write: (chunk) => source.push(chunk),
-    end: () => source.push(null),
-    destroy: () => source.destroy(),
-    isPlain: false,
+    write: (chunk) => {
+      hasRoom = true;
+      joiner.push(chunk);
+      flushing ??= setImmediate(flush);
+      return hasRoom;
+    },
+    end: () => {
+      flush();
+      source.push(null);
+    },
+    destroy: () => {
+      clearImmediate(flushing);
+      source.destroy();
+    },
   };
 }
 
-function tooLarge(mostBytes: number): ApiError {
-  return new ApiError('too_large', `the body is larger than ${mostBytes} bytes`);
+/** Does some work; what it throws goes to `onError`. */
+function attempt(work: () => void, onError: (error: Error) => void): boolean {
+  try {
+    work();
+    return true;
+  } catch (error) {
+    onError(error instanceof Error ? error : new Error('no error', { cause: error }));
+    return false;
+  }
+}
+
+function tooLarge(maxBytes: number): ApiError {
+  return new ApiError('too_large', `the body is larger than ${maxBytes} bytes`);
 }

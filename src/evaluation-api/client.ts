@@ -1,3 +1,4 @@
+import { takeSteps } from '../monitor/steps.ts';
 import { ApiError } from '../monitor/errors.ts';
 import type { Observer } from '../monitor/events.ts';
 import type { Clock, EvaluationService, ListingAnswer } from '../monitor/ports.ts';
@@ -26,8 +27,10 @@ export interface ServiceSettings {
   /** 0 is no limit; may be fractional. */
   readonly maxRequestsPerSecond: number;
   readonly maxResponseBytes: number;
-  /** Path of a PEM file. */
-  readonly caFile: string | undefined;
+  /** Of one listing. */
+  readonly maxItems: number;
+  /** PEM certificates that are trusted instead of the usual authorities. */
+  readonly authorities: string | undefined;
   readonly proxyUrl: string | undefined;
 }
 
@@ -52,7 +55,6 @@ export type HttpEvaluationService = EvaluationService & { close(): Promise<void>
 /**
  * The Evaluation Service over HTTP (contract 4, Fetching). Nothing but an `ApiError` or a signal's reason comes out of its
  * calls, and no key in what they say.
- * @throws {Error} if `caFile` cannot be read
  */
 export function createEvaluationService(options: EvaluationServiceOptions): HttpEvaluationService {
   const { service, keyOf, secrets, clock, emit, version, random = Math.random } = options;
@@ -63,7 +65,7 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
     slots: service.maxConcurrency,
     rate: options.rateLimit ?? createRateLimit(service.maxRequestsPerSecond, clock),
   });
-  const startScan = createItemScanner();
+  const startScan = createItemScanner(service.maxItems);
   const lane = createLane();
   const send = createSender({ ...service, version, dispatcher, gate, clock, emit, scrub });
   const holds = createHolds(clock);
@@ -161,7 +163,9 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
           classOf: () => 'detail',
           signal,
           onStart: () => isRepeated && emit({ type: 'api.retried', endpoint }),
-          interpret: (pieces) => pieces && readErrorInfo(Buffer.concat(pieces), scrub),
+          interpret: async (pieces) =>
+            pieces &&
+            (await takeSteps(readErrorInfo(Buffer.concat(pieces), scrub), signal.requests)),
         }),
       );
     },

@@ -1,12 +1,11 @@
-import { readFileSync } from 'node:fs';
 import { Pool, ProxyAgent, type Dispatcher } from 'undici';
 
 export interface ConnectionOptions {
   /** Where the service is; only this is ever connected to. */
   readonly origin: string;
   readonly timeoutMs: number;
-  /** Path of a PEM file whose authorities are trusted instead of the usual ones. */
-  readonly caFile: string | undefined;
+  /** PEM certificates of the authorities that are trusted instead of the usual ones. */
+  readonly authorities: string | undefined;
   /** Proxies that the environment names are not used. */
   readonly proxyUrl: string | undefined;
 }
@@ -14,11 +13,10 @@ export interface ConnectionOptions {
 /**
  * The connections to the service, kept alive between requests. How many there are is up to the gate. One that could not be
  * made before its request timed out goes on trying for a moment, so the pool itself has no limit that it could use up.
- * @throws {Error} if the file of authorities cannot be read
  */
 export function createDispatcher(options: ConnectionOptions): Dispatcher {
-  const { origin, timeoutMs, proxyUrl } = options;
-  const tls = { ...readAuthorities(options.caFile), allowH2: false };
+  const { origin, timeoutMs, authorities, proxyUrl } = options;
+  const tls = { ...(authorities !== undefined && { ca: authorities }), allowH2: false };
   // A deadline of our own covers the whole of an exchange.
   const pooling = {
     allowH2: false,
@@ -36,13 +34,4 @@ export function createDispatcher(options: ConnectionOptions): Dispatcher {
     clientFactory: (proxy, connecting) =>
       new Pool(proxy, { ...connecting, headersTimeout: timeoutMs }),
   });
-}
-
-function readAuthorities(caFile: string | undefined): { readonly ca?: string } {
-  if (caFile === undefined) return {};
-  try {
-    return { ca: readFileSync(caFile, 'utf8') };
-  } catch (error) {
-    throw new Error(`the file of authorities ${caFile} cannot be read`, { cause: error });
-  }
 }

@@ -1,8 +1,10 @@
+import type { Steps } from '../domain/steps.ts';
 import type { ErrorInfo } from '../domain/failure.ts';
 import { ApiError } from '../monitor/errors.ts';
-import { isObject, parseJson } from './json.ts';
+import { isObject, readJson } from './json.ts';
+import type { Scrub } from './secrets.ts';
 import { type Keep, SCALAR } from './skim.ts';
-import { cutCodePoints, cutUtf8 } from './text.ts';
+import { cleanText, cutUtf8 } from './text.ts';
 
 /** In code points. */
 const LONGEST_ERROR_ID = 1024;
@@ -22,29 +24,30 @@ export interface ReadErrorInfo {
  * The error_info in the body of a single prompt; undefined if there is none, or nothing in it.
  * @throws {ApiError} `invalid_response`
  */
-export function readErrorInfo(
-  body: Buffer,
-  scrub: (text: string) => string,
-): ReadErrorInfo | undefined {
-  const prompt = parseJson(body, WANTED);
+export function* readErrorInfo(body: Buffer, scrub: Scrub): Steps<ReadErrorInfo | undefined> {
+  const prompt = yield* readJson(body, WANTED);
   if (!isObject(prompt) || Array.isArray(prompt)) {
     throw new ApiError('invalid_response', 'the body is not an object');
   }
   const info = prompt['error_info'];
   if (!isObject(info)) return undefined;
-  const id = textOf(info['error_id'], scrub);
-  const whole = textOf(info['error_msg'], scrub);
-  if (id === null && whole === null) return undefined;
-  const message = whole === null ? null : cutUtf8(whole, LONGEST_ERROR_MSG);
+  const { error_id: id, error_msg: message } = info;
+  if (typeof id !== 'string' && typeof message !== 'string') return undefined;
+  const { kept, isWhole } = typeof message === 'string' ? readMessage(message, scrub) : NO_MESSAGE;
   return {
     errorInfo: {
-      error_id: id === null ? null : cutCodePoints(id, LONGEST_ERROR_ID),
-      error_msg: message,
+      error_id: typeof id === 'string' ? cleanText(id, LONGEST_ERROR_ID, scrub) : null,
+      error_msg: kept,
     },
-    errorMsgTruncated: message !== whole,
+    errorMsgTruncated: !isWhole,
   };
 }
 
-function textOf(value: unknown, scrub: (text: string) => string): string | null {
-  return typeof value === 'string' ? scrub(value).toWellFormed() : null;
+const NO_MESSAGE = { kept: null, isWhole: true };
+
+function readMessage(message: string, scrub: Scrub) {
+  // No character takes less than a byte, so one more than fits shows that there is more.
+  const start = scrub(message, LONGEST_ERROR_MSG + 1).toWellFormed();
+  const kept = cutUtf8(start, LONGEST_ERROR_MSG);
+  return { kept, isWhole: kept === start };
 }

@@ -1,6 +1,7 @@
 import { ApiError, type ApiFailureReason } from '../monitor/errors.ts';
 import type { RequestFailureReason } from '../monitor/events.ts';
-import { cutCodePoints } from './text.ts';
+import type { Scrub } from './secrets.ts';
+import { cleanText } from './text.ts';
 
 const LONGEST_MESSAGE = 300;
 
@@ -28,10 +29,10 @@ export function codeOf(error: unknown): string {
  * What an error of undici or of a socket comes to (contract 4, Fetching). Only its text is kept, as it may carry bytes of
  * the answer.
  */
-export function connectionError(error: unknown, scrub: (text: string) => string): ApiError {
+export function connectionError(error: unknown, scrub: Scrub): ApiError {
   const code = codeOf(error);
   const text = error instanceof Error && error.message !== '' ? error.message : code;
-  const cause = cutCodePoints(scrub(text), LONGEST_MESSAGE);
+  const cause = cleanText(text, LONGEST_MESSAGE, scrub);
   if (TIMEOUT_CODE.test(code)) return new ApiError('timeout', `the request timed out: ${cause}`);
   if (TLS_CODE.test(code)) return new ApiError('tls', `no secure connection: ${cause}`);
   return new ApiError('network', `the connection failed: ${cause}`);

@@ -3,9 +3,12 @@ import { ApiError } from '../monitor/errors.ts';
 import { createBodyReader, type BodyReader, type Headers } from './body.ts';
 import { releasePieces } from './body-pieces.ts';
 import { connectionError } from './errors.ts';
+import type { Scrub } from './secrets.ts';
 
 /** Of a body that is no listing: a 422's tells what is wrong, the others are read to keep the connection. */
 const MOST_ERROR_BYTES = 1024 * 1024;
+/** Some milliseconds: a connection can bring hundreds of thousands of tiny chunks before anything else has a turn. */
+const MAX_CHUNKS_PER_TURN = 16_384;
 
 export interface ExchangeOptions {
   readonly origin: string;
@@ -15,8 +18,8 @@ export interface ExchangeOptions {
   readonly timeoutMs: number;
   /** Of the body of a 200, after decompression. */
   readonly maxBytes: number;
-  readonly scrub: (text: string) => string;
-  /** Called with each piece of the body of a 200, after decompression. */
+  readonly scrub: Scrub;
+  /** Called with each piece of the body of a 200, after decompression; an `ApiError` that it throws ends the exchange. */
   readonly onPiece?: ((piece: Buffer) => void) | undefined;
   /** Called when the request really goes out. */
   readonly onSent: () => void;
@@ -56,8 +59,13 @@ export async function exchange(
   let head: ResponseHead | undefined;
   let reader: BodyReader | undefined;
   const pieces: Buffer[] = [];
-  let bytes = 0;
+  /** Since others had their turn. */
+  let chunks = 0;
+  /** The decoders take no more for now. */
+  let isFull = false;
   let isOver = false;
+
+  const bytesRead = () => reader?.bytes() ?? 0;
 
   /** The first reason counts: ending the connection makes errors of its own. */
   function stop(error: Error): void {
@@ -90,22 +98,32 @@ export async function exchange(
         try {
           reader = createBodyReader({
             headers: responseHeaders,
-            mostBytes: isListing ? maxBytes : Math.min(maxBytes, MOST_ERROR_BYTES),
+            maxBytes: isListing ? maxBytes : Math.min(maxBytes, MOST_ERROR_BYTES),
             onPiece: (piece) => {
-              bytes += piece.length;
               pieces.push(piece);
               if (isListing) onPiece?.(piece);
             },
             onEnd: () => resolve(pieces),
             onError: stop,
-            onDrain: () => responding.resume(),
+            onDrain: () => {
+              isFull = false;
+              if (chunks < MAX_CHUNKS_PER_TURN) responding.resume();
+            },
           });
         } catch (error) {
           stop(error instanceof Error ? error : new Error('no reader', { cause: error }));
         }
       },
       onResponseData: (receiving, chunk) => {
-        if (reader?.write(chunk) === false) receiving.pause();
+        isFull = reader?.write(chunk) === false;
+        if (chunks === 0) {
+          setImmediate(() => {
+            chunks = 0;
+            if (!isFull) receiving.resume();
+          });
+        }
+        chunks += 1;
+        if (isFull || chunks === MAX_CHUNKS_PER_TURN) receiving.pause();
       },
       onResponseEnd: () => {
         reader?.end();
@@ -116,12 +134,12 @@ export async function exchange(
 
   try {
     const body = await promise;
-    return { head, bytes, body, release: () => releasePieces(body) };
+    return { head, bytes: bytesRead(), body, release: () => releasePieces(body) };
   } catch (error) {
-    if (reader?.isPlain === true) releasePieces(pieces);
+    releasePieces(pieces);
     signal.throwIfAborted();
     if (!(error instanceof ApiError)) throw error;
-    return { head, bytes, body: error, release: () => {} };
+    return { head, bytes: bytesRead(), body: error, release: () => {} };
   } finally {
     isOver = true;
     clearTimeout(timer);

@@ -16,10 +16,11 @@ export interface ScannedItems {
 
 /** The scan of one body. */
 export interface BodyScan {
+  /** @throws {ApiError} `too_large`, as soon as there are too many items */
   readonly push: (piece: Uint8Array) => void;
   /**
    * After the last piece.
-   * @throws {ApiError} `invalid_response`, if the body is no JSON array or is nested too deep
+   * @throws {ApiError} `invalid_response`, if the body is no JSON array or is nested too deep; as `push`
    */
   finish(): ScannedItems;
 }
@@ -32,10 +33,11 @@ const FAULTS: ReadonlyMap<number, string> = new Map([
 ]);
 
 /**
- * Makes what scans bodies, any number of them side by side, in memory of one size. Hashes and digests can be compared only
- * with others of the same scanner, as each has random seeds: nobody can choose bytes that collide.
+ * Makes what scans bodies, any number of them side by side, in memory of one size, and finds up to `maxItems` in each. Hashes
+ * and digests can be compared only with others of the same scanner, as each has random seeds: nobody can choose bytes that
+ * collide.
  */
-export function createItemScanner(): () => BodyScan {
+export function createItemScanner(maxItems: number): () => BodyScan {
   const { memory, scan, placeOf } = instantiate();
   const [state, piece, mostBytes] = [placeOf('STATE'), placeOf('PIECE'), placeOf('MOST_BYTES')];
   const [phase, first, digest] = [placeOf('PHASE'), placeOf('FIRST'), placeOf('DIGEST')];
@@ -49,6 +51,7 @@ export function createItemScanner(): () => BodyScan {
 
   return () => {
     const body = { saved: new Uint8Array(piece - state) };
+    let items = 0;
     const found: { readonly ends: Uint32Array; readonly hashes: Uint32Array }[] = [];
 
     function run(part: Uint8Array, last: boolean): void {
@@ -59,6 +62,8 @@ export function createItemScanner(): () => BodyScan {
       }
       bytes.set(part, piece);
       const count = scan(part.length, last);
+      items += count;
+      if (items > maxItems) throw tooMany(maxItems);
       if (count > 0) found.push({ ends: ends.slice(0, count), hashes: hashes.slice(0, 2 * count) });
     }
 
@@ -81,6 +86,10 @@ export function createItemScanner(): () => BodyScan {
       },
     };
   };
+}
+
+function tooMany(maxItems: number): ApiError {
+  return new ApiError('too_large', `the list has more than ${maxItems} items (service.max_items)`);
 }
 
 function concat(parts: readonly Uint32Array[]): Uint32Array {

@@ -1,3 +1,4 @@
+import type { Steps } from '../domain/steps.ts';
 import { isAscii, isUtf8 } from 'node:buffer';
 import { ApiError } from '../monitor/errors.ts';
 import { type Keep, skim } from './skim.ts';
@@ -5,10 +6,10 @@ import { type Keep, skim } from './skim.ts';
 /** Arrays and objects within each other, the outermost being 1 (contract 4, Fetching). */
 const DEEPEST = 64;
 /**
- * Of a text of more bytes only what is wanted is built: JSON.parse, the faster one otherwise, would make a million fields
- * of it in one go, a second and hundreds of megabytes.
+ * Of a text of more bytes only what is wanted is built, step by step: JSON.parse, the faster one otherwise, would make a
+ * million fields of it in one go, a second and hundreds of megabytes.
  */
-const LARGE_BYTES = 512 * 1024;
+const LARGE_BYTES = 256 * 1024;
 
 const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
 const QUOTE = 0x22;
@@ -19,16 +20,24 @@ const OPENING_BRACE = 0x7b;
 const CLOSING_BRACE = 0x7d;
 
 /**
- * The value of a body of JSON in UTF-8; a byte order mark is let pass. Of a large one only what is `wanted`, if that is said.
+ * The value of a body of JSON in UTF-8; a byte order mark is let pass. Of a large one only what is `wanted`.
  * @throws {ApiError} `invalid_response`; its message holds nothing of the body
  */
-export function parseJson(body: Buffer, wanted?: Keep): unknown {
+export function* readJson(body: Buffer, wanted: Keep): Steps<unknown> {
+  if (body.length <= LARGE_BYTES) return parseJson(body);
+  return yield* parseLarge(withoutMark(body), wanted);
+}
+
+/**
+ * All of a body that is known to be small, otherwise as `readJson`.
+ * @throws {ApiError} `invalid_response`
+ */
+export function parseJson(body: Buffer): unknown {
   // Before parsing: what comes out of a deep body is a danger to whoever walks through it.
   if (isTooDeep(body)) {
     throw new ApiError('invalid_response', `the body is nested deeper than ${DEEPEST}`);
   }
-  const mark = body.subarray(0, 3).equals(BYTE_ORDER_MARK) ? 3 : 0;
-  return parse(body.subarray(mark), wanted);
+  return parse(withoutMark(body));
 }
 
 /**
@@ -36,22 +45,40 @@ export function parseJson(body: Buffer, wanted?: Keep): unknown {
  * after its last; these two bytes are overwritten. Of large ones only what is `wanted` of the array.
  * @throws {ApiError} `invalid_response`
  */
-export function parseItems(stretch: Buffer, wanted: Keep): readonly unknown[] {
+export function* readItems(stretch: Buffer, wanted: Keep): Steps<readonly unknown[]> {
   stretch[0] = OPENING_BRACKET;
   stretch[stretch.length - 1] = CLOSING_BRACKET;
-  const items = parse(stretch, wanted);
-  if (!Array.isArray(items)) throw new ApiError('invalid_response', 'the body is not JSON');
+  const isLarge = stretch.length > LARGE_BYTES;
+  const items = isLarge ? yield* parseLarge(stretch, wanted) : parse(stretch);
+  if (!Array.isArray(items)) throw notJson();
   return items;
 }
 
-function parse(bytes: Buffer, wanted: Keep | undefined): unknown {
+function parse(bytes: Buffer): unknown {
   const text = decode(bytes);
   try {
-    const isLarge = bytes.length > LARGE_BYTES;
-    return isLarge && wanted !== undefined ? skim(text, wanted) : JSON.parse(text);
+    return JSON.parse(text);
   } catch {
-    throw new ApiError('invalid_response', 'the body is not JSON');
+    throw notJson();
   }
+}
+
+function* parseLarge(bytes: Buffer, wanted: Keep): Steps<unknown> {
+  const text = decode(bytes);
+  yield;
+  try {
+    return yield* skim(text, wanted);
+  } catch (error) {
+    throw error instanceof SyntaxError ? notJson() : error;
+  }
+}
+
+function notJson(): ApiError {
+  return new ApiError('invalid_response', 'the body is not JSON');
+}
+
+function withoutMark(body: Buffer): Buffer {
+  return body.subarray(body.subarray(0, 3).equals(BYTE_ORDER_MARK) ? 3 : 0);
 }
 
 function decode(bytes: Buffer): string {

@@ -1,9 +1,9 @@
-import { setImmediate } from 'node:timers/promises';
+import { takeSteps } from '../monitor/steps.ts';
 import type { Kind } from '../domain/status.ts';
 import type { ListingAnswer, Validator } from '../monitor/ports.ts';
 import { tableOf } from './item-table.ts';
 import type { Lane } from './lane.ts';
-import { readDifference, readListing, type ListingBody, type Steps } from './listing-body.ts';
+import { readDifference, readListing, type ListingBody } from './listing-body.ts';
 import type { Secrets } from './secrets.ts';
 
 export interface AnswerOptions {
@@ -46,23 +46,15 @@ async function readAnswer(options: AnswerOptions): Promise<ListingAnswer> {
   // Texts that were scrubbed of other keys are not those of today.
   const table = previous?.items?.secrets === version ? previous.items : undefined;
   const difference =
-    table && (await take(readDifference(body, table, kind, secrets.scrub), signal));
+    table && (await takeSteps(readDifference(body, table, kind, secrets.scrub), signal));
   if (difference !== undefined) {
     const { listing, vanished, items } = difference;
     return { unchanged: false, listing, vanished, validator: { etag, digest, items } };
   }
-  const listing = await take(readListing(body, kind, secrets.scrub), signal);
+  const listing = await takeSteps(readListing(body, kind, secrets.scrub), signal);
   const isUsual = listing.anomalies.length === 0;
-  const items = isUsual ? tableOf(hashes, listing.records.keys(), version) : undefined;
+  const items = isUsual
+    ? await takeSteps(tableOf(hashes, listing.records.keys(), version), signal)
+    : undefined;
   return { unchanged: false, listing, validator: { etag, digest, items } };
-}
-
-async function take<Result>(steps: Steps<Result>, signal: AbortSignal): Promise<Result> {
-  for (;;) {
-    const step = steps.next();
-    if (step.done === true) return step.value;
-    // oxlint-disable-next-line no-await-in-loop -- so that a long listing delays nobody else
-    await setImmediate();
-    signal.throwIfAborted();
-  }
 }

@@ -1,3 +1,4 @@
+import type { Steps } from '../domain/steps.ts';
 import type { Listing } from '../domain/record.ts';
 import type { Kind } from '../domain/status.ts';
 import { ApiError } from '../monitor/errors.ts';
@@ -5,11 +6,13 @@ import type { ItemTable } from '../monitor/ports.ts';
 import { createPieceReader } from './body-pieces.ts';
 import { hasAny, matchItems, tableAfter } from './item-table.ts';
 import type { ScannedItems } from './item-scanner.ts';
-import { parseItems } from './json.ts';
+import { readItems } from './json.ts';
 import { createListingReader, WANTED_OF_LISTING } from './listing.ts';
+import type { Scrub } from './secrets.ts';
 
 /** How much is parsed in one go: some milliseconds. */
 const STRETCH_BYTES = 256 * 1024;
+const STRETCH_ITEMS = 4096;
 
 /** The body of a listing whose items have been found. */
 export interface ListingBody {
@@ -27,9 +30,6 @@ export interface ListingDifference {
   readonly items: ItemTable;
 }
 
-/** Work in steps of some milliseconds: whoever takes them decides what happens in between. */
-export type Steps<Result> = Generator<undefined, Result, undefined>;
-
 /**
  * Reads every item.
  * @throws {ApiError} `invalid_response`, with the anomalies if there are items and none of them is usable
@@ -37,7 +37,7 @@ export type Steps<Result> = Generator<undefined, Result, undefined>;
 export function* readListing(
   { pieces, items }: ListingBody,
   kind: Kind,
-  scrub: (text: string) => string,
+  scrub: Scrub,
 ): Steps<Listing> {
   const reader = createListingReader(kind, scrub);
   const bytes = createPieceReader(pieces);
@@ -45,8 +45,9 @@ export function* readListing(
   for (let from = 0; from < ends.length;) {
     const begin = startOf(items, from) - 1;
     let to = from + 1;
-    while (to < ends.length && endOf(items, to) - begin < STRETCH_BYTES) to += 1;
-    const parsed = parseItems(bytes(begin, endOf(items, to - 1) + 1), WANTED_OF_LISTING);
+    const most = Math.min(ends.length, from + STRETCH_ITEMS);
+    while (to < most && endOf(items, to) - begin < STRETCH_BYTES) to += 1;
+    const parsed = yield* readItems(bytes(begin, endOf(items, to - 1) + 1), WANTED_OF_LISTING);
     // Nothing between the brackets is no item, anywhere else it is a fault.
     if (parsed.length !== to - from && (ends.length > 1 || parsed.length > 0)) throw notJson();
     for (const [offset, item] of parsed.entries()) reader.add(item, from + offset);
@@ -70,22 +71,22 @@ export function* readDifference(
   { pieces, items }: ListingBody,
   table: ItemTable,
   kind: Kind,
-  scrub: (text: string) => string,
+  scrub: Scrub,
 ): Steps<ListingDifference | undefined> {
-  const match = matchItems(table, items.hashes);
+  const match = yield* matchItems(table, items.hashes);
   if (match === undefined) return undefined;
   const reader = createListingReader(kind, scrub);
   const bytes = createPieceReader(pieces);
   let unread = STRETCH_BYTES;
-  for (const index of match.fresh) {
+  for (const [count, index] of match.fresh.entries()) {
     const begin = startOf(items, index) - 1;
     const end = endOf(items, index) + 1;
     // One by one: side by side, what is no JSON could pass for it.
-    const [item, ...others] = parseItems(bytes(begin, end), WANTED_OF_LISTING);
+    const [item, ...others] = yield* readItems(bytes(begin, end), WANTED_OF_LISTING);
     if (item === undefined || others.length > 0) throw notJson();
     reader.add(item, index);
     unread -= end - begin;
-    if (unread < 0) {
+    if (unread < 0 || (count + 1) % STRETCH_ITEMS === 0) {
       unread = STRETCH_BYTES;
       yield;
     }
@@ -94,11 +95,11 @@ export function* readDifference(
   const { records } = listing;
   if (listing.anomalies.length > 0) return undefined;
   const added = new Set(records.keys()).difference(match.vanished);
-  if (hasAny(table, match.places, added)) return undefined;
+  if (yield* hasAny(table, match.places, added)) return undefined;
   return {
     listing,
     vanished: [...match.vanished].filter((id) => !records.has(id)),
-    items: tableAfter(table, match.places, items.hashes, records.keys()),
+    items: yield* tableAfter(table, match.places, items.hashes, records.keys()),
   };
 }
 

@@ -1,8 +1,10 @@
-import type { Anomaly, AnomalyReason, Listing, ObservedRecord } from '../domain/record.ts';
+import type { AnomalyReason, Listing, ObservedRecord } from '../domain/record.ts';
 import { statusOf, type Kind, type Status } from '../domain/status.ts';
+import { createAnomalyCounter } from './anomaly-counter.ts';
 import { isObject } from './json.ts';
+import type { Scrub } from './secrets.ts';
 import { type Keep, SCALAR } from './skim.ts';
-import { cutCodePoints } from './text.ts';
+import { cleanText, cutCodePoints } from './text.ts';
 
 /** In code points (contract 4, Reading items). */
 const LONGEST_ID = 512;
@@ -13,8 +15,6 @@ const LONGEST_STATUS = 256;
 export const WANTED_OF_LISTING: Keep = {
   items: { fields: new Map(['id', 'status', 'name', 'timestamp'].map((name) => [name, SCALAR])) },
 };
-
-type Scrub = (text: string) => string;
 
 /** What the items of a listing come to, read as leniently as contract 4 (Reading items) asks for. */
 export interface ListingReader {
@@ -27,7 +27,7 @@ export interface ListingReader {
 export function createListingReader(kind: Kind, scrub: Scrub): ListingReader {
   const records = new Map<string, ObservedRecord>();
   const presentIds = new Set<string>();
-  const anomalies: Anomaly[] = [];
+  const anomalies = createAnomalyCounter();
   let complete = true;
 
   function add(item: unknown, index: number): void {
@@ -35,7 +35,7 @@ export function createListingReader(kind: Kind, scrub: Scrub): ListingReader {
     const id = usableId(fields['id'], scrub);
     const status = readStatus(fields['status'], kind, scrub);
     const note = (reason: AnomalyReason) => {
-      anomalies.push({ reason, index, identity: identify(id, fields['status'], scrub) });
+      anomalies.add(reason, index, identify(id, fields['status'], scrub));
     };
     if (id === undefined || status === undefined) {
       note('invalid');
@@ -50,7 +50,10 @@ export function createListingReader(kind: Kind, scrub: Scrub): ListingReader {
     records.set(id, { ...status, id, name, timestamp });
   }
 
-  return { add, listing: () => ({ records, presentIds, complete, anomalies }) };
+  return {
+    add,
+    listing: () => ({ records, presentIds, complete, anomalies: anomalies.summaries() }),
+  };
 }
 
 /** The fields of an item that came out of JSON; no object inherits any that is asked for here. */
@@ -62,8 +65,8 @@ function fieldsOf(item: unknown): Readonly<Record<string, unknown>> {
 function usableId(id: unknown, scrub: Scrub): string | undefined {
   return typeof id === 'string' &&
     id !== '' &&
-    id.isWellFormed() &&
     cutCodePoints(id, LONGEST_ID) === id &&
+    id.isWellFormed() &&
     scrub(id) === id
     ? id
     : undefined;
@@ -75,7 +78,7 @@ type ReadStatus = Pick<ObservedRecord, 'status' | 'statusRaw'>;
 function readStatus(raw: unknown, kind: Kind, scrub: Scrub): ReadStatus | undefined {
   if (typeof raw === 'string') {
     const status: Status = statusOf(raw);
-    const statusRaw = status === 'UNKNOWN' ? clean(raw, LONGEST_STATUS, scrub) : undefined;
+    const statusRaw = status === 'UNKNOWN' ? cleanText(raw, LONGEST_STATUS, scrub) : undefined;
     return { status, statusRaw };
   }
   const mayBeAbsent = kind === 'dataset' && (raw === undefined || raw === null);
@@ -83,17 +86,12 @@ function readStatus(raw: unknown, kind: Kind, scrub: Scrub): ReadStatus | undefi
 }
 
 function readText(value: unknown, scrub: Scrub): string | undefined {
-  return typeof value === 'string' ? clean(value, LONGEST_TEXT, scrub) : undefined;
-}
-
-/** Scrubbed before it is cut: half a key is one, too. */
-function clean(text: string, longest: number, scrub: Scrub): string {
-  return cutCodePoints(scrub(text).toWellFormed(), longest);
+  return typeof value === 'string' ? cleanText(value, LONGEST_TEXT, scrub) : undefined;
 }
 
 /** Unlike ids and statuses are told apart, unlike positions are not. */
 function identify(id: string | undefined, status: unknown, scrub: Scrub): string {
   const shown =
-    typeof status === 'string' ? `=${clean(status, LONGEST_STATUS, scrub)}` : typeof status;
+    typeof status === 'string' ? `=${cleanText(status, LONGEST_STATUS, scrub)}` : typeof status;
   return `${id ?? ''}\0${shown}`;
 }

@@ -2,7 +2,8 @@ import { ApiError, type ApiErrorDetails, type ApiFailureReason } from '../monito
 import type { Exchange, ResponseHead } from './exchange.ts';
 import { isObject, parseJson } from './json.ts';
 import { parseRetryAfter } from './retry-after.ts';
-import { cutCodePoints } from './text.ts';
+import type { Scrub } from './secrets.ts';
+import { cleanText } from './text.ts';
 
 /** In code points. */
 const LONGEST_LOCATION = 1024;
@@ -12,7 +13,7 @@ const LONGEST_ETAG = 1024;
 export interface ReplyOptions {
   /** An ETag was sent, so that the service may answer 304. */
   readonly conditional: boolean;
-  readonly scrub: (text: string) => string;
+  readonly scrub: Scrub;
   /** Epoch ms. */
   readonly now: number;
 }
@@ -81,7 +82,7 @@ function furtherDetails(
 ): ApiErrorDetails {
   if (reason === 'redirect') {
     const [location] = [headers['location'] ?? []].flat();
-    return { location: location && cutCodePoints(scrub(location), LONGEST_LOCATION) };
+    return { location: location && cleanText(location, LONGEST_LOCATION, scrub) };
   }
   if (reason === 'validation' && !(body instanceof ApiError)) {
     return { detail: detailOf(Buffer.concat(body), scrub) };
@@ -91,11 +92,11 @@ function furtherDetails(
 }
 
 /** The `detail` of a 422 as JSON; undefined if the body is not as documented. */
-function detailOf(body: Buffer, scrub: (text: string) => string): string | undefined {
+function detailOf(body: Buffer, scrub: Scrub): string | undefined {
   try {
     const fault = parseJson(body);
     const detail = isObject(fault) ? JSON.stringify(fault['detail']) : undefined;
-    return detail && cutCodePoints(scrub(detail), LONGEST_DETAIL);
+    return detail && cleanText(detail, LONGEST_DETAIL, scrub);
   } catch {
     return undefined;
   }

@@ -1,76 +1,115 @@
-/** Hides every key that was read from whatever is logged, stored or shown (contract 3). */
+import { decodeEscapes, mayHaveEscapes } from './escapes.ts';
+import { formsOf, type KeyForm } from './key-forms.ts';
+import { createTextSearch, type TextSearch } from './text-search.ts';
+
+/**
+ * A text with `[redacted]` for each key in it. Where so many characters of the result are `enough`, a long text is read
+ * only as far as they need, and what comes after them may be missing.
+ */
+export type Scrub = (text: string, enough?: number) => string;
+
+/** Hides every key that was read from whatever is logged, stored or shown (docs/security.md). */
 export interface Secrets {
   readonly remember: (key: string) => void;
-  /** The text with `[redacted]` for each key in it, be it plain, percent-encoded or escaped as in JSON. */
-  readonly scrub: (text: string) => string;
+  readonly scrub: Scrub;
   /** Another number whenever a text might be scrubbed otherwise than before. */
   readonly version: () => number;
 }
 
-interface Secret {
-  readonly key: string;
-  /** The key in any of its forms. */
-  readonly pattern: RegExp;
-}
-
 /** The newest ones, rotated ones among them: a service may echo an old key for a while. */
 const KEYS_REMEMBERED = 256;
+/** What one character of a key may take where a text is cut: `&amp;amp;#x0041;`, or `\u0041` with 16 backslashes. */
+const MAX_ESCAPE_LENGTH = 32;
 const REDACTED = '[redacted]';
+
+/** A part of a text, the end excluded. */
+interface Span {
+  readonly start: number;
+  readonly end: number;
+}
+
+interface Finder {
+  readonly find: TextSearch<KeyForm>;
+  /** Characters behind the place where a text is cut in which a key that begins before it ends. */
+  readonly lookAhead: number;
+}
 
 export function createSecrets(): Secrets {
   /** In the order in which they were last remembered. */
-  const known = new Map<string, Secret>();
-  /** The longest first, for a key may begin with another one. */
-  let byLength: readonly Secret[] = [];
+  const known = new Map<string, readonly KeyForm[]>();
+  let finder: Finder | undefined;
   let version = 0;
 
   function remember(key: string): void {
     const before = known.get(key);
     known.delete(key);
-    known.set(key, before ?? { key, pattern: patternOf(key) });
+    known.set(key, before ?? formsOf(key));
     if (before !== undefined) return;
     version += 1;
     const [oldest] = known.keys();
     if (known.size > KEYS_REMEMBERED && oldest !== undefined) known.delete(oldest);
-    byLength = [...known.values()].toSorted((one, other) => other.key.length - one.key.length);
+    finder = undefined;
   }
 
-  function scrub(text: string): string {
-    const mayBeEncoded = /[%\\+]/.test(text);
-    let scrubbed = text;
-    for (const { key, pattern } of byLength) {
-      if (mayBeEncoded || scrubbed.includes(key)) scrubbed = scrubbed.replace(pattern, REDACTED);
+  function scrub(text: string, enough = Infinity): string {
+    finder ??= createFinder(known);
+    const { find, lookAhead } = finder;
+    // Keys are longer than what takes their place.
+    for (let end = enough; end < text.length; end *= 2) {
+      const scrubbed = redact(text, findKeys(text.slice(0, end + lookAhead), find), end);
+      if (scrubbed.length >= enough) return scrubbed;
     }
-    return scrubbed;
+    const spans = findKeys(text, find);
+    return spans.length === 0 ? text : redact(text, spans, text.length);
   }
 
   return { remember, scrub, version: () => version };
 }
 
-function patternOf(key: string): RegExp {
-  return new RegExp(
-    Array.from(key, (character) => `(?:${formsOf(character).join('|')})`).join(''),
-    'g',
-  );
+function createFinder(keys: ReadonlyMap<string, readonly KeyForm[]>): Finder {
+  const longest = keys.keys().reduce((length, key) => Math.max(length, key.length), 0);
+  return {
+    find: createTextSearch([...keys.values()].flat()),
+    lookAhead: longest * MAX_ESCAPE_LENGTH,
+  };
 }
 
-/** One character of a key, below U+0100, in all the ways in which it may be written; encoded twice, too. */
-function formsOf(character: string): readonly string[] {
-  const plain = RegExp.escape(character);
-  const code = character.charCodeAt(0);
-  const forms = [plain, percent([code]), `\\\\+u00${hex(code)}`];
-  if (code >= 0x80) forms.push(percent(Buffer.from(character)));
-  if ('"\\/'.includes(character)) forms.push(`\\\\+${plain}`);
-  if (character === ' ') forms.push('\\+');
-  return forms;
+function findKeys(text: string, find: TextSearch<KeyForm>): readonly Span[] {
+  const spans = findSpans(text, find);
+  if (!mayHaveEscapes(text)) return spans;
+  const decoded = decodeEscapes(text);
+  const placeOf = (index: number) => decoded.starts[index] ?? text.length;
+  const escaped = findSpans(decoded.text, find).map(({ start, end }) => ({
+    start: placeOf(start),
+    end: placeOf(end),
+  }));
+  return [...spans, ...escaped].toSorted((one, other) => one.start - other.start);
 }
 
-function percent(bytes: Iterable<number>): string {
-  return Array.from(bytes, (byte) => `%(?:25)*${hex(byte)}`).join('');
+/** In their order; those that overlap are one. */
+function findSpans(text: string, find: TextSearch<KeyForm>): readonly Span[] {
+  const spans: Span[] = [];
+  find(text, (form, found) => {
+    let start = Math.max(0, found - form.text.length - form.before);
+    let end = Math.min(text.length, found + form.after);
+    for (let last = spans.at(-1); last !== undefined && last.end > start; last = spans.at(-1)) {
+      start = Math.min(start, last.start);
+      end = Math.max(end, last.end);
+      spans.pop();
+    }
+    spans.push({ start, end });
+  });
+  return spans;
 }
 
-/** Two hexadecimal digits in either case, as a pattern. */
-function hex(byte: number): string {
-  const digits = byte.toString(16).padStart(2, '0');
-  return digits.replaceAll(/[a-f]/g, (digit) => `[${digit}${digit.toUpperCase()}]`);
+/** The text up to `end`, or up to the end of a key that begins before it. */
+function redact(text: string, spans: readonly Span[], end: number): string {
+  const parts: string[] = [];
+  let at = 0;
+  for (const span of spans) {
+    if (span.start >= end) break;
+    if (span.start >= at) parts.push(text.slice(at, span.start), REDACTED);
+    at = Math.max(at, span.end);
+  }
+  return parts.join('') + text.slice(at, Math.max(at, end));
 }

@@ -7,6 +7,7 @@ import { requestFailure } from './errors.ts';
 import { exchange, type ResponseHead } from './exchange.ts';
 import type { Gate, RequestClass } from './gate.ts';
 import { readReply, withStatus } from './reply.ts';
+import type { Scrub } from './secrets.ts';
 
 export interface SenderOptions {
   /** Without a trailing slash; may have a path. */
@@ -19,7 +20,7 @@ export interface SenderOptions {
   readonly gate: Gate;
   readonly clock: Clock;
   readonly emit: Observer;
-  readonly scrub: (text: string) => string;
+  readonly scrub: Scrub;
 }
 
 interface ApiRequest<T> {
@@ -51,7 +52,7 @@ export type Sender = <T>(request: ApiRequest<T>) => Promise<T>;
 export function createSender(options: SenderOptions): Sender {
   const { timeoutMs, dispatcher, gate, clock, emit, scrub } = options;
   const { origin, pathname } = new URL(options.baseUrl);
-  const basePath = pathname.replace(/\/+$/, '');
+  const basePath = pathname === '/' ? '' : pathname;
   const usualHeaders = {
     accept: 'application/json',
     'accept-encoding': ACCEPT_ENCODING,

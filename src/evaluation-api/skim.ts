@@ -1,3 +1,6 @@
+import type { Steps } from '../domain/steps.ts';
+import { createJsonLexer, notJson } from './json-lexer.ts';
+
 /** What of a JSON value is of use: the fields of an object, the items of an array, or just a text, number or the like. */
 export interface Keep {
   readonly fields?: ReadonlyMap<string, Keep>;
@@ -7,112 +10,92 @@ export interface Keep {
 /** A value that is no container. */
 export const SCALAR: Keep = {};
 
-const SPACE = /[ \t\n\r]*/y;
-const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
-const HEXADECIMAL = /[0-9a-fA-F]{4}/y;
-const LITERALS = ['true', 'false', 'null'] as const;
-const ESCAPED = '"\\/bfnrt';
+/** Arrays and objects within each other, the outermost being 1. */
+const MAX_DEPTH = 64;
+/** In characters, quotes included: no name that is wanted is longer, in whatever way it is written. */
+const MAX_NAME_LENGTH = 100;
+/** How many characters are read in one step: some milliseconds. */
+const STEP_LENGTH = 256 * 1024;
+
+/** An object or array that has begun and not ended. */
+interface Container {
+  readonly end: '}' | ']';
+  /** Where it is a member of an object. */
+  readonly name: string;
+  readonly keep: Keep | undefined;
+  /** What is wanted of it, as far as it was read; undefined if `keep` is. */
+  readonly kept: Kept | undefined;
+}
+
+type Kept = Record<string, unknown> | unknown[];
 
 /**
- * The value of a JSON text, of which only what is named is built: an object of a million fields costs no more than its
- * text. A container that is not named comes out empty. Recurses as deep as the text is nested.
- * @throws {SyntaxError}
+ * The value of a JSON text, of which only what is wanted is built: an object of a million fields costs no more than its
+ * text. A container that is wanted, but nothing that it holds, comes out empty.
+ * @throws {SyntaxError} also if it is nested deeper than 64
  */
-export function skim(text: string, wanted: Keep): unknown {
-  let at = 0;
-
-  function fail(): never {
-    throw new SyntaxError('not JSON');
-  }
-
-  /** Moves behind what the sticky pattern takes here. */
-  function take(pattern: RegExp): string {
-    pattern.lastIndex = at;
-    const found = pattern.exec(text)?.[0] ?? fail();
-    at += found.length;
-    return found;
-  }
-
-  function skipSpace(): void {
-    const code = text.charCodeAt(at);
-    if (code <= 0x20) take(SPACE);
-  }
-
-  function is(character: string): boolean {
-    skipSpace();
-    if (text[at] !== character) return false;
-    at += 1;
-    return true;
-  }
-
-  function value(keep: Keep | undefined): unknown {
-    skipSpace();
-    const first = text[at];
-    if (first === '{') return object(keep?.fields);
-    if (first === '[') return array(keep?.items);
-    const start = at;
-    if (first === '"') skipString();
-    else at += LITERALS.find((literal) => text.startsWith(literal, at))?.length ?? takeNumber();
-    return keep === undefined ? undefined : (JSON.parse(text.slice(start, at)) as unknown);
-  }
-
-  function takeNumber(): number {
-    const { length } = take(NUMBER);
-    at -= length;
-    return length;
-  }
-
-  function skipString(): void {
-    for (at += 1; text[at] !== '"'; at += 1) {
-      if (text[at] === '\\') skipEscape();
-      // Also behind the end, where there is no number.
-      else if (!(text.charCodeAt(at) >= 0x20)) fail();
+export function* skim(text: string, wanted: Keep): Steps<unknown> {
+  const { position, peek, skip, skipString, skipLiteral } = createJsonLexer(text);
+  const open: Container[] = [];
+  let stepEnd = STEP_LENGTH;
+  for (;;) {
+    if (position() >= stepEnd) {
+      yield;
+      stepEnd = position() + STEP_LENGTH;
     }
-    at += 1;
+    // Where a value begins, or the name of a member before it.
+    const container = open.at(-1);
+    let keep = container === undefined ? wanted : container.keep?.items;
+    let name = '';
+    let first = peek();
+    let start = position();
+    if (container?.end === '}') {
+      if (!skip('"')) notJson();
+      while (!skipString(STEP_LENGTH)) yield;
+      const fields = container.keep?.fields;
+      const isShort = position() - start <= MAX_NAME_LENGTH;
+      if (fields !== undefined && isShort) name = nameOf(text.slice(start, position()));
+      keep = fields?.get(name);
+      if (!skip(':')) notJson();
+      first = peek();
+      start = position();
+    }
+    let value: unknown;
+    if (skip('{') || skip('[')) {
+      const inner = containerOf(first, name, keep);
+      if (open.length === MAX_DEPTH) notJson();
+      if (!skip(inner.end)) {
+        open.push(inner);
+        continue;
+      }
+      value = inner.kept;
+    } else {
+      if (!skip('"')) skipLiteral();
+      else while (!skipString(STEP_LENGTH)) yield;
+      if (keep !== undefined) value = JSON.parse(text.slice(start, position()));
+    }
+    // Where a value ends, and with it each container of which it is the last one.
+    for (;;) {
+      const parent = open.at(-1);
+      if (parent === undefined) return peek() === '' ? value : notJson();
+      if (keep !== undefined) put(parent.kept, name, value);
+      if (skip(',')) break;
+      if (!skip(parent.end)) notJson();
+      open.pop();
+      ({ name, keep, kept: value } = parent);
+    }
   }
+}
 
-  function skipEscape(): void {
-    at += 1;
-    const character = text[at] ?? fail();
-    if (character === 'u') {
-      at += 1;
-      take(HEXADECIMAL);
-      at -= 1;
-    } else if (!ESCAPED.includes(character)) fail();
-  }
+function containerOf(first: string, name: string, keep: Keep | undefined): Container {
+  const isObject = first === '{';
+  const empty: Kept = isObject ? {} : [];
+  return { end: isObject ? '}' : ']', name, keep, kept: keep && empty };
+}
 
-  function object(fields: Keep['fields']): Readonly<Record<string, unknown>> {
-    const kept: Record<string, unknown> = {};
-    at += 1;
-    if (is('}')) return kept;
-    do {
-      skipSpace();
-      if (text[at] !== '"') fail();
-      const start = at;
-      skipString();
-      const name = fields === undefined ? '' : nameOf(text.slice(start, at));
-      if (!is(':')) fail();
-      const keep = fields?.get(name);
-      const member = value(keep);
-      if (keep !== undefined) kept[name] = member;
-    } while (is(','));
-    return is('}') ? kept : fail();
-  }
-
-  function array(keep: Keep | undefined): readonly unknown[] {
-    const kept: unknown[] = [];
-    at += 1;
-    if (is(']')) return kept;
-    do {
-      const item = value(keep);
-      if (keep !== undefined) kept.push(item);
-    } while (is(','));
-    return is(']') ? kept : fail();
-  }
-
-  const whole = value(wanted);
-  skipSpace();
-  return at === text.length ? whole : fail();
+function put(kept: Kept | undefined, name: string, value: unknown): void {
+  if (Array.isArray(kept)) kept.push(value);
+  else if (kept !== undefined) kept[name] = value;
 }
 
 function nameOf(quoted: string): string {

@@ -1,7 +1,22 @@
 import { gzipSync } from 'node:zlib';
-import { describe, expect, it } from 'vitest';
-import { createPieceReader, releasePieces } from '../../../src/evaluation-api/body-pieces.ts';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import {
+  createPieceJoiner,
+  createPieceReader,
+  releasePieces,
+} from '../../../src/evaluation-api/body-pieces.ts';
+import { createDispatcher } from '../../../src/evaluation-api/dispatcher.ts';
+import { exchange } from '../../../src/evaluation-api/exchange.ts';
 import { connect, listOptions, serve } from './harness.ts';
+
+/** What a joiner passes on of these pieces. */
+function join(pieces: readonly Buffer[]): readonly Buffer[] {
+  const joined: Buffer[] = [];
+  const joiner = createPieceJoiner((piece) => joined.push(piece));
+  for (const piece of pieces) joiner.push(piece);
+  joiner.flush();
+  return joined;
+}
 
 describe('pieces of a body', () => {
   it('are read across their borders, in any order', () => {
@@ -9,6 +24,30 @@ describe('pieces of a body', () => {
     expect(read(1, 5).toString()).toBe('bcde');
     expect(read(6, 7).toString()).toBe('g');
     expect(read(0, 7).toString()).toBe('abcdefg');
+  });
+
+  it.each([1, 7, 1000, 10_000, 40_000])(
+    'of %i bytes are the same bytes once they are joined',
+    (size) => {
+      const body = Buffer.from(Array.from({ length: 300_000 }, (_, n) => n % 251));
+      const pieces = Array.from({ length: Math.ceil(body.length / size) }, (_, n) =>
+        body.subarray(n * size, (n + 1) * size),
+      );
+      expect(Buffer.concat(join(pieces)).equals(body)).toBe(true);
+    },
+  );
+
+  it('are joined where they are small, and no larger than a block', () => {
+    const joined = join(Array.from({ length: 1_000_000 }, () => Buffer.of(7)));
+    expect(joined.length).toBeLessThan(30);
+    expect(Math.max(...joined.map(({ buffer }) => buffer.byteLength))).toBe(65_536);
+  });
+
+  it('stay in their order and as they are where they are large', () => {
+    const [small, large] = [Buffer.from('small'), Buffer.alloc(40_000, 'large')];
+    const joined = join([small, large, small, small]);
+    expect(joined).toEqual([small, large, Buffer.from('smallsmall')]);
+    expect(joined[1]).toBe(large);
   });
 
   it('give back their memory, also where several are parts of one', () => {
@@ -21,8 +60,49 @@ describe('pieces of a body', () => {
     const neighbour = Buffer.from('somebody else');
     const small = Buffer.allocUnsafe(100);
     expect(small.buffer).toBe(neighbour.buffer);
-    releasePieces([small]);
+    const joined = join([small]);
+    releasePieces(joined);
+    expect(joined[0]?.buffer.byteLength).toBe(0);
     expect(neighbour.toString()).toBe('somebody else');
+  });
+});
+
+describe('a body that comes byte by byte', () => {
+  const body = Buffer.from(JSON.stringify('x'.repeat(100_000)));
+
+  it.each(['identity', 'gzip'])('is kept in few pieces: %s', async (coding) => {
+    const { url } = await serve((_, response) => {
+      response.writeHead(200, { 'content-encoding': coding });
+      response.flushHeaders();
+      response.socket?.cork();
+      // So that compressed ones have as many bytes.
+      for (const byte of coding === 'gzip' ? gzipSync(body, { level: 0 }) : body) {
+        response.write(Buffer.of(byte));
+      }
+      response.socket?.uncork();
+      response.end();
+    });
+    const dispatcher = createDispatcher({
+      origin: url,
+      timeoutMs: 60_000,
+      authorities: undefined,
+      proxyUrl: undefined,
+    });
+    onTestFinished(() => dispatcher.destroy());
+    const { body: pieces, bytes } = await exchange(dispatcher, {
+      origin: url,
+      path: '/',
+      headers: {},
+      timeoutMs: 60_000,
+      maxBytes: 1024 * 1024,
+      scrub: (text) => text,
+      onSent: () => {},
+      signal: new AbortController().signal,
+    });
+    if (pieces instanceof Error) throw pieces;
+    expect(Buffer.concat(pieces).equals(body)).toBe(true);
+    expect(bytes).toBe(body.length);
+    expect(pieces.length).toBeLessThan(20);
   });
 });
 

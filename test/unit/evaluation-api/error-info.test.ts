@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { takeAtOnce } from '../../../src/domain/steps.ts';
 import { createSecrets } from '../../../src/evaluation-api/secrets.ts';
 import { readErrorInfo } from '../../../src/evaluation-api/error-info.ts';
 
@@ -7,7 +8,7 @@ const secrets = createSecrets();
 secrets.remember(KEY);
 
 function read(prompt: unknown) {
-  return readErrorInfo(Buffer.from(JSON.stringify(prompt)), secrets.scrub);
+  return takeAtOnce(readErrorInfo(Buffer.from(JSON.stringify(prompt)), secrets.scrub));
 }
 
 function message(text: string) {

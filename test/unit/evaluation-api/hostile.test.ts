@@ -172,6 +172,22 @@ describe('size', () => {
     },
   );
 
+  it.each([
+    ['identity', (body: Buffer) => body],
+    ['gzip', gzipSync],
+  ])('of more items than there may be is found before all is read: %s', async (coding, encode) => {
+    const list = Buffer.from('['.concat('0,'.repeat(8 * 1024 * 1024)));
+    const { end, events } = await outcome(
+      answering(200, encode(list), { 'content-encoding': coding }),
+      { maxResponseBytes: 64 * 1024 * 1024, maxItems: 1000, retries: 2 },
+    );
+    expect(end).toBe('too_large');
+    const [finished, ...others] = ofType(events, 'api.request_finished');
+    expect(finished).toMatchObject({ failure: 'too_large' });
+    expect(finished?.bytes).toBeLessThan(400_000);
+    expect(others).toEqual([]);
+  });
+
   it('over the limit is read no further, and the connection closed', async () => {
     let written = 0;
     let closed: Promise<unknown> | undefined;

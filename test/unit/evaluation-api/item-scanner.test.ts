@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { createItemScanner, type ScannedItems } from '../../../src/evaluation-api/item-scanner.ts';
 import { ApiError } from '../../../src/monitor/errors.ts';
 
-const startScan = createItemScanner();
+const startScan = createItemScanner(1_000_000);
 
 /** Scans a body in pieces of so many bytes. */
 function scan(body: string | Buffer, bytes = Number.MAX_SAFE_INTEGER, start = startScan) {
@@ -99,7 +99,7 @@ describe('a hash', () => {
   });
 
   it('is another one in each process, so that nobody can choose bytes that collide', () => {
-    expect(scan('[1]', 1, createItemScanner()).hashes).not.toEqual(scan('[1]').hashes);
+    expect(scan('[1]', 1, createItemScanner(1_000_000)).hashes).not.toEqual(scan('[1]').hashes);
   });
 });
 
@@ -130,5 +130,23 @@ describe('a body is refused', () => {
       expect(() => scan(body, bytes)).toThrow(ApiError);
       expect(() => scan(body, bytes)).toThrow(message);
     }
+  });
+});
+
+describe('too many items', () => {
+  it.each([1, 100, 5000])('are noticed before the body ends, in pieces of %i bytes', (bytes) => {
+    const running = createItemScanner(1000)();
+    const push = () => {
+      for (let sent = 0; sent < 10_000; sent += bytes) {
+        running.push(Buffer.from('[0,'.concat('0,'.repeat(5000)).slice(sent, sent + bytes)));
+      }
+    };
+    expect(push).toThrow('the list has more than 1000 items (service.max_items)');
+  });
+
+  it('are more than there may be', () => {
+    const items = (count: number) => `[${Array.from({ length: count }, () => 0).join()}]`;
+    expect(itemsOf(items(1000), scan(items(1000), 7, createItemScanner(1000)))).toHaveLength(1000);
+    expect(() => scan(items(1001), 7, createItemScanner(1000))).toThrow('more than 1000');
   });
 });

@@ -20,7 +20,9 @@ function readBeside(...items: readonly unknown[]): Listing {
 }
 
 function reasons(listing: Pick<Listing, 'anomalies'>): readonly (readonly [string, number])[] {
-  return listing.anomalies.map(({ reason, index }) => [reason, index]);
+  return listing.anomalies.flatMap(({ reason, indexes }) =>
+    indexes.map((index) => [reason, index] as const),
+  );
 }
 
 function failure(items: unknown, kind?: Kind): ApiError {
@@ -150,24 +152,42 @@ describe('an id that comes twice', () => {
   });
 });
 
-describe('an anomaly', () => {
-  const identity = (...items: readonly unknown[]) =>
-    readBeside(...items).anomalies.map((anomaly) => anomaly.identity);
+describe('anomalies', () => {
+  const digest = (...items: readonly unknown[]) => readBeside(...items).anomalies[0]?.digest;
 
-  it('is the same wherever it stands in the list', () => {
-    expect(identity({ id: 'a', status: 'x' })).toEqual(identity({ id: 'a', status: 'x' }));
-    expect(identity(1, { id: 'a', status: 'x' })[1]).toBe(identity({ id: 'a', status: 'x' })[0]);
+  it('are counted, and the first 10 can be found', () => {
+    const items = Array.from({ length: 50 }, (_, index) => ({ id: `p${index}` }));
+    expect(readBeside(...items).anomalies).toMatchObject([
+      { reason: 'invalid', count: 50, indexes: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10] },
+    ]);
   });
 
-  it('is told from another by its id and raw status', () => {
-    const items = [
-      { id: 'a', status: 'x' },
-      { id: 'a', status: 'y' },
-      { id: 'b', status: 'x' },
-      { id: 'c' },
-    ];
-    const identities = items.flatMap((item) => identity(item));
-    expect(new Set(identities).size).toBe(items.length);
+  it('are the same wherever they stand in the list', () => {
+    const [a, b, c] = ['a', 'b', 'c'].map((id) => ({ id, status: 'x' }));
+    const sound = { id: 'sound', status: 'RUNNING' };
+    expect(digest(a, b, b, c)).toBe(digest(b, c, sound, a, b));
+  });
+
+  it.each([
+    ['another id', [{ id: 'b', status: 'x' }]],
+    ['another raw status', [{ id: 'a', status: 'y' }]],
+    [
+      'one more',
+      [
+        { id: 'a', status: 'x' },
+        { id: 'b', status: 'x' },
+      ],
+    ],
+    ['a raw status that looks like part of an id', [{ id: 'a\0=x', status: '' }]],
+    ['none', []],
+  ])('are others with %s', (_, items) => {
+    expect(digest(...items)).not.toBe(digest({ id: 'a', status: 'x' }));
+  });
+
+  it('are others where one comes twice instead of another', () => {
+    const [a, b, c] = ['a', 'b', 'c'].map((id) => ({ id }));
+    expect(digest(a, a, b)).not.toBe(digest(a, b, b));
+    expect(digest(a, a, b)).not.toBe(digest(c, c, b));
   });
 });
 

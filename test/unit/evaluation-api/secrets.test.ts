@@ -1,37 +1,136 @@
+import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createSecrets } from '../../../src/evaluation-api/secrets.ts';
+import { CHARACTER_FORMS, KEY_FORMS } from '../../support/written-keys.ts';
 
-describe('scrubbing', () => {
-  const KEY = 'sé"c\\r/et+ke y';
+function scrubber(...keys: readonly string[]) {
+  const secrets = createSecrets();
+  for (const key of keys) secrets.remember(key);
+  return secrets.scrub;
+}
 
-  function scrub(text: string, ...keys: readonly string[]): string {
-    const secrets = createSecrets();
-    for (const key of keys) secrets.remember(key);
-    return secrets.scrub(text);
-  }
+function scrub(text: string, ...keys: readonly string[]): string {
+  return scrubber(...keys)(text);
+}
 
-  it.each([
-    ['plain', KEY],
-    ['as JSON', JSON.stringify(KEY).slice(1, -1)],
-    ['as JSON of JSON', JSON.stringify(JSON.stringify(KEY).slice(1, -1)).slice(1, -1)],
-    ['as JSON with all that can be escaped', String.raw`s\u00E9\"c\\r\/et\u002bke\u0020y`],
-    ['percent-encoded', encodeURIComponent(KEY)],
-    ['percent-encoded in lower case', encodeURIComponent(KEY).toLowerCase()],
-    ['percent-encoded twice', encodeURIComponent(encodeURIComponent(KEY))],
-    ['percent-encoded as Latin-1', encodeURIComponent(KEY).replace('%C3%A9', '%e9')],
-    ['as of a form', encodeURIComponent(KEY).replace('%20', '+')],
-    ['percent-encoded wholly', 's%C3%A9%22%63%5c%72%2f%65%74%2B%6b%65%20%79'],
-  ])('finds a key %s', (_, written) => {
-    expect(scrub(`<${written}> and <${written}>`, KEY)).toBe('<[redacted]> and <[redacted]>');
+/** Keys that consist of what has to be escaped, and of what looks like an escape. */
+const KEYS = ['sé"c\\r/et+ke y', "aB3%4f&x\\9;#&amp;'<>z", 'p&lt;%25\\u0041=~more', 'Zq/+9x&d'];
+const forms = Object.entries(KEY_FORMS);
+
+describe('a key', () => {
+  it.each(forms.filter(([name]) => !name.startsWith('in base64')))('is hidden %s', (_, write) => {
+    for (const key of KEYS) {
+      const written = write(key);
+      expect(scrub(`<${written}> and <${written}>`, key)).toBe('<[redacted]> and <[redacted]>');
+    }
   });
 
-  it('leaves alone what only looks like a key', () => {
-    const text = 'sec.et-key SEC+ET-KEY %73 \\u0073';
+  it.each(forms.filter(([name]) => name.startsWith('in base64')))('is hidden %s', (_, write) => {
+    for (const key of KEYS) {
+      // Beside it is what stood beside the key, and the padding.
+      expect(scrub(`<${write(key)}>`, key)).toMatch(
+        /^<\w{0,8}\[redacted\](?:\w{10,14}=*|(?:=|%3D)*)>$/,
+      );
+    }
+  });
+
+  it('is hidden whatever mixture of escapes it is written in', () => {
+    const characters = fc.oneof(
+      fc.constantFrom(...Array.from(String.raw`\%&+/"'<>;#=x0u41amplté`)),
+      fc.integer({ min: 0x21, max: 0x7e }).map((code) => String.fromCharCode(code)),
+      fc.integer({ min: 0xa1, max: 0xff }).map((code) => String.fromCharCode(code)),
+    );
+    const chains = fc.array(fc.constantFrom(...Object.values(CHARACTER_FORMS)), { maxLength: 3 });
+    // At both ends it is ordinary: what stands beside it cannot become a part of an escape.
+    const keys = fc.array(fc.tuple(characters, chains), { minLength: 6, maxLength: 30 });
+    fc.assert(
+      fc.property(keys, (pairs) => {
+        const key = `K${pairs.map(([character]) => character).join('')}Z-key`;
+        const text = `K${pairs.map(([character, chain]) => escape(character, chain)).join('')}Z-key`;
+        expect(scrub(`<${text}>`, key)).toBe('<[redacted]>');
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  it('is hidden where a text is cut as if it had been scrubbed first', () => {
+    const key = KEYS[0] ?? '';
+    const pieces = fc.oneof(
+      fc.string({ unit: 'binary', maxLength: 30 }),
+      fc.constantFrom(...forms.map(([, write]) => write(key))),
+    );
+    fc.assert(
+      fc.property(fc.array(pieces, { maxLength: 12 }), fc.nat({ max: 400 }), (texts, enough) => {
+        const text = texts.join('~');
+        const whole = scrub(text, key);
+        expect(scrubber(key)(text, enough).slice(0, enough)).toBe(whole.slice(0, enough));
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  it('is hidden beside any other and among 256, however it is written', () => {
+    const keys = Array.from({ length: 256 }, (_, index) => `key-number-${index}/é!`);
+    const scrubAll = scrubber(...keys);
+    for (const [index, key] of keys.entries()) {
+      const [, write] = forms[index % forms.length] ?? [];
+      expect(scrubAll(`<${write?.(key)}>`)).toContain('[redacted]');
+    }
+    expect(scrubAll(keys.join(''))).toBe('[redacted]'.repeat(256));
+  });
+});
+
+function escape(character: string, chain: readonly ((character: string) => string)[]): string {
+  return chain.reduce((text, write) => Array.from(text, write).join(''), character);
+}
+
+describe('a text without a key', () => {
+  it('stays as it is', () => {
+    const scraps = fc.constantFrom(
+      '%',
+      '%25',
+      '\\',
+      '\\u00',
+      '&',
+      '&amp;',
+      '&#',
+      ';',
+      '+',
+      'Ã',
+      'sec',
+    );
+    const texts = fc.array(fc.oneof(scraps, fc.string({ unit: 'binary', maxLength: 8 })));
+    fc.assert(
+      fc.property(texts, (parts) => {
+        const text = parts.join('');
+        expect(scrub(text, 'sec+et-key', 'K7&gt;%41/é')).toBe(text);
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  it('stays as it is when it only looks like the key', () => {
+    const text = String.raw`sec.et-key SEC+ET-KEY %73 \u0073 sec%2Cet-key c2VjK2V0 7365632b65742d`;
     expect(scrub(text, 'sec+et-key')).toBe(text);
   });
 
+  it('stays as it is though it has pieces of the base64 of a short key', () => {
+    // Of 8 characters at least 10 of the base64 are looked for.
+    const encoded = Buffer.from('password').toString('base64');
+    const text = `${encoded.slice(0, 9)} ${encoded.slice(1, 10)} cGFzc3dvc passwor`;
+    expect(scrub(text, 'password')).toBe(text);
+  });
+});
+
+describe('several keys', () => {
   it('hides the longer of two keys of which one begins with the other', () => {
     expect(scrub('abcdefgh-and-more', 'abcdefgh', 'abcdefgh-and-more')).toBe('[redacted]');
+  });
+
+  it('hides both of two keys that overlap, and each of two that do not', () => {
+    expect(scrub('abcdefghijklmnop', 'abcdefghij', 'ghijklmnop')).toBe('[redacted]');
+    expect(scrub('abcdefghabcdefgh', 'abcdefgh')).toBe('[redacted][redacted]');
+    expect(scrub('a'.repeat(1000), 'aaaaaaaa')).toBe('[redacted]');
   });
 
   it('knows rotated keys still, and forgets the oldest of very many', () => {

@@ -1,5 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { takeAtOnce } from '../../../src/domain/steps.ts';
 import { readErrorInfo } from '../../../src/evaluation-api/error-info.ts';
 import { type Keep, SCALAR, skim } from '../../../src/evaluation-api/skim.ts';
 import { readListing } from '../../support/read-listing.ts';
@@ -70,7 +71,7 @@ describe('skimming', () => {
   it('takes what JSON.parse takes, and keeps of it what is named', () => {
     fc.assert(
       fc.property(texts, (text) => {
-        expect(outcome(() => skim(text, LIST))).toEqual(
+        expect(outcome(() => takeAtOnce(skim(text, LIST)))).toEqual(
           outcome(() => pick(JSON.parse(text) as unknown, LIST)),
         );
       }),
@@ -84,7 +85,7 @@ describe('skimming', () => {
     ['[', '[1', '[1,', '[1,]', '[,1]', '[1 2]', ']', '[1]]'],
     ['{', '{"a"', '{"a":', '{"a":1', '{"a":1,}', '{a:1}', '{"a" 1}', '{,}', '}', '{1:1}'],
   ])('refuses %s, %s, %s and what else is no JSON', (...broken) => {
-    for (const text of broken) expect(() => skim(text, LIST)).toThrow(SyntaxError);
+    for (const text of broken) expect(() => takeAtOnce(skim(text, LIST))).toThrow(SyntaxError);
   });
 
   it.each([
@@ -93,8 +94,22 @@ describe('skimming', () => {
     ['containers, empty', '[{"a":{"a":[1]},"b":[{"b":1}]}]', [{ a: {}, b: [] }]],
     ['numbers beyond numbers', '[1e999, 12345678901234567890]', [Infinity, 12345678901234567000]],
   ])('keeps %s', (_, text, kept) => {
-    expect(skim(text, LIST)).toEqual(kept);
+    expect(takeAtOnce(skim(text, LIST))).toEqual(kept);
   });
+});
+
+it.each([
+  ['fields', `{${Array.from({ length: 500_000 }, () => '"":0').join()}}`],
+  ['items', `[${'0,'.repeat(1_000_000)}0]`],
+  ['a text', `"${'x'.repeat(2_000_000)}"`],
+  ['a text of escapes', `"${String.raw`\u0041`.repeat(400_000)}"`],
+  ['a name', `{"${'x'.repeat(2_000_000)}":0}`],
+])('takes a step for some 256 Ki characters: %s', (_, text) => {
+  const steps = skim(text, LIST);
+  let taken = 1;
+  while (steps.next().done !== true) taken += 1;
+  expect(taken).toBeGreaterThanOrEqual(7);
+  expect(taken).toBeLessThan(30);
 });
 
 describe('a large crowded body', () => {
@@ -108,13 +123,13 @@ describe('a large crowded body', () => {
     expect([...listing.records.values()]).toEqual([
       { id: 'p', status: 'FAILED', statusRaw: undefined, name: 'n', timestamp: undefined },
     ]);
-    expect(listing.anomalies).toMatchObject([{ reason: 'invalid', index: 1 }]);
+    expect(listing.anomalies).toMatchObject([{ reason: 'invalid', indexes: [1] }]);
     expect(() => readListing(Buffer.from(text.slice(0, -1)), 'prompt', same)).toThrow('not JSON');
   });
 
   it('has its error_info', () => {
     const text = `{${crowd},"error_info":{${crowd},"error_id":"E","error_msg":"m"}}`;
-    expect(readErrorInfo(Buffer.from(text), same)).toEqual({
+    expect(takeAtOnce(readErrorInfo(Buffer.from(text), same))).toEqual({
       errorInfo: { error_id: 'E', error_msg: 'm' },
       errorMsgTruncated: false,
     });

@@ -3,6 +3,7 @@ import * as fc from 'fast-check';
 import type * as ErrorInfoRoom from '../../../../src/evaluation-api/error-info.ts';
 import type * as ListingRoom from '../../../../src/evaluation-api/listing-body.ts';
 import type * as ScannerRoom from '../../../../src/evaluation-api/item-scanner.ts';
+import { takeAtOnce } from '../../../../src/domain/steps.ts';
 import type { Surface } from './surface.ts';
 
 const KEY = 'an-api-key-of-the-fuzzer';
@@ -93,7 +94,7 @@ export async function listings(source: string): Promise<readonly Surface[]> {
   const { createItemScanner } = (await import(
     join(source, 'evaluation-api/item-scanner.ts')
   )) as typeof ScannerRoom;
-  const startScan = createItemScanner();
+  const startScan = createItemScanner(1_000_000);
   const { readErrorInfo } = (await import(
     join(source, 'evaluation-api/error-info.ts')
   )) as typeof ErrorInfoRoom;
@@ -103,9 +104,7 @@ export async function listings(source: string): Promise<readonly Surface[]> {
       const scan = startScan();
       scan.push(body);
       const reading = readListing({ pieces: [body], items: scan.finish() }, kind, scrub);
-      let step = reading.next();
-      while (step.done !== true) step = reading.next();
-      const { records, presentIds, complete } = step.value;
+      const { records, presentIds, complete } = takeAtOnce(reading);
       const pairs = [...records].map(([id, { status }]) => [id, status] as const);
       return shown(pairs, presentIds, complete);
     } catch (error) {
@@ -140,7 +139,7 @@ export async function listings(source: string): Promise<readonly Surface[]> {
         (prompt) => {
           const body = Buffer.from(JSON.stringify(prompt) ?? '');
           try {
-            const told = readErrorInfo(body, scrub);
+            const told = takeAtOnce(readErrorInfo(body, scrub));
             const message = told?.errorInfo.error_msg ?? '';
             if (Buffer.byteLength(message) > 8192) throw new TypeError('error_msg is too long');
             if (!message.isWellFormed()) throw new TypeError('error_msg is cut in a character');

@@ -30,7 +30,7 @@ export async function byDifference(
   const { answerWith } = (await import(
     join(source, 'evaluation-api/listing-answer.ts')
   )) as typeof AnswerRoom;
-  const startScan = createItemScanner();
+  const startScan = createItemScanner(1_000_000);
   const { signal } = new AbortController();
   return async ({ step, kind, previous, secrets }) => {
     const scan = startScan();

@@ -1,0 +1,99 @@
+import { describe, expect, it } from 'vitest';
+import { takeAtOnce } from '../../../src/domain/steps.ts';
+import { readErrorInfo } from '../../../src/evaluation-api/error-info.ts';
+import { connectionError } from '../../../src/evaluation-api/errors.ts';
+import { readReply } from '../../../src/evaluation-api/reply.ts';
+import { createSecrets } from '../../../src/evaluation-api/secrets.ts';
+import type { ObservedRecord } from '../../../src/domain/record.ts';
+import { ApiError } from '../../../src/monitor/errors.ts';
+import { readListing } from '../../support/read-listing.ts';
+import { KEY_FORMS } from '../../support/written-keys.ts';
+
+const KEY = 'T3st"key/é\\w+ith&<all>%41=';
+const secrets = createSecrets();
+secrets.remember(KEY);
+const { scrub } = secrets;
+
+function read(fields: object): Partial<ObservedRecord> {
+  const items = [{ id: 'p1', status: 'PENDING', ...fields }];
+  const listing = readListing(Buffer.from(JSON.stringify(items)), 'prompt', scrub);
+  return listing.records.get('p1') ?? {};
+}
+
+function info(fields: object) {
+  const body = Buffer.from(JSON.stringify({ error_info: fields }));
+  return takeAtOnce(readErrorInfo(body, scrub))?.errorInfo;
+}
+
+function details(statusCode: number, headers: Record<string, string>, body: unknown) {
+  const pieces = [Buffer.from(JSON.stringify(body))];
+  const head = { statusCode, headers };
+  try {
+    readReply(
+      { head, bytes: 0, body: pieces, release: () => {} },
+      { conditional: false, scrub, now: 0 },
+    );
+  } catch (error) {
+    if (error instanceof ApiError) return error.details;
+    throw error;
+  }
+  return undefined;
+}
+
+/** What is kept of a text that the service sent in this field, and in how many characters. */
+const FIELDS: Readonly<
+  Record<string, readonly [max: number, keep: (text: string) => string | null | undefined]>
+> = {
+  name: [1024, (text) => read({ name: text }).name],
+  timestamp: [1024, (text) => read({ timestamp: text }).timestamp],
+  status: [256, (text) => read({ status: text }).statusRaw],
+  error_id: [1024, (text) => info({ error_id: text })?.error_id],
+  error_msg: [8192, (text) => info({ error_msg: text })?.error_msg],
+  'detail of a 422': [2048, (text) => details(422, {}, { detail: text })?.detail],
+  location: [1024, (text) => details(302, { location: text }, '')?.location],
+  'message of a connection error': [300, (text) => connectionError(new Error(text), scrub).message],
+};
+
+describe.each(Object.entries(FIELDS))('a key in the %s', (_, [max, keep]) => {
+  it.each(Object.entries(KEY_FORMS))('is hidden %s', (__, write) => {
+    const written = write(KEY);
+    const kept = keep(`text ${written} text`);
+    expect(kept).toContain('[redacted]');
+    expect(hasPieceOf(kept, written)).toBe(false);
+  });
+
+  it.each(Object.entries(KEY_FORMS))('is hidden %s where the cut tears it apart', (__, write) => {
+    const written = write(KEY);
+    for (const before of [written.length - 1, 20, 6]) {
+      const kept = keep(
+        '~'.repeat(Math.max(0, max - before)) + written.repeat(3) + '~'.repeat(9000),
+      );
+      expect(hasPieceOf(kept, written)).toBe(false);
+    }
+  });
+});
+
+/** Whether any stretch of a written key can be read, as it is or as JSON writes it. */
+function hasPieceOf(kept: string | null | undefined, written: string): boolean {
+  const length = Math.min(12, written.length - 4);
+  return [written, JSON.stringify(written).slice(1, -1)].some((text) => {
+    // Around a key in base64 stands what was encoded with it.
+    for (let at = 4; at + length <= text.length - 18; at += 1) {
+      if (kept?.includes(text.slice(at, at + length))) return true;
+    }
+    return kept?.includes(text.slice(0, 12)) === true;
+  });
+}
+
+describe('an item', () => {
+  it.each(Object.entries(KEY_FORMS))('is invalid if its id holds a key %s', (_, write) => {
+    const items = [
+      { id: 'sound', status: 'PENDING' },
+      { id: `id ${write(KEY)}`, status: 'PENDING' },
+    ];
+    const body = Buffer.from(JSON.stringify(items));
+    const { records, anomalies } = readListing(body, 'prompt', scrub);
+    expect([...records.keys()]).toEqual(['sound']);
+    expect(JSON.stringify(anomalies)).toContain('invalid');
+  });
+});
