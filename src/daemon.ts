@@ -94,7 +94,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     schedule: () => scheduler.projects(),
     emit,
   });
-  const feed = createEventFeed(store, sharing && { lookEveryMs: LOOK_EVERY_MS });
+  const feed = createEventFeed(store, clock, sharing && { lookEveryMs: LOOK_EVERY_MS });
   logger.onLine((level) => metrics.countLogLine(level));
   const monitor = watchMonitor(clock);
   for (const observer of [
@@ -130,7 +130,8 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   });
 
   let ready = false;
-  const isReady = () => ready && (sharing === undefined || sharing.worker.isConnected());
+  const isScheduling = () => ready && (sharing === undefined || sharing.worker.isConnected());
+  const isReady = () => isScheduling() && engine.isStoreInPlace();
   const web = await startWebServer(
     {
       renderMetrics: () => metrics.render(),
@@ -148,7 +149,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
         clock,
         store,
         retentionMs: config.store.retentionMs,
-        isReady,
+        isReady: isScheduling,
         projects: () =>
           engine.projects().map(({ id, datasets, health }) => {
             return { id, datasets, health, nextPollAt: scheduler.next(id) };
@@ -158,7 +159,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       mayReload: () => reload.config().web.enableLifecycle,
       reload: () => reload.run(),
     },
-    config.web,
+    { ...config.web, allowedHosts: () => reload.config().web.allowedHosts },
     protection,
   );
   opened.defer(() => web.close());

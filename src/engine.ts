@@ -20,6 +20,8 @@ import type { WorkSharing } from './work-sharing.ts';
 export interface Engine {
   readonly store: Store;
   readonly storeInfo: OpenStore['info'];
+  /** Whether what is stored is where the configuration says. */
+  isStoreInPlace(): boolean;
   /** How it stands to other processes; absent where there can be none. */
   readonly sharing: WorkSharing | undefined;
   readonly poller: Poller;
@@ -32,7 +34,7 @@ export interface Engine {
   observe(observer: Observer): void;
   /**
    * Takes over what of a configuration can change at run time; what has not changed goes on undisturbed.
-   * @throws {StoreError} and then nothing has changed; {Error} likewise, if the file of authorities cannot be read
+   * @throws {StoreError} and then nothing has changed
    */
   configure(config: Config): Promise<void>;
   /** The configured projects, in the order of the configuration. */
@@ -72,7 +74,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     logger.error({ event: 'observer.failed', err: error }, 'An observer failed');
   });
   const shutdown = createShutdown();
-  const { store, info, shared } = await openStore({
+  const { store, info, isInPlace, shared } = await openStore({
     store: config.store,
     clock,
     emit,
@@ -162,6 +164,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   return {
     store: sharing?.store ?? store,
     storeInfo: info,
+    isStoreInPlace: isInPlace,
     sharing,
     poller,
     ownerOf: async (id) => (await shared?.coordinator.owner(id))?.worker,

@@ -1,6 +1,8 @@
 #!/usr/bin/env node
 // Plain JavaScript, and nothing imported before the check: an older Node can neither load TypeScript nor the SQLite driver.
 
+let exit = (code) => process.exit(code);
+
 /** How signals reach a command: one that stops in an orderly way sets `onSignal` (see src/cli/command.ts). */
 const signals = { onSignal: undefined };
 
@@ -15,12 +17,12 @@ for (const [signal, exitCode] of [
   ['SIGTERM', 143],
 ]) {
   process.on(signal, () => {
-    if (signals.onSignal === undefined) process.exit(isDaemon ? 0 : exitCode);
+    if (signals.onSignal === undefined) exit(isDaemon ? 0 : exitCode);
     if (first === undefined) {
       first = { signal, at: process.uptime() };
       signals.onSignal(signal);
     } else if (signal !== first.signal || process.uptime() - first.at > ECHO_SECONDS) {
-      process.exit(exitCode);
+      exit(exitCode);
     }
   });
 }
@@ -28,8 +30,11 @@ for (const [signal, exitCode] of [
 if (command === 'run') process.on('SIGHUP', () => signals.onSignal?.('SIGHUP'));
 
 if (Number.parseInt(process.versions.node, 10) >= 24) {
+  const files = await import('./files/in-turn.ts');
+  exit = files.exit;
   const { main } = await import('./cli/cli.ts');
   process.exitCode = await main(process.argv.slice(2), process, signals);
+  if (files.isUnderWay()) exit(process.exitCode);
 } else {
   process.stderr.write(
     `evalwatch needs Node 24 or newer, this is ${process.versions.node}: on Linux x64 \`npm ci\` brings Node 24 ` +

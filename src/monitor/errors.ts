@@ -1,4 +1,4 @@
-import type { Anomaly } from '../domain/record.ts';
+import type { AnomalySummary } from '../domain/record.ts';
 
 /** Why the Evaluation Service gave nothing usable (metrics.md, `evalwatch_poll_failures_total`). */
 export const API_FAILURE_REASONS = [
@@ -20,7 +20,14 @@ export type ApiFailureReason = (typeof API_FAILURE_REASONS)[number];
 export const POLL_FAILURE_REASONS = [...API_FAILURE_REASONS, 'store'] as const;
 export type PollFailureReason = (typeof POLL_FAILURE_REASONS)[number];
 
-export const STORE_FAILURE_REASONS = ['full', 'io', 'busy', 'corrupt', 'other'] as const;
+export const STORE_FAILURE_REASONS = [
+  'full',
+  'io',
+  'busy',
+  'corrupt',
+  'replaced',
+  'other',
+] as const;
 export type StoreFailureReason = (typeof STORE_FAILURE_REASONS)[number];
 
 /** What an `ApiError` may tell besides its reason. Every text is scrubbed of keys and cut. */
@@ -34,7 +41,7 @@ export interface ApiErrorDetails {
   /** How long the service asked to wait, ms, at most 5 minutes. */
   readonly retryAfterMs?: number | undefined;
   /** Of a listing without a single usable item. */
-  readonly anomalies?: readonly Anomaly[] | undefined;
+  readonly anomalies?: readonly AnomalySummary[] | undefined;
   readonly cause?: unknown;
 }
 

@@ -1,4 +1,4 @@
-import { summarize, type AnomalySummary } from './anomaly-memory.ts';
+import type { AnomalySummary } from '../domain/record.ts';
 import type { Clock, ListingAnswer, Validator } from './ports.ts';
 
 /** A 304 is not trusted for longer than this without a full answer in between (contract 4, Fetching). */
@@ -37,26 +37,32 @@ export function withoutItems(memory: ListingMemory): ListingMemory {
   return { ...memory, validator: { ...memory.validator, items: undefined } };
 }
 
+/** What is remembered of an answer: all of it but the records. */
+export type AnswerSummary =
+  | Extract<ListingAnswer, { unchanged: true }>
+  | ({ readonly unchanged: false } & Pick<
+      ListingMemory,
+      'validator' | 'complete' | 'anomalies' | 'size'
+    >);
+
+export function summaryOf(answer: ListingAnswer): AnswerSummary {
+  if (answer.unchanged) return answer;
+  const { listing, vanished, validator } = answer;
+  const { complete, anomalies, records } = listing;
+  const size = vanished === undefined ? records.size : (validator.items?.idEnds.length ?? 0);
+  return { unchanged: false, validator, complete, anomalies, size };
+}
+
 /** The memory after `answer` was committed, when these records were missing. */
 export function afterAnswer(
   memory: ListingMemory | undefined,
-  answer: ListingAnswer,
+  answer: AnswerSummary,
   missing: readonly string[],
   clock: Clock,
 ): ListingMemory | undefined {
   if (!answer.unchanged) {
-    const { listing, validator } = answer;
-    return {
-      validator,
-      complete: listing.complete,
-      anomalies: summarize(listing.anomalies),
-      size:
-        answer.vanished === undefined
-          ? listing.records.size
-          : (validator.items?.idEnds.length ?? 0),
-      missing,
-      fullAt: clock.monotonic(),
-    };
+    const { validator, complete, anomalies, size } = answer;
+    return { validator, complete, anomalies, size, missing, fullAt: clock.monotonic() };
   }
   if (memory === undefined || !answer.full) return memory && { ...memory, missing };
   return { ...memory, validator: answer.validator, missing, fullAt: clock.monotonic() };

@@ -1,21 +1,18 @@
-import type { Kind, Status } from '../domain/status.ts';
-import {
-  detectChanges,
-  detectRepeatedAbsence,
-  missingIds,
-  type Changes,
-} from '../domain/transition.ts';
-import { isNews, summarize, type AnomalySummary } from './anomaly-memory.ts';
+import type { AnomalySummary } from '../domain/record.ts';
+import type { Kind } from '../domain/status.ts';
+import type { Changes } from '../domain/transition.ts';
+import { createComparison, type Comparison } from './comparison.ts';
+import { emitChanges } from './emit-changes.ts';
 import { type ApiError, StoreError } from './errors.ts';
 import type { FinishedPoll, Observer, PollFailure } from './events.ts';
 import { afterAnswer, withoutEtag, withoutItems, type ListingMemory } from './listing-memory.ts';
 import { afterPoll, NEVER_POLLED } from './poll-health.ts';
 import { createReading, type PolledProject, type PollRun, type Reading } from './reading.ts';
+import { takeSteps } from './steps.ts';
 import type {
   Clock,
   CommittedTransition,
   EvaluationService,
-  KnownProject,
   PollHealth,
   Shutdown,
   Store,
@@ -57,10 +54,29 @@ interface ProjectState {
   readonly anomalies: Map<Kind, readonly AnomalySummary[]>;
 }
 
+/** What a poll has read. */
+interface PollReading {
+  /** Epoch ms. */
+  readonly at: number;
+  readonly failure: PollFailure | undefined;
+  /** Every listing was the same as the last time. */
+  readonly unchanged: boolean;
+  /** What it comes to beside what is known; or why the store did not say that. */
+  readonly compared: Comparison | StoreError;
+}
+
+interface Outcome {
+  readonly health: PollHealth;
+  readonly failure: PollFailure | undefined;
+  readonly changes: ReadonlyMap<Kind, Changes>;
+  readonly transitions: readonly CommittedTransition[];
+}
+
 /** Polls projects (contract 4): the one place where a poll's steps follow each other. */
 export function createPoller(options: PollerOptions): Poller {
   const { service, store, clock, emit, missingAfter, shutdown } = options;
   const readListings = createReading({ service, clock, emit, shutdown });
+  const compare = createComparison({ store, missingAfter });
   const states = new Map<string, ProjectState>();
 
   function stateOf(project: string): ProjectState {
@@ -75,16 +91,11 @@ export function createPoller(options: PollerOptions): Poller {
   async function poll(project: PolledProject, run: PollRun): Promise<FinishedPoll | undefined> {
     const started = clock.monotonic();
     const state = stateOf(project.id);
-    const readings = await readListings(project, {
-      run,
-      inTrouble: state.health.consecutiveFailures > 0,
-      memory: state.listings,
-    });
-    if (readings === undefined) return undefined;
-    for (const reading of readings) tellAnomalies(project.id, reading, state);
+    const reading = await readAndCompare(project, run, state);
+    if (reading === undefined) return undefined;
 
     const before = state.health;
-    const outcome = await commit(project.id, readings, state);
+    const outcome = await commit(project.id, reading, state);
     if (outcome === undefined) return undefined;
     state.health = outcome.health;
     const finished: FinishedPoll = {
@@ -94,48 +105,61 @@ export function createPoller(options: PollerOptions): Poller {
       health: outcome.health,
       failuresBefore: before.consecutiveFailures,
       failure: outcome.failure,
-      unchanged: readings.every((reading) => 'answer' in reading && reading.answer.unchanged),
+      unchanged: reading.unchanged,
       prompts: outcome.failure === undefined ? state.listings.get('prompt')?.size : undefined,
       transitions: outcome.transitions.length,
       changed: outcome.changes.size > 0,
     };
-    tellChanges(project.id, outcome);
+    await takeSteps(emitChanges(emit, { project: project.id, ...outcome }));
     emit(finished);
     return finished;
   }
 
-  interface Outcome {
-    readonly health: PollHealth;
-    readonly failure: PollFailure | undefined;
-    readonly changes: ReadonlyMap<Kind, Changes>;
-    readonly transitions: readonly CommittedTransition[];
+  /** Reads the listings and compares them. When it has ended, nothing holds the records that it read and loaded any more. */
+  async function readAndCompare(
+    project: PolledProject,
+    run: PollRun,
+    state: ProjectState,
+  ): Promise<PollReading | undefined> {
+    const readings = await readListings(project, {
+      run,
+      inTrouble: state.health.consecutiveFailures > 0,
+      memory: state.listings,
+    });
+    if (readings === undefined) return undefined;
+    for (const reading of readings) tellAnomalies(project.id, reading, state);
+    const at = clock.now();
+    const failed = readings.find((reading) => 'error' in reading);
+    const failure = failed === undefined ? undefined : describe(failed.error);
+    const unchanged = readings.every((each) => 'answer' in each && each.answer.unchanged);
+    for (const reading of readings) forgetEtagAfterNonsense(reading, state);
+    try {
+      const compared = await compare(project.id, readings, state.listings, at);
+      return { at, failure, unchanged, compared };
+    } catch (error) {
+      if (!(error instanceof StoreError)) throw error;
+      return { at, failure, unchanged, compared: error };
+    }
   }
 
   async function commit(
     project: string,
-    readings: readonly Reading[],
+    { at, failure, compared }: PollReading,
     state: ProjectState,
   ): Promise<Outcome | undefined> {
-    const at = clock.now();
-    const failed = readings.find((reading) => 'error' in reading);
-    const failure = failed === undefined ? undefined : describe(failed.error);
     const health = afterPoll(state.health, failure?.reason, at);
-    for (const reading of readings) forgetEtagAfterNonsense(reading, state);
     try {
-      const known = await loadWhatIsNeeded(project, readings, state);
-      const changes = detect(readings, known, state, at);
-      const stored = new Map([...changes].filter(([, change]) => isWorthStoring(change)));
-      const version = known?.version ?? 0;
-      const commitment = { project, at, health, version, listings: stored };
+      if (compared instanceof StoreError) throw compared;
+      const { version, changes: listings } = compared;
       // What was read before may be older than what is stored by now.
       if (states.get(project) !== state) return undefined;
-      const transitions = await store.commitPoll(commitment);
+      const transitions = await store.commitPoll({ project, at, health, version, listings });
       if (transitions === undefined) {
         state.listings.clear();
         return undefined;
       }
-      remember(readings, changes, known, state);
-      return { health, failure, changes: stored, transitions };
+      remember(compared.answers, state);
+      return { health, failure, changes: listings, transitions };
     } catch (error) {
       if (!(error instanceof StoreError)) throw error;
       if (states.get(project) !== state) return undefined;
@@ -151,64 +175,10 @@ export function createPoller(options: PollerOptions): Poller {
     }
   }
 
-  /** Of a listing that is the same as the last one, or of which only the difference was read, no more than has a part in it. */
-  async function loadWhatIsNeeded(
-    project: string,
-    readings: readonly Reading[],
-    state: ProjectState,
-  ): Promise<KnownProject | undefined> {
-    const kinds: Kind[] = [];
-    const only = new Map<Kind, readonly string[]>();
-    for (const reading of readings) {
-      if ('error' in reading) continue;
-      const { kind, answer } = reading;
-      const missing = state.listings.get(kind)?.missing ?? [];
-      if (answer.unchanged && missing.length === 0) continue;
-      kinds.push(kind);
-      if (answer.unchanged) only.set(kind, missing);
-      else if (answer.vanished !== undefined) {
-        only.set(kind, [...answer.listing.records.keys(), ...answer.vanished, ...missing]);
-      }
-    }
-    return kinds.length === 0 ? undefined : await store.loadKnown(project, kinds, only);
-  }
-
-  function detect(
-    readings: readonly Reading[],
-    known: KnownProject | undefined,
-    state: ProjectState,
-    at: number,
-  ): ReadonlyMap<Kind, Changes> {
-    const changes = new Map<Kind, Changes>();
-    const patience = missingAfter();
-    for (const reading of readings) {
-      const before = known?.listings.get(reading.kind);
-      if ('error' in reading || before === undefined) continue;
-      const complete = state.listings.get(reading.kind)?.complete ?? false;
-      changes.set(
-        reading.kind,
-        reading.answer.unchanged
-          ? detectRepeatedAbsence(before, complete, patience)
-          : detectChanges(before, reading.answer.listing, { at, missingAfter: patience }),
-      );
-    }
-    return changes;
-  }
-
   /** Only after the commit: a body whose changes were not stored must not be taken for a known one. */
-  function remember(
-    readings: readonly Reading[],
-    changes: ReadonlyMap<Kind, Changes>,
-    known: KnownProject | undefined,
-    state: ProjectState,
-  ): void {
-    for (const reading of readings) {
-      if ('error' in reading) continue;
-      const { kind, answer } = reading;
-      const change = changes.get(kind);
-      const before = known?.listings.get(kind);
-      const missing = change && before ? missingIds(before, change) : [];
-      const memory = afterAnswer(state.listings.get(kind), answer, missing, clock);
+  function remember(answers: Comparison['answers'], state: ProjectState): void {
+    for (const [kind, { summary, missing }] of answers) {
+      const memory = afterAnswer(state.listings.get(kind), summary, missing, clock);
       if (memory !== undefined) state.listings.set(kind, memory);
     }
   }
@@ -226,25 +196,11 @@ export function createPoller(options: PollerOptions): Poller {
     const summaries = anomaliesOf(reading, state.listings.get(kind));
     if (summaries === undefined) return;
     const before = state.anomalies.get(kind) ?? [];
-    for (const summary of summaries) {
-      const { reason, count, indexes } = summary;
-      const changed = isNews(summary, before);
+    for (const { reason, count, indexes, digest } of summaries) {
+      const changed = !before.some((other) => other.reason === reason && other.digest === digest);
       emit({ type: 'items.anomalous', project, kind, reason, count, indexes, changed });
     }
     state.anomalies.set(kind, summaries);
-  }
-
-  function tellChanges(project: string, { changes, transitions }: Outcome): void {
-    for (const [kind, { baseline, records }] of changes) {
-      if (!baseline) continue;
-      const counts: Partial<Record<Status, number>> = {};
-      for (const { status } of records) counts[status] = (counts[status] ?? 0) + 1;
-      emit({ type: 'listing.baseline', project, kind, counts });
-    }
-    for (const transition of transitions) emit({ type: 'record.transition', project, transition });
-    for (const [kind, { gone }] of changes) {
-      for (const record of gone) emit({ type: 'record.gone', project, kind, record });
-    }
   }
 
   return {
@@ -266,20 +222,14 @@ function describe(error: ApiError): PollFailure {
   return { reason: error.reason, message: error.message, details: error.details };
 }
 
-function isWorthStoring(changes: Changes): boolean {
-  return changes.baseline || changes.records.length > 0;
-}
-
 /** Undefined when there was no listing. */
 function anomaliesOf(
   reading: Reading,
   memory: ListingMemory | undefined,
 ): readonly AnomalySummary[] | undefined {
   if ('answer' in reading) {
-    return reading.answer.unchanged
-      ? (memory?.anomalies ?? [])
-      : summarize(reading.answer.listing.anomalies);
+    const { answer } = reading;
+    return answer.unchanged ? (memory?.anomalies ?? []) : answer.listing.anomalies;
   }
-  const { anomalies } = reading.error.details;
-  return anomalies && summarize(anomalies);
+  return reading.error.details.anomalies;
 }

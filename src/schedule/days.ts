@@ -4,6 +4,9 @@ const DAY = 24 * 60 * 60 * 1000;
 /** 29 February falls on a given weekday at least once in 40 years, 1900 and 2100 included. */
 const PATIENCE = 41 * 366;
 
+/** As many as `check` prints, and one. */
+const KEPT = 6;
+
 /** The civil days on which an expression runs, counted from 1 January 1970. */
 export interface Days {
   /** No day is left out. */
@@ -22,23 +25,29 @@ export function createDays(fields: DayFields): Days {
     covers(fields.dayOfMonth, 1, 31) &&
     covers(fields.month, 1, 12) &&
     covers(fields.dayOfWeek, 0, 6);
-  // Most questions are about the same day, or one before the same next match: the last answer is kept.
-  let asked = 0;
-  let answer: number | undefined;
+  // Most questions are about the same days, or ones before the same next match: the last few answers are kept.
+  let known: readonly { readonly from: number; readonly answer: number }[] = [];
 
   function search(day: number): number | undefined {
-    for (let candidate = day; candidate < day + PATIENCE; candidate += 1) {
-      if (matches(fields, new Date(candidate * DAY))) return candidate;
+    let candidate = day;
+    while (candidate < day + PATIENCE) {
+      const midnight = new Date(candidate * DAY);
+      if (fields.month.includes(midnight.getUTCMonth() + 1)) {
+        if (matches(fields, midnight)) return candidate;
+        candidate += 1;
+      } else {
+        candidate += lengthOfMonth(midnight) + 1 - midnight.getUTCDate();
+      }
     }
     return undefined;
   }
 
   function next(day: number): number | undefined {
     if (every) return day;
-    if (answer === undefined || day < asked || day > answer) {
-      asked = day;
-      answer = search(day);
-    }
+    const before = known.find(({ from, answer }) => from <= day && day <= answer);
+    if (before !== undefined) return before.answer;
+    const answer = search(day);
+    if (answer !== undefined) known = [{ from: day, answer }, ...known.slice(0, KEPT - 1)];
     return answer;
   }
 
@@ -58,14 +67,13 @@ function covers(values: readonly DayValue[], first: number, last: number): boole
 }
 
 /**
- * Whether a civil day, given as its midnight in UTC, matches. It says the same as the `match` of a node-cron task,
+ * Whether a civil day of a month that matches, given as its midnight in UTC, matches too. It says the same as the `match` of a node-cron task,
  * which takes 8 µs: too long for each day of many years.
  */
-function matches({ dayOfMonth, month, dayOfWeek }: DayFields, midnight: Date): boolean {
+function matches({ dayOfMonth, dayOfWeek }: DayFields, midnight: Date): boolean {
   const date = midnight.getUTCDate();
   const weekday = midnight.getUTCDay();
   return (
-    month.includes(midnight.getUTCMonth() + 1) &&
     (dayOfWeek.includes(weekday) || dayOfWeek.some((value) => isSpecialWeekday(value, midnight))) &&
     (dayOfMonth.includes(date) || dayOfMonth.some((value) => specialDate(value, midnight) === date))
   );

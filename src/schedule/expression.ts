@@ -1,4 +1,4 @@
-import { parse, validateDetailed, type CronFieldError } from 'node-cron';
+import { parse, validateDetailed, type CronFieldError, type ParsedFields } from 'node-cron';
 import { createDays, type Days } from './days.ts';
 import { createTimesOfDay, type TimesOfDay } from './times-of-day.ts';
 
@@ -42,8 +42,20 @@ export function readExpression(text: string): Expression {
     return { fault: noSuchDate ? NEVER : wrong(errors.map(faultText).join(', ')) };
   }
   const fields = parse(expression);
-  const days = createDays(fields);
+  const days = daysOf(fields);
   return days.next(0) === undefined ? { fault: NEVER } : { days, times: createTimesOfDay(fields) };
+}
+
+/** More than configurations have; what others there are is worked out each time. */
+const MAX_SHARED_DAYS = 100;
+const sharedDays = new Map<string, Days>();
+
+/** Thousands of schedules may run on the same days. */
+function daysOf({ dayOfMonth, month, dayOfWeek }: ParsedFields): Days {
+  const key = JSON.stringify([dayOfMonth, month, dayOfWeek]);
+  const days = sharedDays.get(key) ?? createDays({ dayOfMonth, month, dayOfWeek });
+  if (sharedDays.size < MAX_SHARED_DAYS) sharedDays.set(key, days);
+  return days;
 }
 
 function wrong(what: string): string {

@@ -1,6 +1,7 @@
 import { mkdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
+import { ask } from '../support/ask.ts';
 import {
   evalwatch,
   KEY,
@@ -199,6 +200,21 @@ describe('a reload', UNHURRIED, () => {
     daemon.process.kill('SIGHUP');
     await daemon.line('project.baseline', { project: 'beta' });
     expect(daemon.of('poll.failed')).toEqual([]);
+  });
+
+  it('takes over by which names a browser may come', async () => {
+    await using service = await startAlpha();
+    await using place = await workspace(service.url, { web: { enable_lifecycle: true } });
+    await using daemon = startDaemon(place);
+    const url = await daemon.url();
+    const byName = () =>
+      ask(`${url}/api/v1/projects`, { headers: { host: 'evalwatch.example.com' } });
+    const before = await byName();
+
+    await place.configure({ web: { allowed_hosts: ['Evalwatch.Example.com'] } });
+    const reloaded = await fetch(`${url}/-/reload`, { method: 'POST' });
+
+    expect([before.status, reloaded.status, (await byName()).status]).toEqual([421, 200, 200]);
   });
 
   it('over HTTP needs web.enable_lifecycle', async () => {

@@ -127,7 +127,7 @@ export const METRICS: readonly MetricFact[] = [
     buckets: '0.0005 0.001 0.0025 0.005 0.01 0.025 0.05 0.1 0.5 1 5',
   }),
   fact('store_commit_failures_total', 'counter', 'process', 'process', {
-    labels: one('reason', ['full', 'io', 'busy', 'corrupt', 'other']),
+    labels: one('reason', ['full', 'io', 'busy', 'corrupt', 'replaced', 'other']),
   }),
   fact('scheduler_overlapped_runs_total', 'counter', 'process', 'project'),
   fact('scheduler_missed_runs_total', 'counter', 'process', 'project'),

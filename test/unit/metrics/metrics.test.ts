@@ -43,7 +43,7 @@ describe('the first scrape', () => {
     ['evalwatch_error_info_fetches_total', 1],
     ['evalwatch_error_info_fetch_failures_total', 1],
     ['evalwatch_store_commit_duration_seconds', 12 + 2],
-    ['evalwatch_store_commit_failures_total', 5],
+    ['evalwatch_store_commit_failures_total', 6],
     ['evalwatch_scheduler_lag_seconds', 11 + 2],
     ['evalwatch_log_messages_total', 4],
   ])('has every series of %s, %i of them, at 0', async (name, count) => {

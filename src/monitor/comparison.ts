@@ -1,0 +1,102 @@
+import type { Kind } from '../domain/status.ts';
+import type { Steps } from '../domain/steps.ts';
+import {
+  compareListing,
+  detectRepeatedAbsence,
+  missingIds,
+  type Changes,
+} from '../domain/transition.ts';
+import { summaryOf, type AnswerSummary, type ListingMemory } from './listing-memory.ts';
+import type { KnownProject, Store } from './ports.ts';
+import type { Reading } from './reading.ts';
+import { takeSteps } from './steps.ts';
+
+export interface ComparisonOptions {
+  readonly store: Pick<Store, 'loadKnown'>;
+  /** Asked at each poll, as it can change at run time. */
+  readonly missingAfter: () => number;
+}
+
+/** What the listings of a poll come to beside what is known. */
+export interface Comparison {
+  /** Of what is known. */
+  readonly version: number;
+  /** Those that are worth storing. */
+  readonly changes: ReadonlyMap<Kind, Changes>;
+  readonly answers: ReadonlyMap<Kind, RememberedAnswer>;
+}
+
+interface RememberedAnswer {
+  readonly summary: AnswerSummary;
+  /** Ids of the records that are missing once the changes are stored. */
+  readonly missing: readonly string[];
+}
+
+/** `memory` is what is remembered of the last listings, `at` the time of the poll in epoch ms. @throws {StoreError} */
+export type Compare = (
+  project: string,
+  readings: readonly Reading[],
+  memory: ReadonlyMap<Kind, ListingMemory>,
+  at: number,
+) => Promise<Comparison>;
+
+/** Compares the listings of a poll with what is known of their project. */
+export function createComparison({ store, missingAfter }: ComparisonOptions): Compare {
+  /** Of a listing that is the same as the last one, or of which only the difference was read, no more than has a part in it. */
+  async function loadWhatIsNeeded(
+    project: string,
+    readings: readonly Reading[],
+    memory: ReadonlyMap<Kind, ListingMemory>,
+  ): Promise<KnownProject | undefined> {
+    const kinds: Kind[] = [];
+    const only = new Map<Kind, readonly string[]>();
+    for (const reading of readings) {
+      if ('error' in reading) continue;
+      const { kind, answer } = reading;
+      const missing = memory.get(kind)?.missing ?? [];
+      if (answer.unchanged && missing.length === 0) continue;
+      kinds.push(kind);
+      if (answer.unchanged) only.set(kind, missing);
+      else if (answer.vanished !== undefined) {
+        only.set(kind, [...answer.listing.records.keys(), ...answer.vanished, ...missing]);
+      }
+    }
+    return kinds.length === 0 ? undefined : await store.loadKnown(project, kinds, only);
+  }
+
+  function* compare(
+    readings: readonly Reading[],
+    known: KnownProject | undefined,
+    memory: ReadonlyMap<Kind, ListingMemory>,
+    at: number,
+  ): Steps<Comparison> {
+    const changes = new Map<Kind, Changes>();
+    const answers = new Map<Kind, RememberedAnswer>();
+    const patience = missingAfter();
+    for (const reading of readings) {
+      if ('error' in reading) continue;
+      const { kind, answer } = reading;
+      const before = known?.listings.get(kind);
+      let missing: readonly string[] = [];
+      if (before !== undefined) {
+        const complete = memory.get(kind)?.complete ?? false;
+        const change = yield* answer.unchanged
+          ? detectRepeatedAbsence(before, complete, patience)
+          : compareListing(before, answer.listing, { at, missingAfter: patience });
+        missing = yield* missingIds(before, change);
+        if (isWorthStoring(change)) changes.set(kind, change);
+      }
+      answers.set(kind, { summary: summaryOf(answer), missing });
+    }
+    return { version: known?.version ?? 0, changes, answers };
+  }
+
+  return async (project, readings, memory, at) => {
+    const known = await loadWhatIsNeeded(project, readings, memory);
+    return await takeSteps(compare(readings, known, memory, at));
+  };
+}
+
+function isWorthStoring(changes: Changes): boolean {
+  return changes.baseline || changes.records.length > 0;
+}

@@ -1,0 +1,35 @@
+import type { Kind, Status } from '../domain/status.ts';
+import type { Steps } from '../domain/steps.ts';
+import type { Changes } from '../domain/transition.ts';
+import type { Observer } from './events.ts';
+import type { CommittedTransition } from './ports.ts';
+
+/** Each event may be a line that is written at once. */
+const EVENTS_PER_STEP = 256;
+
+interface CommittedChanges {
+  readonly project: string;
+  readonly changes: ReadonlyMap<Kind, Changes>;
+  readonly transitions: readonly CommittedTransition[];
+}
+
+/** Emits what a commit has stored: baselines, transitions, and records that are gone. */
+export function* emitChanges(emit: Observer, committed: CommittedChanges): Steps<void> {
+  const { project, changes, transitions } = committed;
+  for (const [kind, { baseline, records }] of changes) {
+    if (!baseline) continue;
+    const counts: Partial<Record<Status, number>> = {};
+    for (const { status } of records) counts[status] = (counts[status] ?? 0) + 1;
+    emit({ type: 'listing.baseline', project, kind, counts });
+  }
+  for (const [index, transition] of transitions.entries()) {
+    emit({ type: 'record.transition', project, transition });
+    if ((index + 1) % EVENTS_PER_STEP === 0) yield;
+  }
+  for (const [kind, { gone }] of changes) {
+    for (const [index, record] of gone.entries()) {
+      emit({ type: 'record.gone', project, kind, record });
+      if ((index + 1) % EVENTS_PER_STEP === 0) yield;
+    }
+  }
+}

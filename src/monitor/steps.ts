@@ -1,0 +1,16 @@
+import { setImmediate } from 'node:timers/promises';
+import type { Steps } from '../domain/steps.ts';
+
+/** Takes all steps, and gives others their turn in between. Rejects with the signal's reason when it aborts. */
+export async function takeSteps<Result>(
+  steps: Steps<Result>,
+  signal?: AbortSignal,
+): Promise<Result> {
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+    // oxlint-disable-next-line no-await-in-loop -- so that long work delays nobody else
+    await setImmediate();
+    signal?.throwIfAborted();
+  }
+}
