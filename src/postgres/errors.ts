@@ -1,8 +1,11 @@
 import { DatabaseError } from 'pg';
 import { StoreError, type StoreFailureReason } from '../monitor/errors.ts';
 
+/** All that a server can be the reason for. */
+type ServerReason = Exclude<StoreFailureReason, 'replaced'>;
+
 /** By SQLSTATE, or by its class; classes that are not here are `other`. */
-const REASONS: ReadonlyMap<string, StoreFailureReason> = new Map([
+const REASONS: ReadonlyMap<string, ServerReason> = new Map([
   ['53100', 'full'],
   ['53', 'busy'],
   ['40', 'busy'],
@@ -16,7 +19,7 @@ const REASONS: ReadonlyMap<string, StoreFailureReason> = new Map([
   ['XX002', 'corrupt'],
 ]);
 
-const TEXTS: Readonly<Record<StoreFailureReason, string>> = {
+const TEXTS: Readonly<Record<ServerReason, string>> = {
   full: 'no space is left for the store',
   io: 'the database of store.postgres_url_file or _env cannot be reached',
   busy: 'the database of store.postgres_url_file or _env has no time for it',
@@ -71,8 +74,12 @@ function codeOf(error: unknown): string {
 }
 
 function scrub(text: string, secrets: readonly string[]): string {
-  return secrets
+  const wanted = secrets
     .filter((secret) => secret !== '')
     .toSorted((one, other) => other.length - one.length)
-    .reduce((scrubbed, secret) => scrubbed.replaceAll(secret, '[redacted]'), text);
+    .map((secret) => RegExp.escape(secret));
+  // All at once: one by one, a short one would be looked for in what has taken the place of others.
+  return wanted.length === 0
+    ? text
+    : text.replaceAll(new RegExp(wanted.join('|'), 'g'), '[redacted]');
 }

@@ -3,7 +3,7 @@ import { StoreError } from '../monitor/errors.ts';
 import { openDatabase, type RunInTransaction } from './database.ts';
 import { migrate } from './migrate.ts';
 import { toStored } from './text.ts';
-import { parseUrl } from './url.ts';
+import { readUrl } from './url.ts';
 
 /** With the types of the columns that are filled, in the order in which they are. */
 const TABLES = {
@@ -60,7 +60,7 @@ const PATIENCE_MS = 60_000;
 export async function importStore(options: ImportOptions): Promise<Imported> {
   const { url, source, onProgress = () => {} } = options;
   const database = openDatabase({
-    settings: parseUrl(url),
+    settings: await readUrl(url),
     connections: 1,
     patienceMs: PATIENCE_MS,
   });

@@ -2,7 +2,7 @@ import type { StoreReader } from '../monitor/ports.ts';
 import { openDatabase } from './database.ts';
 import { assertReadable } from './migrate.ts';
 import { createReads } from './reads.ts';
-import { parseUrl } from './url.ts';
+import { readUrl } from './url.ts';
 
 /** An export of everything takes its time. */
 const PATIENCE_MS = 60_000;
@@ -12,7 +12,7 @@ const PATIENCE_MS = 60_000;
  * @throws {StoreError} also if there is none yet, or one of another schema version
  */
 export async function openPostgresReader(options: { readonly url: string }): Promise<StoreReader> {
-  const settings = parseUrl(options.url);
+  const settings = await readUrl(options.url);
   const database = openDatabase({ settings, connections: 2, patienceMs: PATIENCE_MS });
   try {
     await assertReadable(database);

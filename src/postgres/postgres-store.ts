@@ -29,7 +29,7 @@ import { createReads } from './reads.ts';
 import { SIZE, type SizeRow } from './size.ts';
 import { toStored } from './text.ts';
 import { createTurns } from './turns.ts';
-import { parseUrl } from './url.ts';
+import { readUrl } from './url.ts';
 
 export interface PostgresOptions {
   /** Such as `postgres://user:password@one,two:5433/database?sslmode=verify-full`; shown to nobody. */
@@ -66,7 +66,7 @@ const CONFIGURE_TRIES = 5;
  */
 export async function openPostgres(options: PostgresOptions): Promise<Postgres> {
   const { clock, leaseMs, url, signal } = options;
-  const settings = parseUrl(url);
+  const settings = await readUrl(url);
   await using opened = new AsyncDisposableStack();
   const database = openDatabase({
     settings,

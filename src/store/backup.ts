@@ -1,8 +1,10 @@
-import { realpath, stat } from 'node:fs/promises';
-import { StoreError } from '../monitor/errors.ts';
+import { stat } from 'node:fs/promises';
 import { connect } from './connection.ts';
-import { assertIntact, isSystemError, withStoreErrors } from './errors.ts';
+import { StoreError } from '../monitor/errors.ts';
+import { assertIntact, withStoreErrors } from './errors.ts';
+import { assertNotOwn } from './own-files.ts';
 import { openReadable } from './sqlite-reader.ts';
+import { fileSize } from './store-file.ts';
 import { writeWhole } from './whole-file.ts';
 
 export interface BackupOptions {
@@ -18,16 +20,17 @@ export interface BackupOptions {
  * Copies the store as it is at one moment, beside a daemon or without one. The copy is looked through and on the disk
  * before it gets its name, so that under this name there is never half of one.
  * @returns its size in bytes
- * @throws {StoreError} of the store, of a copy that came out damaged, or of a `target` that exists or is the store
+ * @throws {StoreError} of the store, of a copy that came out damaged, or of a `target` that exists, belongs to the
+ * store or has a log of its own
  * @throws {Error} with a system `code` when the copy cannot be written
  */
 export async function backUp({ path, target, replace }: BackupOptions): Promise<number> {
-  if (await isSameFile(path, target))
-    throw new StoreError('other', `${target} is the store itself`);
+  await assertNotOwn(path, target);
+  await assertNoLog(target);
   const { db, close } = await openReadable(path);
   try {
     await withStoreErrors(path, () => assertIntact(db, path));
-    await writeWhole(target, replace, async (copy) => {
+    await writeWhole(target, replace, async ({ path: copy }) => {
       // One read transaction, where sqlite3_backup starts again with each commit of the daemon.
       await withStoreErrors(path, () => db.prepare('VACUUM INTO ?').run(copy));
       await verify(copy);
@@ -38,12 +41,15 @@ export async function backUp({ path, target, replace }: BackupOptions): Promise<
   return (await stat(target)).size;
 }
 
-async function isSameFile(path: string, target: string): Promise<boolean> {
-  try {
-    return (await realpath(path)) === (await realpath(target));
-  } catch (error) {
-    if (isSystemError(error, 'ENOENT')) return false;
-    throw error;
+/** SQLite would take the log or journal that another store left at this name for the copy's. */
+async function assertNoLog(target: string): Promise<void> {
+  for (const log of [`${target}-wal`, `${target}-journal`]) {
+    // oxlint-disable-next-line no-await-in-loop -- of two
+    if ((await fileSize(log)) === 0) continue;
+    throw new StoreError(
+      'other',
+      `${log} would damage the copy: choose another name, or remove it if no program uses it`,
+    );
   }
 }
 

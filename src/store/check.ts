@@ -1,17 +1,20 @@
 import { DATASET_STATUSES, PROMPT_STATUSES } from '../domain/status.ts';
 import type { Connection } from './connection.ts';
 import { withStoreErrors } from './errors.ts';
-import { openReadable } from './sqlite-reader.ts';
+import { IMPOSSIBLE_VALUES, quoted } from './impossible-values.ts';
+import { readMigrations } from './migrate.ts';
+import { findForeignSchema } from './schema.ts';
+import { openUnchecked } from './sqlite-reader.ts';
 
 /** What one look at a store found. */
 export interface CheckResult {
   /** What should be so, as a sentence. */
   readonly rule: string;
-  /** Where it is not so, the first {@link MOST_FINDINGS}. */
+  /** Where it is not so, the first {@link MAX_FINDINGS}. */
   readonly findings: readonly string[];
 }
 
-const MOST_FINDINGS = 100;
+const MAX_FINDINGS = 100;
 
 /**
  * Looks whether a store is sound in itself: what SQLite can tell, and what contract 4 (Transitions) promises of its rows.
@@ -19,27 +22,34 @@ const MOST_FINDINGS = 100;
  * @throws {StoreError} when it cannot be read at all
  */
 export async function checkStore(path: string): Promise<readonly CheckResult[]> {
-  const { db, close } = await openReadable(path);
+  const migrations = await readMigrations();
+  const { db, close } = await openUnchecked(path);
   try {
     // One moment for all of them.
-    return await withStoreErrors(path, () => db.transaction(() => runChecks(db))());
+    return await withStoreErrors(path, () => db.transaction(() => runChecks(db, migrations))());
   } finally {
     close();
   }
 }
 
-function runChecks(db: Connection): readonly CheckResult[] {
+function runChecks(db: Connection, migrations: readonly string[]): readonly CheckResult[] {
+  const schema: CheckResult = {
+    rule: 'its tables, indexes and triggers are those that evalwatch makes',
+    findings: findForeignSchema(db, migrations).slice(0, MAX_FINDINGS),
+  };
+  // What a view or another column answers in the place of a table is worth nothing.
+  if (schema.findings.length > 0) return [schema];
   const pages: CheckResult = {
     rule: 'its pages and indexes are intact',
     findings: find(db, 'SELECT integrity_check FROM pragma_integrity_check').filter(
       (text) => text !== 'ok',
     ),
   };
-  return [pages, ...RULES.map(({ rule, sql }) => ({ rule, findings: find(db, sql) }))];
+  return [schema, pages, ...RULES.map(({ rule, sql }) => ({ rule, findings: find(db, sql) }))];
 }
 
 function find(db: Connection, sql: string): readonly string[] {
-  return db.prepare<[], string>(`${sql} LIMIT ${MOST_FINDINGS}`).pluck().all();
+  return db.prepare<[], string>(`${sql} LIMIT ${MAX_FINDINGS}`).pluck().all();
 }
 
 interface Rule {
@@ -64,6 +74,7 @@ const RULES: readonly Rule[] = [
     sql: `SELECT "table" || ' row ' || coalesce(rowid, '?') || ' lacks its ' || "parent"
       FROM pragma_foreign_key_check`,
   },
+  { rule: 'each value is one that evalwatch can have written', sql: IMPOSSIBLE_VALUES },
   {
     rule: 'each record has a status of its kind',
     sql: `SELECT ${PLACE} || ' is ' || quote(r.status) FROM ${RECORDS}
@@ -112,13 +123,14 @@ const RULES: readonly Rule[] = [
         AND NOT EXISTS (SELECT 1 FROM failure f WHERE f.transition_id = t.transition_id)`,
   },
   {
+    rule: 'each failure that was settled, and no other, has its place in the order of settling',
+    sql: `SELECT 'failure ' || f.transition_id FROM failure f LEFT JOIN settlement s USING (transition_id)
+      WHERE (f.settled_at IS NULL) <> (s.transition_id IS NULL)`,
+  },
+  {
     rule: 'each failure is a move of a prompt to FAILED',
     sql: `SELECT 'failure ' || f.transition_id
       FROM failure f JOIN transition t USING (transition_id) JOIN listing l ON l.listing_key = t.listing_key
       WHERE l.kind <> 'prompt' OR t.to_status <> 'FAILED' OR f.listing_key <> t.listing_key`,
   },
 ];
-
-function quoted(words: readonly string[]): string {
-  return words.map((word) => `'${word}'`).join(', ');
-}

@@ -14,5 +14,15 @@ export function connect(
   });
   // Sorting must not need a writable directory for temporary files.
   db.pragma('temp_store = MEMORY');
+  return distrust(db);
+}
+
+/**
+ * Trusts nothing that somebody else may have put into the file: its schema calls no function with effects, and each page
+ * is looked at before it is used. The driver itself lets no SQL write to the schema or the log ("defensive").
+ */
+export function distrust(db: Connection): Connection {
+  db.pragma('trusted_schema = OFF');
+  db.pragma('cell_size_check = ON');
   return db;
 }

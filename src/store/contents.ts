@@ -1,9 +1,8 @@
-import { realpath } from 'node:fs/promises';
 import { WAITING_STATUSES } from '../domain/status.ts';
 import type { Connection } from './connection.ts';
 import { assertIntact, toStoreError, withStoreErrors } from './errors.ts';
 import { takeLock } from './lock.ts';
-import { openReadable } from './sqlite-reader.ts';
+import { findStore, openReadable } from './sqlite-reader.ts';
 
 /** A store's tables as another engine has them, in an order in which they can be written there. */
 type ContentTable = 'project' | 'record' | 'transition' | 'failure' | 'settlement';
@@ -26,10 +25,11 @@ interface StoreContents {
  */
 export async function openContents(path: string): Promise<StoreContents> {
   using opened = new DisposableStack();
+  // Before it is opened: under the lock nobody else has it open.
+  const release = await withStoreErrors(path, async () => takeLock(await findStore(path)));
+  opened.defer(release);
   const { db, close } = await openReadable(path);
   opened.defer(close);
-  const release = await withStoreErrors(path, async () => takeLock(await realpath(path)));
-  opened.defer(release);
   await withStoreErrors(path, () => assertIntact(db, path));
   const number = db
     .prepare<[table: string], number>(

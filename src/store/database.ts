@@ -12,7 +12,9 @@ import { createPollCommits, type PollCommits } from './poll-commit.ts';
 import { createProjects } from './projects.ts';
 import { createPruning } from './pruning.ts';
 import { createRowQueries } from './row-queries.ts';
+import { assertOwnSchema } from './schema.ts';
 import { createSnapshotReader, type SnapshotNews } from './snapshot.ts';
+import { identify, rememberFiles } from './same-files.ts';
 import { createPrivately } from './store-file.ts';
 import { createTransactions, type Place } from './transactions.ts';
 
@@ -36,6 +38,8 @@ export interface Reads {
   /** The next page of a `loadKnown`. */
   readonly loadMore: (more: number) => KnownPage;
   readonly pendingFailures: Immediate<'pendingFailures'>;
+  /** @throws {StoreError} `replaced` if the store's files are no longer those that were opened */
+  readonly assertInPlace: () => void;
 }
 
 /** To be called within a transaction. */
@@ -63,30 +67,51 @@ export interface OpenDatabase {
   close(): void;
 }
 
-/** Opens the store at this real path for its one daemon, and makes it if there is none. */
-export async function openDatabase(file: string): Promise<OpenDatabase> {
+export interface DatabasePaths {
+  /** As configured: a symlink on it can be made to lead elsewhere. */
+  readonly path: string;
+  /** The real path, which need not exist yet. */
+  readonly file: string;
+}
+
+/** Opens the store for its one daemon, and makes it if there is none. */
+export async function openDatabase({ path, file }: DatabasePaths): Promise<OpenDatabase> {
   const migrations = await readMigrations();
   using opened = new DisposableStack();
   opened.defer(await takeLock(file));
   await createPrivately(file);
+  // Before it is opened: to look through a large one takes long enough to replace it meanwhile.
+  const assertFiles = rememberFiles([file, path, `${file}.lock`]);
   const db = connect(file, { readonly: false, busyTimeoutMs: BUSY_TIMEOUT_MS });
   opened.defer(() => db.close());
+  // Opens the log, unless the store is new or was restored.
   assertNotNewer(schemaVersion(db), file);
+  const log = [`${file}-wal`, `${file}-shm`];
+  const assertFirstLog = rememberFiles(log.filter((each) => identify(each) !== undefined));
+  assertOwnSchema(db, migrations, file);
   assertIntact(db, file);
   migrate(db, migrations);
   makeDurable(db);
   const reader = connect(file, { readonly: true, busyTimeoutMs: BUSY_TIMEOUT_MS });
   opened.defer(() => reader.close());
+  assertFiles();
+  assertFirstLog();
   /** Projects whose listings a snapshot has counted, and of them those that the transaction under way has changed. */
   const counted = new Set<string>();
   const changed = new Set<string>();
   const writes = createWrites(db, changed);
-  const run = createTransactions(db);
   const reads = createReads(reader, counted);
+  // What was prepared above has opened it in any case.
+  const assertLog = rememberFiles(log);
+  const assertInPlace = () => {
+    assertFiles();
+    assertLog();
+  };
+  const run = createTransactions(db, assertInPlace);
   const held = opened.move();
   return {
     sqliteVersion: String(db.prepare('SELECT sqlite_version()').pluck().get()),
-    reads,
+    reads: { ...reads, assertInPlace },
     write: (calls, place) => {
       const results = run(place, () =>
         calls.map(({ method, args }): unknown => Reflect.apply(writes[method], undefined, args)),
@@ -105,7 +130,7 @@ export async function openDatabase(file: string): Promise<OpenDatabase> {
   };
 }
 
-function createReads(db: Connection, counted: Set<string>): Reads {
+function createReads(db: Connection, counted: Set<string>): Omit<Reads, 'assertInPlace'> {
   const rows = createRowQueries(db);
   const snapshot = createSnapshotReader(db);
   const projects = createProjects(db);

@@ -1,8 +1,11 @@
 import type { Connection } from './connection.ts';
 import { StoreError, type StoreFailureReason } from '../monitor/errors.ts';
 
+/** All but the one that no error code stands for. */
+type CodedReason = Exclude<StoreFailureReason, 'replaced'>;
+
 /** By SQLite's primary result code or by the system's code. */
-const REASONS: ReadonlyMap<string, StoreFailureReason> = new Map([
+const REASONS: ReadonlyMap<string, CodedReason> = new Map([
   ['SQLITE_FULL', 'full'],
   ['ENOSPC', 'full'],
   ['EDQUOT', 'full'],
@@ -17,7 +20,7 @@ const REASONS: ReadonlyMap<string, StoreFailureReason> = new Map([
   ['SQLITE_NOTADB', 'corrupt'],
 ]);
 
-const TEXTS: Readonly<Record<StoreFailureReason, string>> = {
+const TEXTS: Readonly<Record<CodedReason, string>> = {
   full: 'no space is left for the store',
   io: 'the store cannot be read or written',
   busy: 'the store is held by another program',
@@ -66,7 +69,7 @@ export function isSystemError(error: unknown, code: string): boolean {
   return error instanceof Error && 'syscall' in error && 'code' in error && error.code === code;
 }
 
-function reasonOf(error: unknown): StoreFailureReason {
+function reasonOf(error: unknown): CodedReason {
   const code = codeOf(error);
   if (code.startsWith('SQLITE_')) return REASONS.get(primaryCode(code)) ?? 'other';
   if (error instanceof Error && 'syscall' in error) return REASONS.get(code) ?? 'io';

@@ -3,18 +3,19 @@ import type { Kind } from '../domain/status.ts';
 import type { KnownProject } from '../monitor/ports.ts';
 import { PART_ROWS, toKnownRecord, type RecordRow } from './poll-rows.ts';
 
-/** What is known of a project, as it comes out of its tables. */
-export interface KnownRows {
+interface Known<Listing> {
   readonly version: number;
-  readonly listings: readonly {
-    readonly kind: Kind;
-    readonly baselined: boolean;
-    readonly rows: readonly RecordRow[];
-  }[];
+  readonly listings: readonly (Listing & { readonly kind: Kind; readonly baselined: boolean })[];
 }
 
+/**
+ * What is known of a project. `next` reads further rows of a listing, so many at most; fewer if there are no more. What is
+ * committed in between can show in them, and the version then tells that it was.
+ */
+export type KnownRows = Known<{ readonly next: (most: number) => readonly RecordRow[] }>;
+
 /** A page of it: all listings, with some of their rows. */
-export interface KnownPage extends KnownRows {
+export interface KnownPage extends Known<{ readonly rows: readonly RecordRow[] }> {
   /** By this number there is more to be had. */
   readonly more: number | undefined;
 }
@@ -25,29 +26,27 @@ export interface KnownPages {
   next(more: number): KnownPage;
 }
 
-/** Deals out what is known in pages, so that a large project holds up nobody for long. */
+/** Deals out what is known in pages, so that a large project takes no more memory than a page, and holds up nobody for long. */
 export function createKnownPages(): KnownPages {
-  const dealing = new Map<number, { readonly known: KnownRows; start: number }>();
+  const dealing = new Map<number, KnownRows>();
   let last = 0;
 
   function next(number: number): KnownPage {
-    const deal = dealing.get(number);
-    if (deal === undefined) throw new Error('there is no such page');
-    const { known, start } = deal;
-    deal.start += PART_ROWS;
-    const listings = known.listings.map((listing) => ({
-      ...listing,
-      rows: listing.rows.slice(start, deal.start),
-    }));
-    const isLast = known.listings.every(({ rows }) => rows.length <= deal.start);
+    const known = dealing.get(number);
+    if (known === undefined) throw new Error('there is no such page');
+    const listings = known.listings.map((listing) => {
+      const { kind, baselined } = listing;
+      return { kind, baselined, rows: listing.next(PART_ROWS) };
+    });
+    const isLast = listings.every(({ rows }) => rows.length < PART_ROWS);
     if (isLast) dealing.delete(number);
-    return { ...known, listings, more: isLast ? undefined : number };
+    return { version: known.version, listings, more: isLast ? undefined : number };
   }
 
   return {
     first: (known) => {
       last += 1;
-      dealing.set(last, { known, start: 0 });
+      dealing.set(last, known);
       return next(last);
     },
     next,

@@ -1,11 +1,14 @@
+import { statSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { StoreError } from '../monitor/errors.ts';
 import { connect, type Connection } from './connection.ts';
-import { isSqliteError } from './errors.ts';
+import { isSqliteError, toStoreError } from './errors.ts';
 import { createPrivately } from './store-file.ts';
 
 /** How long SQLite waits, blocking, for another process. */
 export const BUSY_TIMEOUT_MS = 250;
+/** Long enough for a reading command to end. */
+const ALONE_TIMEOUT_MS = 2000;
 
 interface Holder {
   readonly host: string;
@@ -24,11 +27,34 @@ export async function takeLock(storePath: string): Promise<() => void> {
   const db = connect(path, { readonly: false, busyTimeoutMs: BUSY_TIMEOUT_MS });
   try {
     hold(db, { host: hostname(), pid: process.pid });
+    assertAlone(storePath);
     return () => void db.close();
   } catch (error) {
     const refusal = explain(error, db, storePath);
     db.close();
     throw refusal;
+  }
+}
+
+/**
+ * A store with several names (hard links) has a log and a lock file under each of them, which do not know of each
+ * other. SQLite's lock on the file itself does: every connection has a share of it, so that nobody can have it alone
+ * while a daemon has the store open, under whatever name.
+ */
+function assertAlone(storePath: string): void {
+  const names = statSync(storePath, { throwIfNoEntry: false })?.nlink ?? 1;
+  if (names < 2) return;
+  const db = connect(storePath, { readonly: false, busyTimeoutMs: ALONE_TIMEOUT_MS });
+  try {
+    db.pragma('locking_mode = EXCLUSIVE');
+    // Taken with the first look at the file, and given back with the connection.
+    db.pragma('user_version');
+  } catch (error) {
+    if (!isSqliteError(error, 'SQLITE_BUSY')) throw toStoreError(error, storePath);
+    const message = `${storePath} is one of ${names} names (hard links) of a file that another process has open: end that process, or make a copy with a name of its own`;
+    throw new StoreError('busy', message, error);
+  } finally {
+    db.close();
   }
 }
 

@@ -21,6 +21,8 @@ type OnlyThese = ReadonlyMap<Kind, readonly string[]>;
 const SELECT_RECORDS =
   'SELECT id, status, status_raw, name, timestamp, since, missing, gone FROM record';
 
+type NextRows = KnownRows['listings'][number]['next'];
+
 /** A row among so many in one statement costs two thirds of one by itself. */
 const ROWS_TOGETHER = 20;
 
@@ -34,16 +36,34 @@ export function createPollCommits(db: Connection): PollCommits {
     if (known === undefined) throw unknownProject(project);
     const listings = kinds.map((kind) => {
       const listing = statements.listing.get(known.project_key, kind);
-      if (listing === undefined) return { kind, baselined: false, rows: [] };
-      const ids = only?.get(kind);
+      if (listing === undefined) return { kind, baselined: false, next: () => [] };
       const key = listing.listing_key;
-      const rows =
-        ids === undefined
-          ? statements.records.all(key)
-          : ids.flatMap((id) => statements.record.all(key, id));
-      return { kind, baselined: listing.baselined === 1, rows };
+      const ids = only?.get(kind);
+      const next = ids === undefined ? allRecords(key) : recordsOf(key, ids);
+      return { kind, baselined: listing.baselined === 1, next };
     });
     return { version: known.version, listings };
+  }
+
+  function allRecords(key: number): NextRows {
+    let last = '';
+    return (most) => {
+      const rows = statements.recordsAfter.all(key, last, most);
+      last = rows.at(-1)?.[0] ?? last;
+      return rows;
+    };
+  }
+
+  function recordsOf(key: number, ids: readonly string[]): NextRows {
+    let read = 0;
+    return (most) => {
+      const rows: RecordRow[] = [];
+      for (; read < ids.length && rows.length < most; read += 1) {
+        const row = statements.record.get(key, ids[read] ?? '');
+        if (row !== undefined) rows.push(row);
+      }
+      return rows;
+    };
   }
 
   function commit(poll: PollRows): readonly CommittedTransition[] | undefined {
@@ -164,8 +184,10 @@ function prepare(db: Connection) {
       [projectKey: number, kind: Kind],
       { readonly listing_key: number; readonly baselined: number }
     >('SELECT listing_key, baselined FROM listing WHERE project_key = ? AND kind = ?'),
-    records: db
-      .prepare<[listingKey: number], RecordRow>(`${SELECT_RECORDS} WHERE listing_key = ?`)
+    recordsAfter: db
+      .prepare<[listingKey: number, id: string, most: number], RecordRow>(
+        `${SELECT_RECORDS} WHERE listing_key = ? AND id > ? ORDER BY id LIMIT ?`,
+      )
       .raw(),
     record: db
       .prepare<[listingKey: number, id: string], RecordRow>(

@@ -3,13 +3,15 @@ import { realpath } from 'node:fs/promises';
 import Database from 'better-sqlite3';
 import { StoreError } from '../monitor/errors.ts';
 import type { StoreReader } from '../monitor/ports.ts';
-import { connect, type Connection } from './connection.ts';
+import { connect, distrust, type Connection } from './connection.ts';
 import { isSqliteError, isSystemError, withStoreErrors } from './errors.ts';
-import { assertNotNewer, SCHEMA_VERSION, schemaVersion } from './migrate.ts';
+import { assertNotNewer, readMigrations, SCHEMA_VERSION, schemaVersion } from './migrate.ts';
 import { createEventQuery } from './event-query.ts';
 import { createMoveQuery } from './move-query.ts';
 import { noteOpen } from './open-files.ts';
 import { createRowQueries } from './row-queries.ts';
+import { rememberFiles } from './same-files.ts';
+import { assertOwnSchema } from './schema.ts';
 import { completeSnapshot, createSnapshotReader } from './snapshot.ts';
 import { fileSize, inspectStoreFile } from './store-file.ts';
 
@@ -18,13 +20,13 @@ const BUSY_TIMEOUT_MS = 5000;
 
 /**
  * Opens the store for reading, beside a daemon or without one; never changes the file.
- * @throws {StoreError} also if there is none yet, or it is of another schema version
+ * @throws {StoreError} also if there is none yet, or its schema is of another version or was changed
  */
 export async function openReader({ path }: { readonly path: string }): Promise<StoreReader> {
-  const { db, close } = await openReadable(path);
+  const { db, assertInPlace, close } = await openReadable(path);
   try {
     // A damaged store may fail here, too.
-    return await withStoreErrors(path, () => createReader(db, path, close));
+    return await withStoreErrors(path, () => createReader(db, path, assertInPlace, close));
   } catch (error) {
     close();
     throw error;
@@ -34,11 +36,26 @@ export async function openReader({ path }: { readonly path: string }): Promise<S
 /** A connection that reads a store and never changes it, for whoever needs more than rows. */
 interface Readable {
   readonly db: Connection;
+  /** @throws {StoreError} `replaced` if the path leads to another file by now, or to none */
+  readonly assertInPlace: () => void;
   readonly close: () => void;
 }
 
 /** @throws {StoreError} as {@link openReader} */
 export async function openReadable(path: string): Promise<Readable> {
+  const readable = await openUnchecked(path);
+  try {
+    const migrations = await readMigrations();
+    await withStoreErrors(path, () => assertOwnSchema(readable.db, migrations, path));
+    return readable;
+  } catch (error) {
+    readable.close();
+    throw error;
+  }
+}
+
+/** As {@link openReadable}, but whatever the schema has besides what evalwatch makes. @throws {StoreError} */
+export async function openUnchecked(path: string): Promise<Readable> {
   return await withStoreErrors(path, async () => {
     const file = await findStore(path);
     using opened = new DisposableStack();
@@ -48,28 +65,40 @@ export async function openReadable(path: string): Promise<Readable> {
     assertNotNewer(schemaVersion(db), path);
     assertNotOlder(schemaVersion(db), path);
     const held = opened.move();
-    return { db, close: () => held.dispose() };
+    return { db, assertInPlace: rememberFiles([path]), close: () => held.dispose() };
   });
 }
 
-function createReader(db: Connection, path: string, close: () => void): StoreReader {
+function createReader(
+  db: Connection,
+  path: string,
+  assertInPlace: () => void,
+  close: () => void,
+): StoreReader {
   const rows = createRowQueries(db);
   const events = createEventQuery(db);
   const snapshot = createSnapshotReader(db);
   const moves = createMoveQuery(db);
+  const read = <Result>(work: () => Result) =>
+    withStoreErrors(path, () => {
+      // A command that reads again and again would show a store that nobody writes any more.
+      assertInPlace();
+      return work();
+    });
   return {
-    projects: () => withStoreErrors(path, () => rows.projects()),
-    snapshot: () => withStoreErrors(path, () => completeSnapshot(snapshot(new Set()), new Map())),
-    statuses: (query) => withStoreErrors(path, () => rows.statuses(query)),
-    transitions: (query) => withStoreErrors(path, () => rows.transitions(query)),
-    failures: (query) => withStoreErrors(path, () => rows.failures(query)),
-    events: (after, limit) => withStoreErrors(path, () => events(after, limit)),
-    moves: (query) => withStoreErrors(path, () => moves(query)),
+    projects: () => read(() => rows.projects()),
+    snapshot: () => read(() => completeSnapshot(snapshot(new Set()), new Map())),
+    statuses: (query) => read(() => rows.statuses(query)),
+    transitions: (query) => read(() => rows.transitions(query)),
+    failures: (query) => read(() => rows.failures(query)),
+    events: (after, limit) => read(() => events(after, limit)),
+    moves: (query) => read(() => moves(query)),
     close: () => withStoreErrors(path, close),
   };
 }
 
-async function findStore(path: string): Promise<string> {
+/** The real path of a store. @throws {StoreError} if there is none, or something else */
+export async function findStore(path: string): Promise<string> {
   try {
     const file = await realpath(path);
     if ((await inspectStoreFile(file)) === 'store') return file;
@@ -101,7 +130,7 @@ function copyIntoMemory(file: string): Connection {
   const image = readFileSync(file);
   // The two bytes that say that it has a write-ahead log.
   image.fill(1, 18, 20);
-  return new Database(image, { readonly: true });
+  return distrust(new Database(image, { readonly: true }));
 }
 
 function assertNotOlder(version: number, path: string): void {

@@ -22,9 +22,14 @@ export interface StoreOptions {
   readonly onCreated?: (path: string) => void;
 }
 
+/** How often the files are compared with those that were opened, where no commit does. */
+const LOOK_EVERY_MS = 1000;
+
 export interface SqliteStore extends Store {
   /** Such as `3.54.0`. */
   readonly sqliteVersion: string;
+  /** Whether the store's files were those that were opened when they were last compared, within a second. */
+  isInPlace(): boolean;
 }
 
 /**
@@ -39,7 +44,7 @@ export async function openStore(options: StoreOptions): Promise<SqliteStore> {
     const found = await inspectStoreFile(file);
     using opened = new DisposableStack();
     opened.defer(noteOpen(file));
-    const thread = await startThread(file);
+    const thread = await startThread({ path: options.path, file });
     if (found === 'absent') options.onCreated?.(file);
     const held = opened.move();
     return createStore(file, thread, options, () => held.dispose());
@@ -55,6 +60,9 @@ function createStore(
   const listings = new Map<string, ReadonlyMap<Kind, ListingSnapshot>>();
   const queue = createWriteQueue({ thread, clock, emit });
   let closing: Promise<void> | undefined;
+  let isInPlace = true;
+  let isLooking = false;
+  const timer = setInterval(() => void look(), LOOK_EVERY_MS).unref();
 
   function assertOpen(): void {
     if (closing !== undefined) throw new StoreError('other', `the store is closed (${file})`);
@@ -82,6 +90,20 @@ function createStore(
     }
   }
 
+  async function look(): Promise<void> {
+    if (isLooking) return;
+    isLooking = true;
+    try {
+      await readTelling('assertInPlace');
+      isInPlace = true;
+    } catch (error) {
+      if (!(error instanceof StoreError)) throw error;
+      isInPlace = false;
+    } finally {
+      isLooking = false;
+    }
+  }
+
   async function write<Name extends keyof Writes>(
     method: Name,
     ...args: Parameters<Writes[Name]>
@@ -92,6 +114,7 @@ function createStore(
   }
 
   async function close(): Promise<void> {
+    clearInterval(timer);
     try {
       await queue.idle();
       await thread.close();
@@ -102,6 +125,7 @@ function createStore(
 
   return {
     sqliteVersion: thread.sqliteVersion,
+    isInPlace: () => isInPlace,
     projects: () => read('projects'),
     snapshot: async () => completeSnapshot(await read('snapshot'), listings),
     statuses: (query) => read('statuses', query),

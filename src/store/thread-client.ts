@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { StoreError } from '../monitor/errors.ts';
+import type { DatabasePaths } from './database.ts';
 import type { Answer, Asked, Request } from './thread-messages.ts';
 
 /** The thread in which SQLite works, seen from outside. */
@@ -17,13 +18,13 @@ interface Waiting {
   reject(error: StoreError): void;
 }
 
-/** Opens the store at this real path in a thread of its own. @throws {StoreError} */
-export async function startThread(file: string): Promise<StoreThread> {
+/** Opens the store in a thread of its own. @throws {StoreError} */
+export async function startThread(paths: DatabasePaths): Promise<StoreThread> {
   const extension = import.meta.url.slice(import.meta.url.lastIndexOf('.'));
   // No listener for errors: one that is not told as an answer is a bug and ends the process.
   const worker = new Worker(new URL(`thread${extension}`, import.meta.url), {
     name: 'store',
-    workerData: file,
+    workerData: paths,
   });
   const ended = once(worker, 'exit');
   const waiting = new Map<number, Waiting>();

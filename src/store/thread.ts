@@ -1,18 +1,18 @@
 /**
  * Where SQLite works: a thread of its own, so that neither a large commit nor a slow disk holds up the event loop. Its
- * data is the store's real path.
+ * data is where the store is.
  */
 import { parentPort, workerData } from 'node:worker_threads';
-import { openDatabase, type OpenDatabase } from './database.ts';
+import { openDatabase, type DatabasePaths, type OpenDatabase } from './database.ts';
 import { toStoreError } from './errors.ts';
 import type { Answer, Asked, Request } from './thread-messages.ts';
 
-const file: string = workerData;
+const paths: DatabasePaths = workerData;
 const port = parentPort;
 if (port === null) throw new Error('this is a thread of the store, not a program');
 
 try {
-  const database = await openDatabase(file);
+  const database = await openDatabase(paths);
   port.on('message', ({ number, request }: Asked) => {
     port.postMessage(answer(number, database, request));
     if (request === 'close') port.close();
@@ -37,6 +37,6 @@ function serve(database: OpenDatabase, request: Request): unknown {
 }
 
 function failed(number: number, error: unknown): Answer {
-  const { reason, message, cause } = toStoreError(error, file);
+  const { reason, message, cause } = toStoreError(error, paths.file);
   return { number, failure: { reason, message, cause } };
 }

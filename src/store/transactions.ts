@@ -12,7 +12,8 @@ export interface Place {
  */
 export type RunInTransaction = <Result>(place: Place, work: () => Result) => Result;
 
-export function createTransactions(db: Connection): RunInTransaction {
+/** `onCommit` runs before each COMMIT; if it throws, nothing is committed. */
+export function createTransactions(db: Connection, onCommit = () => {}): RunInTransaction {
   const begin = db.prepare('BEGIN IMMEDIATE');
   const commit = db.prepare('COMMIT');
   const rollback = db.prepare('ROLLBACK');
@@ -30,6 +31,7 @@ export function createTransactions(db: Connection): RunInTransaction {
     try {
       if (place.begins) begin.run();
       const done = work();
+      if (place.ends) onCommit();
       if (place.ends) commit.run();
       return done;
     } catch (error) {

@@ -1,8 +1,14 @@
-import { open, rename, rm } from 'node:fs/promises';
+import { randomBytes } from 'node:crypto';
+import { open, rename, rm, type FileHandle } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { StoreError } from '../monitor/errors.ts';
 import { isSystemError } from './errors.ts';
-import { createPrivately } from './store-file.ts';
+
+/** An empty file beside the target, which nobody had before. */
+interface Draft {
+  readonly path: string;
+  readonly file: FileHandle;
+}
 
 /**
  * Makes a file that only its owner may read, so that under its name there is never half of it: `write` fills an empty
@@ -13,27 +19,36 @@ import { createPrivately } from './store-file.ts';
 export async function writeWhole(
   target: string,
   replace: boolean,
-  write: (path: string) => Promise<void>,
+  write: (draft: Draft) => Promise<void>,
 ): Promise<void> {
   const reserved = !replace && (await reserve(target));
-  const draft = `${target}.partial-${process.pid}`;
   try {
-    await createPrivately(draft);
-    await write(draft);
-    await sync(draft);
-    await rename(draft, target);
+    await fill(target, write);
   } catch (error) {
-    await rm(draft, { force: true });
     if (reserved) await rm(target, { force: true });
     throw error;
   }
-  await sync(dirname(resolve(target)));
+  await using directory = await open(dirname(resolve(target)), 'r');
+  await directory.sync();
+}
+
+async function fill(target: string, write: (draft: Draft) => Promise<void>): Promise<void> {
+  const path = `${target}.partial-${randomBytes(6).toString('hex')}`;
+  await using file = await create(path);
+  try {
+    await write({ path, file });
+    await file.sync();
+    await rename(path, target);
+  } catch (error) {
+    await rm(path, { force: true });
+    throw error;
+  }
 }
 
 /** Takes the name, so that nobody else's file of this name can be lost. */
 async function reserve(target: string): Promise<true> {
   try {
-    await (await open(target, 'wx', 0o600)).close();
+    await (await create(target)).close();
     return true;
   } catch (error) {
     if (!isSystemError(error, 'EEXIST')) throw error;
@@ -44,7 +59,7 @@ async function reserve(target: string): Promise<true> {
   }
 }
 
-async function sync(path: string): Promise<void> {
-  await using file = await open(path, 'r');
-  await file.sync();
+/** A file that did not exist; `x` follows no link and takes over nothing that somebody has put there. */
+function create(path: string): Promise<FileHandle> {
+  return open(path, 'wx', 0o600);
 }

@@ -9,7 +9,7 @@ import { openDatabase } from '../../src/postgres/database.ts';
 import { migrate } from '../../src/postgres/migrate.ts';
 import { openPostgresReader } from '../../src/postgres/postgres-reader.ts';
 import { openPostgres } from '../../src/postgres/postgres-store.ts';
-import { parseUrl } from '../../src/postgres/url.ts';
+import { readUrl } from '../../src/postgres/url.ts';
 import { openReader } from '../../src/store/sqlite-reader.ts';
 import { openStore } from '../../src/store/sqlite-store.ts';
 import { HARD_TEXTS } from '../contract/store/harness.ts';
@@ -183,7 +183,7 @@ describe.skipIf(postgresPrograms === undefined)('migrate-store', { timeout: 60_0
     'killed before it writes %s has moved nothing, and is repeated',
     async (table) => {
       const empty = openDatabase({
-        settings: parseUrl(database.url),
+        settings: await readUrl(database.url),
         connections: 1,
         patienceMs: 10_000,
       });

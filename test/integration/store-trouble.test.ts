@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it, vi } from 'vitest';
@@ -126,9 +126,69 @@ describe('a store that cannot be written', UNHURRIED, () => {
   );
 });
 
+describe('a store that is taken away', UNHURRIED, () => {
+  async function startWithStore(place: Awaited<ReturnType<typeof workspace>>) {
+    const daemon = startDaemon(place);
+    await daemon.line('poll.completed');
+    const url = await daemon.url();
+    return { daemon, url, ready: async () => (await fetch(`${url}/-/ready`)).status };
+  }
+
+  it('makes the daemon say so and store nothing, until it is back', async () => {
+    await using service = await startAlpha();
+    service.set({ p1: 'RUNNING' });
+    await using place = await workspace(service.url, { store: { path: 'data/evalwatch.db' } });
+    const { daemon, url, ready } = await startWithStore(place);
+    await using _ = daemon;
+    expect(await ready()).toBe(200);
+    const [data, elsewhere] = [join(place.directory, 'data'), join(place.directory, 'elsewhere')];
+
+    await rename(data, elsewhere);
+    service.set({ p1: 'FAILED' });
+    await daemon.line('poll.failed', { reason: 'store' });
+    const line = await daemon.line('store.commit_failed', { level: 'error', reason: 'replaced' });
+    expect(line['err']).toMatchObject({ message: expect.stringContaining('evalwatch.db is no') });
+    await vi.waitFor(async () => expect(await ready()).toBe(503), PATIENCE);
+    const down = await scrape(url);
+    expect(
+      down.value('evalwatch_store_commit_failures_total', { reason: 'replaced' }),
+    ).toBeGreaterThan(0);
+    expect(down.value('evalwatch_project_up', { project })).toBe(0);
+    expect(down.value('evalwatch_prompts', { project, status: 'RUNNING' })).toBe(1);
+    expect((await fetch(`${url}/-/healthy`)).status).toBe(200);
+    expect(daemon.of('prompt.transition')).toEqual([]);
+
+    await rename(elsewhere, data);
+    await daemon.line('poll.recovered');
+    await daemon.line('prompt.failed', { prompt_id: 'p1' });
+    await vi.waitFor(async () => expect(await ready()).toBe(200), PATIENCE);
+    expect(daemon.of('prompt.transition')).toHaveLength(1);
+  });
+
+  it('is taken for the new one at a restart, and what was not stored is found', async () => {
+    await using service = await startAlpha();
+    service.set({ p1: 'RUNNING' });
+    await using place = await workspace(service.url);
+    const file = join(place.directory, 'evalwatch.db');
+    const { daemon } = await startWithStore(place);
+    await using _ = daemon;
+    const backup = join(place.directory, 'backup.db');
+    await evalwatch(place, ['backup', backup]);
+    await rename(backup, file);
+    service.set({ p1: 'FAILED' });
+    await daemon.line('poll.failed', { reason: 'store' });
+    expect(await daemon.stop()).toMatchObject({ code: 0 });
+    expect(daemon.of('prompt.transition')).toEqual([]);
+
+    await using next = startDaemon(place);
+    await next.line('prompt.failed', { prompt_id: 'p1' });
+    expect(next.of('prompt.transition')).toMatchObject([{ from: 'RUNNING', to: 'FAILED' }]);
+  });
+});
+
 describe('a store that cannot be read', UNHURRIED, () => {
   /** Hides every table of a store, or shows them again. */
-  function rename(file: string, from: RegExp, to: string): void {
+  function renameTables(file: string, from: RegExp, to: string): void {
     const db = new Database(file);
     const tables = db
       .prepare<[], { name: string }>(
@@ -152,7 +212,7 @@ describe('a store that cannot be read', UNHURRIED, () => {
     const url = await daemon.url();
     const file = join(place.directory, 'evalwatch.db');
 
-    rename(file, /^/, 'hidden_');
+    renameTables(file, /^/, 'hidden_');
     service.set({ p1: 'FAILED' });
     await daemon.line('poll.failed', { reason: 'store' });
     const down = await scrape(url);
@@ -179,7 +239,7 @@ describe('a store that cannot be read', UNHURRIED, () => {
     await daemon.line('store.commit_failed');
     expect((await fetch(`${url}/-/healthy`)).status).toBe(200);
 
-    rename(file, /^hidden_/, '');
+    renameTables(file, /^hidden_/, '');
     await daemon.line('poll.recovered');
     await daemon.line('prompt.failed');
     const up = await vi.waitFor(async () => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openDatabase } from '../../../src/postgres/database.ts';
-import { parseUrl } from '../../../src/postgres/url.ts';
+import { readUrl } from '../../../src/postgres/url.ts';
 import { startPostgres } from '../../support/postgres.ts';
 import { postgresPrograms, type PostgresServer } from '../../support/postgres-server.ts';
 import { startWorker } from '../../support/postgres-store.ts';
@@ -15,7 +15,11 @@ describe.skipIf(postgresPrograms === undefined)('a PostgreSQL that does not answ
   it('is never asked what has waited for too long', async () => {
     const { url, name } = await server.createDatabase();
     await server.query(name, 'CREATE TABLE done ()');
-    const database = openDatabase({ settings: parseUrl(url), connections: 1, patienceMs: 1000 });
+    const database = openDatabase({
+      settings: await readUrl(url),
+      connections: 1,
+      patienceMs: 1000,
+    });
     const statements = ['SELECT pg_sleep(10)', ...Array(9).fill('INSERT INTO done DEFAULT VALUES')];
 
     const outcomes = await Promise.all(

@@ -1,5 +1,6 @@
-import { readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { link, mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
@@ -85,9 +86,19 @@ describe('a backup', () => {
     expect(await contents(target)).toEqual(await contents(path));
   });
 
+  it.each(['-wal', '-journal'])('does not go where another store left its %s', async (suffix) => {
+    await writeFile(target + suffix, 'of another store');
+    for (const replace of [false, true]) {
+      await expect(backUp({ path, target, replace })).rejects.toThrow(
+        `${target}${suffix} would damage the copy`,
+      );
+    }
+    expect(existsSync(target)).toBe(false);
+  });
+
   it('leaves nothing behind when it fails', async () => {
     const db = new Database(path);
-    db.exec('CREATE TABLE padding (x); INSERT INTO padding VALUES (zeroblob(1e6))');
+    db.exec("UPDATE record SET name = hex(zeroblob(5e5)) WHERE id = 'a'");
     db.pragma('wal_checkpoint(TRUNCATE)');
     db.close();
     const image = await readFile(path);
@@ -97,13 +108,39 @@ describe('a backup', () => {
     expect((await readdir(directory.path)).toSorted()).not.toContain('copy.db');
   });
 
-  it('of the store itself is refused, through a symlink too', async () => {
-    const link = join(directory.path, 'link.db');
-    await symlink(path, link);
-    const before = await contents(path);
-    for (const file of [path, link]) {
-      await expect(backUp({ path, target: file, replace: true })).rejects.toThrow('is the store');
+  it.each(['', '-wal', '-shm', '-journal', '.lock'])(
+    'never takes the place of the store%s, by whatever name it is called',
+    async (suffix) => {
+      const store = await openStore({ path, clock: systemClock, emit: () => {} });
+      await see(store, 'p', { a: 'FAILED', b: 'FAILED' }, 50);
+      const before = await store.transitions({});
+      const own = path + suffix;
+      const names = [own, join(directory.path, 'folder', '..', basename(own))];
+      await mkdir(join(directory.path, 'folder'));
+      if (existsSync(own)) {
+        names.push(join(directory.path, 'symlink'), join(directory.path, 'link'));
+        await symlink(own, join(directory.path, 'symlink'));
+        await link(own, join(directory.path, 'link'));
+      }
+      const refused = suffix === '' ? 'is the store itself' : `is the store's ${suffix} file`;
+      for (const file of names) {
+        await expect(backUp({ path, target: file, replace: true })).rejects.toThrow(
+          `${file} ${refused}: choose another name`,
+        );
+      }
+      await see(store, 'p', { a: 'RUNNING', b: 'FAILED' }, 60);
+      expect(await store.transitions({})).toHaveLength(before.length + 1);
+      await store.close();
+    },
+  );
+
+  it('beside a store that is reached by a link spares the files beside the real one', async () => {
+    const other = join(directory.path, 'link.db');
+    await symlink(path, other);
+    for (const file of [other, path, `${path}-wal`]) {
+      await expect(backUp({ path: other, target: file, replace: true })).rejects.toThrow(
+        'the store',
+      );
     }
-    expect(await contents(path)).toEqual(before);
   });
 });

@@ -1,3 +1,4 @@
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -30,6 +31,8 @@ async function broken() {
   return results.flatMap(({ rule, findings }) => findings.map((finding) => `${rule}: ${finding}`));
 }
 
+const impossible = (place: string) => `each value is one that evalwatch can have written: ${place}`;
+
 describe('a store', () => {
   it('is sound as the daemon writes it', async () => {
     expect(await broken()).toEqual([]);
@@ -50,6 +53,31 @@ describe('a store', () => {
     await store.prune(100);
     expect(await broken()).toEqual([]);
     await store.close();
+  });
+
+  it('whose index lost its entries is not', async () => {
+    damage('UPDATE record SET missing = 1');
+    const image = await readFile(path);
+    // The page of the index; its cells are there no more.
+    const db = new Database(path, { readonly: true });
+    const page =
+      db
+        .prepare<[], number>("SELECT rootpage FROM sqlite_schema WHERE name = 'record_aggregate'")
+        .pluck()
+        .get() ?? 0;
+    db.close();
+    image.writeUInt16BE(0, (page - 1) * 4096 + 3);
+    await writeFile(path, image);
+    expect((await broken()).join()).toContain('its pages and indexes are intact: ');
+  });
+
+  it('with a schema that was changed is not, and is asked nothing else', async () => {
+    damage(
+      'CREATE TRIGGER quiet AFTER INSERT ON failure BEGIN DELETE FROM settlement; END; DELETE FROM failure',
+    );
+    expect(await broken()).toEqual([
+      `its tables, indexes and triggers are those that evalwatch makes: trigger "quiet" of "failure" is not evalwatch's`,
+    ]);
   });
 
   it.each([
@@ -77,16 +105,27 @@ describe('a store', () => {
       "UPDATE transition_total SET count = 1 WHERE to_status = 'FAILED'",
       'the totals count every transition that is kept: listing 1, RUNNING to FAILED: 2 kept, 1 counted',
     ],
+    [
+      "UPDATE failure SET settled_at = 1, reason = 'not_found' WHERE transition_id = 2",
+      'each failure that was settled, and no other, has its place in the order of settling: failure 2',
+    ],
     ['DELETE FROM transition_total', 'the totals count every transition that is kept'],
     ['DELETE FROM failure', 'each move of a prompt to FAILED is a failure'],
     [
       'UPDATE failure SET transition_id = (SELECT max(transition_id) FROM transition) WHERE transition_id > 2',
       'each failure is a move of a prompt to FAILED',
     ],
-    [
-      "PRAGMA writable_schema = ON; DELETE FROM sqlite_schema WHERE name = 'record_aggregate'",
-      'its pages and indexes are intact',
-    ],
+    ['UPDATE transition SET at = 8640000000000001', impossible('transition 1: at')],
+    ['UPDATE transition SET at = -1', impossible('transition 1: at')],
+    ["UPDATE transition SET from_status = 'x\u001b[2J'", impossible('transition 1: from_status')],
+    ["UPDATE listing SET kind = 'x' WHERE kind = 'prompt'", impossible('listing 1: kind')],
+    ['UPDATE project SET up = 2', impossible('project 1: up')],
+    ["UPDATE project SET reason = 'x'", impossible('project 1: reason')],
+    ['UPDATE record SET missing = -1', impossible("record 'a': missing")],
+    ['UPDATE record SET name = hex(zeroblob(40000))', impossible("record 'a': name")],
+    ['UPDATE transition_total SET count = -1', impossible('total of listing 1: count')],
+    ["UPDATE failure SET reason = 'x'", impossible('failure 2: reason')],
+    ['UPDATE sqlite_sequence SET seq = 9223372036854775807', impossible('numbers of transition')],
   ])('that had %s is not', async (sql, finding) => {
     damage(sql);
     const found = await broken();

@@ -1,8 +1,10 @@
-import { mkdir, symlink, writeFile } from 'node:fs/promises';
+import { copyFile, link, mkdir, symlink, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
+import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
+import { openContents } from '../../../src/store/contents.ts';
 import { openReader } from '../../../src/store/sqlite-reader.ts';
 import { openStore } from '../../../src/store/sqlite-store.ts';
 import { temporaryDirectory } from '../../support/temporary.ts';
@@ -86,6 +88,50 @@ describe('a store serves one daemon at a time', () => {
     const again = await open(at(path));
     await expect(open(at('link.db'))).rejects.toMatchObject({ reason: 'busy' });
     await again.close();
+  });
+
+  it.each([
+    ['in the same directory', 'twin.db'],
+    ['in another directory', 'other/twin.db'],
+  ])('whatever its name: a hard link %s', async (_where, name) => {
+    await mkdir(at('other'));
+    await (await open(at('store.db'))).close();
+    await using child = await holder(at('store.db'));
+    await link(at('store.db'), at(name));
+    await expect(open(at(name))).rejects.toMatchObject({
+      name: 'StoreError',
+      reason: 'busy',
+      message: expect.stringContaining(`${at(name)} is one of 2 names (hard links) of a file`),
+    });
+    await expect(openContents(at(name))).rejects.toMatchObject({ reason: 'busy' });
+    // The first name is kept from the other one, too.
+    await child.kill();
+    await using twin = await holder(at(name));
+    await expect(open(at('store.db'))).rejects.toMatchObject({ reason: 'busy' });
+    await twin.kill();
+  });
+
+  it('a store with several names that nobody else has open is opened', async () => {
+    await (await open(at('store.db'))).close();
+    await link(at('store.db'), at('snapshot.db'));
+    const store = await open(at('store.db'));
+    await store.configureProjects(['p'], 1);
+    expect(await store.projects()).toEqual(['p']);
+    await store.close();
+  });
+
+  it('a store with several names and damaged is said to be damaged, not its lock', async () => {
+    await (await open(at('store.db'))).close();
+    await copyFile(at('store.db'), at('damaged.db'));
+    const db = new Database(at('damaged.db'));
+    db.unsafeMode();
+    db.exec("PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = 'nonsense'");
+    db.close();
+    await link(at('damaged.db'), at('twin.db'));
+    await expect(open(at('twin.db'))).rejects.toMatchObject({
+      reason: 'corrupt',
+      message: expect.stringContaining('restore a backup'),
+    });
   });
 
   it('a reader needs no lock, and does not break it', async () => {

@@ -53,7 +53,7 @@ describe('a transaction that fails has done nothing, and the next one works', ()
           run(place, () => (index === 0 ? polls.commit(part) : polls.commitMore(part)));
         }
       },
-      known: () => polls.load('p', ['prompt']),
+      known: () => polls.load('p', ['prompt']).listings[0]?.next(10_000),
     };
   }
 
@@ -73,7 +73,7 @@ describe('a transaction that fails has done nothing, and the next one works', ()
     }
     db.pragma('max_page_count = 1000000');
     commit(manyRunning(5000), 1);
-    expect(known().listings[0]?.rows.length).toBe(5000);
+    expect(known()?.length).toBe(5000);
     expect(db.pragma('integrity_check', { simple: true })).toBe('ok');
   });
 

@@ -1,0 +1,54 @@
+import { readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { writeWhole } from '../../../src/store/whole-file.ts';
+import { temporaryDirectory } from '../../support/temporary.ts';
+
+let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
+let target: string;
+beforeEach(async () => {
+  directory = await temporaryDirectory();
+  target = join(directory.path, 'file');
+});
+afterEach(() => directory[Symbol.asyncDispose]());
+
+const names = async () => (await readdir(directory.path)).toSorted();
+
+describe('a file that is written whole', () => {
+  it('has a draft that nobody can foresee, for its owner alone', async () => {
+    const drafts = new Set<string>();
+    for (let round = 0; round < 3; round += 1) {
+      await writeWhole(target, true, async ({ path, file }) => {
+        drafts.add(path);
+        expect(((await stat(path)).mode & 0o777).toString(8)).toBe('600');
+        await file.appendFile(`round ${round}`);
+      });
+    }
+    expect(drafts.size).toBe(3);
+    for (const draft of drafts) expect(draft).toMatch(/file\.partial-[0-9a-f]{12}$/);
+    expect(await readFile(target, 'utf8')).toBe('round 2');
+    expect(await names()).toEqual(['file']);
+  });
+
+  it('takes over neither a draft that was left behind nor a link that was planted', async () => {
+    const [left, planted] = [`${target}.partial-${process.pid}`, `${target}.partial-1`];
+    await writeFile(left, 'left behind');
+    await writeFile(join(directory.path, 'victim'), 'precious');
+    await symlink('victim', planted);
+    await writeWhole(target, false, ({ file }) => file.appendFile('new'));
+    expect(await readFile(target, 'utf8')).toBe('new');
+    expect(await readFile(left, 'utf8')).toBe('left behind');
+    expect(await readFile(planted, 'utf8')).toBe('precious');
+  });
+
+  it('leaves nothing behind that could not be written', async () => {
+    const failing = () => Promise.reject(new Error('no'));
+    await expect(writeWhole(target, false, failing)).rejects.toThrow('no');
+    expect(await names()).toEqual([]);
+    await writeFile(target, 'precious');
+    await expect(writeWhole(target, true, failing)).rejects.toThrow('no');
+    expect(await names()).toEqual(['file']);
+    expect(await readFile(target, 'utf8')).toBe('precious');
+    await expect(writeWhole(`${target}/below`, true, failing)).rejects.toThrow('ENOTDIR');
+  });
+});
