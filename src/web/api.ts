@@ -1,25 +1,46 @@
+import { hash } from 'node:crypto';
 import { Hono, type Context } from 'hono';
 import { etag } from 'hono/etag';
+import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import type { z } from 'zod';
+import { visibleJson } from '../domain/visible.ts';
 import { StoreError } from '../monitor/errors.ts';
 import type {
   Clock,
+  FailureRow,
   PollHealth,
   ProjectSnapshot,
   PromptPosition,
-  RowQuery,
   StatusRow,
   StoreReader,
+  TransitionRow,
 } from '../monitor/ports.ts';
 import { failureFields, isoTime, statusFields, transitionFields } from '../monitor/row-fields.ts';
-import { readCursor, writeCursor } from './cursor.ts';
+import { readCursor } from './cursor.ts';
 import { readId } from './events/event.ts';
 import type { EventFeed } from './events/feed.ts';
 import { streamEvents } from './events/stream.ts';
+import { busy } from './fairness/busy.ts';
+import { askerOf, type ConnectionEnv } from './fairness/client.ts';
+import { createTimeBudget } from './fairness/time-budget.ts';
+import { createTurns } from './fairness/turns.ts';
 import { openApiDocument } from './openapi.ts';
 import { operations } from './operations.ts';
+import { readPage, type RowSource } from './page-of-rows.ts';
 import { readParameters } from './parameters.ts';
 import { RequestError } from './request-error.ts';
+
+/** Part of the time that making answers may take, all of them together. */
+const SHARE = 1 / 4;
+/** So much may be made at once after a rest. */
+const BURST_MS = 2000;
+const MAX_PAUSE_MS = 8000;
+const LIMITS = { maxWaiting: 32, maxWaitingPerKey: 32, maxWaitMs: 10_000 };
+/** Streams are limited elsewhere: all of them may come back at the same time. */
+const NO_LIMITS = { maxWaiting: Infinity, maxWaitingPerKey: Infinity };
+const JSON_HEADERS = { 'content-type': 'application/json' };
+/** Those with an `error_info` are up to 10 kB long. */
+const FAILURES_AT_ONCE = 100;
 
 /** What the API answers from. */
 export interface ApiContent {
@@ -39,10 +60,18 @@ export interface ApiContent {
  * `/api/v1` (contract 3): `{"data": [rows], "next_cursor": null or text}` with ETags, and the events as a stream. What
  * each path takes is in {@link operations}.
  */
-export function createApi(content: ApiContent): Hono {
+export function createApi(content: ApiContent): Hono<ConnectionEnv> {
   const { store, feed, clock } = content;
-  const api = new Hono();
-  let document: object | undefined;
+  const api = new Hono<ConnectionEnv>();
+  const budget = createTimeBudget({
+    clock,
+    share: SHARE,
+    burstMs: BURST_MS,
+    maxPauseMs: MAX_PAUSE_MS,
+  });
+  const turns = createTurns({ budget, ...LIMITS });
+  const opening = createTurns({ budget, ...NO_LIMITS });
+  let document: string | undefined;
 
   async function read<Parameters extends z.ZodObject>(
     context: Context,
@@ -58,17 +87,30 @@ export function createApi(content: ApiContent): Hono {
 
   // Before the ETags: a stream has none.
   api.get('/events', async (context) => {
+    const asker = askerOf(context);
+    using turn = await opening.take(asker);
+    if (turn === undefined) return busy(context);
     const { project, type, after } = await read(context, operations['/events']);
     // A client that resumes sends it, and repeats the address that it began with.
     const given = context.req.header('last-event-id') ?? after;
-    const start = given === undefined || given === '' ? await feed.end() : readId(given);
+    const isBehind = given !== undefined && given !== '';
+    const start = isBehind ? readId(given) : await feed.end();
     if (start === undefined)
       throw new RequestError(400, 'Last-Event-ID must be the id of an event');
     const headers = { 'content-type': 'text/event-stream', 'cache-control': 'no-store' };
     if (context.req.method === 'HEAD') return context.body(null, 200, headers);
-    return context.body(streamEvents(feed, clock, { start, project, type }), 200, headers);
+    return context.body(
+      streamEvents(feed, clock, { start, isBehind, project, type, client: asker.client }),
+      200,
+      headers,
+    );
   });
 
+  api.use(async (context, next) => {
+    using turn = await turns.take(askerOf(context));
+    if (turn === undefined) return busy(context);
+    return await next();
+  });
   api.use(etag());
   api.use(async (context, next) => {
     await next();
@@ -77,66 +119,73 @@ export function createApi(content: ApiContent): Hono {
 
   api.get('/openapi.json', async (context) => {
     await read(context, operations['/openapi.json']);
-    document ??= openApiDocument();
-    return context.json(document);
+    document ??= visibleJson(JSON.stringify(openApiDocument()));
+    return json(context, document);
   });
 
   api.get('/projects', async (context) => {
     await read(context, operations['/projects']);
     const { projects } = await store.snapshot();
     const data = projects.map((project) => projectFields(project, content));
-    return context.json({ data, next_cursor: null });
+    return json(context, visibleJson(JSON.stringify({ data, next_cursor: null })));
   });
 
   api.get('/prompts', async (context) => {
-    const query = await read(context, operations['/prompts']);
-    const afterPrompt = query.cursor === undefined ? undefined : promptPosition(query.cursor);
-    const rows = await store.statuses({ ...ofPage(query), status: query.status, afterPrompt });
-    return context.json(page(rows, query.limit, statusFields, positionOf));
+    const { project, status, limit, cursor } = await read(context, operations['/prompts']);
+    const start = cursor === undefined ? undefined : promptPosition(cursor);
+    const source: RowSource<StatusRow> = {
+      read: (last = start, count) =>
+        store.statuses({ project, status, limit: count, afterPrompt: last }),
+      // Each reading sorts all that there are.
+      atOnce: Infinity,
+      toFields: statusFields,
+      toPosition: ({ since, project: id, promptId }) => [since, id, promptId],
+    };
+    return json(context, await readPage(source, limit));
   });
 
   api.get('/transitions', async (context) => {
-    const query = await read(context, operations['/transitions']);
-    const rows = await store.transitions({ ...ofPage(query), afterTransition: idOf(query.cursor) });
-    return context.json(
-      page(rows, query.limit, transitionFields, ({ transitionId }) => transitionId),
-    );
+    const { project, limit, cursor } = await read(context, operations['/transitions']);
+    const start = idOf(cursor);
+    const source: RowSource<TransitionRow> = {
+      read: (last, count) =>
+        store.transitions({ project, limit: count, afterTransition: last?.transitionId ?? start }),
+      atOnce: Infinity,
+      toFields: transitionFields,
+      toPosition: ({ transitionId }) => transitionId,
+    };
+    return json(context, await readPage(source, limit));
   });
 
   api.get('/failures', async (context) => {
-    const query = await read(context, operations['/failures']);
-    const rows = await store.failures({ ...ofPage(query), afterTransition: idOf(query.cursor) });
-    return context.json(page(rows, query.limit, failureFields, ({ transitionId }) => transitionId));
+    const { project, limit, cursor } = await read(context, operations['/failures']);
+    const start = idOf(cursor);
+    const source: RowSource<FailureRow> = {
+      read: (last, count) =>
+        store.failures({ project, limit: count, afterTransition: last?.transitionId ?? start }),
+      atOnce: FAILURES_AT_ONCE,
+      toFields: failureFields,
+      toPosition: ({ transitionId }) => transitionId,
+    };
+    return json(context, await readPage(source, limit));
   });
 
   api.onError((error, context) => {
-    if (error instanceof RequestError) return context.json({ error: error.message }, error.status);
+    if (error instanceof RequestError) return refusal(context, error.message, error.status);
     if (!(error instanceof StoreError)) throw error;
     return context.json({ error: 'the store cannot be read at the moment' }, 503);
   });
   return api;
 }
 
-interface PageQuery {
-  readonly project?: string | undefined;
-  readonly limit: number;
+/** Sends a visible JSON text with its ETag, which the ETag middleware would otherwise take from a copy. */
+function json(context: Context, text: string): Response {
+  const body = Buffer.from(text);
+  return context.body(body, 200, { ...JSON_HEADERS, etag: `"${hash('sha1', body)}"` });
 }
 
-/** One row more than asked for tells whether there are more. */
-function ofPage({ project, limit }: PageQuery): RowQuery {
-  return { project, limit: limit + 1 };
-}
-
-function page<Row>(
-  rows: readonly Row[],
-  limit: number,
-  toFields: (row: Row) => object,
-  toPosition: (row: Row) => unknown,
-): object {
-  const shown = rows.slice(0, limit);
-  const last = rows.length > limit ? shown.at(-1) : undefined;
-  const next_cursor = last === undefined ? null : writeCursor(toPosition(last));
-  return { data: shown.map((row) => toFields(row)), next_cursor };
+function refusal(context: Context, error: string, status: ContentfulStatusCode): Response {
+  return context.body(visibleJson(JSON.stringify({ error })), status, JSON_HEADERS);
 }
 
 const BAD_CURSOR = 'cursor must be the next_cursor of an answer to the same path';
@@ -146,10 +195,6 @@ function idOf(cursor: string | undefined): number | undefined {
   const id = readCursor(cursor);
   if (typeof id === 'number' && Number.isSafeInteger(id)) return id;
   throw new RequestError(400, BAD_CURSOR);
-}
-
-function positionOf({ since, project, promptId }: StatusRow): unknown {
-  return [since, project, promptId];
 }
 
 function promptPosition(cursor: string): PromptPosition {

@@ -1,6 +1,7 @@
 import {
   createServer,
   type IncomingMessage,
+  type RequestListener,
   type Server,
   type ServerOptions,
   type ServerResponse,
@@ -9,24 +10,32 @@ import { createServer as createTlsServer, type Server as TlsServer } from 'node:
 import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { isDeepStrictEqual } from 'node:util';
+import { type Handler, refuse } from './handler.ts';
+import { clientOf } from './fairness/client.ts';
 import { createLogins } from './logins.ts';
 import type { ChangingProtection, ClientAuth, Protection, TlsSettings } from './protection.ts';
+import type { RequestTarget } from './request-target.ts';
 
-export type Listener = (request: IncomingMessage, response: ServerResponse) => void;
+export interface GuardedHandlers {
+  /** Parses requests before they are judged. */
+  readonly enter: (guard: Handler) => RequestListener;
+  /** Answers requests that are admitted, and probes. */
+  readonly withLogin: Handler;
+  /** Answers in the place of `withLogin` while the protection asks for neither TLS nor a login. */
+  readonly withoutLogin: Handler;
+}
 
 const HANDSHAKE_TIMEOUT_MS = 10_000;
-/** They need neither login nor client certificate (contract 3): probes have none. */
-const OPEN_PATH = /^\/-\/(?:healthy|ready)(?:\?|$)/;
 
 /**
- * A server that lets requests pass to the listener only as its protection allows. Users, headers and certificates count
- * from the next request or connection on; whoever is being answered when users or client certificates change has to come
- * again.
+ * Creates a server that answers requests only as its protection allows; probes need neither login nor client certificate.
+ * Users, headers and certificates count from the next request or connection on; whoever is being answered when users or
+ * client certificates change has to come again.
  */
 export function createGuardedServer(
   options: ServerOptions,
   protection: ChangingProtection,
-  listener: Listener,
+  { enter, withLogin, withoutLogin }: GuardedHandlers,
 ): Server | TlsServer {
   const logins = createLogins();
   const answering = new Set<ServerResponse>();
@@ -50,7 +59,11 @@ export function createGuardedServer(
     return next;
   }
 
-  async function admit(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async function admit(
+    request: IncomingMessage,
+    response: ServerResponse,
+    target: RequestTarget,
+  ): Promise<void> {
     const now = await look();
     if (now === undefined) {
       return refuse(response, 500, 'the web configuration is unusable: see the log');
@@ -61,7 +74,8 @@ export function createGuardedServer(
       return refuse(response, 403, 'a client certificate is needed that this server trusts');
     }
     if (now.users.size > 0) {
-      const verdict = await logins.check(request.headers.authorization, now.users);
+      const client = clientOf(request.socket.remoteAddress);
+      const verdict = await logins.check(request.headers.authorization, now.users, client);
       if (verdict === 'busy') {
         response.setHeader('retry-after', '1');
         return refuse(response, 503, 'too many logins at the same time');
@@ -71,28 +85,30 @@ export function createGuardedServer(
         return refuse(response, 401, 'a user and a password are needed');
       }
       // They may have changed meanwhile.
-      if (now !== current) return await admit(request, response);
+      if (now !== current) return await admit(request, response, target);
     }
     // Whoever left meanwhile will not be noticed to leave again.
     if (response.destroyed) return undefined;
     answering.add(response);
     response.once('close', () => answering.delete(response));
-    return listener(request, response);
+    // A name that a page took for itself is not in the certificate.
+    const isOpen = now.users.size === 0 && now.tls === undefined;
+    return (isOpen ? withoutLogin : withLogin)(request, response, target);
   }
 
-  function guard(request: IncomingMessage, response: ServerResponse): void {
-    if (!OPEN_PATH.test(request.url ?? '')) {
-      void admit(request, response);
+  const listener = enter((request, response, target) => {
+    if (target.route !== 'probe') {
+      void admit(request, response, target);
       return;
     }
     if (current !== undefined) setHeaders(response, current);
-    listener(request, response);
-  }
+    withLogin(request, response, target);
+  });
 
   const server =
     protection.first.tls === undefined
-      ? createServer(options, guard)
-      : createTlsServer({ ...options, ...tlsOptions(protection.first.tls) }, guard);
+      ? createServer(options, listener)
+      : createTlsServer({ ...options, ...tlsOptions(protection.first.tls) }, listener);
   if (protection.first.tls !== undefined) {
     beforeEachConnection(server, look);
     server.on('secureConnection', (socket) => contexts.set(socket, context));
@@ -148,9 +164,4 @@ function hasCertificate(
 
 function setHeaders(response: ServerResponse, { headers }: Protection): void {
   for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
-}
-
-function refuse(response: ServerResponse, status: number, error: string): void {
-  response.writeHead(status, { 'content-type': 'application/json' });
-  response.end(JSON.stringify({ error }));
 }

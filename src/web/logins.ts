@@ -1,31 +1,36 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import bcrypt from 'bcrypt';
+import { createTurns } from './fairness/turns.ts';
 
 export interface Logins {
   /**
-   * Checks an `Authorization` header against the bcrypt hashes of the users. `busy`: so many others wait that it was
-   * not even looked at.
+   * Checks an `Authorization` header of a client against the bcrypt hashes of the users. `busy`: so many attempts wait
+   * that it was not looked at.
    */
-  check(header: string | undefined, users: ReadonlyMap<string, string>): Promise<Verdict>;
+  check(
+    header: string | undefined,
+    users: ReadonlyMap<string, string>,
+    client: string,
+  ): Promise<Verdict>;
 }
 
 type Verdict = 'right' | 'wrong' | 'busy';
 
-/** A guess costs 70 ms of a core: more than so many at a time are an attack. */
-const MAX_WAITING = 16;
+/** A guess costs 70 ms of a core: more attempts of one client at a time are an attack. */
+const LIMITS = { maxWaiting: 64, maxWaitingPerKey: 16 };
 /** A user has one password, so only right ones need remembering. */
 const MAX_REMEMBERED = 256;
 const BCRYPT_SALT_CHARACTERS = 29;
 
 /**
  * HTTP basic authentication. Passwords are hashed one at a time, on one of libuv's four threads, which files and name
- * look-ups need as well. What was right is remembered, by a keyed hash that only this process can compute.
+ * look-ups need as well; clients take turns, so that a flood of guesses keeps nobody else out. What was right is
+ * remembered, by a keyed hash that only this process can compute.
  */
 export function createLogins(): Logins {
   const secret = randomBytes(32);
   const remembered = new Set<string>();
-  let waiting = 0;
-  let last: Promise<unknown> = Promise.resolve();
+  const turns = createTurns(LIMITS);
 
   const digest = (...texts: readonly string[]) =>
     createHmac('sha256', secret).update(JSON.stringify(texts)).digest('base64');
@@ -36,24 +41,21 @@ export function createLogins(): Logins {
     if (remembered.size > MAX_REMEMBERED && oldest !== undefined) remembered.delete(oldest);
   }
 
-  async function inTurn<T>(work: () => Promise<T>): Promise<T> {
-    waiting += 1;
-    const turn = last.then(work).finally(() => (waiting -= 1));
-    last = turn.catch(() => {});
-    return await turn;
-  }
-
   return {
-    check: async (header, users) => {
+    check: async (header, users, client) => {
       const login = parseBasic(header);
       if (login === undefined) return 'wrong';
       const { user, password } = login;
       // Whoever is unknown takes as long as somebody known, always the same one.
       const stored = users.get(user) ?? standInFor(digest(user), users);
       const mark = digest(user, password, stored);
-      if (users.has(user) && remembered.has(mark)) return 'right';
-      if (waiting >= MAX_WAITING) return 'busy';
-      const isRight = await inTurn(() => matches(password, stored));
+      const isRemembered = () => users.has(user) && remembered.has(mark);
+      if (isRemembered()) return 'right';
+      using turn = await turns.take({ client });
+      if (turn === undefined) return 'busy';
+      // The same login may have waited before this one.
+      if (isRemembered()) return 'right';
+      const isRight = await matches(password, stored);
       if (!isRight || !users.has(user)) return 'wrong';
       remember(mark);
       return 'right';

@@ -34,6 +34,7 @@ export function openApiDocument(): object {
         400: error('A parameter is bad.'),
         404: error('The project is unknown, or there is nothing at this path.'),
         405: error('The method is neither GET nor HEAD.'),
+        421: error('No login is needed, and the `Host` is not a name of this server.'),
         503: error('The store cannot be read, or too much is asked for at the same time.'),
       },
     },
@@ -46,7 +47,7 @@ function describe(operation: (typeof operations)[keyof typeof operations]): obje
     const { description, ...rest } = jsonSchema(schema, 'output');
     return { name, in: 'query', description, schema: rest };
   });
-  const faults = common(400, ...('project' in operation.parameters.shape ? [404] : []), 503);
+  const faults = common(400, ...('project' in operation.parameters.shape ? [404] : []), 421, 503);
   if (gives === 'stream') {
     return {
       summary,

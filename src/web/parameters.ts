@@ -30,7 +30,7 @@ export const limit = z
   .transform(Number)
   .pipe(z.int(A_LIMIT).min(1, A_LIMIT).max(LARGEST_LIMIT, A_LIMIT))
   .default(100)
-  .describe('Rows of an answer, at most.');
+  .describe('Rows of an answer, at most; one with long rows ends earlier.');
 
 export const cursor = z
   .string()

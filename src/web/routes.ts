@@ -1,7 +1,9 @@
 import { Hono, type Context } from 'hono';
 import { createApi, type ApiContent } from './api.ts';
+import type { ConnectionEnv } from './fairness/client.ts';
 import type { PageContent } from './page/content.ts';
 import { createPage } from './page/routes.ts';
+import { createScrapes } from './scrapes.ts';
 
 /** What the pages and endpoints show. */
 export interface WebContent {
@@ -21,8 +23,9 @@ export interface WebContent {
 const RELOAD = '/-/reload';
 
 /** The HTTP interface (contract 3). Every error is JSON: `{"error": text}`. */
-export function createRoutes(content: WebContent): Hono {
-  const app = new Hono();
+export function createRoutes(content: WebContent): Hono<ConnectionEnv> {
+  const app = new Hono<ConnectionEnv>();
+  const scrape = createScrapes(() => content.renderMetrics());
 
   app.get('/-/healthy', (context) => context.text('evalwatch is alive.\n'));
   app.get('/-/ready', (context) =>
@@ -30,11 +33,13 @@ export function createRoutes(content: WebContent): Hono {
       ? context.text('evalwatch is ready.\n')
       : context.text('evalwatch is not ready.\n', 503),
   );
-  app.get('/metrics', async (context) =>
-    context.body(await content.renderMetrics(), 200, {
+  app.get('/metrics', async (context) => {
+    const { body, length } = await scrape(context.env.outgoing);
+    return context.body(body, 200, {
       'content-type': content.metricsContentType,
-    }),
-  );
+      'content-length': String(length),
+    });
+  });
   app.route('/', createPage(content.page));
   app.route('/api/v1', createApi(content.api));
 

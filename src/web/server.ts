@@ -1,9 +1,14 @@
 import { once } from 'node:events';
-import { createServer, type Server, type ServerResponse } from 'node:http';
+import { createServer, type Server } from 'node:http';
 import { getRequestListener } from '@hono/node-server';
-import type { Listener } from './guarded-server.ts';
+import { createEntrance, type Entrance } from './entrance.ts';
+import { type Handler, refuse } from './handler.ts';
+import { limitConnections } from './fairness/connections.ts';
 import type { ChangingProtection } from './protection.ts';
+import { parseHost } from './host.ts';
+import { isForThisServer, type ServerNames } from './server-names.ts';
 import { createRoutes, type WebContent } from './routes.ts';
+import { withinSlots } from './slots.ts';
 
 export interface WebServer {
   /** Where it listens, `http://host:port` or `https://host:port`. */
@@ -16,21 +21,16 @@ export interface WebAddress {
   readonly host: string;
   /** 0 for any free one. */
   readonly port: number;
+  /** Further names of this server, in lower case, that a browser may use without a login; none by default. */
+  readonly allowedHosts?: () => readonly string[];
 }
 
-/** Requests answered at the same time, health endpoints not counted; more get a 503. */
-const MAX_IN_FLIGHT = 32;
-/** Event streams, which stay open: they never keep a scrape out. */
-const MAX_STREAMS = 500;
-const MAX_CONNECTIONS = 2000;
+const CONNECTIONS = { maxConnections: 2000, maxPerClient: 1000 };
+/** Connections that wait to be accepted: a wave of them must not make a probe wait for the kernel to ask again. */
+const BACKLOG = 2000;
 const MAX_HEADER_BYTES = 16 * 1024;
 const REQUEST_TIMEOUT_MS = 10_000;
-/** A client that has not read its answer by then is cut off: answers in flight hold memory. */
-const ANSWER_TIMEOUT_MS = 15_000;
 const IDLE_TIMEOUT_MS = 30_000;
-
-/** Not whatever leads elsewhere, as `/-/../metrics` does. */
-const PROBE = /^\/-\/(?:healthy|ready)(?:\?|$)/;
 
 const OPTIONS = {
   headersTimeout: REQUEST_TIMEOUT_MS,
@@ -38,6 +38,8 @@ const OPTIONS = {
   keepAliveTimeout: IDLE_TIMEOUT_MS,
   connectionsCheckingInterval: 1000,
   maxHeaderSize: MAX_HEADER_BYTES,
+  // Read and judged with the request target.
+  requireHostHeader: false,
 };
 
 /**
@@ -46,18 +48,24 @@ const OPTIONS = {
  */
 export async function startWebServer(
   content: WebContent,
-  { host, port }: WebAddress,
+  { host, port, allowedHosts = () => [] }: WebAddress,
   protection?: ChangingProtection,
 ): Promise<WebServer> {
-  const answer = getRequestListener(createRoutes(content).fetch);
-  const listener = withinLimits((request, response) => void answer(request, response));
+  const listen = parseHost(host)?.name ?? host;
+  const names = () => ({ listen, allowed: allowedHosts() });
+  const entrance = createEntrance(allowedHosts);
+  const answer = withinSlots(routed(content), content.api.clock);
+  const answers = { withLogin: answer, withoutLogin: toOwnNames(answer, names) };
   const server =
     protection === undefined
-      ? createServer(OPTIONS, listener)
-      : await guarded(protection, listener);
-  server.maxConnections = MAX_CONNECTIONS;
+      ? createServer(OPTIONS, entrance.enter(answers.withoutLogin))
+      : await guarded(protection, answers, entrance);
+  entrance.watch(server);
+  // Their size is bounded, and none is to be passed over.
+  server.maxHeadersCount = 0;
+  limitConnections(server, CONNECTIONS);
   server.setTimeout(IDLE_TIMEOUT_MS);
-  server.listen(port, host, MAX_CONNECTIONS);
+  server.listen(port, host, BACKLOG);
   await once(server, 'listening');
   return {
     url: urlOf(server.address(), protection?.first.tls === undefined ? 'http' : 'https'),
@@ -71,40 +79,34 @@ export async function startWebServer(
 }
 
 /** What it takes is loaded only where it is needed. */
-async function guarded(protection: ChangingProtection, listener: Listener): Promise<Server> {
+async function guarded(
+  protection: ChangingProtection,
+  answers: { readonly withLogin: Handler; readonly withoutLogin: Handler },
+  entrance: Entrance,
+): Promise<Server> {
   const { createGuardedServer } = await import('./guarded-server.ts');
-  return createGuardedServer(OPTIONS, protection, listener);
+  return createGuardedServer(OPTIONS, protection, { ...answers, enter: entrance.enter });
 }
 
-/** Counts a request until its answer is read or its client gone; health endpoints always pass. */
-function withinLimits(listener: Listener): Listener {
-  const mayAnswer = atMost(MAX_IN_FLIGHT);
-  const mayStream = atMost(MAX_STREAMS);
-  return (request, response) => {
-    if (PROBE.test(request.url ?? '')) return listener(request, response);
-    const isStream = request.url?.split('?', 1)[0] === '/api/v1/events';
-    if (!(isStream ? mayStream : mayAnswer)(response)) {
-      response.writeHead(503, { 'content-type': 'application/json', 'retry-after': '1' });
-      return response.end(JSON.stringify({ error: 'too many requests at the same time' }));
-    }
-    if (!isStream) {
-      const deadline = setTimeout(() => response.destroy(), ANSWER_TIMEOUT_MS);
-      response.once('close', () => clearTimeout(deadline));
-    }
-    return listener(request, response);
+/** Answers by the routes, which see the target and no `Host`. */
+function routed(content: WebContent): Handler {
+  const answer = getRequestListener(createRoutes(content).fetch);
+  return (request, response, { path, search }) => {
+    // All that a URL is made of.
+    request.url = path + search;
+    request.headers.host = 'evalwatch';
+    void answer(request, response);
   };
 }
 
-/** Whether one more response may be open at the same time; it then counts until it closes. */
-function atMost(limit: number): (response: ServerResponse) => boolean {
-  let open = 0;
-  return (response) => {
-    if (open >= limit) return false;
-    open += 1;
-    response.once('close', () => {
-      open -= 1;
-    });
-    return true;
+/** Keeps out pages that made their own name lead here. */
+function toOwnNames(handle: Handler, names: () => ServerNames): Handler {
+  return (request, response, target) => {
+    if (isForThisServer(target, request.headers, names())) {
+      return handle(request, response, target);
+    }
+    const error = `${target.host?.name} is not known as a name of this server: add it to web.allowed_hosts, ask by IP address, or set up a login`;
+    return refuse(response, 421, error);
   };
 }
 

@@ -1,6 +1,6 @@
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFile } from 'node:fs/promises';
+import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import bcrypt from 'bcrypt';
@@ -58,6 +58,23 @@ async function healthCheck(port: number): Promise<number> {
 }
 
 describe('a daemon with web.config_file', UNHURRIED, () => {
+  it('answers and stops where a pipe has taken the place of its files', async () => {
+    await using service = await startAlpha();
+    await using there = await place(service.url, USERS);
+    await using daemon = startDaemon(there);
+    const url = await daemon.url();
+    expect((await ask(`${url}/metrics`, ALICE)).status).toBe(200);
+    execFileSync('mkfifo', [join(there.directory, 'pipe')]);
+    await rename(join(there.directory, 'pipe'), join(there.directory, 'web.yaml'));
+
+    expect((await ask(`${url}/metrics`, ALICE)).status).toBe(200);
+    expect((await ask(`${url}/metrics`)).status).toBe(401);
+    expect(await daemon.line('web_config.reload_failed')).toMatchObject({
+      reasons: [expect.stringContaining('only regular files are read')],
+    });
+    expect(await daemon.stop()).toMatchObject({ code: 0 });
+  });
+
   it('serves by TLS to its users only, and takes renewed certificates and removed users over', async () => {
     await using service = await startAlpha();
     await using there = await place(service.url, TLS + USERS);

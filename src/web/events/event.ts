@@ -1,3 +1,4 @@
+import { visibleJson } from '../../domain/visible.ts';
 import type { EventPosition } from '../../monitor/ports.ts';
 
 /** What a stream can be asked for; `reset` comes whatever was asked for. */
@@ -30,5 +31,5 @@ export function eventText(
   position?: EventPosition,
 ): string {
   const id = position === undefined ? '' : `id: ${writeId(position)}\n`;
-  return `event: ${type}\n${id}data: ${JSON.stringify(fields)}\n\n`;
+  return `event: ${type}\n${id}data: ${visibleJson(JSON.stringify(fields))}\n\n`;
 }

@@ -1,16 +1,36 @@
-import { setImmediate } from 'node:timers/promises';
 import type { Observer } from '../../monitor/events.ts';
-import type { EventPosition, StoreReader } from '../../monitor/ports.ts';
+import type { Clock, EventPosition, StoreReader } from '../../monitor/ports.ts';
 import { isoTime, pollFields } from '../../monitor/row-fields.ts';
+import type { Asker } from '../fairness/client.ts';
+import { createTimeBudget } from '../fairness/time-budget.ts';
+import { createTurns } from '../fairness/turns.ts';
 import { eventText, type StreamedEvent, writeId } from './event.ts';
-import { type EventPage, toPage } from './page.ts';
+import { type EventPage, nothingAfter, toPage } from './page.ts';
 
-/** Of transitions and of failures that are read at once. */
-const PAGE = 200;
+/** Of transitions and of failures that are read at once, at most: those with an `error_info` are up to 10 kB long. */
+const MAX_ROWS = 100;
+/** Part of the time that streams may take to catch up, all of them together. */
+const CATCH_UP_SHARE = 1 / 10;
+/** So much of it may be taken at once after a rest: clients that have missed little wait for nothing. */
+const CATCH_UP_BURST_MS = 200;
+const MAX_CATCH_UP_PAUSE_MS = 2000;
+/** Streams have a limit of their own. */
+const ALL = { maxWaiting: Infinity, maxWaitingPerKey: Infinity };
 /** Finished polls that are remembered for clients that are a little behind. */
 const POLLS = 500;
 /** News within this time are one for the clients, ms: a busy monitor does not wake each of them for each commit. */
-const GATHER_MS = 50;
+const MIN_GATHER_MS = 50;
+/** Writing to a client takes a tenth of it. */
+const GATHER_MS_PER_CLIENT = 1;
+
+/** Enough for those who are at the end and those who catch up in step. */
+const MAX_PAGES = 8;
+const BEGINNING: EventPosition = { transition: 0, settlement: 0 };
+
+interface FeedReader extends Asker {
+  /** It has not had everything before the last news. */
+  readonly isBehind: boolean;
+}
 
 /** What all streams have in common: who is at the same place shares what is read and written for it. */
 export interface EventFeed {
@@ -18,8 +38,12 @@ export interface EventFeed {
   readonly observe: Observer;
   /** Where the recorded events end now. @throws {StoreError} */
   end(): Promise<EventPosition>;
-  /** @throws {StoreError} */
-  read(after: EventPosition): Promise<EventPage>;
+  /**
+   * The events after a position. Whoever catches up waits for its turn, in which it has to write at once what it gets; those
+   * who have had everything before the last news do not wait, and share what is read.
+   * @throws {StoreError}
+   */
+  read(after: EventPosition, reader: FeedReader): Promise<EventPage>;
   /** Finished polls after so many, of those that are still remembered, and how many there were in all. */
   polls(after: number): { readonly events: readonly StreamedEvent[]; readonly count: number };
   /** Changes with all news. */
@@ -31,10 +55,24 @@ export interface EventFeed {
 /** `lookEveryMs` is how often a store is read whose commits are not all told here; without it they are. */
 export function createEventFeed(
   store: Pick<StoreReader, 'events'>,
+  clock: Pick<Clock, 'monotonic'>,
   { lookEveryMs }: { readonly lookEveryMs?: number } = {},
 ): EventFeed {
+  const budget = createTimeBudget({
+    clock,
+    share: CATCH_UP_SHARE,
+    burstMs: CATCH_UP_BURST_MS,
+    maxPauseMs: MAX_CATCH_UP_PAUSE_MS,
+  });
+  const turns = createTurns({ budget, ...ALL });
   let version = 0;
-  let latest: { readonly id: string; readonly page: Promise<EventPage> } | undefined;
+  /** Where the events ended when they were last read. */
+  let end: EventPosition | undefined;
+  let ending: Promise<EventPosition> | undefined;
+  /** Pages since the last news, by the id that they come after. */
+  const pages = new Map<string, Promise<EventPage>>();
+  /** Rows to read next: as many as fill a page, going by the last one. */
+  let rows = MAX_ROWS;
   let polls: readonly StreamedEvent[] = [];
   let pollCount = 0;
   const waiting = new Set<() => void>();
@@ -43,12 +81,13 @@ export function createEventFeed(
 
   function announce(): void {
     version += 1;
-    latest = undefined;
+    pages.clear();
     if (waiting.size > 0) gather();
   }
 
   function gather(): void {
-    gathering ??= setTimeout(wakeAll, GATHER_MS);
+    const ms = Math.max(MIN_GATHER_MS, waiting.size * GATHER_MS_PER_CLIENT);
+    gathering ??= setTimeout(wakeAll, ms);
   }
 
   function wakeAll(): void {
@@ -57,9 +96,49 @@ export function createEventFeed(
   }
 
   async function load(after: EventPosition): Promise<EventPage> {
-    // Whoever reads through years of events lets others have their turn.
-    await setImmediate();
-    return toPage(after, await store.events(after, PAGE), PAGE);
+    const limit = rows;
+    const recorded = await store.events(after, limit);
+    ({ end } = recorded);
+    const page = toPage(after, recorded, limit);
+    const isCut = recorded.transitions.length + recorded.settled.length > page.events.length;
+    rows = Math.min(MAX_ROWS, isCut ? page.events.length + 1 : 2 * limit);
+    return page;
+  }
+
+  function shared(after: EventPosition): Promise<EventPage> {
+    const id = writeId(after);
+    const known = pages.get(id);
+    if (known !== undefined) return known;
+    const page = load(after);
+    const [oldest] = pages.keys();
+    if (pages.size >= MAX_PAGES && oldest !== undefined) pages.delete(oldest);
+    pages.set(id, page);
+    page.catch(() => {
+      if (pages.get(id) === page) pages.delete(id);
+    });
+    return page;
+  }
+
+  async function inTurn(after: EventPosition, reader: FeedReader): Promise<EventPage> {
+    const turn = await turns.take(reader);
+    if (turn === undefined) return nothingAfter(after);
+    try {
+      return await shared(after);
+    } finally {
+      // When the client has written what it took.
+      setImmediate(() => turn[Symbol.dispose]());
+    }
+  }
+
+  async function findEnd(): Promise<EventPosition> {
+    ({ end } = await store.events(BEGINNING, 0));
+    return end;
+  }
+
+  /** More than the last news is missing. */
+  function isFarBehind({ transition, settlement }: EventPosition): boolean {
+    if (end === undefined) return true;
+    return end.transition - transition > MAX_ROWS || end.settlement - settlement > MAX_ROWS;
   }
 
   return {
@@ -73,17 +152,14 @@ export function createEventFeed(
       pollCount += 1;
       announce();
     },
-    end: async () => (await store.events({ transition: 0, settlement: 0 }, 0)).end,
-    read: (after) => {
-      const id = writeId(after);
-      if (latest?.id === id) return latest.page;
-      const page = load(after);
-      latest = { id, page };
-      page.catch(() => {
-        if (latest?.page === page) latest = undefined;
+    end: () => {
+      ending ??= findEnd().finally(() => {
+        ending = undefined;
       });
-      return page;
+      return ending;
     },
+    read: (after, reader) =>
+      reader.isBehind || isFarBehind(after) ? inTurn(after, reader) : shared(after),
     polls: (after) => ({
       events: after === pollCount ? [] : polls.slice(after - pollCount),
       count: pollCount,

@@ -7,7 +7,10 @@ interface PlacedEvent extends StreamedEvent {
   readonly position: EventPosition;
 }
 
-/** A stretch of the recorded events. */
+/** Of text in a page: so much, and one event, a client that does not read can hold in memory. */
+const MAX_CHARACTERS = 32 * 1024;
+
+/** A stretch of the recorded events, no longer than a client is sent at once. */
 export interface EventPage {
   readonly events: readonly PlacedEvent[];
   /** Why not all that came after the position is there. */
@@ -40,28 +43,52 @@ export function toPage(
   const settlement = allFailures
     ? end.settlement
     : (failures.at(-1)?.settlementId ?? after.settlement);
-  const isWhole =
+  const gap =
     transitions.length === transition - after.transition &&
-    failures.length === settlement - after.settlement;
-  return {
-    events: [
-      ...transitions.map((row) =>
-        place('transition', row.project, transitionFields(row), {
-          transition: row.transitionId,
-          settlement: after.settlement,
-        }),
-      ),
-      ...failures.map((row) =>
-        place('failure', row.project, failureFields(row), {
-          transition,
-          settlement: row.settlementId,
-        }),
-      ),
-    ],
-    gap: isWhole ? undefined : 'retention',
-    next: { transition, settlement },
-    more: !allTransitions || !allFailures,
-  };
+    failures.length === settlement - after.settlement
+      ? undefined
+      : 'retention';
+  const { events, isWhole } = takeEvents(placed(after, transitions, transition, failures));
+  const last = events.at(-1);
+  if (!isWhole && last !== undefined) return { events, gap, next: last.position, more: true };
+  return { events, gap, next: { transition, settlement }, more: !allTransitions || !allFailures };
+}
+
+/** The page of one who has everything. */
+export function nothingAfter(position: EventPosition): EventPage {
+  return { events: [], gap: undefined, next: position, more: false };
+}
+
+/** All transitions, and then the failures, which come after the transition with this number. */
+function* placed(
+  { settlement }: EventPosition,
+  transitions: RecordedEvents['transitions'],
+  transition: number,
+  failures: RecordedEvents['settled'],
+): Generator<PlacedEvent, void> {
+  for (const row of transitions) {
+    const position = { transition: row.transitionId, settlement };
+    yield place('transition', row.project, transitionFields(row), position);
+  }
+  for (const row of failures) {
+    const position = { transition, settlement: row.settlementId };
+    yield place('failure', row.project, failureFields(row), position);
+  }
+}
+
+/** Those that fit into a page, one at least. */
+function takeEvents(events: Iterable<PlacedEvent>): {
+  readonly events: readonly PlacedEvent[];
+  readonly isWhole: boolean;
+} {
+  const taken: PlacedEvent[] = [];
+  let characters = 0;
+  for (const event of events) {
+    characters += event.text.length;
+    if (taken.length > 0 && characters > MAX_CHARACTERS) return { events: taken, isWhole: false };
+    taken.push(event);
+  }
+  return { events: taken, isWhole: true };
 }
 
 function place(

@@ -2,20 +2,24 @@ import { StoreError } from '../../monitor/errors.ts';
 import type { Clock, EventPosition } from '../../monitor/ports.ts';
 import { eventText, type EventType, type StreamedEvent, writeId } from './event.ts';
 import type { EventFeed } from './feed.ts';
-import type { EventPage } from './page.ts';
+import { type EventPage, nothingAfter } from './page.ts';
 
 /** A client that hears nothing for longer, and a proxy in between, may take the connection for dead. */
 const HEARTBEAT_MS = 15_000;
 /** How long a client whose connection broke waits before it resumes. */
 const RETRY_MS = 2000;
-/** Of text that is handed out at once: so much, and one event, a client that does not read can hold in memory. */
-const CHUNK_CHARACTERS = 64 * 1024;
+/** Of text that is written at once; a client that does not read holds it in memory. */
+const MAX_CHARACTERS = 32 * 1024;
 
 export interface StreamQuery {
   /** The first event is the one after this. */
   readonly start: EventPosition;
+  /** The client asked for a beginning, which may lie far back. */
+  readonly isBehind: boolean;
   readonly project: string | undefined;
   readonly type: EventType | undefined;
+  /** Who asks, for the turns of those that are behind. */
+  readonly client: string;
 }
 
 /**
@@ -46,13 +50,14 @@ export function streamEvents(
 async function* follow(
   feed: EventFeed,
   clock: Clock,
-  { start, project, type }: StreamQuery,
+  { start, project, type, client, ...query }: StreamQuery,
   gone: AbortSignal,
 ): AsyncGenerator<string, void> {
   const isWanted = (event: StreamedEvent) =>
     (type === undefined || event.type === type) &&
     (project === undefined || event.project === project);
   let position = start;
+  let { isBehind } = query;
   let polls = feed.polls(0).count;
   /** The last id that the client was told. */
   let told = writeId(start);
@@ -63,21 +68,21 @@ async function* follow(
     const version = feed.version();
     // Before the page: what these polls committed is then in it, or in those before.
     const finished = feed.polls(polls);
-    // oxlint-disable-next-line no-await-in-loop -- one stretch after the other
-    const page = await readable(feed.read(position));
-    const chunk = takeChunk(page ?? nothingAfter(position), isWanted);
-    const texts = [...chunk.texts];
-    ({ position } = chunk);
-    told = chunk.told ?? told;
-    if (!chunk.more) {
+    // oxlint-disable-next-line no-await-in-loop -- one page after the other
+    const page = await readable(feed.read(position, { client, isBehind, gone }));
+    const { texts, lastId } = textsOf(page ?? nothingAfter(position), isWanted);
+    position = page?.next ?? position;
+    told = lastId ?? told;
+    isBehind = page?.more === true;
+    if (!isBehind) {
       texts.push(...finished.events.filter(isWanted).map(({ text }) => text));
       polls = finished.count;
     }
-    if (texts.length > 0) {
-      yield texts.join('');
+    for (const piece of inPieces(texts)) {
+      yield piece;
       quietUntil = clock.monotonic() + HEARTBEAT_MS;
     }
-    if (chunk.more) continue;
+    if (isBehind) continue;
     // oxlint-disable-next-line no-await-in-loop -- the pause between them
     if (await feed.news(version, quietUntil - clock.monotonic(), gone)) continue;
     // What was not for this client has been passed all the same.
@@ -98,36 +103,30 @@ async function readable(page: Promise<EventPage>): Promise<EventPage | undefined
   }
 }
 
-function nothingAfter(position: EventPosition): EventPage {
-  return { events: [], gap: undefined, next: position, more: false };
-}
-
-interface Chunk {
-  readonly texts: readonly string[];
-  /** After all that the texts tell or leave out. */
-  readonly position: EventPosition;
-  /** The last id in them. */
-  readonly told: string | undefined;
-  /** There is more to send at once. */
-  readonly more: boolean;
-}
-
-function takeChunk(page: EventPage, isWanted: (event: StreamedEvent) => boolean): Chunk {
-  const texts: string[] = [];
-  let last: EventPosition | undefined;
-  let characters = 0;
+/** What a page tells a client: the events that it wants, and a gap; and the last id in that. */
+function textsOf(
+  page: EventPage,
+  isWanted: (event: StreamedEvent) => boolean,
+): { readonly texts: string[]; readonly lastId: string | undefined } {
+  const wanted = page.events.filter((event) => isWanted(event));
+  const texts = wanted.map(({ text }) => text);
+  let last = wanted.at(-1)?.position;
   if (page.gap !== undefined) {
-    last = page.events.length === 0 ? page.next : undefined;
-    texts.push(eventText('reset', { reason: page.gap }, last));
+    const isAll = page.events.length === 0;
+    texts.unshift(eventText('reset', { reason: page.gap }, isAll ? page.next : undefined));
+    last ??= isAll ? page.next : undefined;
   }
-  for (const event of page.events) {
-    if (last !== undefined && characters > CHUNK_CHARACTERS) {
-      return { texts, position: last, told: writeId(last), more: true };
+  return { texts, lastId: last && writeId(last) };
+}
+
+function* inPieces(texts: readonly string[]): Generator<string, void> {
+  let piece = '';
+  for (const text of texts) {
+    if (piece !== '' && piece.length + text.length > MAX_CHARACTERS) {
+      yield piece;
+      piece = '';
     }
-    if (!isWanted(event)) continue;
-    texts.push(event.text);
-    characters += event.text.length;
-    last = event.position;
+    piece += text;
   }
-  return { texts, position: page.next, told: last && writeId(last), more: page.more };
+  if (piece !== '') yield piece;
 }

@@ -1,15 +1,38 @@
 import type { Clock } from '../../monitor/ports.ts';
+import type { Asker } from '../fairness/client.ts';
+import { createTimeBudget } from '../fairness/time-budget.ts';
+import { createTurns } from '../fairness/turns.ts';
 
-const LEAST_AGE_MS = 1000;
-/** Making pages takes at most a twentieth of the time, however large they are. */
-const AGE_PER_COST = 20;
-const MOST_PAGES = 32;
+const MIN_AGE_MS = 1000;
+/** Part of the time that making pages may take, all of them together. */
+const SHARE = 1 / 20;
+/** So much may be made at once after a rest: some people who look around wait for nothing. */
+const BURST_MS = 1000;
+const MAX_PAGES = 32;
+/** A client alone always gets its page: the longest pause is shorter than the longest wait. */
+const MAX_PAUSE_MS = 8000;
+const LIMITS = { maxWaiting: 32, maxWaitingPerKey: 32, maxWaitMs: 12_000 };
 
-/** Answers of `make` by key, each made once and kept for a moment; what is rejected is not kept. */
-export function createPageCache<Page>(
-  clock: Pick<Clock, 'monotonic'>,
-): (key: string, make: () => Promise<Page>) => Promise<Page> {
+/**
+ * Answers with the page of a key, made once for all who ask and kept for a moment. A page that has to be made waits for
+ * its client's turn and for the time that making pages may take; undefined if that takes too long or too many wait. What
+ * is rejected is not kept.
+ */
+export type PageCache<Page> = (
+  key: string,
+  asker: Asker,
+  make: () => Promise<Page>,
+) => Promise<Page | undefined>;
+
+export function createPageCache<Page>(clock: Pick<Clock, 'monotonic'>): PageCache<Page> {
   const entries = new Map<string, { readonly page: Promise<Page>; until: number }>();
+  const budget = createTimeBudget({
+    clock,
+    share: SHARE,
+    burstMs: BURST_MS,
+    maxPauseMs: MAX_PAUSE_MS,
+  });
+  const turns = createTurns({ budget, ...LIMITS });
 
   async function makeEntry(key: string, make: () => Promise<Page>): Promise<Page> {
     const started = clock.monotonic();
@@ -17,14 +40,14 @@ export function createPageCache<Page>(
     const entry = { page, until: Infinity };
     entries.delete(key);
     for (const [oldest] of entries) {
-      if (entries.size < MOST_PAGES) break;
+      if (entries.size < MAX_PAGES) break;
       entries.delete(oldest);
     }
     entries.set(key, entry);
     try {
       const made = await page;
       const ended = clock.monotonic();
-      entry.until = ended + Math.max(LEAST_AGE_MS, (ended - started) * AGE_PER_COST);
+      entry.until = ended + Math.max(MIN_AGE_MS, (ended - started) / SHARE);
       return made;
     } catch (error) {
       entry.until = -Infinity;
@@ -32,10 +55,17 @@ export function createPageCache<Page>(
     }
   }
 
-  return (key, make) => {
+  function cached(key: string): Promise<Page> | undefined {
     const known = entries.get(key);
-    return known !== undefined && clock.monotonic() < known.until
-      ? known.page
-      : makeEntry(key, make);
+    return known !== undefined && clock.monotonic() < known.until ? known.page : undefined;
+  }
+
+  return async (key, asker, make) => {
+    const known = cached(key);
+    if (known !== undefined) return await known;
+    using turn = await turns.take(asker);
+    if (turn === undefined) return undefined;
+    // It may have been made for another client meanwhile.
+    return await (cached(key) ?? makeEntry(key, make));
   };
 }

@@ -1,5 +1,7 @@
 import { Hono, type Context } from 'hono';
 import { PROMPT_STATUSES } from '../../domain/status.ts';
+import { busy } from '../fairness/busy.ts';
+import { askerOf, type ConnectionEnv } from '../fairness/client.ts';
 import { loadAssets } from './assets.ts';
 import { createPageCache } from './cache.ts';
 import type { PageContent } from './content.ts';
@@ -12,7 +14,6 @@ import { projectPage, readProject, unknownProjectPage } from './project.ts';
 const SECURITY = {
   'content-security-policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-  'x-content-type-options': 'nosniff',
   'referrer-policy': 'no-referrer',
   'cross-origin-resource-policy': 'same-origin',
 };
@@ -21,12 +22,12 @@ const ASSET_HEADERS = { ...SECURITY, 'cache-control': 'public, max-age=31536000,
 const LONGEST_FIND = 200;
 
 /** The status page: `/`, `/projects/<id>` and what they need. */
-export function createPage(content: PageContent): Hono {
+export function createPage(content: PageContent): Hono<ConnectionEnv> {
   const assets = loadAssets();
   const cached = createPageCache<{ readonly status: 200 | 404; readonly body: string }>(
     content.clock,
   );
-  const app = new Hono();
+  const app = new Hono<ConnectionEnv>();
 
   async function render(page: Page, now: number, root: string): Promise<string> {
     const text = await layout(page, { assets, version: content.version, now, root });
@@ -34,12 +35,15 @@ export function createPage(content: PageContent): Hono {
   }
 
   async function answer(
-    context: Context,
+    context: Context<ConnectionEnv>,
     key: readonly unknown[],
     make: (now: number) => Promise<{ readonly status: 200 | 404; readonly body: string }>,
   ): Promise<Response> {
-    const { status, body } = await cached(JSON.stringify(key), () => make(content.clock.now()));
-    return context.html(body, status, PAGE_HEADERS);
+    const page = await cached(JSON.stringify(key), askerOf(context), () =>
+      make(content.clock.now()),
+    );
+    if (page === undefined) return busy(context);
+    return context.html(page.body, page.status, PAGE_HEADERS);
   }
 
   app.get('/', (context) => {

@@ -15,7 +15,7 @@ export const POLL_FAILURE_WORDS: Readonly<Record<PollFailureReason, string>> = {
   tls: 'no trusted TLS connection to the service comes about',
   redirect: 'the service redirects elsewhere, and the key does not go there',
   invalid_response: 'the answer of the service makes no sense',
-  too_large: 'the answer of the service is larger than max_response_size',
+  too_large: 'the answer of the service is larger than max_response_size or max_items allow',
   store: 'the poll could not be stored',
 };
 
@@ -38,6 +38,7 @@ export const STORE_FAILURE_WORDS: Readonly<Record<StoreFailureReason, string>> =
   io: 'the disk reports errors',
   busy: 'somebody else holds the file',
   corrupt: 'the file is damaged',
+  replaced: 'the file was deleted, moved or replaced',
   other: 'see the log, event store.commit_failed',
 };
 

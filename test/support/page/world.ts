@@ -131,7 +131,7 @@ export async function openPageWorld(start = NIGHT): Promise<PageWorld> {
           isReady: () => true,
           api: {
             store,
-            feed: createEventFeed(store),
+            feed: createEventFeed(store, clock),
             clock,
             health: (id) => projectOf(id).health,
             nextPollAt: () => undefined,

@@ -26,7 +26,7 @@ export async function startApi(projects: readonly string[] = ['p', 'q']) {
   const missingAfter = () => 3;
   const shutdown = neverStopping();
   const poller = createPoller({ service, store, clock, emit, missingAfter, shutdown });
-  const feed = createEventFeed(store);
+  const feed = createEventFeed(store, clock);
   observers.push(feed.observe);
   const content = {
     store,

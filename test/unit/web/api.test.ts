@@ -1,5 +1,7 @@
+import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { StoreError } from '../../../src/monitor/errors.ts';
+import type { FailureRow } from '../../../src/monitor/ports.ts';
 import { createApi } from '../../../src/web/api.ts';
 import { startApi } from './api-under-test.ts';
 
@@ -65,6 +67,20 @@ describe('rows', () => {
     expect(failures).toMatchObject([{ transition_id: 5, error_info: null, settled: false }]);
   });
 
+  it('command no terminal, and are what they are once they are parsed', async () => {
+    const { api, poll } = await setUp();
+    const id = '\u009b2J\u202egpj\u2028\u200b\u{e0041}\u001b';
+    await poll('p', { [id]: 'FAILED' });
+
+    for (const path of ['/prompts', '/transitions', '/failures', '/prompts?project=\u009b2J']) {
+      const text = await (await api.request(path)).text();
+      expect(text).toMatch(/^[ -~]+$/);
+      if (path.includes('?')) continue;
+      const { data } = JSON.parse(text) as Page;
+      expect(data.map((row) => row['prompt_id'])).toContain(id);
+    }
+  });
+
   it('of a removed project are there when it is named', async () => {
     const { get } = await setUp();
 
@@ -94,6 +110,90 @@ describe('rows', () => {
       expect(paged).toEqual(whole.data);
     },
   );
+});
+
+describe('a page of rows', () => {
+  /** Failures, the newest first, each with a message. */
+  const failures = (count: number, message: string) =>
+    Array.from({ length: count }, (_, n): FailureRow => {
+      const errorInfo = { error_id: 'E', error_msg: message };
+      const settlement = { errorInfo, errorMsgTruncated: false };
+      return { transitionId: count - n, at: 0, project: 'p', promptId: 'a', settlement };
+    });
+
+  it('ends early where rows are long, with a cursor for those that follow', async () => {
+    const { content } = await startApi();
+    const all = failures(1000, 'x'.repeat(8000));
+    const asked: number[] = [];
+    const store = {
+      ...content.store,
+      failures: async ({ limit = 0, afterTransition = Infinity }) => {
+        asked.push(limit);
+        return all.filter(({ transitionId }) => transitionId < afterTransition).slice(0, limit);
+      },
+    };
+    const api = createApi({ ...content, store });
+    const sizes: number[] = [];
+    const ids: unknown[] = [];
+    let after = '';
+    while (ids.length < all.length) {
+      const answer = await api.request(`/failures?limit=1000${after}`);
+      const text = await answer.text();
+      const { data, next_cursor } = JSON.parse(text) as Page;
+      sizes.push(text.length);
+      ids.push(...data.map((row) => row['transition_id']));
+      if (next_cursor === null) break;
+      after = `&cursor=${next_cursor}`;
+    }
+
+    expect(ids).toEqual(all.map(({ transitionId }) => transitionId));
+    expect(Math.max(...sizes)).toBeLessThan(1_100_000);
+    expect(Math.max(...asked)).toBeLessThanOrEqual(100);
+    expect(sizes.length).toBeLessThan(10);
+  });
+
+  it('has one row, however long it is', async () => {
+    const { content } = await startApi();
+    const rows = failures(2, 'x'.repeat(3_000_000));
+    const store = { ...content.store, failures: async () => rows };
+    const api = createApi({ ...content, store });
+
+    const { data, next_cursor } = (await (await api.request('/failures')).json()) as Page;
+
+    expect(data).toMatchObject([{ transition_id: 2 }]);
+    expect(next_cursor).not.toBeNull();
+  });
+
+  it('is read while no other is, and clients take turns', async () => {
+    const { content } = await startApi();
+    const reading: string[] = [];
+    let parallel = 0;
+    const store = {
+      ...content.store,
+      transitions: async ({ project = '' }) => {
+        parallel += 1;
+        reading.push(`${project} ${parallel}`);
+        await setImmediate();
+        parallel -= 1;
+        return [];
+      },
+      projects: async () => ['a', 'b'],
+    };
+    const api = createApi({ ...content, store });
+    const ask = (project: string, remoteAddress: string) =>
+      api.request(
+        `/transitions?project=${project}`,
+        {},
+        { incoming: { socket: { remoteAddress } } },
+      );
+
+    await Promise.all([
+      ...Array.from({ length: 5 }, () => ask('a', '192.0.2.1')),
+      ask('b', '192.0.2.2'),
+    ]);
+
+    expect(reading).toEqual(['a 1', 'a 1', 'b 1', 'a 1', 'a 1', 'a 1']);
+  });
 });
 
 describe('a bad request', () => {

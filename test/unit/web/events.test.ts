@@ -2,7 +2,9 @@ import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { StoreError } from '../../../src/monitor/errors.ts';
+import type { EventPosition, RecordedEvents } from '../../../src/monitor/ports.ts';
 import { createApi } from '../../../src/web/api.ts';
+import { createEventFeed } from '../../../src/web/events/feed.ts';
 import { openApiDocument } from '../../../src/web/openapi.ts';
 import { readEvents, take } from '../../support/event-stream.ts';
 import { readOpenApi } from '../../support/openapi.ts';
@@ -249,9 +251,9 @@ describe('the event stream', () => {
   it('goes on when the store can be read again', async () => {
     const { content, poll } = await setUp();
     let broken = true;
-    const read: typeof content.feed.read = async (after) => {
+    const read: typeof content.feed.read = async (after, reader) => {
       if (broken) throw new StoreError('io', 'no disk');
-      return await content.feed.read(after);
+      return await content.feed.read(after, reader);
     };
     const api = createApi({ ...content, feed: { ...content.feed, read } });
     const answer = await api.request('/events');
@@ -268,13 +270,14 @@ describe('the event stream', () => {
   it('reads and writes once for all who are at the same place', async () => {
     const { content, poll } = await setUp();
     const events = vi.spyOn(content.store, 'events');
+    const news = vi.spyOn(content.feed, 'news');
     const api = createApi(content);
     const answers = await Promise.all(
       Array.from({ length: 50 }, async () => await api.request('/events')),
     );
     const streams = answers.map(({ body }) => readEvents(body));
     const firsts = streams.map((stream) => stream.next());
-    await vi.waitFor(() => expect(events.mock.calls.length).toBeGreaterThan(50));
+    await vi.waitFor(() => expect(news).toHaveBeenCalledTimes(50));
     const before = events.mock.calls.length;
 
     await poll('p', { a: 'COMPLETED', b: 'RUNNING' });
@@ -282,4 +285,109 @@ describe('the event stream', () => {
 
     expect(events.mock.calls.length - before).toBeLessThan(5);
   });
+
+  it('comes in pieces of bounded size, for which the store is read by one client at a time', async () => {
+    const { content } = await startApi();
+    const { store, sent, mostParallel } = storeOfFailures(100, 8000);
+    const feed = createEventFeed(store, systemClock);
+    const api = createApi({ ...content, feed });
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, async (_, n) => await api.request(`/events?after=t0.f${n}`)),
+    );
+    const received = await Promise.all(
+      answers.map(async ({ body }, n) => {
+        const pieces = await piecesOf(body, 100 - n);
+        return {
+          longest: Math.max(...pieces.map((piece) => piece.length)),
+          ids: pieces
+            .join('')
+            .match(/(?<=^id: t100\.f)\d+/gm)
+            ?.map(Number),
+        };
+      }),
+    );
+
+    expect(mostParallel()).toBe(1);
+    expect(Math.max(...received.map(({ longest }) => longest))).toBeLessThan(42_000);
+    for (const [n, { ids }] of received.entries()) {
+      expect(ids?.filter((id) => id > n)).toEqual(sent.slice(n));
+    }
+  });
+
+  it('tells news at once while others catch up', async () => {
+    const { content } = await startApi();
+    const { store, end } = storeOfFailures(2000, 8000);
+    const feed = createEventFeed(store, systemClock);
+    const api = createApi({ ...content, feed });
+    const { body } = await api.request('/events');
+    const live = readEvents(body);
+    const first = live.next();
+    const behind = await Promise.all(
+      Array.from({ length: 20 }, async () => await api.request('/events?after=t0.f0')),
+    );
+    let pieces = 0;
+    const readers = behind.map((answer) => {
+      const reader = (answer.body ?? new ReadableStream<Uint8Array>()).getReader();
+      void (async () => {
+        while (!(await reader.read()).done) pieces += 1;
+      })();
+      return reader;
+    });
+    await vi.waitFor(() => expect(pieces).toBeGreaterThan(30));
+
+    end.settlement += 1;
+    feed.observe({ type: 'store.committed', durationMs: 1 });
+
+    expect(await first).toMatchObject({ value: { type: 'failure', lastEventId: 't100.f2001' } });
+    expect(pieces).toBeLessThan(20 * 500);
+    await Promise.all(readers.map((reader) => reader.cancel()));
+  });
 });
+
+/** A store in which as many failures as its end says have messages of some length, and as many readings of it. */
+function storeOfFailures(count: number, length: number) {
+  const end = { transition: 100, settlement: count };
+  const message = 'x'.repeat(length);
+  let parallel = 0;
+  let most = 0;
+  const rowOf = (settlementId: number): RecordedEvents['settled'][number] => ({
+    settlementId,
+    transitionId: 1,
+    at: 0,
+    project: 'p',
+    promptId: 'a',
+    settlement: { errorInfo: { error_id: 'E', error_msg: message }, errorMsgTruncated: false },
+  });
+  return {
+    end,
+    sent: Array.from({ length: count }, (_, n) => n + 1),
+    mostParallel: () => most,
+    store: {
+      events: async (after: EventPosition, limit: number): Promise<RecordedEvents> => {
+        if (limit === 0) return { transitions: [], settled: [], end: { ...end } };
+        parallel += 1;
+        most = Math.max(most, parallel);
+        await setImmediate();
+        parallel -= 1;
+        const left = Math.min(limit, end.settlement - after.settlement);
+        const settled = Array.from({ length: left }, (_, n) => rowOf(after.settlement + n + 1));
+        return { transitions: [], settled, end: { ...end } };
+      },
+    },
+  };
+}
+
+/** What comes until so many events have come. */
+async function piecesOf(
+  body: ReadableStream<Uint8Array> | null,
+  count: number,
+): Promise<readonly string[]> {
+  const pieces: string[] = [];
+  let events = 0;
+  for await (const piece of (body ?? new ReadableStream()).pipeThrough(new TextDecoderStream())) {
+    pieces.push(piece);
+    events += piece.match(/^event: failure$/gm)?.length ?? 0;
+    if (events >= count) break;
+  }
+  return pieces;
+}

@@ -5,7 +5,9 @@ import { setTimeout } from 'node:timers/promises';
 import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls';
 import { text } from 'node:stream/consumers';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { createGuardedServer, type Listener } from '../../../src/web/guarded-server.ts';
+import { createEntrance } from '../../../src/web/entrance.ts';
+import { createGuardedServer } from '../../../src/web/guarded-server.ts';
+import type { Handler } from '../../../src/web/handler.ts';
 import type { ClientAuth, Protection } from '../../../src/web/protection.ts';
 import { ask } from '../../support/ask.ts';
 import { type Certificate, makeCertificate } from '../../support/certificates.ts';
@@ -36,16 +38,24 @@ beforeAll(async () => {
 });
 
 /** Serves for one test, with a protection that it can change. */
-async function serve(first: Protection, listener?: Listener) {
+async function serve(first: Protection, handle?: Handler) {
   let now: Protection | undefined = first;
-  const answer: Listener =
-    listener ?? ((request, response) => response.end(`answer to ${request.url}`));
+  const withLogin: Handler =
+    handle ?? ((_request, response, { path }) => response.end(`answer to ${path}`));
+  const withoutLogin: Handler = (...request) => {
+    request[1].setHeader('x-login', 'none');
+    withLogin(...request);
+  };
   // It takes a moment to read files: whoever leaves meanwhile does no harm.
   const look = async () => {
     await setTimeout(5);
     return now;
   };
-  const guarded = createGuardedServer({}, { first, now: look }, answer);
+  const guarded = createGuardedServer(
+    {},
+    { first, now: look },
+    { enter: createEntrance(() => []).enter, withLogin, withoutLogin },
+  );
   guarded.on('tlsClientError', () => {});
   guarded.listen(0, '127.0.0.1');
   await once(guarded, 'listening');
@@ -96,7 +106,6 @@ describe('with users', () => {
   );
 
   it.each([
-    '/-/healthy/../../metrics',
     '/-/healthy/',
     '/-/healthy%3f',
     '//-/healthy',
@@ -104,17 +113,70 @@ describe('with users', () => {
     '/-/readyness',
     '/-/HEALTHY',
     '/metrics?/-/healthy',
-    '/metrics#/-/healthy',
-    'http://other/-/healthy',
+    '/%6detrics',
+    'http://other/metrics',
+    'http://other/-/healthy/',
+    'HTTPS://other?/-/healthy',
   ])('%s is not', async (path) => {
     const { url } = await serve(WITH_LOGIN);
     expect((await ask(url, { path })).status).toBe(401);
   });
 
+  it.each(['/-/%68ealthy', 'http://other/-/healthy', 'https://[::1]:1/-/ready?x'])(
+    '%s is, as it is the same',
+    async (path) => {
+      const { url } = await serve(WITH_LOGIN);
+      expect((await ask(url, { path })).status).toBe(200);
+    },
+  );
+
+  it.each([
+    '/-/healthy/../../metrics',
+    '/-/healthy/%2e%2E/%2E./metrics',
+    '/-/healthy/.',
+    '/-/healthy#/../metrics',
+    '/-/healthy\\..\\..\\metrics',
+    'http://user@other/-/healthy',
+    'http:///-/healthy',
+    'ftp://other/-/healthy',
+    '*',
+  ])('%s is refused, as it could be read in two ways', async (path) => {
+    const { url } = await serve(WITH_LOGIN);
+    const refused = await ask(url, { path, ...ALICE });
+    expect(refused.status).toBe(400);
+    expect(JSON.parse(refused.text)).toHaveProperty('error');
+  });
+
+  it.each([
+    '0/?aaaa',
+    '\u00be/metrics?',
+    'x/metrics',
+    'x:1/',
+    'x#',
+    'a@b',
+    '[x]',
+    'x:70000',
+    'a b',
+    '',
+  ])('Host %j opens nothing', async (host) => {
+    const { port } = await serve(WITH_LOGIN);
+    const answer = await send(port, `GET /-/healthy HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
+    expect(answer).toMatch(/^HTTP\/1\.1 400 [^]*\r\n\r\n\{"error":"Host must be /);
+  });
+
+  it.each(['Host: x\r\nHost: x', 'Host: x\r\nAuthorization: a\r\nauthorization: a'])(
+    'two headers where one decides are refused: %j',
+    async (headers) => {
+      const { port } = await serve(WITH_LOGIN);
+      const answer = await send(port, `GET /-/healthy HTTP/1.1\r\n${headers}\r\n\r\n`);
+      expect(answer).toMatch(/^HTTP\/1\.1 400 [^]*is given more than once/);
+    },
+  );
+
   it('sends away who was removed, also from an answer that goes on', async () => {
     const started = Promise.withResolvers<void>();
-    const { url, become } = await serve(WITH_LOGIN, (request, response) => {
-      if (request.url === '/stream') {
+    const { url, become } = await serve(WITH_LOGIN, (_request, response, { path }) => {
+      if (path === '/stream') {
         response.write('first');
         started.resolve();
       } else response.end();
@@ -132,7 +194,7 @@ describe('with users', () => {
   it('does nothing for who has left while the login was checked', async () => {
     const answered: string[] = [];
     const slow = new Map([['alice', bcrypt.hashSync(PASSWORD, 11)]]);
-    const { url } = await serve({ ...OPEN, users: slow }, ({ url: path = '' }, response) => {
+    const { url } = await serve({ ...OPEN, users: slow }, (_request, response, { path }) => {
       answered.push(path);
       response.end();
     });
@@ -164,6 +226,16 @@ describe('with users', () => {
       new Set([401, 503]),
     );
   });
+});
+
+it('is told apart where nobody has to log in', async () => {
+  const login = async (protection: Protection) => {
+    const { url } = await serve(protection);
+    return (await ask(url, ALICE)).headers['x-login'];
+  };
+  expect(await login({ ...OPEN, headers: { 'X-Frame-Options': 'deny' } })).toBe('none');
+  expect(await login(WITH_LOGIN)).toBeUndefined();
+  expect(await login(withTls('NoClientCert'))).toBeUndefined();
 });
 
 it('sets the headers on every answer, also on a refusal', async () => {
@@ -269,6 +341,14 @@ describe('with TLS', () => {
     expect((await ask(url, unknown())).status).toBe(200);
   });
 });
+
+/** What comes back for these bytes, in latin1. */
+async function send(port: number, bytes: string): Promise<string> {
+  const socket = connectPlainly(port, '127.0.0.1');
+  socket.setEncoding('latin1');
+  socket.end(bytes, 'latin1');
+  return await text(socket);
+}
 
 /** One request over a connection that may resume a session. */
 async function visit(options: ConnectionOptions) {

@@ -1,7 +1,8 @@
 import bcrypt from 'bcrypt';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createLogins } from '../../../src/web/logins.ts';
 
+const CLIENT = '192.0.2.1';
 const PASSWORD = 'open:sesame ü';
 const hash = (password: string, cost = 4) => bcrypt.hashSync(password, cost);
 const users = new Map([
@@ -31,17 +32,17 @@ describe('a login', () => {
     ['with nothing in it', 'Basic ', 'wrong'],
   ])('%s', async (_, header, verdict) => {
     const logins = createLogins();
-    expect(await logins.check(header, users)).toBe(verdict);
-    expect(await logins.check(header, users)).toBe(verdict);
+    expect(await logins.check(header, users, CLIENT)).toBe(verdict);
+    expect(await logins.check(header, users, CLIENT)).toBe(verdict);
   });
 
   it('that was right is wrong once the user is gone or has another password', async () => {
     const logins = createLogins();
     const header = basic('alice', PASSWORD);
-    expect(await logins.check(header, users)).toBe('right');
-    expect(await logins.check(header, new Map([['bob', hash('other')]]))).toBe('wrong');
-    expect(await logins.check(header, new Map([['alice', hash('new')]]))).toBe('wrong');
-    expect(await logins.check(header, users)).toBe('right');
+    expect(await logins.check(header, users, CLIENT)).toBe('right');
+    expect(await logins.check(header, new Map([['bob', hash('other')]]), CLIENT)).toBe('wrong');
+    expect(await logins.check(header, new Map([['alice', hash('new')]]), CLIENT)).toBe('wrong');
+    expect(await logins.check(header, users, CLIENT)).toBe('right');
   });
 
   it('that was right is wrong once the user is gone, also if another one has the same hash', async () => {
@@ -51,8 +52,10 @@ describe('a login', () => {
       ['alice', same],
       ['bob', same],
     ]);
-    expect(await logins.check(basic('bob', PASSWORD), both)).toBe('right');
-    expect(await logins.check(basic('bob', PASSWORD), new Map([['alice', same]]))).toBe('wrong');
+    expect(await logins.check(basic('bob', PASSWORD), both, CLIENT)).toBe('right');
+    expect(await logins.check(basic('bob', PASSWORD), new Map([['alice', same]]), CLIENT)).toBe(
+      'wrong',
+    );
   });
 
   it('that is wrong takes bcrypt, of a known user and of an unknown one, each time', async () => {
@@ -60,7 +63,7 @@ describe('a login', () => {
     const logins = createLogins();
     const took = async (header: string) => {
       const started = performance.now();
-      await logins.check(header, slow);
+      await logins.check(header, slow, CLIENT);
       return performance.now() - started;
     };
     // One comparison takes 40 ms and more; without it there would be none.
@@ -73,19 +76,48 @@ describe('a login', () => {
   it('that is remembered waits for no flood of wrong ones, most of which are turned away', async () => {
     const slow = new Map([['alice', hash(PASSWORD, 7)]]);
     const logins = createLogins();
-    expect(await logins.check(basic('alice', PASSWORD), slow)).toBe('right');
+    expect(await logins.check(basic('alice', PASSWORD), slow, CLIENT)).toBe('right');
     const settled: string[] = [];
     const flood = Array.from({ length: 100 }, async (_, n) => {
-      const verdict = await logins.check(basic('alice', `guess ${n}`), slow);
+      const verdict = await logins.check(basic('alice', `guess ${n}`), slow, CLIENT);
       settled.push(verdict);
     });
 
-    expect(await logins.check(basic('alice', PASSWORD), slow)).toBe('right');
+    expect(await logins.check(basic('alice', PASSWORD), slow, CLIENT)).toBe('right');
     expect(settled).not.toContain('wrong');
     await Promise.all(flood);
 
-    expect(settled.filter((verdict) => verdict === 'busy')).toHaveLength(84);
-    expect(settled.filter((verdict) => verdict === 'wrong')).toHaveLength(16);
-    expect(await logins.check(basic('alice', 'after'), slow)).toBe('wrong');
+    expect(settled.filter((verdict) => verdict === 'busy')).toHaveLength(83);
+    expect(settled.filter((verdict) => verdict === 'wrong')).toHaveLength(17);
+    expect(await logins.check(basic('alice', 'after'), slow, CLIENT)).toBe('wrong');
+  });
+
+  it('that is new is looked at while wrong ones pour in from other addresses', async () => {
+    const slow = new Map([
+      ['alice', hash(PASSWORD, 7)],
+      ['bob', hash('other', 7)],
+    ]);
+    const logins = createLogins();
+    const settled: string[] = [];
+    const flood = Array.from({ length: 300 }, async (_, n) => {
+      await logins.check(basic('alice', `guess ${n}`), slow, `192.0.2.${n % 3}`);
+      settled.push('wrong');
+    });
+
+    expect(await logins.check(basic('bob', 'other'), slow, '192.0.2.9')).toBe('right');
+    const before = settled.length;
+    await Promise.all(flood);
+
+    expect(before).toBeLessThan(settled.length);
+  });
+
+  it('that comes several times at once is hashed once', async () => {
+    const hashing = vi.spyOn(bcrypt, 'hash');
+    onTestFinished(() => hashing.mockRestore());
+    const logins = createLogins();
+    const check = () => logins.check(basic('alice', PASSWORD), users, CLIENT);
+
+    expect(await Promise.all([check(), check(), check()])).toEqual(['right', 'right', 'right']);
+    expect(hashing).toHaveBeenCalledOnce();
   });
 });

@@ -1,5 +1,4 @@
 import { once } from 'node:events';
-import { get, type IncomingMessage } from 'node:http';
 import { connect } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { NEVER_POLLED } from '../../../src/monitor/poll-health.ts';
@@ -13,7 +12,7 @@ const store = {
   events: () => Promise.reject(new Error('not asked for')),
 };
 const api = {
-  feed: createEventFeed(store),
+  feed: createEventFeed(store, fakeClock()),
   clock: fakeClock(),
   store: {
     snapshot: () => Promise.resolve({ projects: [], backlog: { count: 0, oldestAt: undefined } }),
@@ -42,7 +41,10 @@ afterEach(async () => {
   server = undefined;
 });
 
-async function start(content: Partial<Parameters<typeof startWebServer>[0]> = {}) {
+async function start(
+  content: Partial<Parameters<typeof startWebServer>[0]> = {},
+  allowedHosts: () => readonly string[] = () => [],
+) {
   server = await startWebServer(
     {
       renderMetrics: () => Promise.resolve('evalwatch_build_info 1\n'),
@@ -54,7 +56,7 @@ async function start(content: Partial<Parameters<typeof startWebServer>[0]> = {}
       reload: () => Promise.resolve({ ok: true, reasons: [] }),
       ...content,
     },
-    { host: '127.0.0.1', port: 0 },
+    { host: '127.0.0.1', port: 0, allowedHosts },
   );
   return server.url;
 }
@@ -157,30 +159,181 @@ it('answers an error of its own without telling what it was', async () => {
   expect(await answer.text()).not.toContain('secret');
 });
 
-/** Of a request for exactly this path, which fetch would tidy up. */
-async function statusOf(url: string, path: string): Promise<number | undefined> {
-  const { hostname, port } = new URL(url);
-  const [response] = (await once(get({ hostname, port, path }), 'response')) as [IncomingMessage];
-  response.resume();
-  return response.statusCode;
+/** What comes back for these bytes, until the connection ends or `enough` has come. */
+async function send(url: string, bytes: string, enough?: RegExp): Promise<string> {
+  const socket = connect(Number(new URL(url).port), '127.0.0.1');
+  socket.setEncoding('latin1');
+  socket.write(bytes, 'latin1');
+  let answer = '';
+  for await (const text of socket) {
+    answer += String(text);
+    if (enough?.test(answer)) break;
+  }
+  socket.destroy();
+  return answer;
 }
 
-it('turns requests away when too many are in flight, but stays healthy', async () => {
+/** A request that ends its connection. */
+function request(target: string, headers = 'Host: 127.0.0.1', method = 'GET'): string {
+  return `${method} ${target} HTTP/1.1\r\n${headers}\r\nConnection: close\r\n\r\n`;
+}
+
+const statusOf = (answer: string) => Number(/^HTTP\/1\.1 (\d+) /.exec(answer)?.[1]);
+
+describe('too many requests at the same time', () => {
+  it('are turned away, and probes are not', async () => {
+    const held = Promise.withResolvers<string>();
+    const url = await start({ renderMetrics: () => held.promise });
+
+    const scrapes = Array.from({ length: 40 }, () => fetch(`${url}/metrics`));
+    const first = await Promise.race(scrapes);
+    const healthy = await fetch(`${url}/-/healthy`);
+    held.resolve('evalwatch_build_info 1\n');
+    const statuses = (await Promise.all(scrapes)).map((answer) => answer.status);
+
+    expect(first.status).toBe(503);
+    expect(healthy.status).toBe(200);
+    expect(statuses.filter((status) => status === 200)).toHaveLength(16);
+    expect(statuses.filter((status) => status === 503)).toHaveLength(24);
+  });
+
+  it('of other paths keep no scrape out, and scrapes no others', async () => {
+    const held = Promise.withResolvers<[]>();
+    const failures = () => held.promise;
+    const url = await start({ api: { ...api, store: { ...api.store, failures } } });
+
+    const others = Array.from({ length: 40 }, () => fetch(`${url}/api/v1/failures`));
+    const first = await Promise.race(others);
+    const scraped = await fetch(`${url}/metrics`);
+    held.resolve([]);
+    const statuses = (await Promise.all(others)).map((answer) => answer.status);
+
+    expect([first.status, scraped.status]).toEqual([503, 200]);
+    expect(statuses.filter((status) => status === 200)).toHaveLength(32);
+  });
+
+  it.each([
+    '/api/v1/events',
+    '/api/v1/%65vents',
+    '/%61pi/v1/event%73?type=poll',
+    'http://127.0.0.1/api/v1/events',
+  ])('are not those that follow %s', async (target) => {
+    const feed = createEventFeed({ events: () => new Promise(() => {}) }, clock);
+    const end = () => Promise.resolve({ transition: 0, settlement: 0 });
+    const url = await start({ api: { ...api, feed: { ...feed, end } } });
+
+    const streams = Array.from({ length: 40 }, () =>
+      send(url, `GET ${target} HTTP/1.1\r\nHost: x\r\n\r\n`, /\r\n\r\n/),
+    );
+    const answers = await Promise.all(streams);
+    const page = await fetch(url);
+
+    expect(answers.map(statusOf)).toEqual(Array.from({ length: 40 }, () => 200));
+    expect(page.status).toBe(200);
+  });
+
+  it('are none that are only begun', async () => {
+    const url = await start();
+    const halves = await Promise.all(
+      Array.from({ length: 100 }, async () => {
+        const socket = connect(Number(new URL(url).port), '127.0.0.1');
+        await once(socket, 'connect');
+        socket.write('GET /metrics HTTP/1.1\r\nHost: x');
+        return socket;
+      }),
+    );
+
+    expect((await fetch(`${url}/metrics`)).status).toBe(200);
+    for (const socket of halves) socket.destroy();
+  });
+});
+
+describe('every answer', () => {
+  it.each([
+    [200, request('/metrics')],
+    [200, request('/')],
+    [200, request('/api/v1/projects')],
+    [200, 'GET /-/healthy HTTP/1.0\r\n\r\n'],
+    [400, request('/api/v1/projects?x=1')],
+    [400, request('/metrics', 'Host: x/')],
+    [400, request('*', 'Host: x', 'OPTIONS')],
+    [400, 'GET /metrics HTTP/1.1\r\nConnection: close\r\n\r\n'],
+    [400, 'GET /metrics\r\n\r\n'],
+    [400, 'nonsense\r\n\r\n'],
+    [403, request('/-/reload', 'Host: x', 'POST')],
+    [404, request('//metrics')],
+    [405, request('/metrics', 'Host: x', 'TRACE')],
+    [417, request('/metrics', 'Host: x\r\nExpect: more')],
+    [421, request('/', 'Host: evil.example')],
+    [431, request('/', `Host: x\r\nX: ${'x'.repeat(20_000)}`)],
+  ])('of status %d says nosniff', async (status, bytes) => {
+    const url = await start();
+    const answer = await send(url, bytes);
+    expect(statusOf(answer)).toBe(status);
+    expect(answer).toMatch(/^x-content-type-options: nosniff\r$/im);
+    const isError =
+      /^content-type: application\/json\r$/im.test(answer) && answer.includes('{"error"');
+    expect(isError).toBe(status >= 400);
+  });
+});
+
+it('writes no 100 into an answer that comes before', async () => {
+  const url = await start();
+  const waiting = request('/metrics', 'Host: x\r\nExpect: 100-continue', 'POST');
+  const answer = await send(url, `GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n${waiting}`);
+  expect(answer.match(/HTTP\/1\.1 \d+ /g)).toEqual(['HTTP/1.1 200 ', 'HTTP/1.1 405 ']);
+});
+
+it('closes a connection rather than write a refusal into an answer that goes on', async () => {
   const held = Promise.withResolvers<string>();
   const url = await start({ renderMetrics: () => held.promise });
+  const bytes = 'GET /metrics HTTP/1.1\r\nHost: x\r\n\r\nnonsense\r\n\r\n';
+  expect(await send(url, bytes).catch(() => '')).toBe('');
+  held.resolve('');
+});
 
-  const scrapes = Array.from({ length: 80 }, () => fetch(`${url}/metrics`));
-  const first = await Promise.race(scrapes);
-  const healthy = await fetch(`${url}/-/healthy`);
-  const roundabout = await statusOf(url, '/-/../metrics');
-  held.resolve('evalwatch_build_info 1\n');
-  const statuses = (await Promise.all(scrapes)).map((answer) => answer.status);
+describe('without a login', () => {
+  it('answers only hosts that are this server, and says how others become so', async () => {
+    let names: readonly string[] = [];
+    const url = await start({}, () => names);
+    const ofHost = async (host: string) => send(url, request('/api/v1/projects', `Host: ${host}`));
 
-  expect(first.status).toBe(503);
-  expect(healthy.status).toBe(200);
-  expect(roundabout).toBe(503);
-  expect(statuses.filter((status) => status === 200)).toHaveLength(32);
-  expect(statuses.filter((status) => status === 503)).toHaveLength(48);
+    const refused = await ofHost('evalwatch.example.com:10570');
+    expect(statusOf(refused)).toBe(421);
+    expect(refused).toContain('evalwatch.example.com is not known as a name of this server');
+    expect(refused).toContain('web.allowed_hosts');
+
+    names = ['evalwatch.example.com'];
+    expect(statusOf(await ofHost('EVALWATCH.example.com.:10570'))).toBe(200);
+    expect(statusOf(await ofHost('example.com'))).toBe(421);
+  });
+
+  it('answers probes by any name', async () => {
+    const url = await start();
+    expect(statusOf(await send(url, request('/-/ready', 'Host: evil.example')))).toBe(200);
+  });
+});
+
+describe('a page of another site', () => {
+  it.each([
+    'Sec-Fetch-Site: cross-site',
+    'Sec-Fetch-Site: same-site',
+    'Origin: http://evil.example',
+    'Origin: null',
+    'Origin: http://127.0.0.1:1',
+    'Sec-Fetch-Site: same-origin\r\nOrigin: http://evil.example',
+  ])('cannot reload: %j', async (headers) => {
+    let reloads = 0;
+    const reload = () => Promise.resolve({ ok: (reloads += 1) > 0, reasons: [] });
+    const url = await start({ mayReload: () => true, reload });
+    const host = `Host: ${new URL(url).host}\r\n`;
+
+    const answer = await send(url, request('/-/reload', host + headers, 'POST'));
+    const own = `Sec-Fetch-Site: same-origin\r\nOrigin: ${url}`;
+    const allowed = await send(url, request('/-/reload', host + own, 'POST'));
+
+    expect([statusOf(answer), statusOf(allowed), reloads]).toEqual([403, 200, 1]);
+  });
 });
 
 it('says which address is taken', async () => {

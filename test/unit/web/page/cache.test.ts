@@ -1,4 +1,5 @@
-import { expect, it } from 'vitest';
+import { expect, it, onTestFinished, vi } from 'vitest';
+import { systemClock } from '../../../../src/clock.ts';
 import { createPageCache } from '../../../../src/web/page/cache.ts';
 import { fakeClock } from '../../../support/monitor.ts';
 
@@ -6,8 +7,8 @@ function setUp() {
   const clock = fakeClock();
   const cached = createPageCache<string>(clock);
   const made: string[] = [];
-  const get = (key: string, costMs = 0) =>
-    cached(key, () => {
+  const get = (key: string, costMs = 0, client = 'somebody') =>
+    cached(key, { client }, () => {
       made.push(key);
       clock.advance(costMs);
       return Promise.resolve(`${key} ${made.length}`);
@@ -38,7 +39,9 @@ it('keeps a page the longer, the longer it took', async () => {
 it('keeps no failure', async () => {
   const { cached, get } = setUp();
 
-  await expect(cached('a', () => Promise.reject(new Error('no')))).rejects.toThrow('no');
+  await expect(
+    cached('a', { client: 'somebody' }, () => Promise.reject(new Error('no'))),
+  ).rejects.toThrow('no');
   expect(await get('a')).toBe('a 1');
 });
 
@@ -50,4 +53,32 @@ it('forgets the oldest of many pages', async () => {
   expect(made).toHaveLength(100);
   await get('page 0');
   expect(made).toHaveLength(101);
+});
+
+it('makes all pages together in a twentieth of the time, and goes on to answer those it has', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const cached = createPageCache<string>(systemClock);
+  const made: string[] = [];
+  const get = (key: string, client: string) =>
+    cached(key, { client }, async () => {
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      made.push(key);
+      return key;
+    });
+  const all = Promise.all(Array.from({ length: 20 }, (_, n) => get(`page ${n}`, 'attacker')));
+  await vi.advanceTimersByTimeAsync(1200);
+  const atFirst = made.length;
+  const mine = get('mine', 'visitor');
+  expect(await get('page 10', 'visitor')).toBe('page 10');
+  await vi.advanceTimersByTimeAsync(4200);
+
+  expect(atFirst).toBeLessThanOrEqual(11);
+  expect(made).toContain('mine');
+  expect(made.length - atFirst).toBeLessThanOrEqual(3);
+  await vi.advanceTimersByTimeAsync(20_000);
+  expect(await mine).toBe('mine');
+  const answers = await all;
+  expect(answers.filter((page) => page !== undefined).length).toBeLessThanOrEqual(16);
+  expect(vi.getTimerCount()).toBe(0);
 });

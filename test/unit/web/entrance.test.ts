@@ -1,0 +1,40 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { connect, type AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { expect, it, onTestFinished } from 'vitest';
+import { createEntrance } from '../../../src/web/entrance.ts';
+import type { Handler } from '../../../src/web/handler.ts';
+
+/** Of what node:http reads from a connection at once. */
+const READ_BYTES = 64 * 1024;
+
+it('answers nothing behind the end of a connection, which would end the process', async () => {
+  const asked: string[] = [];
+  const handle: Handler = (_request, response, { path }) => {
+    asked.push(path);
+    // The first answer ends the connection while the second one waits behind it.
+    if (path === '/waits') return;
+    response.writeHead(200, { connection: 'close', 'content-length': 0 });
+    response.end();
+  };
+  const server = createServer(createEntrance(() => []).enter(handle));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+
+  const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
+  const head = 'GET /last HTTP/1.1\r\nHost: x\r\nContent-Length: ';
+  const tail = `\r\n\r\n${get('/waits')}`;
+  const size = READ_BYTES - head.length - tail.length - 5;
+  const first = `${head}${size}\r\n\r\n${'x'.repeat(size)}${get('/waits')}`;
+  const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+  socket.write(first + get('/behind'));
+  await text(socket).catch(() => '');
+
+  expect(first).toHaveLength(READ_BYTES);
+  expect(asked).not.toContain('/behind');
+});

@@ -1,0 +1,51 @@
+import { EventEmitter } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { expect, it } from 'vitest';
+import { createScrapes } from '../../../src/web/scrapes.ts';
+
+const MIB = 1024 * 1024;
+
+/** Scrapes of an exposition of some size, of which each rendering is another one. */
+function setUp(bytes: number) {
+  let renderings = 0;
+  const scrape = createScrapes(async () => {
+    renderings += 1;
+    return String.fromCodePoint(64 + renderings).repeat(bytes);
+  });
+  /** A client that reads nothing until it leaves. */
+  async function open() {
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- all of it that is used
+    const response = Object.assign(new EventEmitter(), { destroyed: false }) as ServerResponse;
+    const { body, length } = await scrape(response);
+    return { body, length, leave: () => response.emit('close') };
+  }
+  const first = async ({ body }: { readonly body: ReadableStream<Uint8Array> }) => {
+    const { value } = await body.getReader().read();
+    return String.fromCodePoint(value?.[0] ?? 0);
+  };
+  return { open, first, count: () => renderings };
+}
+
+it('renders once for those who ask at the same time, and anew for the next', async () => {
+  const { open, first } = setUp(10);
+  const [a, b] = await Promise.all([open(), open()]);
+  const c = await open();
+  expect(await Promise.all([first(a), first(b), first(c)])).toEqual(['A', 'A', 'B']);
+});
+
+it('gives all of it, however long it is', async () => {
+  const { open } = setUp(MIB + 1);
+  const { body, length } = await open();
+  expect(length).toBe(MIB + 1);
+  expect(await text(body)).toBe('A'.repeat(MIB + 1));
+});
+
+it('shares the newest one while those that nobody reads hold much memory', async () => {
+  const { open, first, count } = setUp(20 * MIB);
+  const slow = [await open(), await open(), await open(), await open()];
+  expect(count()).toBe(4);
+  expect(await first(await open())).toBe('D');
+  for (const { leave } of slow) leave();
+  expect(await first(await open())).toBe('E');
+});
