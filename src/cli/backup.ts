@@ -1,9 +1,9 @@
+import { visible } from '../domain/visible.ts';
 import { resolveFromUser } from '../config/environment.ts';
 import type { Register } from './command.ts';
 import { loadConfiguration } from './configuration.ts';
 import { configOption } from './options.ts';
 import { storeFile } from './store-engine.ts';
-import { visible } from './text.ts';
 
 interface BackupCommandOptions {
   readonly config?: string;

@@ -8,7 +8,8 @@ import { planProjects, type PlannedProject } from './plan.ts';
 import { rateWarnings } from './rate-warnings.ts';
 import { storeWarnings } from './store-engine.ts';
 import { jsonLines, tableLines, type Column } from './table.ts';
-import { visibleJson, zonedTimeText } from './text.ts';
+import { toJsonLine } from './json.ts';
+import { zonedTimeText } from './text.ts';
 
 interface CheckOptions {
   readonly config?: string;
@@ -36,7 +37,7 @@ export const registerCheck: Register = (program, act) => {
 const check: Action<CheckOptions> = async (options, context) => {
   const config = await loadAll(options.config, context).catch(async (error: unknown) => {
     if (!(options.json && error instanceof ConfigError)) throw error;
-    await context.stdout.write(`${visibleJson({ errors: error.faults })}\n`);
+    await context.stdout.write(`${toJsonLine({ errors: error.faults })}\n`);
     return undefined;
   });
   if (config === undefined) return 2;

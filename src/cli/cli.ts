@@ -1,10 +1,11 @@
 import { systemClock } from '../clock.ts';
 import { allowsColor, environment } from '../config/environment.ts';
+import { visible } from '../domain/visible.ts';
 import type { Act, Context, Signals } from './command.ts';
 import { createProgram } from './program.ts';
 import { outcomeOf } from './faults.ts';
 import { createOutput, type Output, type OutputStream } from './output.ts';
-import { cut, visible } from './text.ts';
+import { cut } from './text.ts';
 
 /**
  * Runs one command line (without the two words for Node and the script) and resolves to its exit code: 0 done,

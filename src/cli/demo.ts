@@ -2,10 +2,10 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Daemon } from '../daemon.ts';
+import { visible } from '../domain/visible.ts';
 import type { MonitorEvent } from '../monitor/events.ts';
 import type { Action, Context, Register } from './command.ts';
 import { loadConfiguration } from './configuration.ts';
-import { visible } from './text.ts';
 
 const PORT = 10570;
 

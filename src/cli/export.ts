@@ -1,10 +1,10 @@
-import { open } from 'node:fs/promises';
 import { Option } from 'commander';
 import { resolveFromUser } from '../config/environment.ts';
 import type { StoreReader, TransitionRow } from '../monitor/ports.ts';
 import { transitionFields } from '../monitor/row-fields.ts';
 import type { Action, Register } from './command.ts';
 import { csvLine } from './csv.ts';
+import { toJsonLine } from './json.ts';
 import { transitionsAfter, type TransitionFilter } from './oldest-first.ts';
 import { configOption, duration } from './options.ts';
 import { withReader } from './query.ts';
@@ -12,7 +12,7 @@ import { withReader } from './query.ts';
 const FORMATS = {
   ndjson: {
     header: '',
-    line: (row: TransitionRow) => `${JSON.stringify(transitionFields(row))}\n`,
+    line: (row: TransitionRow) => `${toJsonLine(transitionFields(row))}\n`,
   },
   csv: {
     // Without a byte order mark Excel takes UTF-8 for something else.
@@ -33,8 +33,10 @@ interface ExportOptions {
 }
 
 const HELP = `
-CSV is meant for spreadsheets: UTF-8 with a byte order mark, and a text that would be taken for a formula
-(= + - @) begins with an apostrophe. For programs there is NDJSON: one JSON object a line, nothing changed.
+CSV is meant for spreadsheets: UTF-8 with a byte order mark. Line breaks, control characters and invisible ones are
+written as escapes such as \\u001b, and an apostrophe comes before a sign that could start a formula (= + - @, also
+full-width) at the beginning of a text or after ; or |, spaces and quotes in between or not. NDJSON is meant for
+programs: one JSON object a line, in which these characters are JSON's own escapes, so that every value is exact.
 
 Examples:
   evalwatch export --since 7d --format csv --output week.csv
@@ -61,16 +63,20 @@ export const registerExport: Register = (program, act) => {
 const exportTransitions: Action<ExportOptions> = async (options, context) => {
   const { project, format, output, force } = options;
   const since = options.since === undefined ? undefined : context.clock.now() - options.since;
-  await withReader(options, context, async (reader) => {
+  await withReader(options, context, async (reader, path) => {
     const pieces = toPieces(reader, { project, since }, format);
     if (output === undefined) {
       for await (const piece of pieces) await context.stdout.write(piece);
       return;
     }
-    const { writeWhole } = await import('../store/whole-file.ts');
-    await writeWhole(resolveFromUser(output, context.env), force ?? false, async (path) => {
-      await using file = await open(path, 'a');
-      for await (const piece of pieces) await file.write(piece);
+    const [{ writeWhole }, { assertNotOwn }] = await Promise.all([
+      import('../store/whole-file.ts'),
+      import('../store/own-files.ts'),
+    ]);
+    const target = resolveFromUser(output, context.env);
+    if (path !== undefined) await assertNotOwn(path, target);
+    await writeWhole(target, force ?? false, async ({ file }) => {
+      for await (const piece of pieces) await file.appendFile(piece);
     });
   });
   return 0;

@@ -1,20 +1,18 @@
-import { stat } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { StoreError } from '../monitor/errors.ts';
 import type { TransitionRow } from '../monitor/ports.ts';
 import type { Context } from './command.ts';
 import { newestTransition, transitionsAfter } from './oldest-first.ts';
 import type { QueryOptions } from './options.ts';
 import { toQuery, withReader, type View } from './query.ts';
 import { createTable } from './table.ts';
-import { visibleJson } from './text.ts';
+import { toJsonLine } from './json.ts';
 
 const EVERY_MS = 1000;
 const FIRST_ROWS = 10;
 
 /**
  * Prints the newest transitions, oldest of them first, and then each new one once, until a signal ends the process.
- * @throws {StoreError} when another store has taken the place of this one
+ * @throws {StoreError} also when another store has taken the place of this one
  */
 export async function follow(
   view: Pick<View<TransitionRow>, 'columns' | 'toJson'>,
@@ -25,10 +23,9 @@ export async function follow(
   const table = createTable(view.columns, stdout);
   const print = (rows: readonly TransitionRow[]) =>
     stdout.writeLines(
-      options.json ? rows.map((row) => visibleJson(view.toJson(row))) : table.lines(rows),
+      options.json ? rows.map((row) => toJsonLine(view.toJson(row))) : table.lines(rows),
     );
-  return await withReader(options, context, async (reader, path) => {
-    const file = await identify(path);
+  return await withReader(options, context, async (reader) => {
     const query = toQuery(options, context);
     let last = await newestTransition(reader);
     const newest = await reader.transitions({ ...query, limit: query.limit ?? FIRST_ROWS });
@@ -37,9 +34,6 @@ export async function follow(
     while (true) {
       /* oxlint-disable no-await-in-loop -- each look comes after the one before it */
       await sleep(EVERY_MS);
-      if ((await identify(path)) !== file) {
-        throw new StoreError('other', `${path} is no longer the store that was followed`);
-      }
       for await (const page of transitionsAfter(reader, last, query)) {
         if (page.rows.length > 0) await print(page.rows);
         last = page.last;
@@ -47,15 +41,4 @@ export async function follow(
       /* oxlint-enable no-await-in-loop */
     }
   });
-}
-
-/** Tells one file of this name from another. A database is no file: it is what it was, or cannot be read. */
-async function identify(path: string | undefined): Promise<string | undefined> {
-  if (path === undefined) return undefined;
-  try {
-    const { dev, ino } = await stat(path);
-    return `${dev} ${ino}`;
-  } catch {
-    return undefined;
-  }
 }

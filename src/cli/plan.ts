@@ -16,10 +16,19 @@ export async function planProjects(
   now: number,
 ): Promise<readonly PlannedProject[]> {
   const { parseSchedule } = await import('../schedule/calendar.ts');
+  const plans = new Map<string, Omit<PlannedProject, 'project'>>();
   return projects.map((project) => {
-    const schedule = parseSchedule(project.schedule, project.timezone);
-    return { project, schedule, nextRuns: nextRuns(schedule, now) };
+    // Thousands of projects may share one.
+    const shared = `${project.schedule}\n${project.timezone}`;
+    const plan =
+      plans.get(shared) ?? planOf(parseSchedule(project.schedule, project.timezone), now);
+    plans.set(shared, plan);
+    return { project, ...plan };
   });
+}
+
+function planOf(schedule: Schedule, now: number): Omit<PlannedProject, 'project'> {
+  return { schedule, nextRuns: nextRuns(schedule, now) };
 }
 
 function nextRuns(schedule: Schedule, now: number): readonly number[] {

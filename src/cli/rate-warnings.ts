@@ -3,6 +3,8 @@ import { timeText } from './text.ts';
 
 const HOUR = 60 * 60 * 1000;
 const WEEK = 7 * 24;
+/** A second's worth: of very many schedules fewer hours are looked at, a day at least. */
+const MAX_COUNTS = 1_000_000;
 
 /**
  * Says when the listings alone need more requests per second than allowed, on average over the busiest clock hour of
@@ -27,7 +29,8 @@ function busiestHour(planned: readonly PlannedProject[], now: number) {
   const shared = Map.groupBy(planned, ({ project }) => `${project.schedule}\n${project.timezone}`);
   const start = Math.floor(now / HOUR) * HOUR;
   let busiest = { at: start, requests: 0 };
-  for (let hour = 0; hour < WEEK; hour += 1) {
+  const hours = Math.min(WEEK, Math.max(24, Math.floor(MAX_COUNTS / shared.size)));
+  for (let hour = 0; hour < hours; hour += 1) {
     const at = start + hour * HOUR;
     let requests = 0;
     for (const projects of shared.values()) {

@@ -15,12 +15,12 @@ export function storeFile(store: Config['store'], instead: string): string {
 /** Tells that the address of the database is not there yet, or none. Never shows any part of it. */
 export async function storeWarnings(store: Config['store']): Promise<readonly string[]> {
   if ('path' in store) return [];
-  const [{ readPostgresUrl }, { parseUrl }] = await Promise.all([
+  const [{ readPostgresUrl }, { readUrl }] = await Promise.all([
     import('../config/postgres-url.ts'),
     import('../postgres/url.ts'),
   ]);
   try {
-    parseUrl(await readPostgresUrl(store.postgresUrl));
+    await readUrl(await readPostgresUrl(store.postgresUrl));
     return [];
   } catch (error) {
     if (error instanceof ConfigError || error instanceof StoreError) return [error.message];

@@ -1,10 +1,10 @@
+import { visible } from '../domain/visible.ts';
 import type { CheckResult } from '../store/check.ts';
 import type { Action, Register } from './command.ts';
 import { loadConfiguration } from './configuration.ts';
 import { configOption, jsonOption } from './options.ts';
 import { storeFile } from './store-engine.ts';
 import { jsonLines } from './table.ts';
-import { visible } from './text.ts';
 
 interface CheckOptions {
   readonly config?: string;

@@ -1,5 +1,7 @@
 import { styleText } from 'node:util';
-import { cut, visible, visibleJson, widthOf } from './text.ts';
+import { visible } from '../domain/visible.ts';
+import { toJsonLine } from './json.ts';
+import { cut, widthOf } from './text.ts';
 
 export interface Column<Row> {
   readonly name: string;
@@ -116,6 +118,6 @@ export function* jsonLines<Row>(
   for (const [index, row] of rows.entries()) {
     const open = index === 0 ? '[' : ' ';
     const close = index === rows.length - 1 ? ']' : ',';
-    yield open + visibleJson(toJson(row)) + close;
+    yield open + toJsonLine(toJson(row)) + close;
   }
 }

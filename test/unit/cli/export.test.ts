@@ -54,6 +54,24 @@ describe('export', () => {
     );
   });
 
+  it.each([['ndjson'], ['csv']])('as %s commands no terminal', async (format) => {
+    const hostile = ['\u001b[2J', '\u009b2J', 'a\u202eexe', 'two\nlines', '\u2028', '\u{e0041}'];
+    const path = join(directory, 'evalwatch.db');
+    const store = await openStore({ path, clock: systemClock, emit: () => {} });
+    const all = (status: string) => Object.fromEntries(hostile.map((id) => [id, status]));
+    await see(store, '=q', all('PENDING'), NOW);
+    await see(store, '=q', all('RUNNING'), NOW);
+    await store.close();
+    const { stdout } = await run('--project', '=q', '--since', '30m', '--format', format);
+    expect(stdout.replace(/^\ufeff/, '')).toMatch(/^[ -~\r\n]+$/);
+    if (format === 'csv') return;
+    const ids = stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => (JSON.parse(line) as { readonly prompt_id: string }).prompt_id);
+    expect(new Set(ids)).toEqual(new Set(hostile));
+  });
+
   it('keeps to a project', async () => {
     expect((await run('--project', '=q')).stdout.trimEnd().split('\n')).toHaveLength(1);
     expect(await run('--project', 'r')).toMatchObject({ code: 2, stdout: '' });
@@ -78,6 +96,19 @@ describe('export', () => {
     const nowhere = join(directory, 'none', 'moves.csv');
     expect(await run('--output', nowhere)).toMatchObject({ code: 1 });
     expect(existsSync(nowhere)).toBe(false);
+  });
+
+  it.each(['', '-wal', '.lock'])('never takes the place of the store%s', async (suffix) => {
+    const file = join(directory, `evalwatch.db${suffix}`);
+    // A reader may leave an empty log.
+    const bytes = () => (existsSync(file) ? readFileSync(file).toString('base64') : '');
+    const before = bytes();
+    const { code, stderr } = await run('--output', file, '--force');
+    expect(code).toBe(1);
+    expect(stderr).toMatch(
+      /^error: .*is the store(?:'s -wal file|'s .lock file| itself): choose another name\n$/,
+    );
+    expect(bytes()).toBe(before);
   });
 
   it('of an empty store is nothing, or the header', async () => {

@@ -83,7 +83,7 @@ describe('transitions --follow', () => {
     renameSync(join(directory, 'evalwatch.db'), join(directory, 'moved.db'));
     expect(await ended).toEqual([1, null]);
     expect(errors.join()).toMatch(
-      /^error: .*evalwatch\.db is no longer the store that was followed$/,
+      /^error: the store is not what was opened: .*evalwatch\.db is no longer there; move it back/,
     );
   });
 });
