@@ -1,6 +1,7 @@
-# syntax=docker/dockerfile:1
+# Node 24 on Debian 12, for every platform; how to renew or replace it: docs/supply-chain.md, The image.
+ARG NODE_IMAGE=docker.io/library/node:24.21.0-bookworm-slim@sha256:2fe369e969550cde8e867afc3fe370b260140cab4a23d467074295b42163d553
 
-FROM node:24-bookworm-slim AS build
+FROM ${NODE_IMAGE} AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci
@@ -10,7 +11,7 @@ COPY src src
 RUN npm run build && npm run --silent sbom > /sbom.cdx.json
 
 # Production dependencies only, without what belongs to other platforms and without SQLite's sources.
-FROM node:24-bookworm-slim AS dependencies
+FROM ${NODE_IMAGE} AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --omit=dev --omit=optional \
@@ -21,7 +22,7 @@ RUN npm ci --omit=dev --omit=optional \
  && mkdir /data
 
 # Node with the libraries that it loads, and nothing else: no shell, no package manager.
-FROM node:24-bookworm-slim AS runtime
+FROM ${NODE_IMAGE} AS runtime
 RUN mkdir -p /runtime/etc /runtime/app /runtime/usr/share/evalwatch \
  && install -d -m 1777 /runtime/tmp \
  && ldd /usr/local/bin/node | grep -o '/[^ ]*' | xargs -I{} cp -L --parents {} /runtime \

@@ -15,16 +15,20 @@ export interface Engine {
 
 /**
  * `CONTAINER_ENGINE` names the program (with arguments, if need be), else it is docker or podman, whichever is there.
- * `CONTAINER_BUILD` is for engines that build by another program: what comes before directory and tag.
+ * `CONTAINER_BUILD` is for engines that build by another program: what comes before directory and tag. `NODE_IMAGE` names
+ * another base image, for where the one in the Dockerfile cannot be had.
  * @throws {Error} when there is none
  */
 export async function findEngine(env: NodeJS.ProcessEnv): Promise<Engine> {
   const engine = env['CONTAINER_ENGINE']?.split(' ') ?? (await firstOf(['docker', 'podman']));
   const builder = env['CONTAINER_BUILD']?.split(' ');
+  const nodeImage = env['NODE_IMAGE'];
+  const base = nodeImage === undefined ? [] : ['--build-arg', `NODE_IMAGE=${nodeImage}`];
   return {
     build: async (directory, tag, args) => {
-      if (builder === undefined) await call([...engine, 'build', '-t', tag, ...args, directory]);
-      else await call([...builder, directory, tag, ...args]);
+      if (builder === undefined)
+        await call([...engine, 'build', '-t', tag, ...base, ...args, directory]);
+      else await call([...builder, directory, tag, ...base, ...args]);
     },
     run: (...args) => call([...engine, ...args]),
   };

@@ -38,10 +38,16 @@ describe.each(EVERY)('every service of %s', (_file, of: Compose) => {
     expect(service).not.toHaveProperty('cap_add');
   });
 
-  it.each(all)('%s names the version of its image', (_, service) => {
-    expect(service.image).toMatch(/^[a-z/]+:v?\d+\.\d+(\.\d+)?$/);
-    expect(service.image === image.name).toBe(service.build !== undefined);
-  });
+  it.each(all)(
+    '%s names the version of its image, and of one that others build the digest',
+    (_, service) => {
+      const isOurs = service.image === image.name;
+      expect(isOurs).toBe(service.build !== undefined);
+      expect(service.image).toMatch(
+        isOurs ? /^evalwatch:\d+\.\d+\.\d+$/ : /^[a-z/]+:v?\d+\.\d+(\.\d+)?@sha256:[\da-f]{64}$/,
+      );
+    },
+  );
 
   it.each(all)('%s mounts files that are there, read-only', (_, service) => {
     const files = mounts(service).filter(isFile);
