@@ -22,7 +22,7 @@ const WORKLOAD = fileURLToPath(new URL('power-loss/workload.ts', import.meta.url
 const HEADER_BYTES = 100;
 
 /**
- * A store with flipped bits, cut short, replaced or of a newer schema is refused with a word on how to go on, or answers
+ * A store with flipped bits, cut short, replaced, of a newer schema or with a changed one is refused with a word on how to go on, or answers
  * as if nothing had happened. A bit that flips inside a value is the exception: SQLite has no checksums. How often that
  * is so is a figure and no failure.
  */
@@ -109,10 +109,17 @@ export const corruptStore: Row = {
       ['… reading commands', shares(commands)],
       ['… wrong answers that SQLite could have told', '0'],
       ['files cut short', `${lengths.length}: ${cut.refused} refused, ${cut.right} right`],
-      ['files of others and newer schemas', `${foreignFiles(bytes).length}, refused unchanged`],
+      [
+        'files of others, newer and changed schemas',
+        `${foreignFiles(bytes).length}, refused unchanged`,
+      ],
     ];
   },
 };
+
+/** Nobody would be told of a failure. */
+const QUIET_TRIGGER =
+  'CREATE TRIGGER quiet AFTER INSERT ON failure BEGIN UPDATE failure SET settled_at = 1; END';
 
 async function ask(
   stores: Stores,
@@ -138,6 +145,22 @@ function foreignFiles(
     db.close();
   };
   return [
+    ['a trigger', edited(QUIET_TRIGGER, store)],
+    ['a view', edited('CREATE VIEW v AS SELECT * FROM failure', store)],
+    ['an index', edited('CREATE INDEX i ON failure (settled_at)', store)],
+    ['a table', edited('CREATE TABLE t (a)', store)],
+    ['a virtual table', edited('CREATE VIRTUAL TABLE t USING fts5(a)', store)],
+    ['a column', edited('ALTER TABLE failure ADD COLUMN a TEXT', store)],
+    ['a generated column', edited('ALTER TABLE failure ADD COLUMN a TEXT AS (error_id)', store)],
+    ['an index less', edited('DROP INDEX failure_pending', store)],
+    ['a table less', edited('PRAGMA foreign_keys = OFF; DROP TABLE settlement', store)],
+    [
+      'a view that has the name of a table',
+      edited(
+        'ALTER TABLE settlement RENAME TO t; CREATE VIEW settlement AS SELECT * FROM t',
+        store,
+      ),
+    ],
     ['a newer schema', edited('PRAGMA user_version = 99', store)],
     ['the next schema', edited(`PRAGMA user_version = ${SCHEMA_VERSION + 1}`, store)],
     ['another mark', edited('PRAGMA application_id = 7', store)],

@@ -1,3 +1,4 @@
+import { measureCosts } from './hostile/costs.ts';
 import { cutEverywhere } from './hostile/cuts.ts';
 import { besiege } from './hostile/siege.ts';
 import type { Row } from './row.ts';
@@ -52,16 +53,47 @@ export const hostile: Row = {
       notice: /ms too long/,
     },
     {
+      what: 'small pieces of a body are not joined',
+      file: 'evaluation-api/body-pieces.ts',
+      replace: [
+        ['if (piece.length >= MIN_KEPT_BYTES) {', 'if (piece.length >= 0) {'],
+        // What others share cannot be given back.
+        ['buffer.transfer(0);', 'buffer.slice(0, 0);'],
+      ],
+      notice: /memory grew/,
+    },
+    {
+      what: 'each anomaly is kept',
+      file: 'evaluation-api/anomaly-counter.ts',
+      replace: [
+        [
+          'group.count += 1;',
+          'group.count += 1;\n(group as any).each = [(group as any).each, { reason, index }, wordsOf(identity), wordsOf(identity)];',
+        ],
+      ],
+      notice: /memory grew/,
+    },
+    {
+      what: 'long work gives nobody a turn',
+      file: 'monitor/steps.ts',
+      replace: [['await setImmediate();', '']],
+      notice: /the event loop was held up/,
+    },
+    {
       what: 'a compressed body may be 40 times as large',
       file: 'evaluation-api/body.ts',
       replace: [
         [
-          'return bytes > mostBytes ?',
-          'return bytes > mostBytes * (decoders.length === 0 ? 1 : 40) ?',
+          'if (bytes > maxBytes) throw',
+          'if (bytes > maxBytes * (decoders.length === 0 ? 1 : 40)) throw',
         ],
       ],
       notice: /gzip: not too large/,
     },
   ],
-  run: async (options) => [...(await cutEverywhere(options)), ...(await besiege(options))],
+  run: async (options) => [
+    ...(await measureCosts(options)),
+    ...(await cutEverywhere(options)),
+    ...(await besiege(options)),
+  ],
 };

@@ -4,6 +4,7 @@ import { corruptStore } from './corrupt-store.ts';
 import { disk } from './disk.ts';
 import { fullDisk } from './full-disk.ts';
 import { fuzz } from './fuzz.ts';
+import { growth } from './growth.ts';
 import { hostile } from './hostile.ts';
 import { kills } from './kills.ts';
 import { partialParsing } from './partial-parsing.ts';
@@ -11,6 +12,7 @@ import { powerLoss } from './power-loss.ts';
 import { scrapePressure } from './scrape-pressure.ts';
 import { upgrade } from './upgrade.ts';
 import type { Row } from './row.ts';
+import { web } from './web.ts';
 import { workers } from './workers.ts';
 
 /** Every row of docs/reliability.md. */
@@ -24,8 +26,10 @@ export const ROWS: readonly Row[] = [
   clock,
   scrapePressure,
   fuzz,
+  growth,
   hostile,
   partialParsing,
+  web,
   workers,
   chaos,
 ];

@@ -14,8 +14,15 @@ import { KEY, writeConfiguration } from '../soak/configuration.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { type Row, SOURCE } from './row.ts';
 import type { Crowd } from './scrape-pressure/crowd.ts';
+import { storeLargeFailures } from './scrape-pressure/large-failures.ts';
+import type { Siege } from './scrape-pressure/siege.ts';
+import { visit, type Visits } from './scrape-pressure/visits.ts';
 
 const CROWD = fileURLToPath(new URL('scrape-pressure/crowd.ts', import.meta.url));
+const SIEGE = fileURLToPath(new URL('scrape-pressure/siege.ts', import.meta.url));
+/** Loopback has many addresses: the siege comes from the first one. */
+const ADDRESSES = ['127.0.0.1', '127.0.0.2'] as const;
+const LARGE = 'large failures';
 const PROJECTS = 40;
 const PARALLEL = 200;
 const SLOW_CLIENTS = 1000;
@@ -28,14 +35,24 @@ const LIMITS = {
   short: { lateSeconds: 10, rssMib: 1000, answerMs: 60_000, missed: Infinity },
 };
 
-/** A crowd at /metrics, some of it slow, while every project is polled each second. */
+/**
+ * A crowd at /metrics, some of it slow, and then clients that ask for whatever is large or costs time, while every project
+ * is polled each second.
+ */
 export const scrapePressure: Row = {
   name: 'scrape-pressure',
-  bug: {
-    what: 'every scrape is answered, however many there are',
-    file: 'web/server.ts',
-    replace: [['const MAX_IN_FLIGHT = 32;', 'const MAX_IN_FLIGHT = 100_000;']],
-  },
+  bug: [
+    {
+      what: 'every scrape is answered, however many there are',
+      file: 'web/slots.ts',
+      replace: [['metrics: 16,', 'metrics: 100_000,']],
+    },
+    {
+      what: 'where there are too many connections, the next one is refused',
+      file: 'web/server.ts',
+      replace: [['limitConnections(server, CONNECTIONS);', 'server.maxConnections = 2000;']],
+    },
+  ],
   run: async ({ short, print, source = SOURCE }) => {
     await using directory = await temporaryDirectory();
     await using opened = new AsyncDisposableStack();
@@ -43,11 +60,11 @@ export const scrapePressure: Row = {
     const world = new World({ now: () => Date.now(), seed: 1, projects, promptsPerProject: 20 });
     const simulator = await startSimulator({ world, keys: KEY });
     opened.defer(() => simulator.close());
-    const config = await writeConfiguration(
-      directory.path,
-      simulator.url,
-      projects.map((id) => ({ id, datasets: true })),
-    );
+    await storeLargeFailures(directory.path, LARGE);
+    const config = await writeConfiguration(directory.path, simulator.url, [
+      ...projects.map((id) => ({ id, datasets: true })),
+      { id: LARGE, datasets: false, schedule: '0 0 1 1 *' },
+    ]);
     const child = spawn(
       process.execPath,
       [...NODE_FLAGS, join(source, 'main.js'), 'run', '--config', config],
@@ -76,6 +93,20 @@ export const scrapePressure: Row = {
     opened.defer(() => void visitors.kill('SIGKILL'));
     const crowd = (await json(visitors.stdout)) as Crowd;
     print('the crowd has gone');
+    const besiegers = spawn(process.execPath, [SIEGE, url, String(seconds)], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    opened.defer(() => void besiegers.kill('SIGKILL'));
+    const over = new AbortController();
+    const visits = Promise.all(
+      ADDRESSES.map((from) => visit(`${url}/-/healthy`, from, over.signal)),
+    );
+    const scrapes = visit(`${url}/metrics`, ADDRESSES[1], over.signal);
+    const siege = (await json(besiegers.stdout)) as Siege;
+    over.abort();
+    const probes = await visits;
+    const scraped = await scrapes;
+    print('the siege is over');
     const rss = await rssOf(child.pid);
     await setTimeout(500);
     const after = await scrape(url);
@@ -95,19 +126,22 @@ export const scrapePressure: Row = {
       }, 0);
     const missed = counted('evalwatch_scheduler_missed_runs_total');
     const overlapped = counted('evalwatch_scheduler_overlapped_runs_total');
-    const codes = Object.entries(crowd.answers)
-      .map(([answer, count]) => `${answer}: ${count}`)
-      .join(', ');
     const figures = [
       ['projects, each polled every second', String(PROJECTS)],
       ['seconds', String(seconds)],
-      ['scrapes, 200 at once every 2 s', codes],
+      ['scrapes, 200 at once every 2 s', countsOf(crowd.answers)],
       ['the slowest answer', `${Math.ceil(crowd.slowestAnswer)} ms after its connection`],
       ['the slowest connection', `${Math.ceil(crowd.slowestConnection)} ms`],
       [
         'slow clients',
         `${crowd.slowClients} connected, ${crowd.ended} of them ended by the daemon`,
       ],
+      [
+        'siege',
+        `${siege.connections} connections, ${inMib(siege.streamBytes)} MiB of streams, ${inMib(siege.pageBytes)} MiB of answers`,
+      ],
+      ...probes.map((probe, n) => [`probes from ${ADDRESSES[n]}`, toldOf(probe)] as const),
+      [`scrapes from ${ADDRESSES[1]}`, toldOf(scraped)],
       ['polls meanwhile', `${polls}, ${polls - onTime} later than ${latest} s`],
       ['ticks missed, overlapped', `${missed}, ${overlapped}`],
       ['memory at most', `${rss} MiB, ${quietRss} MiB before`],
@@ -119,6 +153,10 @@ export const scrapePressure: Row = {
       ...(Object.keys(crowd.answers).toSorted().join() === '200,503'
         ? []
         : ['not answered by 200 and by 503, as it has to be']),
+      ...([...probes, scraped].every(({ answers }) => Object.keys(answers).join() === '200')
+        ? []
+        : ['probes or scrapes kept out']),
+      ...(siege.streamBytes > 0 && siege.pageBytes > 0 ? [] : ['nothing answered in the siege']),
       ...(crowd.slowClients === SLOW_CLIENTS ? [] : ['refused connections']),
       ...(crowd.slowestAnswer <= limits.answerMs ? [] : ['an answer without an end']),
       ...(rss <= limits.rssMib ? [] : [`more than ${limits.rssMib} MiB`]),
@@ -134,6 +172,20 @@ export const scrapePressure: Row = {
 };
 
 const LAG = 'evalwatch_scheduler_lag_seconds_bucket';
+
+function toldOf({ answers, slowest }: Visits): string {
+  return `${countsOf(answers)}, the slowest after ${Math.ceil(slowest)} ms`;
+}
+
+function countsOf(answers: Readonly<Record<string, number>>): string {
+  return Object.entries(answers)
+    .map(([answer, count]) => `${answer}: ${count}`)
+    .join(', ');
+}
+
+function inMib(bytes: number): number {
+  return Math.round(bytes / 1024 / 1024);
+}
 
 /** The highest that it was, MiB. */
 async function rssOf(pid: number | undefined): Promise<number> {

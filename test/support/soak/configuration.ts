@@ -8,6 +8,8 @@ export const MISSING_AFTER = 2;
 export interface Project {
   readonly id: string;
   readonly datasets: boolean;
+  /** Another one than that of the others. */
+  readonly schedule?: string;
 }
 
 /** Every second one has its datasets watched. */

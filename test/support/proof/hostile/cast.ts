@@ -1,4 +1,5 @@
 import { promptItem } from '../../service.ts';
+import { KEY_FORMS } from '../../written-keys.ts';
 import { type Exchange, FORGED, GOOD } from './exchange.ts';
 
 /** What the service is up to, as it is told. */
@@ -27,9 +28,14 @@ export const ODD_IDS: readonly string[] = [
   '\u{1f600}'.repeat(512),
 ];
 
+/** A key in each form in which it must not come back. */
+export function echoesOf(key: string): readonly string[] {
+  return Object.values(KEY_FORMS).map((write) => write(key));
+}
+
 /** What every text of a hostile record holds. */
 export function nastyText(key: string): string {
-  return `${key}${FORGED}\u001b[2J\u2028${encodeURIComponent(key)}\ud800`;
+  return `${echoesOf(key).join(' ')}${FORGED}\u001b[2J\u2028\ud800`;
 }
 
 export function oddListing({ key }: Pick<Exchange, 'key'>, mood: Mood): string {

@@ -2,6 +2,7 @@ import { BODIES } from './bodies.ts';
 import { CONNECTIONS } from './connections.ts';
 import type { Hostility } from './exchange.ts';
 import { REDIRECTS } from './redirects.ts';
+import { RUNS_OF_CHARACTERS } from './runs.ts';
 import { STATUSES } from './statuses.ts';
 
 /** Every way to be hostile that costs next to nothing, by the id of the project that suffers it. */
@@ -10,4 +11,5 @@ export const KINDS: Readonly<Record<string, Hostility>> = {
   ...REDIRECTS,
   ...BODIES,
   ...CONNECTIONS,
+  ...RUNS_OF_CHARACTERS,
 };

@@ -13,6 +13,7 @@ import type { Mood } from './cast.ts';
 import type { Form } from './huge.ts';
 import type { Address, Report } from './service.ts';
 
+const BLOCK_PROBE = fileURLToPath(new URL('block-probe.ts', import.meta.url));
 const SERVICE = fileURLToPath(new URL('service.ts', import.meta.url));
 const PATIENCE_MS = 60_000;
 const RSS_EVERY_MS = 50;
@@ -43,12 +44,13 @@ export async function startHostileService(form: Form) {
 /** A daemon of these sources, with all that it writes. Its lines go to a file: a pipe would make it wait for its reader. */
 export async function startWatchedDaemon(source: string, config: string) {
   const output = `${config}.log`;
+  const blockFile = `${config}.block`;
   await using stdout = await open(output, 'w');
   const child = spawn(
     process.execPath,
-    [...NODE_FLAGS, join(source, 'main.js'), 'run', '--config', config],
+    [...NODE_FLAGS, '--import', BLOCK_PROBE, join(source, 'main.js'), 'run', '--config', config],
     {
-      env: { PATH: process.env['PATH'] },
+      env: { PATH: process.env['PATH'], BLOCK_FILE: blockFile },
       stdio: ['ignore', stdout.fd, 'pipe'],
     },
   );
@@ -96,6 +98,9 @@ export async function startWatchedDaemon(source: string, config: string) {
     rss: () => rssOf(child.pid),
     /** Up to now, MiB. */
     mostRss: () => mostRss,
+    resetBlock: () => void child.kill('SIGUSR2'),
+    /** The longest that the event loop was held up since the last reset, ms of CPU time. */
+    blockMs: async () => Number(await readFile(blockFile, 'utf8').catch(() => '0')),
     stop: async () => {
       child.kill('SIGTERM');
       const end = await ended;

@@ -1,3 +1,4 @@
+import { echoesOf } from './cast.ts';
 import { type Exchange, type Hostility, listing, GOOD, TURNED, whole } from './exchange.ts';
 
 const CODES = [300, 301, 302, 303, 305, 307, 308];
@@ -10,6 +11,7 @@ const FORMS: Readonly<Record<string, (exchange: Exchange) => string>> = {
   relative: () => '../../stolen/prompts/',
   'with a login': ({ elsewhere, key }) => `http://${key}:${key}@${elsewhere}/`,
   'of a script': ({ key }) => `javascript:alert("${key}")`,
+  'with the key in each form': ({ key }) => `/?${echoesOf(key).join('&')}`,
   empty: () => '',
 };
 

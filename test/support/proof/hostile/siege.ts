@@ -48,6 +48,7 @@ export async function besiege({ short, print, source = SOURCE }: RowOptions): Pr
   await setTimeout(short ? 0 : 10_000);
   const before = await scrape(daemon.url);
   const quietRss = await daemon.rss();
+  daemon.resetBlock();
 
   const told: string[] = [];
   const look = async (judgeGlimpse = judgeAlways) => {
@@ -56,7 +57,9 @@ export async function besiege({ short, print, source = SOURCE }: RowOptions): Pr
     await daemon.read();
     const rss = { quiet: quietRss, most: daemon.mostRss() };
     const report = await service.report();
-    const faults = judgeGlimpse({ short, seen, before, daemon, rss, report, ends: service.ends });
+    const { ends } = service;
+    const blockMs = await daemon.blockMs();
+    const faults = judgeGlimpse({ short, seen, before, daemon, rss, blockMs, report, ends });
     if (faults.length > 0) throw new Error(faults.slice(0, 20).join('\n'));
     return seen;
   };
@@ -82,6 +85,7 @@ export async function besiege({ short, print, source = SOURCE }: RowOptions): Pr
     told.push(await (await fetch(`${daemon.url}/api/v1/${path}`)).text());
   }
   const report = await service.report();
+  const blockMs = await daemon.blockMs();
   const { code, stderr } = await daemon.stop();
   const [statuses = '', transitions = '', failures = ''] = await Promise.all(
     ['status', 'transitions', 'failures'].map((command) => ask(source, command, config)),
@@ -105,6 +109,7 @@ export async function besiege({ short, print, source = SOURCE }: RowOptions): Pr
     failures: rowsOf(failures),
     told: [...told, ...stored, await daemon.stdout(), stderr, statuses, transitions, failures],
     rss: { quiet: quietRss, most: daemon.mostRss() },
+    blockMs,
     key: KEY,
   });
 }

@@ -1,8 +1,10 @@
+import { echoesOf } from './cast.ts';
 import { FORGED, type Exchange, type Hostility, TURNED, whole } from './exchange.ts';
 
 /** An error as the service documents it for a 422, with all that does not belong there. */
 function complaint({ key }: Exchange): string {
-  const detail = [{ loc: ['path', key], msg: `wrong key ${key}${FORGED}`, type: 'echo' }];
+  const msg = `wrong key ${echoesOf(key).join(' ')}${FORGED}`;
+  const detail = [{ loc: ['path', key], msg, type: 'echo' }];
   return JSON.stringify({ detail });
 }
 

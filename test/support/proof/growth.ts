@@ -1,0 +1,107 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+import { temporaryDirectory } from '../temporary.ts';
+import type { Finding } from './growth/child.ts';
+import { type Row, SOURCE } from './row.ts';
+
+const CHILD = fileURLToPath(new URL('growth/child.ts', import.meta.url));
+/** A text of which no reader is done after so long hangs. */
+const HANGING_MS = 300_000;
+
+interface Extent {
+  /** Characters of the longest texts. */
+  readonly length: number;
+  /** A text that takes longer is long enough. */
+  readonly ms: number;
+  /** Kinds of texts besides runs of characters, for each function. */
+  readonly further: number;
+}
+
+const SHORT: Extent = { length: 32 * 1024, ms: 60, further: 20 };
+const LONG: Extent = { length: 4 * 1024 * 1024, ms: 300, further: 100 };
+
+/** Ever longer texts for every function that is given text of others: what takes more than linear time stands out. */
+export const growth: Row = {
+  name: 'growth',
+  bug: [
+    {
+      what: 'each backslash of a run may begin a key',
+      file: 'evaluation-api/escapes.ts',
+      replace: [
+        [
+          '  return /[\\\\%&ÂÃ]/.test(text) && BEGUN_ESCAPE.test(text);',
+          '  return /\\\\+u00[0-9]|[%&ÂÃ]/.test(text);',
+        ],
+      ],
+      notice: /createSecrets, scrub.*\\\\/,
+    },
+    {
+      what: 'a port is looked for behind each colon',
+      file: 'config/address.ts',
+      replace: [
+        [
+          "const end = text.lastIndexOf(':');",
+          "const end = /^(.*:.*):(\\d{1,5})$/.exec(text)?.[1]?.length ?? text.lastIndexOf(':');",
+        ],
+      ],
+      notice: /parseListen/,
+    },
+  ],
+  run: async ({ short, seed, print, source = SOURCE }) => {
+    await using directory = await temporaryDirectory();
+    const { length, ms, further } = short ? SHORT : LONG;
+    const child = spawn(
+      process.execPath,
+      [CHILD, source, directory.path, ...[length, ms, further, seed].map(String)],
+      { env: { PATH: process.env['PATH'] }, stdio: ['ignore', 'pipe', 'pipe'] },
+    );
+    const stderr = text(child.stderr);
+    const ended = once(child, 'close') as Promise<[code: number | null, signal: string | null]>;
+    let last = 'nothing';
+    let hangs = false;
+    const watchdog = setTimeout(() => {
+      hangs = true;
+      child.kill('SIGKILL');
+    }, HANGING_MS);
+    const faults: string[] = [];
+    let functions = 0;
+    let texts = 0;
+    let steepest = { ratio: 0, of: '' };
+    for await (const line of createInterface(child.stdout)) {
+      watchdog.refresh();
+      const finding = JSON.parse(line) as Finding;
+      if ('function' in finding) {
+        functions += 1;
+        print(finding.function);
+        last = finding.function;
+      } else if ('fault' in finding) {
+        faults.push(finding.fault);
+        if (short) child.kill();
+      } else {
+        texts += 1;
+        const of = `${last}, ${finding.rule}`;
+        if (finding.ratio > steepest.ratio) steepest = { ratio: finding.ratio, of };
+      }
+    }
+    clearTimeout(watchdog);
+    if (hangs) throw new Error(`no end of the texts for ${last}`);
+    const written = (await stderr).trim();
+    if (written !== '') throw new Error(`on stderr: ${written}`);
+    if (faults.length > 0) throw new Error(faults.join('\n'));
+    const [code, signal] = await ended;
+    if (code !== 0) throw new Error(`ended with ${code ?? signal} at ${last}`);
+    return [
+      ['functions', String(functions)],
+      ['kinds of text, of each function', String(Math.round(texts / functions))],
+      ['characters, at most', String(length)],
+      [
+        'the steepest growth where the text is doubled',
+        `${steepest.ratio.toFixed(2)}: ${steepest.of}`,
+      ],
+      ['more than 2.5', '0'],
+    ];
+  },
+};

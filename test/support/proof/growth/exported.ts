@@ -1,0 +1,100 @@
+import { glob, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { SOURCE } from '../row.ts';
+
+/** Folders of src/ whose functions are given text of others. */
+const ROOMS = [
+  'cli',
+  'config',
+  'domain',
+  'evaluation-api',
+  'log',
+  'metrics',
+  'postgres',
+  'schedule',
+  'simulator',
+  'web',
+];
+
+const FUNCTION =
+  /^export (?:async )?function\*? (?<name>\w+)(?:<[^(]*>)?\(\s*(?<first>[^,)]*(?:\{[^}]*\}[^,)]*)?)/gm;
+/** Of a first parameter: types that may hold text. */
+const TEXT = /\b(?:string|Buffer|unknown)\b/;
+
+/** Every exported function whose first parameter may hold text, as `config/size.ts parseSize`. */
+export async function functionsOfText(): Promise<readonly string[]> {
+  const found = new Set<string>();
+  for await (const file of glob(`{${ROOMS.join(',')}}/**/*.ts`, { cwd: SOURCE })) {
+    const source = await readFile(join(SOURCE, file), 'utf8');
+    for (const { groups } of source.matchAll(FUNCTION)) {
+      if (TEXT.test(groups?.['first'] ?? '')) found.add(`${file} ${groups?.['name']}`);
+    }
+  }
+  return [...found].toSorted();
+}
+
+/** Those of them that are left out, by the reason why. */
+export const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
+  'takes the words of a command line, which the shell bounds': [
+    'cli/cli.ts main',
+    'cli/configuration.ts loadConfiguration',
+    'cli/options.ts duration',
+    'cli/options.ts portNumber',
+    'cli/options.ts positiveInteger',
+    'cli/query.ts requireKnown',
+    'config/environment.ts configFile',
+    'config/environment.ts resolveFromUser',
+  ],
+  'looks at nothing but the type or the code': [
+    'cli/faults.ts outcomeOf',
+    'config/option-types.ts wrongType',
+    'config/tree.ts isMapping',
+    'evaluation-api/errors.ts codeOf',
+    'evaluation-api/json.ts isObject',
+    'postgres/errors.ts isCollision',
+    'postgres/errors.ts isNoPrimary',
+    'postgres/errors.ts isOutcomeUnknown',
+  ],
+  'takes texts that stand in the source': [
+    'config/option-types.ts checked',
+    'config/option-types.ts path',
+    'config/option-types.ts text',
+    'config/option-types.ts variableName',
+    'metrics/exposition.ts renderGauge',
+  ],
+  'is a part of what loadConfig and loadWebConfig do': [
+    'config/read-document.ts readDocument',
+    'config/text-file.ts readTextFile',
+  ],
+  'is a part of what readYaml does': [
+    'config/yaml-parser.ts parseYaml',
+    'config/yaml-values.ts keyName',
+    'config/yaml-values.ts startOf',
+  ],
+  'gives bytes back unread': ['evaluation-api/body-pieces.ts releasePieces'],
+  'puts the id of a project of the configuration into a text': [
+    'postgres/known.ts knownQuery',
+    'postgres/projects.ts unknownProject',
+    'web/page/lists.ts projectLink',
+    'web/page/project.ts unknownProjectPage',
+  ],
+  'takes what this program made': [
+    'postgres/health-queue.ts createHealthQueue',
+    'postgres/postgres-reader.ts openPostgresReader',
+    'postgres/projects.ts flushInput',
+    'simulator/answer.ts validationAnswer',
+    'simulator/encoding.ts encode',
+    'simulator/item-damage.ts damageItems',
+    'simulator/item-damage.ts statusesOf',
+    'simulator/key-ring.ts createKeyRing',
+    'simulator/life.ts nextDatasetStatus',
+    'simulator/life.ts nextStatus',
+    'simulator/records.ts makePrompt',
+  ],
+  'is a part of what skim does': ['evaluation-api/json-lexer.ts createJsonLexer'],
+  'takes the address of a socket': ['web/fairness/client.ts clientOf'],
+  'is a part of what parseFaults does': [
+    'simulator/garbage.ts isGarbage',
+    'simulator/item-damage.ts isItemDamage',
+  ],
+};

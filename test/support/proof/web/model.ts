@@ -1,0 +1,237 @@
+import { METHODS } from 'node:http';
+import { isIPv4, isIPv6 } from 'node:net';
+import { PROJECTS, PROTECTED, type ServerKind } from './served.ts';
+
+/** A request as it is sent, and what whoever made it knows of it. */
+export interface Sent {
+  readonly method: string;
+  readonly target: string;
+  /** `1.1` or something else. */
+  readonly version: string;
+  readonly headers: readonly (readonly [name: string, value: string])[];
+  /** Comes with the right password, or over a connection with the right certificate. */
+  readonly isLoggedIn: boolean;
+  /** Node's parser has to refuse it, for another reason than its target. */
+  readonly isBroken: boolean;
+}
+
+/** What has to come back. */
+export interface Expected {
+  readonly statuses: readonly number[];
+  /** In the body of an answer with one of the first of these statuses; undefined: nothing of the interface may be. */
+  readonly shows: string | undefined;
+  /** The name of the route, for the figures. */
+  readonly route: string;
+  /** It may come in, and is turned away only if there are too many at a time. */
+  readonly isAdmitted: boolean;
+  /** Node's parser may refuse it, and then ends the connection before others on it are answered. */
+  readonly mayEndConnection: boolean;
+}
+
+type Judgement = Omit<Expected, 'isAdmitted' | 'mayEndConnection'> & { readonly isAdmitted?: true };
+
+const UNRESERVED = new Set('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~');
+
+/** What a server has to answer, worked out from the request alone and without any code of the product. */
+export function expect(sent: Sent, server: ServerKind, assets: readonly string[]): Expected {
+  const shape = shapeOf(sent.target);
+  const isOdd = sent.isBroken || sent.method === 'CONNECT' || !METHODS.includes(sent.method);
+  const mayEndConnection = isOdd || typeof shape !== 'object';
+  return { isAdmitted: false, ...judge(sent, shape, server, assets), mayEndConnection };
+}
+
+function judge(
+  sent: Sent,
+  shape: ReturnType<typeof shapeOf>,
+  server: ServerKind,
+  assets: readonly string[],
+): Judgement {
+  const header = (name: string) =>
+    sent.headers.filter(([each]) => each.toLowerCase() === name).map(([, value]) => value.trim());
+  if (sent.method === 'CONNECT' && !sent.isBroken) return refused('CONNECT', 400);
+  if (sent.isBroken || !METHODS.includes(sent.method)) return refused('broken', 400, 413, 431);
+  // The parser sees it before Node looks at the headers.
+  if (shape === 'unparsable') return refused('bad target', 400);
+  const [expectation] = header('expect');
+  if (sent.version === '1.1' && expectation !== undefined && expectation !== '100-continue') {
+    return shape === undefined ? refused('bad target', 400, 417) : refused('expectation', 417);
+  }
+  if (sent.version !== '1.1' && sent.version !== '1.0') return refused('bad version', 400);
+  const hosts = header('host');
+  const isNamed = hosts.length === 1 && hostOf(hosts[0] ?? '') !== undefined;
+  if (!isNamed && (hosts.length > 0 || sent.version === '1.1')) return refused('bad Host', 400);
+  if (header('authorization').length > 1) return refused('two logins', 400);
+  if (shape === undefined) return refused('bad target', 400);
+  const host = hostOf(shape.authority ?? hosts[0] ?? '');
+
+  const isChange = !['GET', 'HEAD', 'OPTIONS', 'TRACE'].includes(sent.method);
+  if (isChange && comesFromElsewhere(header, host)) return refused('cross-site', 403);
+  const { path } = shape;
+  if (path === '-/healthy' || path === '-/ready') {
+    return sent.method === 'GET' || sent.method === 'HEAD'
+      ? { statuses: [200], shows: 'evalwatch is', route: 'probe' }
+      : refused('probe', 405);
+  }
+  if (server !== 'open' && !sent.isLoggedIn) {
+    // Too many wrong passwords at a time are turned away.
+    return server === 'login' ? refused('no login', 401, 503) : refused('no certificate', 403);
+  }
+  if (server === 'open' && host !== undefined && !mayBeNamed(host.name)) {
+    const isBrowser =
+      ['accept-language', 'sec-fetch-site', 'range'].some((name) => header(name).length > 0) ||
+      !isPlain(header('accept-encoding'));
+    if (path !== 'metrics' || isBrowser) return refused('foreign name', 421);
+  }
+  return { ...routed(sent.method, shape, assets), isAdmitted: true };
+}
+
+function refused(route: string, ...statuses: readonly number[]): Judgement {
+  return { statuses, shows: undefined, route };
+}
+
+interface Shape {
+  readonly authority: string | undefined;
+  /** Of the path, without the empty one before the first slash; percent-decoded, as bytes. */
+  readonly segments: readonly string[];
+  /** The segments with slashes between; a text of its own if one of them holds a slash, for there is nothing then. */
+  readonly path: string;
+  readonly query: string | undefined;
+}
+
+/** Undefined if it has more than one meaning, or none. */
+function shapeOf(written: string): Shape | 'unparsable' | undefined {
+  // Spaces around it are spaces between the parts of the line.
+  const target = written.replaceAll(/^ +| +$/g, '');
+  if (Array.from(target).some((character) => character < '!' || character > '~'))
+    return 'unparsable';
+  if (!/^(?:[/*]|[a-z]+:\/\/)/i.test(target)) return 'unparsable';
+  if (target.includes('#')) return undefined;
+  const mark = target.indexOf('?');
+  let path = mark === -1 ? target : target.slice(0, mark);
+  let authority: string | undefined;
+  const lower = path.toLowerCase();
+  for (const scheme of ['http://', 'https://']) {
+    if (!lower.startsWith(scheme)) continue;
+    const slash = path.indexOf('/', scheme.length);
+    authority = path.slice(scheme.length, slash === -1 ? undefined : slash);
+    path = slash === -1 ? '/' : path.slice(slash);
+  }
+  if (!path.startsWith('/') || path.includes('\\')) return undefined;
+  if (authority !== undefined && hostOf(authority) === undefined) return undefined;
+  const segments = path.split('/').slice(1).map(decode);
+  if (segments.some((segment) => segment === '.' || segment === '..')) return undefined;
+  const hasNoSlash = segments.every((segment) => !segment.includes('/'));
+  const joined = hasNoSlash ? segments.join('/') : '(none)';
+  return {
+    authority,
+    segments,
+    path: joined,
+    query: mark === -1 ? undefined : target.slice(mark + 1),
+  };
+}
+
+/** Bytes as latin1; a percent sign without two digits stands for itself. */
+function decode(segment: string): string {
+  let bytes = '';
+  for (let at = 0; at < segment.length; at += 1) {
+    const code = segment[at] === '%' ? hexOf(segment.slice(at + 1, at + 3)) : undefined;
+    bytes += code === undefined ? segment[at] : String.fromCharCode(code);
+    if (code !== undefined) at += 2;
+  }
+  return bytes;
+}
+
+function hexOf(digits: string): number | undefined {
+  const isHex =
+    digits.length === 2 &&
+    Array.from(digits).every((digit) => '0123456789abcdefABCDEF'.includes(digit));
+  return isHex ? Number(`0x${digits}`) : undefined;
+}
+
+function hostOf(text: string): { readonly name: string; readonly port: string } | undefined {
+  const end = text.startsWith('[') ? text.indexOf(']') + 1 : text.indexOf(':');
+  const name = end === -1 ? text : text.slice(0, end);
+  const rest = end === -1 ? '' : text.slice(end);
+  if (rest !== '' && !rest.startsWith(':')) return undefined;
+  const port = rest.slice(1);
+  if (port.length > 5 || Array.from(port).some((digit) => digit < '0' || digit > '9'))
+    return undefined;
+  if (Number(port) > 65_535) return undefined;
+  const isName =
+    name.length > 0 &&
+    name.length <= 254 &&
+    name !== '.' &&
+    Array.from(name).every((each) => UNRESERVED.has(each) && each !== '~');
+  if (!isName && !(name.startsWith('[') && isIPv6(name.slice(1, -1)))) return undefined;
+  const lower = name.toLowerCase();
+  return { name: lower.endsWith('.') ? lower.slice(0, -1) : lower, port };
+}
+
+/** On the loopback, where the servers listen. */
+function mayBeNamed(name: string): boolean {
+  if (name.startsWith('[') || isIPv4(name) || !name.includes('.')) return true;
+  return name.endsWith('.localhost');
+}
+
+function isPlain([encoding = '']: readonly string[]): boolean {
+  return ['', 'gzip', 'identity'].includes(encoding);
+}
+
+function comesFromElsewhere(
+  header: (name: string) => readonly string[],
+  host: { readonly name: string; readonly port: string } | undefined,
+): boolean {
+  const [site] = header('sec-fetch-site');
+  if (site !== undefined && site !== 'none' && site !== 'same-origin') return true;
+  const [origin] = header('origin');
+  if (origin === undefined) return false;
+  const usual = origin.startsWith('https:') ? '443' : '80';
+  const from = hostOf(origin.slice(origin.indexOf('//') + 2));
+  return (
+    !origin.startsWith('http') ||
+    host === undefined ||
+    from?.name !== host.name ||
+    Number(from.port || usual) !== Number(host.port || usual)
+  );
+}
+
+/** The statuses of `GET` by path, and what its answer shows. */
+const PAGES: ReadonlyMap<string, readonly [shows: string, statuses: readonly number[]]> = new Map([
+  ['', ['href="./assets/', [200]]],
+  ['metrics', [`${PROTECTED} metrics`, [200]]],
+  ['api/v1/projects', [`${PROTECTED} projects`, [200, 400]]],
+  ['api/v1/prompts', [`${PROTECTED} prompts`, [200, 400, 404]]],
+  ['api/v1/transitions', [`${PROTECTED} transitions`, [200, 400, 404]]],
+  ['api/v1/failures', [`${PROTECTED} failures`, [200, 400, 404]]],
+  ['api/v1/openapi.json', ['"openapi":', [200, 400]]],
+  ['api/v1/events', ['retry: ', [200, 400, 404]]],
+]);
+
+function routed(
+  method: string,
+  { segments, path, query }: Shape,
+  assets: readonly string[],
+): Judgement {
+  const isRead = method === 'GET' || method === 'HEAD';
+  const page = PAGES.get(path);
+  if (page !== undefined) {
+    const [shows, statuses] = page;
+    if (!isRead) return refused(path, 405);
+    return { statuses: query ? statuses : [200], shows, route: path };
+  }
+  if (path === '-/reload') {
+    return method === 'POST'
+      ? { statuses: [200], shows: '"ok":true', route: path }
+      : refused(path, 405);
+  }
+  if (assets.includes(`/${path}`)) {
+    return isRead ? { statuses: [200], shows: '', route: 'assets' } : refused('assets', 405);
+  }
+  const [first, project = '', ...more] = segments;
+  if (first === 'projects' && project !== '' && more.length === 0) {
+    if (!isRead) return refused('projects', 405);
+    const isKnown = PROJECTS.includes(Buffer.from(project, 'latin1').toString());
+    return { statuses: [isKnown ? 200 : 404], shows: 'href="../assets/', route: 'projects' };
+  }
+  return refused('nothing', 404);
+}
