@@ -1,3 +1,5 @@
+import { clearTimeout, setTimeout } from 'node:timers';
+
 /** Longer than a file system takes that does not hang. */
 const MAX_MS = 5000;
 

@@ -55,6 +55,7 @@ export async function watchFastDaemon(
   async function until(what: string, condition: () => boolean): Promise<void> {
     const deadline = performance.now() + PATIENCE_MS;
     while (!condition()) {
+      if (child.exitCode !== null) throw new Error(`ended with ${child.exitCode} before ${what}`);
       if (performance.now() > deadline) throw new Error(`not within ${PATIENCE_MS} ms: ${what}`);
       await setTimeout(2);
     }
