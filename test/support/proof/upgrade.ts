@@ -15,7 +15,7 @@ import { type Content, fill, lostValues, readContent } from './upgrade/content.t
 const OPEN = fileURLToPath(new URL('upgrade/open.ts', import.meta.url));
 /** Every call by which something gets onto the disk: between two of them a statement changes memory only. */
 const CALLS = ['pwrite64', 'fsync', 'ftruncate', 'unlink'] as const;
-const SHORT_KILLS = 4;
+const SHORT_KILLS = 2;
 
 /** One more migration, of what those that are shipped do not do. */
 const MADE_UP = `
