@@ -155,8 +155,12 @@ export const web: Row = {
         if (answered % 100_000 === 0) print(`${answered} answers`);
       }
     }
+    let isOver = false;
+    opened.defer(() => {
+      isOver = true;
+    });
     const visitor = async () => {
-      while (answered < wanted) await connection();
+      while (answered < wanted && !isOver) await connection();
     };
     await Promise.race([Promise.all(Array.from({ length: CONNECTIONS }, visitor)), ended.promise]);
     const scrapes = await crowdOut(ports, random);
