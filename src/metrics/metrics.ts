@@ -14,6 +14,7 @@ import { FamilyRenderer, SINGLE, renderGauge, toSeconds, type Family } from './e
 import { createMetricsObserver } from './observer.ts';
 import { createProcessMetrics, type BuildInfo } from './process-metrics.ts';
 import { HEALTH_FAMILIES, PROJECT_FAMILIES, ProjectSeries } from './project-series.ts';
+import { readWithin } from './read-within.ts';
 import { renderBacklog, StoreRenderer } from './store-collector.ts';
 
 /** When a project is polled, as its schedule has it at the moment. */
@@ -58,7 +59,7 @@ export interface Metrics {
   countLogLine(level: LogLevel): void;
   /** After each attempt to reload the configuration. */
   reloaded(ok: boolean): void;
-  /** Never rejects for the store's sake: without it the series that need none are rendered. */
+  /** Never rejects for the store's sake, nor waits long for it: without it the series that need none are rendered. */
   render(): Promise<string>;
   readonly contentType: string;
 }
@@ -72,6 +73,8 @@ export function createMetrics(options: MetricsOptions): Metrics {
     isWorker: worker !== undefined,
   });
   const projects = new Map<string, ProjectSeries>();
+  const readSnapshot = readWithin(STORE_PATIENCE_MS, () => store.snapshot());
+  const readSize = readWithin(STORE_PATIENCE_MS, () => store.size());
 
   async function read<Value>(query: () => Promise<Value>): Promise<Value | undefined> {
     try {
@@ -87,10 +90,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   }
 
   async function renderAll(): Promise<string> {
-    const [snapshot, size] = await Promise.all([
-      read(() => store.snapshot()),
-      read(() => store.size()),
-    ]);
+    const [snapshot, size] = await Promise.all([read(readSnapshot), read(readSize)]);
     // prom-client's own spelling is one that only some readers take.
     const processText = (await registry.metrics()).replaceAll(/ Nan$/gm, ' NaN');
     return (
@@ -195,6 +195,8 @@ function renderWorker({ projects, leaseExpiresAt }: WorkerReading): string {
   );
 }
 
+/** Prometheus gives a target 10 s, and thinks it is down after that. */
+const STORE_PATIENCE_MS = 2000;
 /** Rendering one for the first time takes some 0.1 ms. */
 const PROJECTS_AT_A_TIME = 50;
 
