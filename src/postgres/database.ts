@@ -1,7 +1,9 @@
 import { Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import {
+  Client,
   type ClientBase,
+  type ClientConfig,
   type CustomTypesConfig,
   DatabaseError,
   Pool,
@@ -11,6 +13,7 @@ import {
 } from 'pg';
 import { StoreError } from '../monitor/errors.ts';
 import { isCollision, isNoPrimary, isOutcomeUnknown, toStoreError } from './errors.ts';
+import { createSilenceWatch, SilentConnectionError, type SilenceWatch } from './silence.ts';
 import { createTurns } from './turns.ts';
 import type { ConnectionSettings, Server } from './url.ts';
 
@@ -22,7 +25,10 @@ export interface Statement {
 
 /** The one server that takes writes, of those that are named. */
 export interface Database {
-  /** One statement, committed when it resolves; its rows. @throws {StoreError} */
+  /**
+   * One statement, committed when it resolves; its rows. One whose connection has gone silent is sent once more on another:
+   * it has to be one that may be done twice. @throws {StoreError}
+   */
   query<Row>(statement: Statement, values?: readonly unknown[]): Promise<readonly Row[]>;
   /** The same for a statement of which one must know: `unknown` if it may have been committed, or may be yet. */
   attempt<Row>(statement: Statement, values: readonly unknown[]): Promise<Attempt<Row>>;
@@ -43,6 +49,8 @@ type Attempt<Row> =
   | { readonly rows: readonly Row[]; readonly error?: never; readonly unknown?: never }
   | { readonly rows?: never; readonly error: StoreError; readonly unknown: boolean };
 
+type Work<Result> = (client: PoolClient, by: Route) => Promise<Result>;
+
 export interface DatabaseOptions {
   readonly settings: ConnectionSettings;
   readonly connections: number;
@@ -61,11 +69,19 @@ const CONNECT_MS = 3000;
 /** The server's own limits, should we not be there any more to give up. */
 const STATEMENT_MS = 60_000;
 const IDLE_IN_TRANSACTION_MS = 10_000;
+/** Sooner than firewalls forget a connection on which nothing is said. */
+const KEEP_ALIVE_MS = 10_000;
 const COLLISIONS = 5;
 /** For what is begun after the signal. */
 const LAST_MS = 1000;
 /** For a server to take leave. */
 const LEAVE_MS = 250;
+
+/** The way to one server. */
+interface Route {
+  readonly pool: Pool;
+  readonly silence: SilenceWatch;
+}
 
 /** Nothing is kept in a session but prepared statements, which a pooler may forbid (`prepared=false`). */
 export function openDatabase(options: DatabaseOptions): Database {
@@ -73,7 +89,7 @@ export function openDatabase(options: DatabaseOptions): Database {
   const { servers, secrets } = settings;
   /** Of `servers`, the one that was last found to be the one to write to. */
   let current = 0;
-  const pools = servers.map(createPool);
+  const routes = servers.map(createRoute);
   const turns = createTurns(connections, { ms: timeLeft, signal, error: tooManyWait });
   const inUse = new Set<PoolClient>();
   const sockets = new Set<Socket>();
@@ -88,8 +104,8 @@ export function openDatabase(options: DatabaseOptions): Database {
     return signal?.aborted === true ? Math.min(LAST_MS, patienceMs) : patienceMs;
   }
 
-  function createPool({ host, port, tls }: Server): Pool {
-    const created = new Pool({
+  function configFor({ host, port, tls }: Server): ClientConfig {
+    return {
       host,
       port,
       ssl: tls,
@@ -98,22 +114,36 @@ export function openDatabase(options: DatabaseOptions): Database {
       password: settings.password,
       database: settings.database,
       application_name: 'evalwatch',
-      max: connections,
-      // They stay: a handshake takes longer than most statements.
-      min: connections,
       connectionTimeoutMillis: CONNECT_MS,
-      query_timeout: patienceMs,
       statement_timeout: STATEMENT_MS,
       idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
       keepAlive: true,
+      keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
       types: NUMBERS,
+    };
+  }
+
+  function createRoute(server: Server): Route {
+    const pool = new Pool({
+      ...configFor(server),
+      max: connections,
+      // They stay: a handshake takes longer than most statements.
+      min: connections,
+      query_timeout: patienceMs,
       // oxlint-disable-next-line typescript/no-misused-promises -- it is awaited, whatever its type says
       onConnect: assertUsable,
     });
     // A connection that breaks while nobody uses it is replaced when somebody does.
-    created.on('error', ignore);
-    created.on('connect', (client) => client.on('error', ignore));
-    return created;
+    pool.on('error', ignore);
+    pool.on('connect', (client) => client.on('error', ignore));
+    return { pool, silence: createSilenceWatch(() => openClient(server)) };
+  }
+
+  async function openClient(server: Server): Promise<Client> {
+    const client = new Client({ ...configFor(server), query_timeout: CONNECT_MS });
+    client.on('error', ignore);
+    await client.connect();
+    return client;
   }
 
   function createSocket(): Socket {
@@ -123,53 +153,53 @@ export function openDatabase(options: DatabaseOptions): Database {
   }
 
   /** Leaves a server that does not answer, or not as the one to write to, with every connection to it. */
-  function leaveServer(left: Pool): void {
-    const index = pools.indexOf(left);
+  function leaveServer(left: Route): void {
+    const index = routes.indexOf(left);
     const server = servers[index];
     if (server === undefined || closed) return;
     if (index === current) current = (index + 1) % servers.length;
-    pools[index] = createPool(server);
-    left.end().catch(ignore);
+    routes[index] = createRoute(server);
+    left.pool.end().catch(ignore);
   }
 
-  async function connect(): Promise<{ readonly client: PoolClient; readonly of: Pool }> {
+  async function connect(): Promise<{ readonly client: PoolClient; readonly by: Route }> {
     let refusal: unknown;
     let last: unknown;
     for (const index of [...servers.keys().drop(current), ...servers.keys().take(current)]) {
-      const of = pools[index];
-      if (of === undefined) continue;
+      const by = routes[index];
+      if (by === undefined) continue;
       try {
         // oxlint-disable-next-line no-await-in-loop -- one server after the other
-        return { client: await of.connect(), of };
+        return { client: await by.pool.connect(), by };
       } catch (error) {
         if (error instanceof DatabaseError && !isNoPrimary(error)) {
           // Just this connection: there are too many, or the password has changed.
           refusal ??= error;
         } else {
           last = error;
-          leaveServer(of);
+          leaveServer(by);
         }
       }
     }
     throw toStoreError(refusal ?? last, secrets);
   }
 
-  async function withClient<Result>(work: (client: PoolClient) => Promise<Result>) {
+  async function withClient<Result>(work: Work<Result>) {
     // The pool would end the waiting for a connection after the time that it allows a server to answer.
     return await turns.during(() => withConnection(work));
   }
 
-  async function withConnection<Result>(work: (client: PoolClient) => Promise<Result>) {
-    const { client, of } = await connect();
+  async function withConnection<Result>(work: Work<Result>) {
+    const { client, by } = await connect();
     inUse.add(client);
     try {
-      const result = await work(client);
+      const result = await work(client, by);
       client.release();
       return result;
     } catch (error) {
       const isLost = isOutcomeUnknown(error);
       client.release(isLost);
-      if (isNoPrimary(error) || isTimeout(error)) leaveServer(of);
+      if (isNoPrimary(error) || isUnanswered(error)) leaveServer(by);
       throw error;
     } finally {
       inUse.delete(client);
@@ -197,9 +227,10 @@ export function openDatabase(options: DatabaseOptions): Database {
     for (let left = COLLISIONS; ; left -= 1) {
       try {
         // oxlint-disable-next-line no-await-in-loop -- again only after it failed
-        return await withClient(async (client) => {
+        return await withClient(async (client, { silence }) => {
           const limited = { ...config, query_timeout: timeLeft() };
-          return (await client.query<Row & object>(limited)).rows;
+          const answer = client.query<Row & object>(limited);
+          return (await silence.during(text, client, answer)).rows;
         });
       } catch (error) {
         if (left === 0 || !isCollision(error)) throw error;
@@ -211,7 +242,10 @@ export function openDatabase(options: DatabaseOptions): Database {
     query: async <Row>(statement: Statement, values: readonly unknown[] = []) =>
       tracked(async () => {
         try {
-          return await run<Row>(statement, values);
+          return await run<Row>(statement, values).catch((error: unknown) => {
+            if (error instanceof SilentConnectionError) return run<Row>(statement, values);
+            throw error;
+          });
         } catch (error) {
           throw toStoreError(error, secrets);
         }
@@ -257,7 +291,7 @@ export function openDatabase(options: DatabaseOptions): Database {
         await Promise.allSettled(underWay);
       }
       closed = true;
-      const left = Promise.all(pools.map((pool) => pool.end()));
+      const left = Promise.all(routes.map(({ pool }) => pool.end()));
       // One that says nothing any more does not take leave, and its sockets would keep the process.
       await Promise.race([left, pause(LEAVE_MS, undefined, { ref: false })]);
       for (const socket of sockets) socket.destroy();
@@ -294,8 +328,9 @@ async function assertUsable(client: ClientBase): Promise<void> {
   }
 }
 
-function isTimeout(error: unknown): boolean {
-  return error instanceof Error && error.message === 'Query read timeout';
+function isUnanswered(error: unknown): boolean {
+  const isTimeout = error instanceof Error && error.message === 'Query read timeout';
+  return isTimeout || error instanceof SilentConnectionError;
 }
 
 function tooManyWait(): StoreError {

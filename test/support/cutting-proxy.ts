@@ -11,6 +11,11 @@ export interface CuttingProxy extends AsyncDisposable {
   up(): void;
   /** Every connection breaks, and the server does not notice. */
   cut(): void;
+  /**
+   * Connections that there are by now stay and lead nowhere, as behind a firewall that has forgotten them: all that is sent
+   * is lost, or only the `answers`. New ones work.
+   */
+  silence(what: 'everything' | 'answers'): void;
   /** What is sent next gets lost with its connection. */
   loseRequest(): void;
   /** The same, but it reaches the server when the function that is returned is called. */
@@ -24,6 +29,7 @@ export async function startCuttingProxy(target: number): Promise<CuttingProxy> {
   let isDown = false;
   const sockets = new Set<Socket>();
   const cuts = new Set<() => void>();
+  const silences = new Set<(what: 'everything' | 'answers') => void>();
   const server = createServer((client) => {
     if (isDown) {
       client.destroy();
@@ -42,7 +48,13 @@ export async function startCuttingProxy(target: number): Promise<CuttingProxy> {
       if (isDown) for (const socket of sockets) socket.destroy();
     };
     cuts.add(cut);
+    let silent: 'nothing' | 'everything' | 'answers' = 'nothing';
+    const silence = (what: 'everything' | 'answers') => {
+      silent = what;
+    };
+    silences.add(silence);
     client.on('data', (data) => {
+      if (silent === 'everything') return;
       if (trouble === undefined || trouble === 'answer') {
         upstream.write(data);
         return;
@@ -53,7 +65,7 @@ export async function startCuttingProxy(target: number): Promise<CuttingProxy> {
       cut();
     });
     upstream.on('data', (data) => {
-      if (isCut) return;
+      if (isCut || silent !== 'nothing') return;
       if (trouble !== 'answer') {
         client.write(data);
         return;
@@ -64,6 +76,7 @@ export async function startCuttingProxy(target: number): Promise<CuttingProxy> {
     });
     client.on('close', () => {
       cuts.delete(cut);
+      silences.delete(silence);
       if (!isCut) upstream.destroy();
     });
     upstream.on('close', () => client.destroy());
@@ -84,6 +97,9 @@ export async function startCuttingProxy(target: number): Promise<CuttingProxy> {
     },
     cut: () => {
       for (const cut of cuts) cut();
+    },
+    silence: (what) => {
+      for (const silence of silences) silence(what);
     },
     loseRequest: () => {
       trouble = 'request';

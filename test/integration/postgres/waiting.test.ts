@@ -1,9 +1,11 @@
+import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openDatabase } from '../../../src/postgres/database.ts';
 import { readUrl } from '../../../src/postgres/url.ts';
+import { startCuttingProxy } from '../../support/cutting-proxy.ts';
 import { startPostgres } from '../../support/postgres.ts';
 import { postgresPrograms, type PostgresServer } from '../../support/postgres-server.ts';
-import { startWorker } from '../../support/postgres-store.ts';
+import { healthAt, startWorker } from '../../support/postgres-store.ts';
 
 describe.skipIf(postgresPrograms === undefined)('a PostgreSQL that does not answer', () => {
   let server: PostgresServer;
@@ -69,5 +71,67 @@ describe.skipIf(postgresPrograms === undefined)('a PostgreSQL that does not answ
     expect(await worker.see('p', { x: 'RUNNING' })).toEqual([]);
     await worker.coordinator.leave(worker.id);
     await worker.store.close();
+  });
+
+  it('to connections that lead nowhere is asked on new ones', async () => {
+    const { url } = await server.createDatabase();
+    await using proxy = await startCuttingProxy(server.port);
+    await using worker = await startWorker(url.replace(`:${server.port}/`, `:${proxy.port}/`));
+    await worker.store.configureProjects(['p', 'q'], 1);
+    await worker.claim(['p', 'q']);
+    await Promise.all([
+      worker.see('p', { x: 'RUNNING' }),
+      worker.see('q', { x: 'RUNNING' }),
+      worker.coordinator.beat(worker.identity),
+    ]);
+
+    proxy.silence('everything');
+    const [moved] = await Promise.all([
+      worker.see('p', { x: 'FAILED' }),
+      worker.coordinator.beat(worker.identity),
+    ]);
+    proxy.silence('answers');
+
+    expect(moved).toMatchObject([{ id: 'x', to: 'FAILED' }]);
+    const { version } = await worker.store.loadKnown('q', ['prompt']);
+    proxy.silence('answers');
+    const changes = { baseline: false, records: [], transitions: [], gone: [] };
+    expect(
+      await worker.store.commitPoll({
+        project: 'q',
+        at: 2000,
+        health: healthAt(2000),
+        version,
+        listings: new Map([['prompt', changes]]),
+      }),
+    ).toEqual([]);
+    // It was made, and not a second time.
+    expect((await worker.store.loadKnown('q', ['prompt'])).version).toBe(version + 1);
+    expect(worker.log.of('store.commit_refused')).toEqual([]);
+  });
+
+  it('is waited for while it works on it, and not to be silent', async () => {
+    const { url, name } = await server.createDatabase();
+    const database = openDatabase({
+      settings: await readUrl(url),
+      connections: 1,
+      patienceMs: 30_000,
+    });
+    const backend = { text: 'SELECT pg_backend_pid() AS pid' };
+    const [before] = await database.query<{ readonly pid: number }>(backend);
+    await server.query(name, 'CREATE TABLE busy ()');
+    const blocking = await server.connect(name);
+    await blocking.query('BEGIN');
+    await blocking.query('LOCK busy');
+
+    const [read] = await Promise.all([
+      database.query({ text: 'SELECT count(*) AS count FROM busy' }),
+      setTimeout(8000).then(() => blocking.query('COMMIT')),
+    ]);
+
+    expect(read).toEqual([{ count: 0 }]);
+    expect(await database.query(backend)).toEqual([before]);
+    await blocking.end();
+    await database.close();
   });
 });
