@@ -3,6 +3,7 @@ import type { Clock } from '../monitor/ports.ts';
 import type { Database, Statement } from './database.ts';
 import { type HealthColumns, toHealth } from './projects.ts';
 import { LEASE_HOLDS } from './lease.ts';
+import { type LeaseRow, watchLeases } from './lease-watch.ts';
 import { fromStored, toStored } from './text.ts';
 
 /**
@@ -13,9 +14,6 @@ const JOIN: Statement = {
   text: `
 WITH lost AS (
   UPDATE evalwatch.project SET owner = NULL, epoch = nextval('evalwatch.epoch') WHERE owner = $1
-),
-forgotten AS (
-  DELETE FROM evalwatch.worker WHERE expires_at < now() - interval '1 hour' AND worker <> $1
 )
 INSERT INTO evalwatch.worker (worker, expires_at, program_version, config_digest)
 VALUES ($1, now() + $2 * interval '1 ms', $3, $4)
@@ -28,12 +26,21 @@ const RENEW: Statement = {
     WHERE worker = $1 AND expires_at > now() RETURNING worker`,
 };
 
-const LIVE: Statement = {
-  text: `SELECT w.worker, w.program_version, w.config_digest,
+const EXPIRES_US = '(extract(epoch FROM w.expires_at) * 1000000)::bigint';
+
+const WORKERS: Statement = {
+  text: `SELECT w.worker, w.program_version, w.config_digest, ${LEASE_HOLDS} AS holds,
+      ${EXPIRES_US} AS expires_us, extract(epoch FROM w.expires_at - now())::float8 * 1000 AS remaining_ms,
       CASE WHEN w.worker = $1 THEN (
         SELECT count(*) FROM evalwatch.project p WHERE p.owner = $1 AND p.removed_at IS NULL
       ) END AS owned
-    FROM evalwatch.worker w WHERE ${LEASE_HOLDS} ORDER BY w.worker`,
+    FROM evalwatch.worker w ORDER BY w.worker`,
+};
+
+/** Leases that ran out: with a clock that is set back they would hold once more. None that was renewed meanwhile. */
+const FORGET: Statement = {
+  text: `DELETE FROM evalwatch.worker w USING unnest($1::text[], $2::bigint[]) AS dead(worker, expires_us)
+    WHERE w.worker = dead.worker AND ${EXPIRES_US} = dead.expires_us`,
 };
 
 const LEAVE: Statement = {
@@ -66,19 +73,22 @@ const RELEASE: Statement = {
 };
 
 /**
- * The first free place is not in the past, and as many are taken as begin in time. One that is further ahead than any can
- * be was left by a clock that has been set back since.
+ * The first free place is not in the past, and as many are taken as begin in time. One that is further ahead than any that
+ * can have been taken by now, and a second, was left by a clock that has been set back since. The time is that after
+ * waiting for the row: others may have taken places meanwhile.
  */
 const GRANT: Statement = {
   text: `
-WITH start AS MATERIALIZED (
-  SELECT CASE WHEN next_at < now() + make_interval(secs => 60 + 1 / $2::float8)
-    THEN greatest(next_at, now()) ELSE now() END AS at
-  FROM evalwatch.rate FOR UPDATE
+WITH found AS MATERIALIZED (SELECT next_at FROM evalwatch.rate FOR UPDATE),
+clock AS MATERIALIZED (SELECT next_at, clock_timestamp() AS time FROM found),
+start AS (
+  SELECT CASE WHEN next_at <= time + make_interval(secs => 1 + $3 / 1000.0 + 1 / $2::float8)
+    THEN greatest(next_at, time) ELSE time END AS at, time
+  FROM clock
 ),
 slice AS MATERIALIZED (
   SELECT at, wait, greatest(0, least($1::integer, 1 + floor(($3 / 1000.0 - wait) * $2::float8)))::integer AS count
-  FROM start, extract(epoch FROM at - now()) AS wait
+  FROM start, extract(epoch FROM at - time) AS wait
 )
 UPDATE evalwatch.rate SET next_at = slice.at + slice.count / $2::float8 * interval '1 second'
 FROM slice WHERE slice.count > 0 RETURNING slice.count, slice.wait::float8 * 1000 AS wait_ms`,
@@ -90,10 +100,10 @@ const OWNER: Statement = {
     WHERE p.id = $1 AND ${LEASE_HOLDS}`,
 };
 
-interface LiveRow {
-  readonly worker: string;
+interface WorkerRow extends LeaseRow {
   readonly program_version: string;
   readonly config_digest: string;
+  readonly holds: boolean;
   /** Of the one that asks. */
   readonly owned: number | null;
 }
@@ -111,6 +121,8 @@ export interface CoordinatorOptions {
 }
 
 export function createCoordinator({ database, clock, leaseMs }: CoordinatorOptions): Coordinator {
+  const leasesOver = watchLeases(clock);
+
   /** The lease is counted from before the database was asked: it ends here before it ends there. */
   async function withLease(
     worker: string,
@@ -118,9 +130,15 @@ export function createCoordinator({ database, clock, leaseMs }: CoordinatorOptio
   ): Promise<Beat | undefined> {
     const lease = { until: clock.monotonic() + leaseMs, expiresAt: clock.now() + leaseMs };
     if (!(await renew())) return undefined;
-    const rows = await database.query<LiveRow>(LIVE, [worker]);
-    const owned = rows.find((row) => row.worker === worker)?.owned ?? 0;
-    return { lease, workers: rows.map(toIdentity), owned };
+    const rows = await database.query<WorkerRow>(WORKERS, [worker]);
+    const over = leasesOver(rows).filter((row) => row.worker !== worker);
+    if (over.length > 0) {
+      const expires = over.map((row) => row.expires_us);
+      await database.query(FORGET, [over.map((row) => row.worker), expires]);
+    }
+    const live = rows.filter((row) => row.holds && !over.includes(row));
+    const owned = live.find((row) => row.worker === worker)?.owned ?? 0;
+    return { lease, workers: live.map(toIdentity), owned };
   }
 
   return {
@@ -167,7 +185,7 @@ export function createCoordinator({ database, clock, leaseMs }: CoordinatorOptio
   };
 }
 
-function toIdentity(row: LiveRow): WorkerIdentity {
+function toIdentity(row: WorkerRow): WorkerIdentity {
   return { id: row.worker, version: row.program_version, configDigest: row.config_digest };
 }
 

@@ -10,14 +10,17 @@ import { eventLog, listingOf } from './monitor.ts';
 /** One worker's store and coordinator, with what a coordination and a poller would do with them, in a word. */
 export async function startWorker(
   url: string,
-  { id = randomUUID() }: { readonly id?: string } = {},
+  {
+    id = randomUUID(),
+    leaseMs = 600_000,
+  }: { readonly id?: string; readonly leaseMs?: number } = {},
 ) {
   const log = eventLog();
   const gaveUp = new AbortController();
   const { store, coordinator } = await openPostgres({
     url,
     worker: id,
-    leaseMs: 600_000,
+    leaseMs,
     clock: systemClock,
     emit: log.emit,
     signal: gaveUp.signal,

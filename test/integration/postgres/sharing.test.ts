@@ -1,5 +1,6 @@
 import { setTimeout } from 'node:timers/promises';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { PATIENCE } from '../../support/evalwatch.ts';
 import { openPostgresReader } from '../../../src/postgres/postgres-reader.ts';
 import { startWorker } from '../../support/postgres-store.ts';
 import { startPostgres } from '../../support/postgres.ts';
@@ -83,8 +84,7 @@ describe.skipIf(postgresPrograms === undefined)('workers on one PostgreSQL', () 
     const setBack = () =>
       server.query(
         database,
-        `UPDATE evalwatch.worker SET expires_at = expires_at + interval '1 hour';
-         UPDATE evalwatch.rate SET next_at = now() + interval '1 hour'`,
+        "UPDATE evalwatch.worker SET expires_at = expires_at + interval '1 hour'",
       );
 
     it('do not wait for one that died', async () => {
@@ -106,13 +106,63 @@ describe.skipIf(postgresPrograms === undefined)('workers on one PostgreSQL', () 
       expect(await living.coordinator.owner('p')).toMatchObject({ worker: living.id });
     });
 
+    /** Gives the database a clock that can be set: what it is asked for is found there first. */
+    const makeClock = async () => {
+      await server.query(
+        database,
+        `CREATE SCHEMA clock;
+         CREATE TABLE clock.shift AS SELECT interval '0' AS shift;
+         CREATE FUNCTION clock.now() RETURNS timestamptz STABLE LANGUAGE sql
+           AS 'SELECT pg_catalog.now() + shift FROM clock.shift';
+         CREATE FUNCTION clock.clock_timestamp() RETURNS timestamptz VOLATILE LANGUAGE sql
+           AS 'SELECT pg_catalog.clock_timestamp() + shift FROM clock.shift';
+         ALTER DATABASE ${database} SET search_path = clock, pg_catalog`,
+      );
+      return async (by: string) => {
+        await server.query(database, 'UPDATE clock.shift SET shift = shift + $1::interval', [by]);
+      };
+    };
+
+    it('do not wait for one that had died just before', async () => {
+      const shift = await makeClock();
+      await using dead = await startWorker(url, { leaseMs: 5000 });
+      await using living = await startWorker(url, { leaseMs: 60_000 });
+      await living.store.configureProjects(['p'], 1);
+      await dead.claim(['p']);
+      await living.coordinator.beat(living.identity);
+      await shift('-2 minutes');
+
+      await vi.waitFor(async () => {
+        const beat = await living.coordinator.beat(living.identity);
+        expect(beat?.workers).toMatchObject([{ id: living.id }]);
+      }, PATIENCE);
+
+      expect(await living.claim(['p'])).toEqual(['p']);
+    });
+
+    it('do not believe in one that had died long before', async () => {
+      const shift = await makeClock();
+      await using dead = await startWorker(url, { leaseMs: 5000 });
+      await using living = await startWorker(url, { leaseMs: 60_000 });
+      await shift('20 seconds');
+      await living.coordinator.beat(living.identity);
+      await shift('-20 seconds');
+
+      const beat = await living.coordinator.beat(living.identity);
+
+      expect(beat?.workers).toMatchObject([{ id: living.id }]);
+      expect(await dead.coordinator.beat(dead.identity)).toBeUndefined();
+    });
+
     it.each([
-      ['soon', 50],
-      ['as seldom as they may', 0.01],
-    ])('send requests %s', async (_name, perSecond) => {
+      ['soon', 50, '45 seconds'],
+      ['soon also after an hour', 50, '1 hour'],
+      ['as seldom as they may', 0.01, '1 hour'],
+    ])('send requests %s', async (_name, perSecond, back) => {
+      const shift = await makeClock();
       await using worker = await startWorker(url);
       await worker.coordinator.grant(1, perSecond, 500);
-      await setBack();
+      await shift(`-${back}`);
 
       expect(await worker.coordinator.grant(1, perSecond, 500)).toMatchObject({
         count: 1,
