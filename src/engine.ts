@@ -111,7 +111,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   const poller = createPoller({ service, store, clock, emit, missingAfter, shutdown });
   const reporter = createFailureReporter({
     service,
-    store,
+    store: sharing?.store ?? store,
     clock,
     emit,
     parallelPerProject: () => Math.max(1, Math.floor(current.service.maxConcurrency / 2)),

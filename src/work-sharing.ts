@@ -21,7 +21,7 @@ export interface WorkSharing {
   configure(config: Config): void;
   /** Undefined where there is no limit. */
   rateLimit(perSecond: number): RateLimit | undefined;
-  /** That of the workers, whose snapshots are remembered here. */
+  /** That of the workers. Snapshots are remembered here, and it gives out failures only of projects that are configured here. */
   readonly store: Store;
   /** How the polls of a project went when the store was last shown; undefined if that was never. */
   health(project: string): PollHealth | undefined;
@@ -49,6 +49,7 @@ export function createWorkSharing(options: WorkSharingOptions): WorkSharing {
   const running = new Map<string, Promise<unknown>>();
   let seen: ReadonlyMap<string, PollHealth> = new Map();
   let configDigest = '';
+  let configured: ReadonlySet<string> = new Set();
   let isChanged = false;
 
   /** Whoever is told looks at all projects, and many can change hands one by one. */
@@ -81,6 +82,14 @@ export function createWorkSharing(options: WorkSharingOptions): WorkSharing {
     ...(takesAll && { share: (projects: number) => projects }),
   });
 
+  /** Nobody else can have the error_info: who has no key for a project would only put its failures off. */
+  async function reportable(): Promise<readonly string[]> {
+    const failing = await store.failingProjects();
+    return failing
+      .filter(({ project, removed }) => removed || configured.has(project))
+      .map(({ project }) => project);
+  }
+
   async function pollUntilCommitted(
     project: PolledProject,
     run: PollRun,
@@ -104,6 +113,10 @@ export function createWorkSharing(options: WorkSharingOptions): WorkSharing {
         seen = new Map(snapshot.projects.map(({ project, health }) => [project, health]));
         return snapshot;
       },
+      pendingFailures: async (query) => {
+        const projects = query.projects ?? (await reportable());
+        return projects.length === 0 ? [] : await store.pendingFailures({ ...query, projects });
+      },
     },
     health: (project) => seen.get(project),
     observe: (event) => {
@@ -113,7 +126,8 @@ export function createWorkSharing(options: WorkSharingOptions): WorkSharing {
     },
     configure: (config) => {
       configDigest = digestOf(config);
-      worker.configure(config.projects.map(({ id }) => id));
+      configured = new Set(config.projects.map(({ id }) => id));
+      worker.configure([...configured]);
     },
     rateLimit: (perSecond) =>
       perSecond === 0

@@ -4,6 +4,21 @@ import type { Statement } from './database.ts';
 import { LEASE_HOLDS } from './lease.ts';
 import { fromStored, toStored } from './text.ts';
 
+/** Projects with failures whose line is not logged yet, found in the index as {@link CLAIM_PENDING} does. */
+export const FAILING: Statement = {
+  name: 'failing_projects',
+  text: `
+WITH RECURSIVE waiting AS (
+  SELECT min(project_key) AS project_key FROM evalwatch.failure WHERE settled_at IS NULL
+  UNION ALL
+  SELECT (SELECT min(f.project_key) FROM evalwatch.failure f
+    WHERE f.settled_at IS NULL AND f.project_key > w.project_key)
+  FROM waiting w WHERE w.project_key IS NOT NULL
+)
+SELECT p.id, p.removed_at IS NOT NULL AS removed
+FROM waiting JOIN evalwatch.project p USING (project_key)`,
+};
+
 /**
  * Takes failures whose line is not logged yet, each project's oldest, for a worker with a lease, unless another worker
  * with one has them. Which projects have any, and which each has, is found in the index: however long the backlog is, and

@@ -7,6 +7,7 @@ import { type Database, openDatabase, type Statement } from './database.ts';
 import {
   CLAIM_PENDING,
   claimParameters,
+  FAILING,
   type PendingRow,
   POSTPONE,
   postponeParameters,
@@ -27,7 +28,7 @@ import {
 import { PRUNING } from './pruning.ts';
 import { createReads } from './reads.ts';
 import { SIZE, type SizeRow } from './size.ts';
-import { toStored } from './text.ts';
+import { fromStored, toStored } from './text.ts';
 import { createTurns } from './turns.ts';
 import { readUrl } from './url.ts';
 
@@ -48,6 +49,15 @@ export interface PostgresOptions {
 export interface PostgresStore extends Store, Ownership {
   /** Of the server, such as `15.18`. */
   readonly serverVersion: string;
+  /** Projects that have pending failures, also those of other workers. @throws {StoreError} */
+  failingProjects(): Promise<readonly FailingProject[]>;
+}
+
+/** Has pending failures. */
+export interface FailingProject {
+  readonly project: string;
+  /** It has left the configuration. */
+  readonly removed: boolean;
 }
 
 export interface Postgres {
@@ -212,6 +222,10 @@ function createStore(
     pendingFailures: guarded(async (query) => {
       const found = await read<PendingRow>(CLAIM_PENDING, claimParameters(query, worker));
       return found.map(toPendingFailure);
+    }),
+    failingProjects: guarded(async () => {
+      const found = await read<{ readonly id: string; readonly removed: boolean }>(FAILING, []);
+      return found.map(({ id, removed }) => ({ project: fromStored(id), removed }));
     }),
     settleFailure: guarded(async (transitionId, settlement, at) => {
       await write(SETTLE, settleParameters(transitionId, settlement, at));

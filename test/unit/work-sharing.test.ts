@@ -4,7 +4,9 @@ import type { Config } from '../../src/config/config.ts';
 import type { Coordinator } from '../../src/coordination/ports.ts';
 import { NEVER_POLLED } from '../../src/monitor/poll-health.ts';
 import type { Poller } from '../../src/monitor/poller.ts';
+import type { Store } from '../../src/monitor/ports.ts';
 import type { Shared } from '../../src/open-store.ts';
+import type { FailingProject } from '../../src/postgres/postgres-store.ts';
 import { createWorkSharing } from '../../src/work-sharing.ts';
 import { fakeClock } from '../support/monitor.ts';
 import { LEASE, sharedRows } from './coordination/world.ts';
@@ -20,12 +22,20 @@ const CONFIG = {
 /** A worker over rows in memory that has taken all projects. */
 async function startSharing({ takesAll }: { readonly takesAll: boolean }) {
   const rows = sharedRows();
+  const failing: FailingProject[] = [];
+  const pendingFailures = vi.fn<Store['pendingFailures']>(() => Promise.resolve([]));
   const join = vi.fn<Coordinator['join']>(rows.coordinator.join);
   const shared = {
     name: 'w',
     leaseMs: LEASE,
     coordinator: { ...rows.coordinator, join },
-    store: { own: () => {}, disown: () => {}, flush: () => Promise.resolve() },
+    store: {
+      own: () => {},
+      disown: () => {},
+      flush: () => Promise.resolve(),
+      failingProjects: () => Promise.resolve(failing),
+      pendingFailures,
+    },
   } as unknown as Shared;
   const poller = {
     poll: () => Promise.resolve(undefined),
@@ -50,7 +60,7 @@ async function startSharing({ takesAll }: { readonly takesAll: boolean }) {
   sharing.configure(CONFIG);
   await sharing.worker.start();
   await turn();
-  return { sharing, poller, onChange, join };
+  return { sharing, poller, onChange, join, failing, pendingFailures };
 }
 
 it('forgets each project in the turn in which it is lost, and tells of all of them once, in the next', async () => {
@@ -86,5 +96,27 @@ it.each([
 ] as const)('%s', async (_, takesAll, digest) => {
   const { sharing, join } = await startSharing({ takesAll });
   expect(join.mock.calls[0]?.[0].configDigest).toMatch(digest);
+  await sharing.worker.stop();
+});
+
+it('takes failures of projects that it has a key for, and of those that nobody has', async () => {
+  const { sharing, failing, pendingFailures } = await startSharing({ takesAll: false });
+  const query = { dueAt: 1, limitPerProject: 2 };
+  const theirs = { project: 'theirs', removed: false };
+  failing.push(theirs);
+  expect(await sharing.store.pendingFailures(query)).toEqual([]);
+  expect(pendingFailures).not.toHaveBeenCalled();
+
+  failing.push({ project: 'gone', removed: true }, { project: 'p7', removed: false });
+  await sharing.store.pendingFailures(query);
+  expect(pendingFailures).toHaveBeenLastCalledWith({ ...query, projects: ['gone', 'p7'] });
+
+  await sharing.store.pendingFailures({ ...query, projects: ['p1'] });
+  expect(pendingFailures).toHaveBeenLastCalledWith({ ...query, projects: ['p1'] });
+  sharing.configure({ ...CONFIG, projects: [] });
+  failing.splice(0, 2);
+  pendingFailures.mockClear();
+  expect(await sharing.store.pendingFailures(query)).toEqual([]);
+  expect(pendingFailures).not.toHaveBeenCalled();
   await sharing.worker.stop();
 });

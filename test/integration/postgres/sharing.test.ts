@@ -245,6 +245,23 @@ describe.skipIf(postgresPrograms === undefined)('workers on one PostgreSQL', () 
       expect(await second.store.pendingFailures({ ...due, limitPerProject: 100 })).toHaveLength(20);
     });
 
+    it('and know whose projects have any', async () => {
+      await using first = await startWorker(url);
+      await using second = await startWorker(url);
+      await first.store.configureProjects(['p', 'q', 'r'], 1);
+      await first.claim(['p', 'q', 'r']);
+      for (const project of ['p', 'q', 'r']) await first.see(project, { x: 'RUNNING' });
+      for (const project of ['p', 'r']) await first.see(project, { x: 'FAILED' });
+      await first.store.configureProjects(['p', 'q'], 2);
+
+      const failing = await second.store.failingProjects();
+
+      expect(failing.toSorted((one, other) => one.project.localeCompare(other.project))).toEqual([
+        { project: 'p', removed: false },
+        { project: 'r', removed: true },
+      ]);
+    });
+
     it('that were postponed, whoever comes first', async () => {
       await using first = await startWorker(url);
       await using second = await startWorker(url);
