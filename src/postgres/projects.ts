@@ -25,7 +25,10 @@ export function toHealth(row: HealthColumns): PollHealth {
   };
 }
 
-/** In the order of their ids, so that two who do it at the same time do not wait for each other in a circle. */
+/**
+ * One that is removed is nobody's any more, also if it is still in the configuration of its owner: that would poll on what
+ * nobody shows. In the order of their ids, so that two who do it at the same time do not wait for each other in a circle.
+ */
 export const CONFIGURE: Statement = {
   name: 'configure_projects',
   text: `
@@ -38,7 +41,7 @@ added AS (
   ON CONFLICT (id) DO NOTHING
 )
 UPDATE evalwatch.project p
-SET removed_at = CASE WHEN w.id IS NULL THEN $2 END
+SET removed_at = CASE WHEN w.id IS NULL THEN $2 END, owner = NULL, epoch = nextval('evalwatch.epoch')
 FROM evalwatch.project q LEFT JOIN wanted w ON w.id = q.id
 WHERE p.project_key = q.project_key AND (w.id IS NULL) = (q.removed_at IS NULL)`,
 };

@@ -220,6 +220,30 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
     }
   });
 
+  it('poll no project that the configuration loaded last does not have, until one is loaded that has it', async () => {
+    await using given = await setUp(server);
+    const first = given.start();
+    await first.line('worker.claimed', { owned: 3 });
+    await first.line('project.baseline', { project: 'gamma' });
+    await given.place.configure({ projects: [{ id: 'alpha' }, { id: 'beta' }] });
+    const second = given.start();
+    await second.url();
+    await vi.waitFor(async () => expect(await ownedBy(first)).toEqual(['alpha', 'beta']), PATIENCE);
+    const moves = first.of('prompt.transition').length;
+    given.set('gamma', 'FAILED');
+    given.set('alpha', 'FAILED');
+    await first.line('prompt.transition', { project: 'alpha' });
+    expect(first.of('prompt.transition').length).toBe(moves + 1);
+
+    await given.place.configure({ projects: PROJECTS.map((id) => ({ id })) });
+    second.process.kill('SIGHUP');
+    await second.line('config.reloaded');
+    await vi.waitFor(() => {
+      const told = [first, second].flatMap((daemon) => daemon.of('prompt.failed'));
+      expect(told.map(({ project }) => project).toSorted()).toEqual(['alpha', 'gamma']);
+    }, PATIENCE);
+  });
+
   it('tell once of a failure whose error_info is on its way when they stop', async () => {
     await using given = await setUp(server);
     const { teller, other, answered, asked } = await startTelling(given);

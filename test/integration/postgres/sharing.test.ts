@@ -68,6 +68,25 @@ describe.skipIf(postgresPrograms === undefined)('workers on one PostgreSQL', () 
       expect(await paused.claim(['p', 'q'])).toEqual(['q']);
     });
 
+    it('none that was removed from the configuration, nor do they keep such a one', async () => {
+      await using first = await startWorker(url);
+      await using second = await startWorker(url);
+      await first.store.configureProjects(['p', 'q'], 1);
+      await first.claim(['p', 'q']);
+      await first.see('p', { x: 'RUNNING' });
+      await first.see('q', { x: 'RUNNING' });
+      await second.store.configureProjects(['q'], 2);
+
+      expect(await first.see('p', { x: 'FAILED' })).toBeUndefined();
+      expect(first.log.of('store.commit_refused')).toMatchObject([
+        { project: 'p', reason: 'epoch', isPast: false },
+      ]);
+      expect(await first.claim(['p'])).toEqual([]);
+      expect(await first.see('q', { x: 'FAILED' })).toHaveLength(1);
+      await second.store.configureProjects(['p', 'q'], 3);
+      expect(await second.claim(['p', 'q'])).toEqual(['p']);
+    });
+
     it('again what was given back, under another epoch', async () => {
       await using first = await startWorker(url);
       await first.store.configureProjects(['p'], 1);
