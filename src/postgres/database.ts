@@ -131,7 +131,7 @@ export function openDatabase(options: DatabaseOptions): Database {
       min: connections,
       query_timeout: patienceMs,
       // oxlint-disable-next-line typescript/no-misused-promises -- it is awaited, whatever its type says
-      onConnect: assertUsable,
+      onConnect: prepareSession,
     });
     // A connection that breaks while nobody uses it is replaced when somebody does.
     pool.on('error', ignore);
@@ -264,7 +264,7 @@ export function openDatabase(options: DatabaseOptions): Database {
       tracked(async () => {
         try {
           return await withClient(async (client) => {
-            await client.query('BEGIN');
+            await client.query('BEGIN ISOLATION LEVEL READ COMMITTED');
             try {
               const result = await work(
                 async <Row>(text: string, values: readonly unknown[] = []) => {
@@ -306,18 +306,35 @@ const NUMBERS: CustomTypesConfig = {
     oid === types.builtins.INT8 ? Number : types.getTypeParser(oid, format),
 };
 
-/** @throws {StoreError} if this server is too old, or none to write to */
-async function assertUsable(client: ClientBase): Promise<void> {
-  const { rows } = await client.query<{ readonly version: number; readonly read_only: string }>(
-    `SELECT current_setting('server_version_num')::integer AS version,
-       current_setting('transaction_read_only') AS read_only`,
-  );
-  const [{ version, read_only: readOnly } = { version: 0, read_only: '' }] = rows;
+interface Session {
+  readonly version: number;
+  readonly read_only: string;
+  readonly encoding: string;
+}
+
+/**
+ * A database can begin its sessions with another isolation: under one that keeps a snapshot, a statement that has waited
+ * for another fails where it should see what that one has done.
+ */
+const PREPARE = `SELECT current_setting('server_version_num')::integer AS version,
+    current_setting('transaction_read_only') AS read_only, current_setting('server_encoding') AS encoding,
+    set_config('default_transaction_isolation', 'read committed', false)`;
+
+/** @throws {StoreError} if this server is too old, or none to write to, or cannot hold every text */
+async function prepareSession(client: ClientBase): Promise<void> {
+  const [session] = (await client.query<Session>(PREPARE)).rows;
+  const { version, read_only: readOnly, encoding } = session ?? NO_SESSION;
   const major = Math.floor(version / 10_000);
   if (major < OLDEST_MAJOR) {
     throw new StoreError(
       'other',
       `the database of store.postgres_url_file or _env is of PostgreSQL ${major}, and evalwatch needs ${OLDEST_MAJOR} or newer`,
+    );
+  }
+  if (encoding !== 'UTF8') {
+    throw new StoreError(
+      'other',
+      `the database of store.postgres_url_file or _env has the encoding ${encoding}, and evalwatch needs UTF8: make one by CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0`,
     );
   }
   if (readOnly !== 'off') {
@@ -327,6 +344,8 @@ async function assertUsable(client: ClientBase): Promise<void> {
     );
   }
 }
+
+const NO_SESSION: Session = { version: 0, read_only: '', encoding: '' };
 
 function isUnanswered(error: unknown): boolean {
   const isTimeout = error instanceof Error && error.message === 'Query read timeout';

@@ -23,6 +23,42 @@ describe.skipIf(postgresPrograms === undefined)('a PostgreSQL store', () => {
     for (const worker of workers) await worker[Symbol.asyncDispose]();
   });
 
+  it.each(['repeatable read', 'serializable'])(
+    'is made once, and written by several, in a database whose sessions are %s',
+    async (isolation) => {
+      const { url, name } = await server.createDatabase();
+      const setting = `default_transaction_isolation = '${isolation}'`;
+      await server.query(name, `ALTER DATABASE ${name} SET ${setting}`);
+      // Whoever has the lock makes the schema; all of the others have found none before they wait for it.
+      const blocking = await server.connect(name);
+      await blocking.query('BEGIN');
+      await blocking.query('SELECT pg_advisory_xact_lock($1)', [0x45565754]);
+      const starting = Array.from({ length: 3 }, () => startWorker(url));
+      const waiting = "SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
+      // oxlint-disable-next-line no-await-in-loop -- until it is so
+      while ((await server.query('postgres', waiting)).length < 3) await setTimeout(20);
+      await blocking.query('COMMIT');
+      await blocking.end();
+
+      const workers = await Promise.all(starting);
+      const [row] = await server.query(name, 'SELECT * FROM evalwatch.schema_version');
+      expect(row).toMatchObject({ version: 1 });
+      for (const worker of workers) await worker[Symbol.asyncDispose]();
+    },
+  );
+
+  it.each(['LATIN1', 'SQL_ASCII'])(
+    'in a database of the encoding %s is refused',
+    async (encoding) => {
+      const name = `encoding_${encoding.toLowerCase()}`;
+      const making = `CREATE DATABASE ${name} ENCODING '${encoding}' LC_COLLATE 'C' LC_CTYPE 'C'`;
+      await server.query('postgres', `${making} TEMPLATE template0`);
+      const expected = `the database of store.postgres_url_file or _env has the encoding ${encoding}, and evalwatch needs UTF8`;
+      await expect(startWorker(server.url(name))).rejects.toThrow(expected);
+      await expect(openPostgresReader({ url: server.url(name) })).rejects.toThrow(expected);
+    },
+  );
+
   it.each([
     ['of a newer version that this one can work with', 'version = 9, compatible_from = 1', 'done'],
     [
