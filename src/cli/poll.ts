@@ -1,8 +1,7 @@
 import type { Config } from '../config/config.ts';
 import type { Engine } from '../engine.ts';
 import { StoreError } from '../monitor/errors.ts';
-import type { FinishedPoll } from '../monitor/events.ts';
-import { pollFields } from '../monitor/row-fields.ts';
+import { pollFields, pollResult, type PollResult } from '../monitor/row-fields.ts';
 import type { Action, Context, Register } from './command.ts';
 import { loadConfiguration } from './configuration.ts';
 import { UsageError } from './faults.ts';
@@ -17,7 +16,7 @@ interface PollOptions {
 }
 
 const HELP = `
-Log lines go to stderr. Exits 1 if a poll failed, or if a daemon holds the store.
+Log lines go to stderr. Exits 1 unless every poll succeeded, and if a daemon holds the store.
 
 Examples:
   evalwatch poll --project checkout-bot
@@ -34,21 +33,31 @@ export const registerPoll: Register = (program, act) => {
     .action(act(poll));
 };
 
+/** Reasons of projects without a finished poll; they occur only where several processes share the store. */
+type NotPolledReason = 'not_owned' | 'outdated';
+
+interface NotPolled {
+  readonly project: string;
+  readonly reason: NotPolledReason;
+  /** Worker that owns the project now; undefined if no worker does, or if the store does not answer. */
+  readonly owner: string | undefined;
+}
+
+type Polled = PollResult & { readonly notPolled?: NotPolled };
+
 const poll: Action<PollOptions> = async (options, context) => {
   const config = await loadConfiguration(options.config, context, 'with keys');
-  const finished = await pollOnce(config, options.project, context);
-  await (options.json
-    ? context.stdout.writeLines(jsonLines(finished, pollFields))
-    : context.stdout.writeLines(tableLines(finished, COLUMNS, context.stdout)));
-  return finished.some(({ failure }) => failure !== undefined) ? 1 : 0;
+  const polled = await pollOnce(config, options, context);
+  for (const { notPolled } of polled) if (notPolled) context.warn(`error: ${why(notPolled)}`);
+  return polled.some(({ reason }) => reason !== undefined) ? 1 : 0;
 };
 
-/** @throws {StoreError} also when a daemon holds the store */
+/** Polls, reports failures and shows the results. @throws {StoreError} also when a daemon holds the store */
 async function pollOnce(
   config: Config,
-  only: string | undefined,
+  { project: only, json }: PollOptions,
   context: Context,
-): Promise<readonly FinishedPoll[]> {
+): Promise<readonly Polled[]> {
   const [{ openEngine }, { createLogger }, { fileDescriptor }, { createSecrets }] =
     await Promise.all([
       import('../engine.ts'),
@@ -78,22 +87,64 @@ async function pollOnce(
     await engine.configure(config);
     await takeOver(engine, ids);
     let done = 0;
-    const finished = await Promise.all(
-      projects.map(async (project) => {
+    const polled = await Promise.all(
+      ids.map(async (id) => {
         const run = { dueAt: clock.now(), nextAt: undefined };
-        const outcome = await engine.poll(project.id, run);
+        const finished = await engine.poll(id, run);
         done += 1;
-        progress(`polled ${done} of ${projects.length}`);
-        return outcome;
+        progress(`polled ${done} of ${ids.length}`);
+        return finished === undefined ? await whyNotPolled(engine, id) : pollResult(finished);
       }),
     );
-    await engine.reporter.drain(ids);
-    return finished.filter((outcome) => outcome !== undefined);
+    try {
+      await engine.reporter.drain(ids);
+    } finally {
+      // Also when the store fails meanwhile: the polls have ended, and their results are known.
+      progress('');
+      await show(polled, json, context);
+    }
+    return polled;
   } finally {
     progress('');
     await engine.sharing?.worker.stop();
     await engine.close();
   }
+}
+
+async function show(
+  polled: readonly Polled[],
+  json: true | undefined,
+  { stdout }: Context,
+): Promise<void> {
+  const lines = json ? jsonLines(polled, pollFields) : tableLines(polled, COLUMNS, stdout);
+  await stdout.writeLines(lines);
+}
+
+/** The result of a project whose poll resolved without an outcome. */
+async function whyNotPolled(engine: Engine, project: string): Promise<Polled> {
+  const reason: NotPolledReason = engine.mayPoll(project) ? 'outdated' : 'not_owned';
+  const owner = reason === 'outdated' ? undefined : await ownerIfKnown(engine, project);
+  const notPolled = { project, reason, owner };
+  return { project, reason, prompts: undefined, transitions: 0, durationMs: undefined, notPolled };
+}
+
+async function ownerIfKnown(engine: Engine, project: string): Promise<string | undefined> {
+  try {
+    return await engine.ownerOf(project);
+  } catch (error) {
+    if (error instanceof StoreError) return undefined;
+    throw error;
+  }
+}
+
+function why({ project, reason, owner }: NotPolled): string {
+  const what = `project ${JSON.stringify(project)} was not polled`;
+  if (reason === 'outdated') {
+    return `${what}: another process committed it first at each try; run the command again`;
+  }
+  return owner === undefined
+    ? `${what}: this process no longer owns it, because its lease ran out, the database did not answer or another process claimed it; run the command again`
+    : `${what}: the worker ${owner} took it over and polls it from now on`;
 }
 
 /** Where daemons share the store it is these that poll. @throws {StoreError} naming one that owns a project */
@@ -116,15 +167,19 @@ async function refuseOwned(engine: Engine, projects: readonly string[]): Promise
   }
 }
 
-const COLUMNS: readonly Column<FinishedPoll>[] = [
+const COLUMNS: readonly Column<Polled>[] = [
   { name: 'project', cell: ({ project }) => project, cuttable: true },
   {
     name: 'ok',
-    cell: ({ failure }) => (failure === undefined ? 'yes' : 'no'),
-    color: ({ failure }) => (failure === undefined ? 'green' : 'red'),
+    cell: ({ reason }) => (reason === undefined ? 'yes' : 'no'),
+    color: ({ reason }) => (reason === undefined ? 'green' : 'red'),
   },
-  { name: 'reason', cell: ({ failure }) => failure?.reason ?? '' },
+  { name: 'reason', cell: ({ reason }) => reason ?? '' },
   { name: 'prompts', cell: ({ prompts }) => String(prompts ?? '') },
   { name: 'transitions', cell: ({ transitions }) => String(transitions) },
-  { name: 'duration_ms', cell: ({ durationMs }) => String(Math.round(durationMs)) },
+  { name: 'duration_ms', cell: ({ durationMs }) => durationText(durationMs) },
 ];
+
+function durationText(ms: number | undefined): string {
+  return ms === undefined ? '' : String(Math.round(ms));
+}

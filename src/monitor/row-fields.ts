@@ -45,14 +45,30 @@ export function failureFields({
   };
 }
 
-export function pollFields(poll: FinishedPoll): object {
+/** How a poll went, as commands and API show it. */
+export interface PollResult {
+  readonly project: string;
+  /** Why it failed; undefined if it succeeded. */
+  readonly reason: string | undefined;
+  readonly prompts: number | undefined;
+  readonly transitions: number;
+  /** Undefined if the poll did not finish. */
+  readonly durationMs: number | undefined;
+}
+
+export function pollResult(poll: FinishedPoll): PollResult {
+  const { project, failure, prompts, transitions, durationMs } = poll;
+  return { project, reason: failure?.reason, prompts, transitions, durationMs };
+}
+
+export function pollFields(poll: PollResult): object {
   return {
     project: poll.project,
-    ok: poll.failure === undefined,
-    reason: poll.failure?.reason ?? null,
+    ok: poll.reason === undefined,
+    reason: poll.reason ?? null,
     prompts: poll.prompts ?? null,
     transitions: poll.transitions,
-    duration_ms: Math.round(poll.durationMs),
+    duration_ms: poll.durationMs === undefined ? null : Math.round(poll.durationMs),
   };
 }
 

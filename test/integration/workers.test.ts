@@ -30,9 +30,10 @@ async function setUp(server: PostgresServer) {
   const statuses = new Map<string, string>(PROJECTS.map((id) => [id, 'RUNNING']));
   /** Single prompts are answered after it. */
   let gate: Promise<void> | undefined;
+  let onListing: (project: string) => Promise<void> = async () => {};
   const service = opened.use(
     await startService(async ({ project }, response) => {
-      if (project === undefined) await gate;
+      await (project === undefined ? gate : onListing(project));
       if (project === undefined) sendJson(response, promptDetail(errorOf('it')));
       else sendJson(response, [promptItem(`of ${project}`, statuses.get(project) ?? 'PENDING')]);
     }),
@@ -53,6 +54,10 @@ async function setUp(server: PostgresServer) {
     start: () => held.use(startDaemon(place)),
     holdPrompts: (until: Promise<void> | undefined) => {
       gate = until;
+    },
+    /** Called before each listing is answered. */
+    onListing: (action: typeof onListing) => {
+      onListing = action;
     },
     set: (project: string, status: string) => statuses.set(project, status),
     [Symbol.asyncDispose]: () => held.disposeAsync(),
@@ -190,6 +195,59 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
     expect(polled.code).toBe(0);
     expect(polled.json().map(({ ok }) => ok)).toEqual([true, true, true]);
     expect(polled.lines().filter(({ event }) => event === 'prompt.failed').length).toBe(1);
+  });
+
+  it.each([
+    [
+      'is taken over',
+      'not_owned',
+      1,
+      `UPDATE evalwatch.project SET owner = 'another', epoch = nextval('evalwatch.epoch')
+         WHERE id = 'beta'`,
+    ],
+    [
+      'another one commits first, however often it is tried,',
+      'outdated',
+      3,
+      `CREATE OR REPLACE FUNCTION skip() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+       CREATE OR REPLACE TRIGGER skip BEFORE UPDATE ON evalwatch.project FOR EACH ROW
+         WHEN (NEW.id = 'beta' AND NEW.version > OLD.version) EXECUTE FUNCTION skip()`,
+    ],
+  ])(
+    'show a project that %s while it is polled, and poll exits 1',
+    async (_, reason, n, change) => {
+      await using given = await setUp(server);
+      given.onListing(async (project) => {
+        if (project === 'beta') await given.query(change);
+      });
+      const rows = await evalwatch(given.place, ['poll', '--json']);
+      const table = await evalwatch(given.place, ['poll']);
+      expect(rows.json()).toMatchObject([
+        { project: 'alpha', ok: true, reason: null, prompts: 1 },
+        { project: 'beta', ok: false, reason, prompts: null, transitions: 0 },
+        { project: 'gamma', ok: true, reason: null, prompts: 1 },
+      ]);
+      expect(table.stdout).toMatch(new RegExp(`^beta +no +${reason}`, 'm'));
+      for (const { code, stderr } of [rows, table]) {
+        expect(code).toBe(1);
+        expect(stderr).toMatch(/^error: project "beta" was not polled: .+ again$/m);
+      }
+      expect(given.service.of('beta').length).toBe(2 * n);
+    },
+  );
+
+  it('show what was polled also when the failures cannot be looked for', async () => {
+    await using given = await setUp(server);
+    given.onListing(async () => {
+      await given.query(
+        'ALTER TABLE IF EXISTS evalwatch.failure RENAME COLUMN next_try_at TO another',
+      );
+    });
+    await given.place.configure({ projects: [{ id: 'beta' }] });
+    const { code, stderr, json } = await evalwatch(given.place, ['poll', '--json']);
+    expect(json()).toMatchObject([{ project: 'beta', ok: true, prompts: 1 }]);
+    expect(stderr).toMatch(/^error: /m);
+    expect(code).toBe(1);
   });
 
   it('hand over without a pause when they stop, and no tick is polled twice', async () => {

@@ -1,6 +1,6 @@
 import type { Observer } from '../../monitor/events.ts';
 import type { Clock, EventPosition, StoreReader } from '../../monitor/ports.ts';
-import { isoTime, pollFields } from '../../monitor/row-fields.ts';
+import { isoTime, pollFields, pollResult } from '../../monitor/row-fields.ts';
 import type { Asker } from '../fairness/client.ts';
 import { createTimeBudget } from '../fairness/time-budget.ts';
 import { createTurns } from '../fairness/turns.ts';
@@ -146,7 +146,11 @@ export function createEventFeed(
       if (event.type === 'store.committed') announce();
       if (event.type !== 'poll.finished') return;
       const { project, changed, health } = event;
-      const fields = { ...pollFields(event), time: isoTime(health.lastPollAt ?? 0), changed };
+      const fields = {
+        ...pollFields(pollResult(event)),
+        time: isoTime(health.lastPollAt ?? 0),
+        changed,
+      };
       const poll: StreamedEvent = { type: 'poll', project, text: eventText('poll', fields) };
       polls = [...polls.slice(1 - POLLS), poll];
       pollCount += 1;
