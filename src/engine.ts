@@ -127,8 +127,9 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     const added = sharing ? [] : [...configured.keys()].filter((id) => !projects.has(id));
     let health: readonly PollHealth[];
     try {
+      // Whatever can fail comes before the one change.
+      health = await healthOfEach(added);
       await store.configureProjects(await watchedWith([...configured.keys()]), clock.now());
-      health = await Promise.all(added.map((id) => store.loadHealth(id)));
     } catch (error) {
       await nextService?.close();
       throw error;
@@ -144,6 +145,14 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     }
     log.setProjects([...configured.keys()]);
     logger.setLevel(next.log.level);
+  }
+
+  async function healthOfEach(ids: readonly string[]): Promise<readonly PollHealth[]> {
+    if (ids.length === 0) return [];
+    const known = new Set(await store.projects());
+    return await Promise.all(
+      ids.map(async (id) => (known.has(id) ? await store.loadHealth(id) : NEVER_POLLED)),
+    );
   }
 
   /** A command that polls beside others takes none of their projects away. */

@@ -2,6 +2,7 @@ import type { Coordinator, Ownership } from '../coordination/ports.ts';
 import { StoreError } from '../monitor/errors.ts';
 import type { Observer } from '../monitor/events.ts';
 import type { Clock, Store } from '../monitor/ports.ts';
+import { createConfigure } from './configure.ts';
 import { createCoordinator } from './coordinator.ts';
 import { type Database, openDatabase, type Statement } from './database.ts';
 import {
@@ -17,14 +18,7 @@ import {
 } from './failures.ts';
 import { migrate } from './migrate.ts';
 import { createOwnedProjects } from './owned-projects.ts';
-import {
-  CONFIGURE,
-  HEALTH,
-  type HealthColumns,
-  toHealth,
-  UNCONFIGURED,
-  unknownProject,
-} from './projects.ts';
+import { HEALTH, type HealthColumns, toHealth, unknownProject } from './projects.ts';
 import { PRUNING } from './pruning.ts';
 import { createReads } from './reads.ts';
 import { SIZE, type SizeRow } from './size.ts';
@@ -68,7 +62,6 @@ export interface Postgres {
 /** Commits and reads of this process; the coordinator has one more, so that no beat waits behind them. */
 const CONNECTIONS = 4;
 const PATIENCE_MS = 30_000;
-const CONFIGURE_TRIES = 5;
 
 /**
  * Opens the store, and makes its tables if the database has none. Closing the store closes the coordinator.
@@ -149,15 +142,6 @@ function createStore(
     return written;
   }
 
-  async function configure(ids: readonly string[], at: number): Promise<void> {
-    for (let tries = 0; tries < CONFIGURE_TRIES; tries += 1) {
-      // oxlint-disable-next-line no-await-in-loop -- until all are there
-      await write(CONFIGURE, [ids, at]);
-      // oxlint-disable-next-line no-await-in-loop -- after it
-      if ((await read(UNCONFIGURED, [ids])).length === 0) return;
-    }
-  }
-
   async function measure(): Promise<void> {
     const [measured] = await database.query<SizeRow>(SIZE);
     note(measured);
@@ -185,6 +169,7 @@ function createStore(
       during(() => work(...parameters));
   const reads = createReads(database);
   const ownedProjects = createOwnedProjects({ database, read, write, worker, clock, emit, signal });
+  const configure = createConfigure({ database, clock, emit, signal });
   note(first);
 
   return {

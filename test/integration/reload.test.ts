@@ -1,5 +1,6 @@
 import { mkdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, it, vi } from 'vitest';
 import { ask } from '../support/ask.ts';
 import {
@@ -253,4 +254,55 @@ describe('a reload', UNHURRIED, () => {
     );
     expect(chain.at(-1)?.['to']).toBe('FAILED');
   });
+
+  it('that the store cannot read for is refused, and no project is marked removed', async () => {
+    await using service = await startAlpha();
+    const gamma = { id: 'gamma' };
+    await using place = await workspace(service.url, { projects: [...BOTH, gamma] });
+    const flag = join(place.directory, 'unreadable');
+    await using daemon = startDaemon(place, { args: failingHealth(flag) });
+    await daemon.line('project.baseline', { project: 'gamma' });
+    const reload = async (projects: readonly object[], outcome: string) => {
+      const before = daemon.lines.length;
+      await place.configure({ projects });
+      daemon.process.kill('SIGHUP');
+      await daemon.line(outcome, {}, before);
+    };
+    // The store knows how gamma was polled, which is read when it comes back.
+    await reload(BOTH, 'config.reloaded');
+    await writeFile(flag, '');
+    const next = [{ id: 'alpha' }, gamma];
+    await reload(next, 'config.reload_failed');
+
+    const { samples } = await scrape(await daemon.url());
+    const configured = ['alpha', 'beta', 'gamma'].filter((id) =>
+      samples.has(`evalwatch_project_configured_timestamp_seconds{project="${id}"}`),
+    );
+    expect(configured).toEqual(['alpha', 'beta']);
+    await rm(flag);
+    await reload(next, 'config.reloaded');
+  });
 });
+
+/** Arguments of Node for a daemon that cannot read how a project was polled while there is such a file. */
+function failingHealth(flag: string): readonly string[] {
+  const entry = fileURLToPath(new URL('../../src/main.js', import.meta.url));
+  const code = `
+    import { existsSync } from 'node:fs';
+    import { createRequire } from 'node:module';
+    const Database = createRequire(${JSON.stringify(entry)})('better-sqlite3');
+    const { prepare } = Database.prototype;
+    Database.prototype.prepare = function (sql) {
+      const statement = prepare.call(this, sql);
+      const get = statement.get;
+      if (!/^SELECT up, .* FROM project WHERE id = /.test(sql)) return statement;
+      statement.get = (...values) => {
+        if (existsSync(${JSON.stringify(flag)})) {
+          throw new Database.SqliteError('disk I/O error', 'SQLITE_IOERR_READ');
+        }
+        return get.apply(statement, values);
+      };
+      return statement;
+    };`;
+  return ['--import', `data:text/javascript,${encodeURIComponent(code)}`, entry];
+}

@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { startCuttingProxy } from '../../support/cutting-proxy.ts';
 import { healthAt, startWorker } from '../../support/postgres-store.ts';
 import { startPostgres } from '../../support/postgres.ts';
@@ -293,6 +293,79 @@ describe.skipIf(postgresPrograms === undefined)('commits to PostgreSQL', () => {
       given.worker.giveUp();
 
       expect(await committing).toMatchObject({ name: 'StoreError', reason: 'io' });
+    });
+  });
+
+  describe('of a configuration whose answer is lost', () => {
+    const start = async () => {
+      const proxy = await startCuttingProxy(server.port);
+      const worker = await startWorker(url.replace(`:${server.port}/`, `:${proxy.port}/`));
+      await worker.store.configureProjects(['p'], 1);
+      const configured = async () => {
+        const rows = await server.query(
+          database,
+          'SELECT id FROM evalwatch.project WHERE removed_at IS NULL',
+        );
+        return rows.map(({ id }) => id);
+      };
+      return {
+        proxy,
+        worker,
+        configured,
+        [Symbol.asyncDispose]: async () => {
+          await worker[Symbol.asyncDispose]();
+          await proxy[Symbol.asyncDispose]();
+        },
+      };
+    };
+
+    it.each(['loseAnswer', 'loseRequest'] as const)(
+      'is made all the same (%s)',
+      async (trouble) => {
+        await using given = await start();
+        given.proxy[trouble]();
+
+        await given.worker.store.configureProjects(['q'], 2);
+
+        expect(await given.configured()).toEqual(['q']);
+        expect(given.worker.log.of('store.commit_failed')).toHaveLength(1);
+      },
+    );
+
+    it('waits until the database can be reached again', async () => {
+      await using given = await start();
+      given.proxy.loseAnswer();
+      given.proxy.down();
+      const configuring = given.worker.store.configureProjects(['q'], 2);
+      await vi.waitFor(
+        () => expect(given.worker.log.of('store.commit_failed').length).toBeGreaterThan(1),
+        { timeout: 30_000 },
+      );
+      given.proxy.up();
+      await configuring;
+      expect(await given.configured()).toEqual(['q']);
+    });
+
+    it('is refused, and not made, where nothing was sent', async () => {
+      await using given = await start();
+      given.proxy.down();
+      given.proxy.cut();
+      // By then no connection is left that looks alive.
+      await expect(given.worker.store.projects()).rejects.toMatchObject({ reason: 'io' });
+      await expect(given.worker.store.configureProjects(['q'], 2)).rejects.toMatchObject({
+        name: 'StoreError',
+        reason: 'io',
+      });
+      expect(await given.configured()).toEqual(['p']);
+    });
+
+    it('is given up by a shutdown that has waited long enough', async () => {
+      await using given = await start();
+      given.proxy.loseAnswer();
+      given.proxy.down();
+      const configuring = given.worker.store.configureProjects(['q'], 2).catch((error) => error);
+      given.worker.giveUp();
+      expect(await configuring).toMatchObject({ name: 'StoreError', reason: 'io' });
     });
   });
 

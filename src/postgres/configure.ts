@@ -1,0 +1,55 @@
+import { setTimeout } from 'node:timers/promises';
+import type { Observer } from '../monitor/events.ts';
+import type { Clock } from '../monitor/ports.ts';
+import type { Database, Statement } from './database.ts';
+import { CONFIGURE, UNCONFIGURED } from './projects.ts';
+
+/** Rounds against prunes that delete what was just configured. */
+const ROUNDS = 5;
+const AGAIN_MS = 500;
+
+export interface ConfigureOptions {
+  readonly database: Pick<Database, 'attempt'>;
+  readonly clock: Pick<Clock, 'monotonic'>;
+  /** Is told `store.committed` and `store.commit_failed`. */
+  readonly emit: Observer;
+  /** Aborted when nobody waits any longer. */
+  readonly signal: AbortSignal;
+}
+
+/** `Store.configureProjects`, of ids as they are stored. */
+export type Configure = (ids: readonly string[], at: number) => Promise<void>;
+
+/**
+ * Rejects only while nothing can have been changed: a project that is marked removed although its configuration was
+ * refused would lose its failures. Once a change was made, or its answer was lost, it is repeated until the database
+ * answers: made twice it is the same.
+ */
+export function createConfigure({ database, clock, emit, signal }: ConfigureOptions): Configure {
+  return async (ids, at) => {
+    let mayBeMade = false;
+
+    async function run(statement: Statement, values: readonly unknown[]) {
+      for (;;) {
+        // oxlint-disable-next-line no-await-in-loop -- again only after it failed
+        const { rows, error, unknown } = await database.attempt(statement, values);
+        if (error === undefined) return rows;
+        emit({ type: 'store.commit_failed', reason: error.reason, error });
+        mayBeMade ||= unknown;
+        if (!mayBeMade || signal.aborted) throw error;
+        // oxlint-disable-next-line no-await-in-loop -- a pause
+        await setTimeout(AGAIN_MS);
+      }
+    }
+
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const started = clock.monotonic();
+      // oxlint-disable-next-line no-await-in-loop -- until all are there
+      await run(CONFIGURE, [ids, at]);
+      mayBeMade = true;
+      emit({ type: 'store.committed', durationMs: clock.monotonic() - started });
+      // oxlint-disable-next-line no-await-in-loop -- after it
+      if ((await run(UNCONFIGURED, [ids])).length === 0) return;
+    }
+  };
+}
