@@ -274,6 +274,22 @@ export interface MoveCount {
   readonly listed: number;
 }
 
+/** The moves of prompts to FAILED. */
+export interface FailureCountQuery {
+  /** Of this project; without it of all that are configured. */
+  readonly project?: string | undefined;
+  /** Epoch ms: those at this time and later. */
+  readonly since: number;
+  /** Where counting stops: what bounds the cost. */
+  readonly limitPerProject: number;
+}
+
+export interface FailureCount {
+  readonly project: string;
+  /** From 1; if it is the query's limit, there may be more. */
+  readonly count: number;
+}
+
 /** Reading, possible beside the daemon that writes. Every method rejects with a {@link StoreError}. */
 export interface StoreReader {
   /** Ids of every project that the store knows, removed ones included. */
@@ -287,6 +303,8 @@ export interface StoreReader {
   /** At most `limit` transitions and `limit` settled failures after this position. */
   events(after: EventPosition, limit: number): Promise<RecordedEvents>;
   moves(query: MoveQuery): Promise<MoveHistory>;
+  /** Projects without failures are absent. */
+  failureCounts(query: FailureCountQuery): Promise<readonly FailureCount[]>;
   close(): Promise<void>;
 }
 

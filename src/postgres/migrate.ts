@@ -7,7 +7,10 @@ import type { Database, Statement } from './database.ts';
  * adds what older programs can leave alone keeps `compatibleFrom`, so that workers of both versions run side by side;
  * one that takes something away says from which schema version on programs do without it, and comes a release later.
  */
-const MIGRATIONS = [{ file: '0001-init.sql', compatibleFrom: 1 }] as const;
+const MIGRATIONS = [
+  { file: '0001-init.sql', compatibleFrom: 1 },
+  { file: '0002-transition-failed.sql', compatibleFrom: 1 },
+] as const;
 
 /** The schema version that this program writes. */
 const SCHEMA_VERSION: number = MIGRATIONS.length;

@@ -188,6 +188,7 @@ function createStore(
     failures: guarded(reads.failures),
     events: guarded(reads.events),
     moves: guarded(reads.moves),
+    failureCounts: guarded(reads.failureCounts),
     configureProjects: guarded(async (ids, at) => {
       await projectTurns.during(() =>
         configure(

@@ -1,6 +1,7 @@
 import type { StoreReader } from '../monitor/ports.ts';
 import type { Database } from './database.ts';
 import { createEventQuery } from './event-query.ts';
+import { createFailureCounts } from './failure-counts.ts';
 import { createMoveQuery } from './move-query.ts';
 import { createRowQueries } from './row-queries.ts';
 import { SNAPSHOT, type SnapshotRow, toSnapshot } from './snapshot.ts';
@@ -15,5 +16,6 @@ export function createReads(database: Pick<Database, 'query'>): Omit<StoreReader
     },
     events: createEventQuery(database),
     moves: createMoveQuery(database),
+    failureCounts: createFailureCounts(database),
   };
 }

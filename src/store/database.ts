@@ -3,6 +3,7 @@ import { connect, type Connection } from './connection.ts';
 import { makeDurable } from './durability.ts';
 import { assertIntact } from './errors.ts';
 import { createEventQuery } from './event-query.ts';
+import { createFailureCounts } from './failure-counts.ts';
 import { createFailures } from './failures.ts';
 import { createKnownPages, type KnownPage } from './known-pages.ts';
 import { BUSY_TIMEOUT_MS, takeLock } from './lock.ts';
@@ -33,6 +34,7 @@ export interface Reads {
   readonly failures: Immediate<'failures'>;
   readonly events: Immediate<'events'>;
   readonly moves: Immediate<'moves'>;
+  readonly failureCounts: Immediate<'failureCounts'>;
   readonly loadHealth: Immediate<'loadHealth'>;
   readonly loadKnown: (...args: Parameters<Store['loadKnown']>) => KnownPage;
   /** The next page of a `loadKnown`. */
@@ -141,6 +143,7 @@ function createReads(db: Connection, counted: Set<string>): Omit<Reads, 'assertI
     ...rows,
     events: createEventQuery(db),
     moves: createMoveQuery(db),
+    failureCounts: createFailureCounts(db),
     snapshot: () => {
       const news = snapshot(counted);
       for (const { project } of news.projects) counted.add(project);

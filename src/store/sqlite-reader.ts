@@ -7,6 +7,7 @@ import { connect, distrust, type Connection } from './connection.ts';
 import { isSqliteError, isSystemError, withStoreErrors } from './errors.ts';
 import { assertNotNewer, readMigrations, SCHEMA_VERSION, schemaVersion } from './migrate.ts';
 import { createEventQuery } from './event-query.ts';
+import { createFailureCounts } from './failure-counts.ts';
 import { createMoveQuery } from './move-query.ts';
 import { noteOpen } from './open-files.ts';
 import { createRowQueries } from './row-queries.ts';
@@ -79,6 +80,7 @@ function createReader(
   const events = createEventQuery(db);
   const snapshot = createSnapshotReader(db);
   const moves = createMoveQuery(db);
+  const failureCounts = createFailureCounts(db);
   const read = <Result>(work: () => Result) =>
     withStoreErrors(path, () => {
       // A command that reads again and again would show a store that nobody writes any more.
@@ -93,6 +95,7 @@ function createReader(
     failures: (query) => read(() => rows.failures(query)),
     events: (after, limit) => read(() => events(after, limit)),
     moves: (query) => read(() => moves(query)),
+    failureCounts: (query) => read(() => failureCounts(query)),
     close: () => withStoreErrors(path, close),
   };
 }

@@ -133,6 +133,7 @@ function createStore(
     failures: (query) => read('failures', query),
     events: (after, limit) => read('events', after, limit),
     moves: (query) => read('moves', query),
+    failureCounts: (query) => read('failureCounts', query),
     configureProjects: async (ids, at) => write('configureProjects', ids, at),
     loadHealth: (project) => readTelling('loadHealth', project),
     loadKnown: async (...args) =>

@@ -1,6 +1,7 @@
 import { describe } from 'vitest';
 import { describeClosing } from './store/closing.ts';
 import { describeEvents } from './store/events.ts';
+import { describeFailureCounts } from './store/failure-counts.ts';
 import { describeFailures } from './store/failures.ts';
 import { createHarness, type OpenStore } from './store/harness.ts';
 import { describePolls } from './store/polls.ts';
@@ -20,6 +21,7 @@ export function describeStore(name: string, open: OpenStore): void {
     describeSnapshots(harness);
     describeTogether(harness);
     describeFailures(harness);
+    describeFailureCounts(harness);
     describeRows(harness);
     describeEvents(harness);
     describeMoves(harness);

@@ -7,7 +7,7 @@ export interface PageContent {
   readonly clock: Clock;
   readonly store: Pick<
     StoreReader,
-    'snapshot' | 'projects' | 'statuses' | 'transitions' | 'failures' | 'moves'
+    'snapshot' | 'projects' | 'statuses' | 'transitions' | 'failures' | 'moves' | 'failureCounts'
   >;
   /** How long the store keeps transitions, ms. */
   readonly retentionMs: number;

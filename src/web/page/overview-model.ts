@@ -1,6 +1,7 @@
 import { WAITING_STATUSES } from '../../domain/status.ts';
 import { StoreError } from '../../monitor/errors.ts';
 import type {
+  FailureCount,
   FailureRow,
   MoveHistory,
   ProjectSnapshot,
@@ -15,6 +16,9 @@ import { isBlind, stateOf } from './project-state.ts';
 export const PROJECTS_PER_PAGE = 24;
 /** Transitions that a plot is made of, at most: what keeps a busy day from holding up a scrape. */
 const MOST_MOVES = 20_000;
+export const DAY_MS = 24 * 60 * 60 * 1000;
+/** Failures that are counted of each project, at most; 20 ms for SQLite. */
+const MAX_COUNTED = 100_000;
 const FAILURES_SHOWN = 10;
 const WAITING_SHOWN = 10;
 const TRANSITIONS_SHOWN = 20;
@@ -25,14 +29,22 @@ export interface ProjectView {
   readonly state: ProjectState;
   /** Undefined while the store cannot be read. */
   readonly snapshot: ProjectSnapshot | undefined;
-  /** Moves to FAILED in the last day. */
-  readonly failedToday: number;
+  /** Undefined while the store cannot be read. */
+  readonly failures: RecentFailures | undefined;
+}
+
+/** Moves to FAILED in the last day, or in the time that the store keeps them for. */
+export interface RecentFailures {
+  readonly count: number;
+  /** There are at least so many: more are not counted. */
+  readonly isLeast: boolean;
 }
 
 /** What one reading of the store brought. */
 export interface Reading {
   readonly snapshot: StoreSnapshot;
   readonly history: MoveHistory;
+  readonly failureCounts: readonly FailureCount[];
   /** Epoch ms: the moves are known from then on, retention considered. */
   readonly knownSince: number;
 }
@@ -68,11 +80,13 @@ export async function readOverview(content: PageContent, now: number): Promise<O
 /** Counts, and the moves of the last day, of one project or of all. */
 export async function read(content: PageContent, now: number, project?: string): Promise<Reading> {
   const since = historyStart(now);
-  const [snapshot, history] = await Promise.all([
+  const [snapshot, history, failureCounts] = await Promise.all([
     content.store.snapshot(),
     content.store.moves({ project, since, spanMs: SPAN_MS, limit: MOST_MOVES }),
+    content.store.failureCounts({ project, since: now - DAY_MS, limitPerProject: MAX_COUNTED }),
   ]);
-  return { snapshot, history, knownSince: Math.max(history.since, now - content.retentionMs) };
+  const knownSince = Math.max(history.since, now - content.retentionMs);
+  return { snapshot, history, failureCounts, knownSince };
 }
 
 /** What `action` brings; undefined if the store cannot be read. */
@@ -91,16 +105,17 @@ export function viewsOf(
   now: number,
 ): readonly ProjectView[] {
   const snapshots = new Map(reading?.snapshot.projects.map((each) => [each.project, each]));
-  const failed = new Map<string, number>();
-  for (const { project, to, count } of reading?.history.moves ?? []) {
-    if (to === 'FAILED') failed.set(project, (failed.get(project) ?? 0) + count);
-  }
+  const counts = new Map(reading?.failureCounts.map(({ project, count }) => [project, count]));
   return content.projects().map((watched) => ({
     watched,
     state: stateOf(watched, now),
     snapshot: snapshots.get(watched.id),
-    failedToday: failed.get(watched.id) ?? 0,
+    failures: reading && recentFailures(counts.get(watched.id) ?? 0),
   }));
+}
+
+function recentFailures(count: number): RecentFailures {
+  return { count, isLeast: count >= MAX_COUNTED };
 }
 
 /** The last day of a project; undefined while the store cannot be read. */
@@ -152,17 +167,21 @@ function byTrouble(a: ProjectView, b: ProjectView): number {
   if (isBlind(a.state)) {
     const since = ({ watched }: ProjectView) => watched.health.lastSuccessAt ?? 0;
     if (since(a) !== since(b)) return since(a) - since(b);
-  } else if (a.failedToday > 0) {
+  } else if (hasFailures(a)) {
     const newest = (view: ProjectView) => lastFailureAt(view) ?? 0;
     if (newest(a) !== newest(b)) return newest(b) - newest(a);
   }
   return a.watched.id < b.watched.id ? -1 : 1;
 }
 
-function rankOf({ state, failedToday }: ProjectView): number {
-  if (isBlind(state)) return 0;
-  if (state.kind === 'new') return 1;
-  return failedToday > 0 ? 2 : 3;
+function rankOf(view: ProjectView): number {
+  if (isBlind(view.state)) return 0;
+  if (view.state.kind === 'new') return 1;
+  return hasFailures(view) ? 2 : 3;
+}
+
+function hasFailures({ failures }: ProjectView): boolean {
+  return failures !== undefined && failures.count > 0;
 }
 
 export function lastFailureAt({ snapshot }: ProjectView): number | undefined {

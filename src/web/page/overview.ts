@@ -10,6 +10,7 @@ import {
   type ListContext,
 } from './lists.ts';
 import { monitorChecks, type Check } from './monitor-checks.ts';
+import { allFailures, failureCount, failuresText } from './failure-words.ts';
 import { historyOf, PROJECTS_PER_PAGE, type Overview, type ProjectView } from './overview-model.ts';
 import { projectCard } from './project-card.ts';
 import { isBlind } from './project-state.ts';
@@ -31,17 +32,22 @@ export interface OverviewQuery {
 export function overviewPage(
   overview: Overview,
   monitor: MonitorState,
-  { query, isReady, now }: { query: OverviewQuery; isReady: boolean; now: number },
+  {
+    query,
+    isReady,
+    now,
+    retentionMs,
+  }: { query: OverviewQuery; isReady: boolean; now: number; retentionMs: number },
 ): Page {
   const checks = monitorChecks(overview, monitor, isReady, now);
   const verdict = verdictOf(checks, overview.projects);
-  const failed = overview.projects.reduce((sum, each) => sum + each.failedToday, 0);
-  const failedText = `${counted(failed, 'failure')} in the last 24 hours`;
+  const failures = allFailures(overview.projects);
+  const failedText = failures && failuresText(failures, retentionMs);
   const context: ListContext = { now, root: './', project: undefined };
   const { store } = overview;
   return {
-    title: `${verdict} · ${counted(failed, 'failure')} · evalwatch`,
-    summary: `${verdict}. ${failedText}.`,
+    title: [verdict, ...(failures ? [failureCount(failures)] : []), 'evalwatch'].join(' · '),
+    summary: failedText === undefined ? `${verdict}.` : `${verdict}. ${failedText}.`,
     main: html`<h1>${verdict}</h1>
       ${
         store === undefined

@@ -4,6 +4,7 @@ import type { FailureRow, StatusRow, TransitionRow } from '../../monitor/ports.t
 import type { PageContent } from './content.ts';
 import type { Page } from './layout.ts';
 import { failureList, promptTable, transitionTable, waitingTable } from './lists.ts';
+import { failuresText } from './failure-words.ts';
 import {
   historyOf,
   longestWaiting,
@@ -17,7 +18,6 @@ import { plot } from './plot.ts';
 import { blindSince, countsOf, polls, stateLine } from './project-card.ts';
 import { duration } from './time.ts';
 import { name, type Html } from './upstream.ts';
-import { counted } from './words.ts';
 
 const FAILURES_SHOWN = 20;
 const TRANSITIONS_SHOWN = 30;
@@ -75,14 +75,13 @@ export function projectPage(
   }: { project: string; status: Status | undefined; now: number; retentionMs: number },
 ): Page {
   const verdict = verdictOf(view);
-  const failed = view?.failedToday ?? 0;
-  const failedText = `${counted(failed, 'failure')} in the last 24 hours`;
+  const failedText = view?.failures && failuresText(view.failures, retentionMs);
   const history = view && historyOf(view, store, now);
   const context = { now, root: '../', project };
   const json = (path: string) => `../api/v1/${path}?project=${encodeURIComponent(project)}`;
   return {
     title: `${verdict} · ${project} · evalwatch`,
-    summary: `${verdict}. ${failedText}.`,
+    summary: failedText === undefined ? `${verdict}.` : `${verdict}. ${failedText}.`,
     main: html`<nav class="way" aria-label="Way back"><a href="../">← All projects</a></nav>
       <h1>${name(project)}</h1>
       ${
@@ -91,7 +90,7 @@ export function projectPage(
               <strong>Not in the configuration any more</strong>: it is not polled.
             </p>`
           : html`${stateLine(view, now)}
-              <p class="lead">${failedText}</p>
+              ${failedText === undefined ? '' : html`<p class="lead">${failedText}</p>`}
               ${polls(view, now)}
               <section aria-labelledby="counts">
                 <h2 id="counts">Prompts by status</h2>

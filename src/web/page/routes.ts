@@ -51,7 +51,8 @@ export function createPage(content: PageContent): Hono<ConnectionEnv> {
     const page = pageOf(context.req.query('page'));
     return answer(context, ['/', find, page], async (now) => {
       const overview = await readOverview(content, now);
-      const options = { query: { find, page }, isReady: content.isReady(), now };
+      const { retentionMs } = content;
+      const options = { query: { find, page }, isReady: content.isReady(), now, retentionMs };
       const body = await render(overviewPage(overview, content.monitor(), options), now, './');
       return { status: 200, body };
     });

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createFailureCounts } from '../../../src/store/failure-counts.ts';
 import { migrate, readMigrations, SCHEMA_VERSION } from '../../../src/store/migrate.ts';
 import { temporaryDirectory } from '../../support/temporary.ts';
 
@@ -51,6 +52,20 @@ describe('migrations', () => {
     migrate(db, await readMigrations());
     expect(version()).toBe(SCHEMA_VERSION);
     expect(db.pragma('integrity_check', { simple: true })).toBe('ok');
+  });
+
+  it('index the failures that there are', async () => {
+    const migrations = await readMigrations();
+    migrate(db, migrations.slice(0, 2));
+    db.exec(`
+      INSERT INTO project (project_key, id, configured_at) VALUES (1, 'p', 0);
+      INSERT INTO listing VALUES (1, 1, 'prompt', 1, 0, NULL);
+      INSERT INTO transition SELECT value, 1, 'x', NULL, 100 * value, 'RUNNING',
+          iif(value % 2, 'FAILED', 'COMPLETED')
+        FROM json_each('[1, 2, 3, 4, 5]');`);
+    migrate(db, migrations);
+    const query = { since: 200, limitPerProject: 9 };
+    expect(createFailureCounts(db)(query)).toEqual([{ project: 'p', count: 2 }]);
   });
 
   it('put the failures that were settled before into an order', async () => {

@@ -93,7 +93,7 @@ describe('the OpenAPI document', () => {
       page: {
         ...content,
         version: '1',
-        store: { ...store, moves: unreadable },
+        store: { ...store, moves: unreadable, failureCounts: unreadable },
         retentionMs: 1,
         isReady: () => true,
         projects: () => [],

@@ -28,7 +28,11 @@ const clock = fakeClock();
 const statusPage = {
   version: '1.2.3',
   clock,
-  store: { ...api.store, moves: () => Promise.resolve({ since: 0, moves: [] }) },
+  store: {
+    ...api.store,
+    moves: () => Promise.resolve({ since: 0, moves: [] }),
+    failureCounts: () => Promise.resolve([]),
+  },
   retentionMs: 1000,
   isReady: () => true,
   projects: () => [],

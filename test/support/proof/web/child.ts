@@ -77,7 +77,11 @@ const content = {
   page: {
     version: PROTECTED,
     clock,
-    store: { ...store, moves: () => Promise.resolve({ since: 0, moves: [] }) },
+    store: {
+      ...store,
+      moves: () => Promise.resolve({ since: 0, moves: [] }),
+      failureCounts: () => Promise.resolve([]),
+    },
     retentionMs: 1000,
     isReady: () => true,
     projects: () =>

@@ -56,6 +56,30 @@ describe('the verdict', () => {
     expect(text).toContain('1 failure in the last 24 hours, the newest now in alpha.');
   });
 
+  it('counts failures of one moment, however many transitions that brings', async () => {
+    await using world = await setUp();
+    const all = (status: string) =>
+      Object.fromEntries(Array.from({ length: 20_001 }, (_, n) => [`p${n}`, status]));
+    await world.see('alpha', all('RUNNING'));
+    await world.see('alpha', all('FAILED'));
+    const words = '20,001 failures in the last 24 hours';
+
+    expect((await world.read()).text).toContain(`${words}, the newest now in alpha.`);
+    expect((await world.read('/projects/alpha')).text).toContain(words);
+    expect((await world.read('/projects/beta')).text).toContain('0 failures in the last 24 hours');
+    world.clock.advance(25 * HOUR);
+    expect((await world.read()).text).toContain('0 failures in the last 24 hours');
+  });
+
+  it('says where it counts no further, and for how long the store keeps failures', async () => {
+    await using world = await setUp();
+    const failureCounts = () => Promise.resolve([{ project: 'beta', count: 100_000 }]);
+    const change = { store: { ...world.store, failureCounts }, retentionMs: 6 * HOUR };
+    const { text, html } = await world.read('/', change);
+    expect(text).toContain('at least 100,000 failures in the last 6 h');
+    expect(html).toContain(' · at least 100,000 failures · evalwatch</title>');
+  });
+
   it.each([
     [
       { ok: false, reasons: ['a.yaml:3:1: unknown key "polll"'] },
@@ -109,7 +133,7 @@ describe('the store', () => {
     const broken = () => Promise.reject(new StoreError('io', 'page 7'));
     const store = { ...world.store, snapshot: broken, projects: broken };
 
-    const { status, text } = await world.read('/', { store });
+    const { status, text, html } = await world.read('/', { store });
     const project = await world.read('/projects/beta', { store });
 
     expect(status).toBe(200);
@@ -117,6 +141,8 @@ describe('the store', () => {
     expect(text).toContain('the service refuses the API key');
     expect(text + project.text).not.toContain('page 7');
     expect(project.text).toContain('The store cannot be read');
+    // Nobody knows how many.
+    expect(html + project.html).not.toMatch(/\d failures?\b/);
   });
 });
 
