@@ -3,6 +3,7 @@ import { openEngine } from './engine.ts';
 import type { Secrets } from './evaluation-api/secrets.ts';
 import { endProcess } from './lifecycle.ts';
 import type { Logger } from './log/logger.ts';
+import { createRequestFailureLog } from './log/request-failures.ts';
 import { createMetrics } from './metrics/metrics.ts';
 import { StoreError } from './monitor/errors.ts';
 import type { Observer } from './monitor/events.ts';
@@ -93,6 +94,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     store,
     schedule: () => scheduler.projects(),
     emit,
+    onError: endProcess,
   });
   const feed = createEventFeed(store, clock, sharing && { lookEveryMs: LOOK_EVERY_MS });
   logger.onLine((level) => metrics.countLogLine(level));
@@ -127,6 +129,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       metrics.reloaded(result.ok);
       monitor.reloaded(result);
     },
+    onError: endProcess,
   });
 
   let ready = false;
@@ -137,6 +140,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       renderMetrics: () => metrics.render(),
       metricsContentType: metrics.contentType,
       isReady,
+      onBug: createRequestFailureLog(logger, clock),
       api: {
         store,
         feed,

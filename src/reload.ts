@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Config } from './config/config.ts';
 import { ConfigError } from './config/config-error.ts';
 import type { Logger } from './log/logger.ts';
+import { StoreError } from './monitor/errors.ts';
 
 export interface ReloadResult {
   readonly ok: boolean;
@@ -10,7 +11,7 @@ export interface ReloadResult {
 }
 
 export interface Reload {
-  /** Never rejects; one after the other, however many are asked for. */
+  /** Rejects only with a bug; one after the other, however many are asked for. */
   run(): Promise<ReloadResult>;
   /** The configuration in force. */
   config(): Config;
@@ -24,11 +25,13 @@ export interface ReloadOptions {
   /** Takes a configuration over whole, or rejects and changes nothing. */
   readonly apply: (config: Config) => Promise<void>;
   readonly onResult: (result: ReloadResult) => void;
+  /** Is told errors that nobody expects. */
+  readonly onError: (error: unknown) => void;
 }
 
 /** Reloads the configuration: the new one as a whole, or the old one stays as a whole (contract 3). */
 export function createReload(options: ReloadOptions): Reload {
-  const { loadConfig, logger, apply, onResult } = options;
+  const { loadConfig, logger, apply, onResult, onError } = options;
   let current = options.config;
   let last: Promise<unknown> = Promise.resolve();
 
@@ -40,7 +43,12 @@ export function createReload(options: ReloadOptions): Reload {
       await apply(next);
       current = next;
     } catch (error) {
-      return failed(reasonsOf(error));
+      // Half a configuration may be in force.
+      if (!(error instanceof ConfigError || error instanceof StoreError)) {
+        onError(error);
+        throw error;
+      }
+      return failed(error.message.split('\n'));
     }
     const result = { ok: true, reasons: [] };
     onResult(result);
@@ -81,9 +89,4 @@ function fixedOptions(current: Config, next: Config): readonly string[] {
   return changed
     .filter(({ differs }) => differs)
     .map(({ name }) => `${name} cannot change while evalwatch runs: restart it`);
-}
-
-function reasonsOf(error: unknown): readonly string[] {
-  if (error instanceof ConfigError) return error.message.split('\n');
-  return [error instanceof Error ? error.message : String(error)];
 }

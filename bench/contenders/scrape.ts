@@ -1,4 +1,5 @@
 import { systemClock } from '../../src/clock.ts';
+import { endProcess } from '../../src/lifecycle.ts';
 import { createMetrics } from '../../src/metrics/metrics.ts';
 import { version } from '../../src/version.ts';
 import type { OpenContender, Task } from './contender.ts';
@@ -48,6 +49,7 @@ async function openMetrics(task: Task) {
     store: engine.store,
     schedule: () => schedule,
     emit: engine.emit,
+    onError: endProcess,
   });
   engine.observe(metrics.observe);
   metrics.setProjects(engine.projects());

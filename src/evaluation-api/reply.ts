@@ -97,7 +97,9 @@ function detailOf(body: Buffer, scrub: Scrub): string | undefined {
     const fault = parseJson(body);
     const detail = isObject(fault) ? JSON.stringify(fault['detail']) : undefined;
     return detail && cleanText(detail, LONGEST_DETAIL, scrub);
-  } catch {
-    return undefined;
+  } catch (error) {
+    // It is no JSON, or nested too deeply to be written again.
+    if (error instanceof ApiError || error instanceof RangeError) return undefined;
+    throw error;
   }
 }

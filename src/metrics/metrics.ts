@@ -41,6 +41,8 @@ export interface MetricsOptions extends BuildInfo {
   readonly worker?: () => WorkerReading;
   /** Is told `store.commit_failed` when the store cannot be read for a scrape (contract 3). */
   readonly emit: Observer;
+  /** Is told errors that nobody expects: they are not those of a request. */
+  readonly onError: (error: unknown) => void;
 }
 
 interface MeasuredProject {
@@ -66,7 +68,7 @@ export interface Metrics {
 
 /** Creates the metrics of one daemon on a registry of their own. */
 export function createMetrics(options: MetricsOptions): Metrics {
-  const { clock, store, schedule, worker, emit } = options;
+  const { clock, store, schedule, worker, emit, onError } = options;
   const registry = new Registry();
   const metrics = createProcessMetrics(registry, options, {
     startedAt: clock.now(),
@@ -80,11 +82,8 @@ export function createMetrics(options: MetricsOptions): Metrics {
     try {
       return await query();
     } catch (error) {
-      emit({
-        type: 'store.commit_failed',
-        reason: error instanceof StoreError ? error.reason : 'other',
-        error: error instanceof Error ? error : new Error(String(error)),
-      });
+      if (!(error instanceof StoreError)) throw error;
+      emit({ type: 'store.commit_failed', reason: error.reason, error });
       return undefined;
     }
   }
@@ -171,9 +170,14 @@ export function createMetrics(options: MetricsOptions): Metrics {
       if (ok) metrics.configReloadSuccessTime.set(clock.now() / 1000);
     },
     render() {
-      rendering ??= renderAll().finally(() => {
-        rendering = undefined;
-      });
+      rendering ??= renderAll()
+        .catch((error: unknown) => {
+          onError(error);
+          throw error;
+        })
+        .finally(() => {
+          rendering = undefined;
+        });
       return rendering;
     },
     contentType: registry.contentType,

@@ -29,9 +29,13 @@ const TEXTS: Readonly<Record<CodedReason, string>> = {
   other: 'the store failed',
 };
 
-/** What SQLite or the file system did to the store at `path`, as a {@link StoreError} (metrics.md, commit failures). */
+/**
+ * What SQLite or the file system did to the store at `path`, as a {@link StoreError} (metrics.md, commit failures).
+ * @throws the error itself if it is neither theirs nor a StoreError: a bug
+ */
 export function toStoreError(error: unknown, path: string): StoreError {
   if (error instanceof StoreError) return error;
+  if (isBug(error)) throw error;
   const reason = reasonOf(error);
   const message = error instanceof Error ? error.message : String(error);
   return new StoreError(reason, `${TEXTS[reason]} (${path}: ${message})`, error);
@@ -47,7 +51,7 @@ export function assertIntact(db: Connection, path: string): void {
   throw new StoreError('corrupt', `${TEXTS.corrupt} (${path}: ${found})`);
 }
 
-/** The result of `work`. @throws {StoreError} whatever fails in it */
+/** The result of `work`. @throws {StoreError} for what SQLite or the file system did in it */
 export async function withStoreErrors<Result>(
   path: string,
   work: () => Result | Promise<Result>,
@@ -66,7 +70,16 @@ export function isSqliteError(error: unknown, code: string): boolean {
 
 /** Whether a system call failed with this code. */
 export function isSystemError(error: unknown, code: string): boolean {
-  return error instanceof Error && 'syscall' in error && 'code' in error && error.code === code;
+  return error instanceof Error && 'syscall' in error && codeOf(error) === code;
+}
+
+/** SQLite and the system say a code; JavaScript's own errors are mistakes of a program, but for an impossible path. */
+function isBug(error: unknown): boolean {
+  if (codeOf(error) === 'ERR_INVALID_ARG_VALUE') return false;
+  const isOwn = [TypeError, RangeError, ReferenceError, SyntaxError].some(
+    (Bug) => error instanceof Bug,
+  );
+  return isOwn || codeOf(error) === '';
 }
 
 function reasonOf(error: unknown): CodedReason {

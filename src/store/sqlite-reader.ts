@@ -83,6 +83,7 @@ function createReader(
   const failureCounts = createFailureCounts(db);
   const read = <Result>(work: () => Result) =>
     withStoreErrors(path, () => {
+      if (!db.open) throw new StoreError('other', `the store is closed (${path})`);
       // A command that reads again and again would show a store that nobody writes any more.
       assertInPlace();
       return work();

@@ -6,7 +6,7 @@ import {
   STATUS_CODES,
 } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { type Handler, refuse } from './handler.ts';
+import { fail, type Handler, type OnBug, refuse } from './handler.ts';
 import { RequestError } from './request-error.ts';
 import { readTarget, type RequestTarget } from './request-target.ts';
 import { isCrossSite } from './server-names.ts';
@@ -31,7 +31,7 @@ export interface Entrance {
  * The first to see a request: it refuses malformed ones, and changes that another site asks for.
  * @param names of this server, for pages behind a proxy that changes `Host`
  */
-export function createEntrance(names: () => readonly string[]): Entrance {
+export function createEntrance(names: () => readonly string[], onBug: OnBug): Entrance {
   /** Requests of a connection that are not answered to the end. */
   const pending = new WeakMap<Duplex, number>();
 
@@ -50,20 +50,28 @@ export function createEntrance(names: () => readonly string[]): Entrance {
     }
   }
 
+  function admit(request: IncomingMessage, response: ServerResponse, handle: Handler): void {
+    const target = targetOf(request, response);
+    if (target === undefined) return;
+    const isChange = !SAFE_METHODS.has(request.method ?? '');
+    if (isChange && isCrossSite(request.headers, target.host, names())) {
+      refuse(response, 403, 'a page of another site must not ask for this');
+      return;
+    }
+    handle(request, response, target);
+  }
+
   return {
     enter: (handle) => (request, response) => {
       // It came behind an answer that ends the connection: node:http ends the process if it is answered all the same.
       if (!request.socket.writable) return;
       count(request.socket, response);
       response.setHeader(...NO_SNIFFING);
-      const target = targetOf(request, response);
-      if (target === undefined) return;
-      const isChange = !SAFE_METHODS.has(request.method ?? '');
-      if (isChange && isCrossSite(request.headers, target.host, names())) {
-        refuse(response, 403, 'a page of another site must not ask for this');
-        return;
+      try {
+        admit(request, response, handle);
+      } catch (error) {
+        fail(response, error, onBug);
       }
-      handle(request, response, target);
     },
     watch: (server) => {
       // No answer needs a body. Node's 100 would get into the middle of an answer that waits for others before it.

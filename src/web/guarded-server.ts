@@ -10,7 +10,7 @@ import { createServer as createTlsServer, type Server as TlsServer } from 'node:
 import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { isDeepStrictEqual } from 'node:util';
-import { type Handler, refuse } from './handler.ts';
+import { fail, type Handler, type OnBug, refuse } from './handler.ts';
 import { clientOf } from './fairness/client.ts';
 import { createLogins } from './logins.ts';
 import type { ChangingProtection, ClientAuth, Protection, TlsSettings } from './protection.ts';
@@ -23,6 +23,7 @@ export interface GuardedHandlers {
   readonly withLogin: Handler;
   /** Answers in the place of `withLogin` while the protection asks for neither TLS nor a login. */
   readonly withoutLogin: Handler;
+  readonly onBug: OnBug;
 }
 
 const HANDSHAKE_TIMEOUT_MS = 10_000;
@@ -35,7 +36,7 @@ const HANDSHAKE_TIMEOUT_MS = 10_000;
 export function createGuardedServer(
   options: ServerOptions,
   protection: ChangingProtection,
-  { enter, withLogin, withoutLogin }: GuardedHandlers,
+  { enter, withLogin, withoutLogin, onBug }: GuardedHandlers,
 ): Server | TlsServer {
   const logins = createLogins();
   const answering = new Set<ServerResponse>();
@@ -98,7 +99,7 @@ export function createGuardedServer(
 
   const listener = enter((request, response, target) => {
     if (target.route !== 'probe') {
-      void admit(request, response, target);
+      admit(request, response, target).catch((error: unknown) => fail(response, error, onBug));
       return;
     }
     if (current !== undefined) setHeaders(response, current);
@@ -110,7 +111,7 @@ export function createGuardedServer(
       ? createServer(options, listener)
       : createTlsServer({ ...options, ...tlsOptions(protection.first.tls) }, listener);
   if (protection.first.tls !== undefined) {
-    beforeEachConnection(server, look);
+    beforeEachConnection(server, look, onBug);
     server.on('secureConnection', (socket) => contexts.set(socket, context));
   }
   return server;
@@ -132,15 +133,24 @@ function tlsOptions({ context, clientAuth }: TlsSettings) {
 }
 
 /** Makes each new connection wait, so that it gets the certificates that are on disk then. */
-function beforeEachConnection(server: Server, look: () => Promise<unknown>): void {
+function beforeEachConnection(server: Server, look: () => Promise<unknown>, onBug: OnBug): void {
   const listeners = server.listeners('connection');
+
+  async function accept(socket: Socket): Promise<void> {
+    try {
+      await look();
+      if (!socket.destroyed) for (const listener of listeners) listener.call(server, socket);
+    } catch (error) {
+      onBug(error);
+      socket.destroy();
+    }
+  }
+
   server.removeAllListeners('connection');
-  server.on('connection', (socket) => {
+  server.on('connection', (socket: Socket) => {
     // Until somebody else listens for it.
     socket.on('error', () => {});
-    void look().finally(() => {
-      if (!socket.destroyed) for (const accept of listeners) accept.call(server, socket);
-    });
+    void accept(socket);
   });
 }
 

@@ -17,3 +17,13 @@ export function refuse(response: ServerResponse, status: number, error: string):
   });
   response.end(body);
 }
+
+/** Is told an error that nobody expects while a request is answered. */
+export type OnBug = (error: unknown) => void;
+
+/** Tells a bug, and answers in the place of what failed; the connection ends if an answer has begun. */
+export function fail(response: ServerResponse, error: unknown, onBug: OnBug): void {
+  onBug(error);
+  if (response.headersSent) response.destroy();
+  else refuse(response, 500, 'evalwatch could not answer this request');
+}

@@ -1,6 +1,7 @@
 import { Hono, type Context } from 'hono';
 import { createApi, type ApiContent } from './api.ts';
 import type { ConnectionEnv } from './fairness/client.ts';
+import type { OnBug } from './handler.ts';
 import type { PageContent } from './page/content.ts';
 import { createPage } from './page/routes.ts';
 import { createScrapes } from './scrapes.ts';
@@ -14,6 +15,8 @@ export interface WebContent {
   isReady(): boolean;
   readonly api: ApiContent;
   readonly page: PageContent;
+  /** Is told bugs: the daemon goes on, as no request may end it. */
+  readonly onBug: OnBug;
   /** Whether the configuration allows a reload over HTTP. */
   mayReload(): boolean;
   /** Reloads the configuration; the reasons if that is not possible. */
@@ -62,8 +65,9 @@ export function createRoutes(content: WebContent): Hono<ConnectionEnv> {
     );
   }
   app.notFound((context) => context.json({ error: 'there is nothing at this path' }, 404));
-  app.onError((_error, context: Context) =>
-    context.json({ error: 'evalwatch could not answer this request' }, 500),
-  );
+  app.onError((error, context: Context) => {
+    content.onBug(error);
+    return context.json({ error: 'evalwatch could not answer this request' }, 500);
+  });
   return app;
 }

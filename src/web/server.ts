@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { getRequestListener } from '@hono/node-server';
 import { createEntrance, type Entrance } from './entrance.ts';
+import type { GuardedHandlers } from './guarded-server.ts';
 import { type Handler, refuse } from './handler.ts';
 import { limitConnections } from './fairness/connections.ts';
 import type { ChangingProtection } from './protection.ts';
@@ -53,13 +54,14 @@ export async function startWebServer(
 ): Promise<WebServer> {
   const listen = parseHost(host)?.name ?? host;
   const names = () => ({ listen, allowed: allowedHosts() });
-  const entrance = createEntrance(allowedHosts);
+  const { onBug } = content;
+  const entrance = createEntrance(allowedHosts, onBug);
   const answer = withinSlots(routed(content), content.api.clock);
   const answers = { withLogin: answer, withoutLogin: toOwnNames(answer, names) };
   const server =
     protection === undefined
       ? createServer(OPTIONS, entrance.enter(answers.withoutLogin))
-      : await guarded(protection, answers, entrance);
+      : await guarded(protection, { ...answers, onBug }, entrance);
   entrance.watch(server);
   // Their size is bounded, and none is to be passed over.
   server.maxHeadersCount = 0;
@@ -81,7 +83,7 @@ export async function startWebServer(
 /** What it takes is loaded only where it is needed. */
 async function guarded(
   protection: ChangingProtection,
-  answers: { readonly withLogin: Handler; readonly withoutLogin: Handler },
+  answers: Omit<GuardedHandlers, 'enter'>,
   entrance: Entrance,
 ): Promise<Server> {
   const { createGuardedServer } = await import('./guarded-server.ts');

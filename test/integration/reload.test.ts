@@ -1,8 +1,8 @@
 import { mkdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { describe, expect, it, vi } from 'vitest';
 import { ask } from '../support/ask.ts';
+import { brokenSqlite } from '../support/broken-sqlite.ts';
 import {
   evalwatch,
   KEY,
@@ -260,7 +260,9 @@ describe('a reload', UNHURRIED, () => {
     const gamma = { id: 'gamma' };
     await using place = await workspace(service.url, { projects: [...BOTH, gamma] });
     const flag = join(place.directory, 'unreadable');
-    await using daemon = startDaemon(place, { args: failingHealth(flag) });
+    await using daemon = startDaemon(place, {
+      args: brokenSqlite(flag, /^SELECT up, .* FROM project WHERE id = /, 'I/O error'),
+    });
     await daemon.line('project.baseline', { project: 'gamma' });
     const reload = async (projects: readonly object[], outcome: string) => {
       const before = daemon.lines.length;
@@ -283,26 +285,3 @@ describe('a reload', UNHURRIED, () => {
     await reload(next, 'config.reloaded');
   });
 });
-
-/** Arguments of Node for a daemon that cannot read how a project was polled while there is such a file. */
-function failingHealth(flag: string): readonly string[] {
-  const entry = fileURLToPath(new URL('../../src/main.js', import.meta.url));
-  const code = `
-    import { existsSync } from 'node:fs';
-    import { createRequire } from 'node:module';
-    const Database = createRequire(${JSON.stringify(entry)})('better-sqlite3');
-    const { prepare } = Database.prototype;
-    Database.prototype.prepare = function (sql) {
-      const statement = prepare.call(this, sql);
-      const get = statement.get;
-      if (!/^SELECT up, .* FROM project WHERE id = /.test(sql)) return statement;
-      statement.get = (...values) => {
-        if (existsSync(${JSON.stringify(flag)})) {
-          throw new Database.SqliteError('disk I/O error', 'SQLITE_IOERR_READ');
-        }
-        return get.apply(statement, values);
-      };
-      return statement;
-    };`;
-  return ['--import', `data:text/javascript,${encodeURIComponent(code)}`, entry];
-}

@@ -3,6 +3,7 @@ import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it, vi } from 'vitest';
+import { brokenSqlite } from '../support/broken-sqlite.ts';
 import {
   evalwatch,
   PATIENCE,
@@ -251,5 +252,26 @@ describe('a store that cannot be read', UNHURRIED, () => {
     const transitions = 'evalwatch_prompt_transitions_total';
     expect(up.value(transitions, { project, from: 'RUNNING', to: 'FAILED' })).toBe(1);
     expect(daemon.of('prompt.failed')).toHaveLength(1);
+  });
+});
+
+describe('a bug in what reads the store', UNHURRIED, () => {
+  it('ends the daemon with its message, and is no failure of the store', async () => {
+    await using service = await startAlpha();
+    await using place = await workspace(service.url, { schedule: '0 0 1 1 *' });
+    const flag = join(place.directory, 'buggy');
+    const args = brokenSqlite(flag, /FROM project (?:p )?WHERE (?:p\.)?removed_at IS NULL/, 'bug');
+    await using daemon = startDaemon(place, { args });
+    await daemon.line('poll.completed');
+    const url = await daemon.url();
+    await writeFile(flag, '');
+    await fetch(`${url}/metrics`).catch(() => undefined);
+    const { code } = await daemon.ended;
+    expect(code).toBe(1);
+    expect((await daemon.line('daemon.crashed'))['err']).toMatchObject({
+      type: 'TypeError',
+      message: 'a bug in the store',
+    });
+    expect(daemon.of('store.commit_failed')).toEqual([]);
   });
 });

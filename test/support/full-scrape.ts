@@ -42,6 +42,9 @@ export async function scrapeOf(
         worker: () => ({ projects: 1, leaseExpiresAt: clock.now() }),
       }),
       emit: () => {},
+      onError: (error) => {
+        throw error;
+      },
     });
     const health = await store.loadHealth(PROJECT);
     metrics.setProjects([{ id: PROJECT, datasets: true, health }]);

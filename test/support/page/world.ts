@@ -129,6 +129,9 @@ export async function openPageWorld(start = NIGHT): Promise<PageWorld> {
           renderMetrics: () => Promise.resolve(''),
           metricsContentType: 'text/plain; version=0.0.4; charset=utf-8',
           isReady: () => true,
+          onBug: (error) => {
+            throw error;
+          },
           api: {
             store,
             feed: createEventFeed(store, clock),

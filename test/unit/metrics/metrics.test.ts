@@ -421,9 +421,16 @@ describe('a store that cannot be read', () => {
     expect(emitted).toEqual([{ type: 'store.commit_failed', reason: 'corrupt', error }]);
   });
 
-  it('is counted as other when nobody knows why', async () => {
-    const { scrape } = setUp({ store: broken('what?') });
-    expect((await scrape()).get('evalwatch_store_commit_failures_total{reason="other"}')).toBe(1);
+  it('for a reason that nobody expects is a bug, and no failure of the store', async () => {
+    const bug = new TypeError('what?');
+    const told: unknown[] = [];
+    const { metrics, emitted } = setUp({
+      store: broken(bug),
+      onError: (error) => told.push(error),
+    });
+    await expect(metrics.render()).rejects.toBe(bug);
+    expect(told).toEqual([bug]);
+    expect(emitted).toEqual([]);
   });
 
   it('hides its sizes when they cannot be had', async () => {

@@ -59,6 +59,9 @@ export function setUp(options: Partial<MetricsOptions> = {}) {
       emitted.push(event);
       metrics.observe(event);
     },
+    onError: (error) => {
+      throw error;
+    },
     ...options,
   });
   /** Configures projects that were never polled. */

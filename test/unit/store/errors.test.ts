@@ -40,10 +40,23 @@ describe('what SQLite and the system say, as a reason', () => {
     expect(toStoreError(cause, 'x').reason).toBe('io');
   });
 
-  it('a StoreError stays itself, anything else is other', () => {
+  it('a StoreError stays itself, and so does a bug', () => {
     const error = new StoreError('busy', 'held');
     expect(toStoreError(error, 'x')).toBe(error);
-    expect(toStoreError(new TypeError('bug'), 'x').reason).toBe('other');
-    expect(toStoreError('text', 'x').message).toContain('text');
+    const bugs = [new TypeError('bug'), new Error('never'), 'text', undefined];
+    for (const bug of bugs) expect(thrownBy(() => toStoreError(bug, 'x'))).toBe(bug);
+  });
+
+  it('a code that nobody knows is other', () => {
+    const cause = Object.assign(new Error('too long'), { code: 'ERR_STRING_TOO_LONG' });
+    expect(toStoreError(cause, 'x').reason).toBe('other');
   });
 });
+
+function thrownBy(work: () => unknown): unknown {
+  try {
+    return work();
+  } catch (error) {
+    return error;
+  }
+}

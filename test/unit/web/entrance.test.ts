@@ -18,7 +18,12 @@ it('answers nothing behind the end of a connection, which would end the process'
     response.writeHead(200, { connection: 'close', 'content-length': 0 });
     response.end();
   };
-  const server = createServer(createEntrance(() => []).enter(handle));
+  const server = createServer(
+    createEntrance(
+      () => [],
+      () => {},
+    ).enter(handle),
+  );
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   onTestFinished(() => {
@@ -37,4 +42,32 @@ it('answers nothing behind the end of a connection, which would end the process'
 
   expect(first).toHaveLength(READ_BYTES);
   expect(asked).not.toContain('/behind');
+});
+
+it('answers 500 where a bug gets in the way, tells it, and goes on', async () => {
+  const bugs: unknown[] = [];
+  const handle: Handler = (_request, response, { path }) => {
+    if (path === '/begun') response.write('some');
+    if (path !== '/fine') throw new TypeError(path);
+    response.end('fine');
+  };
+  const names = () => {
+    throw new TypeError('names');
+  };
+  const server = createServer(createEntrance(names, (error) => bugs.push(error)).enter(handle));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+
+  const origin = { origin: 'http://elsewhere' };
+  expect((await fetch(`${url}/change`, { method: 'POST', headers: origin })).status).toBe(500);
+  expect((await fetch(`${url}/before`)).status).toBe(500);
+  const begun = async () => (await fetch(`${url}/begun`)).text();
+  await expect(begun()).rejects.toThrow(/fetch failed|terminated/);
+  expect(await (await fetch(`${url}/fine`)).text()).toBe('fine');
+  expect(bugs.map(String)).toEqual(['TypeError: names', 'TypeError: /before', 'TypeError: /begun']);
 });

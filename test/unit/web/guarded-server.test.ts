@@ -40,6 +40,9 @@ beforeAll(async () => {
 /** Serves for one test, with a protection that it can change. */
 async function serve(first: Protection, handle?: Handler) {
   let now: Protection | undefined = first;
+  let broken: Error | undefined;
+  const bugs: unknown[] = [];
+  const onBug = (error: unknown) => bugs.push(error);
   const withLogin: Handler =
     handle ?? ((_request, response, { path }) => response.end(`answer to ${path}`));
   const withoutLogin: Handler = (...request) => {
@@ -49,12 +52,13 @@ async function serve(first: Protection, handle?: Handler) {
   // It takes a moment to read files: whoever leaves meanwhile does no harm.
   const look = async () => {
     await setTimeout(5);
+    if (broken !== undefined) throw broken;
     return now;
   };
   const guarded = createGuardedServer(
     {},
     { first, now: look },
-    { enter: createEntrance(() => []).enter, withLogin, withoutLogin },
+    { enter: createEntrance(() => [], onBug).enter, withLogin, withoutLogin, onBug },
   );
   guarded.on('tlsClientError', () => {});
   guarded.listen(0, '127.0.0.1');
@@ -67,6 +71,11 @@ async function serve(first: Protection, handle?: Handler) {
   return {
     port,
     url: `${first.tls === undefined ? 'http' : 'https'}://127.0.0.1:${port}`,
+    bugs,
+    /** What looking at the protection throws from now on. */
+    breakWith: (error: Error | undefined) => {
+      broken = error;
+    },
     become: (next: Protection | undefined) => {
       now = next;
     },
@@ -364,3 +373,28 @@ async function visit(options: ConnectionOptions) {
   const [, status] = /^HTTP\/1\.1 (\d+)/.exec(answer) ?? [];
   return { status: Number(status), ticket, isReused };
 }
+
+describe('a bug in looking at the protection', () => {
+  const bug = new TypeError('not a ConfigError');
+
+  it('lets nobody in, is told, and does not end the process', async () => {
+    const served = await serve(WITH_LOGIN);
+    served.breakWith(bug);
+    expect((await ask(`${served.url}/metrics`, ALICE)).status).toBe(500);
+    expect((await ask(`${served.url}/-/healthy`)).status).toBe(200);
+    served.breakWith(undefined);
+    expect((await ask(`${served.url}/metrics`, ALICE)).status).toBe(200);
+    expect(served.bugs).toEqual([bug]);
+  });
+
+  it('with TLS ends the connection that it concerns', async () => {
+    const served = await serve(withTls('NoClientCert'));
+    served.breakWith(bug);
+    const socket = connect({ port: served.port, host: '127.0.0.1', rejectUnauthorized: false });
+    await once(socket, 'error');
+    served.breakWith(undefined);
+    const next = await ask(`${served.url}/metrics`, { rejectUnauthorized: false });
+    expect(next.status).toBe(200);
+    expect(served.bugs).toEqual([bug]);
+  });
+});

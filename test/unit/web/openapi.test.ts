@@ -89,6 +89,7 @@ describe('the OpenAPI document', () => {
       renderMetrics: () => Promise.resolve(''),
       metricsContentType: '',
       isReady: () => true,
+      onBug: () => {},
       api: content,
       page: {
         ...content,

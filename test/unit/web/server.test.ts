@@ -54,6 +54,7 @@ async function start(
       renderMetrics: () => Promise.resolve('evalwatch_build_info 1\n'),
       metricsContentType: 'text/plain; version=0.0.4; charset=utf-8',
       isReady: () => true,
+      onBug: () => {},
       api,
       page: statusPage,
       mayReload: () => false,
@@ -349,6 +350,7 @@ it('says which address is taken', async () => {
       renderMetrics: () => Promise.resolve(''),
       metricsContentType: 'text/plain',
       isReady: () => true,
+      onBug: () => {},
       api,
       page: statusPage,
       mayReload: () => false,
@@ -372,4 +374,23 @@ it('ends connections that are still open when it closes', async () => {
   await ended;
 
   expect(socket.destroyed).toBe(true);
+});
+
+it('answers 500 where a bug gets in the way, tells it, and goes on', async () => {
+  const bugs: unknown[] = [];
+  const bug = new RangeError('Invalid time value');
+  const url = await start({
+    onBug: (error) => bugs.push(error),
+    page: {
+      ...statusPage,
+      monitor: () => {
+        throw bug;
+      },
+    },
+  });
+  const broken = await fetch(url);
+  expect(broken.status).toBe(500);
+  expect(await broken.json()).toEqual({ error: 'evalwatch could not answer this request' });
+  expect((await fetch(`${url}/metrics`)).status).toBe(200);
+  expect(bugs).toEqual([bug]);
 });

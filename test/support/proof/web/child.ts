@@ -73,6 +73,9 @@ const content = {
   renderMetrics: () => Promise.resolve(`${PROTECTED} metrics\n`),
   metricsContentType: 'text/plain; version=0.0.4; charset=utf-8',
   isReady: () => true,
+  onBug: (error: unknown) => {
+    throw error;
+  },
   api: { store, feed, clock, health: () => NEVER_POLLED, nextPollAt: () => nextPollAt },
   page: {
     version: PROTECTED,
