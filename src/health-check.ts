@@ -1,29 +1,52 @@
 import { once } from 'node:events';
 import { get as getPlain, type IncomingMessage } from 'node:http';
 import { get as getSecure } from 'node:https';
-import { parseListen } from './config/address.ts';
-import { environment, readVariable } from './config/environment.ts';
+import { configFile, environment } from './config/environment.ts';
+import { localAddresses, readListen } from './config/listen.ts';
 
-// For the image, which sets the variable: exits 0 if the daemon in the same container is alive, else 1.
-const listen = parseListen(readVariable(environment(), 'EVALWATCH_WEB_LISTEN') ?? '');
-const port = listen.value?.port ?? 10570;
-// A certificate does not name the loopback, and nobody else listens there. Probes need no login and no certificate.
-const options = {
-  host: '127.0.0.1',
-  port,
-  path: '/-/healthy',
-  rejectUnauthorized: false,
-  signal: AbortSignal.timeout(4000),
-};
+// For the image, which sets the variables: exits 0 if the daemon in the same container is alive, else 1 with the reason.
 
-async function isHealthy(get: typeof getPlain): Promise<boolean> {
+const TIMEOUT_MS = 4000;
+
+/** Undefined if the daemon is alive, else why it is not known to be. */
+async function findFault(): Promise<string | undefined> {
+  const env = environment();
+  const { value, fault } = await readListen(configFile(undefined, env), env);
+  if (fault !== undefined) return `web.listen ${fault}`;
+  const { host, port } = value;
+  if (port === 0) return 'web.listen has port 0, so the port cannot be known: name one';
+  const signal = AbortSignal.timeout(TIMEOUT_MS);
+  const faults: string[] = [];
+  for (const address of localAddresses(host)) {
+    // Plain first. What a web configuration file asks for now need not be what the daemon was started with.
+    for (const get of [getPlain, getSecure]) {
+      // oxlint-disable-next-line no-await-in-loop -- the next one only if this one has no answer
+      const answer = await ask(get, address, port, signal);
+      if (answer === 200) return undefined;
+      faults.push(`${address} port ${port}: ${answer}`);
+    }
+  }
+  return `no healthy answer (${[...new Set(faults)].join('; ')})`;
+}
+
+async function ask(
+  get: typeof getPlain,
+  host: string,
+  port: number,
+  signal: AbortSignal,
+): Promise<number | string | undefined> {
+  // Probes need no login and no client certificate, and the server's certificate does not name this address.
+  const options = { host, port, path: '/-/healthy', rejectUnauthorized: false, signal };
   try {
     const [answer]: readonly IncomingMessage[] = await once(get(options), 'response');
-    return answer?.statusCode === 200;
-  } catch {
-    return false;
+    return answer?.statusCode;
+  } catch (error) {
+    return error instanceof Error && 'code' in error ? String(error.code) : String(error);
   }
 }
 
-// Whether web.config_file asks for TLS is not known here.
-process.exit((await isHealthy(getPlain)) || (await isHealthy(getSecure)) ? 0 : 1);
+const fault = await findFault().catch((error: unknown) =>
+  error instanceof Error ? error.message : String(error),
+);
+if (fault !== undefined) process.stderr.write(`${fault}\n`);
+process.exit(fault === undefined ? 0 : 1);

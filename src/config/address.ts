@@ -7,6 +7,9 @@ export type Checked<T> =
   /** `hint` finds what may have been meant instead. */
   | { readonly fault: string; readonly hint?: () => string | undefined; readonly value?: never };
 
+/** `web.listen` where neither the file nor the environment says anything. */
+export const DEFAULT_LISTEN = '127.0.0.1:10570';
+
 const NO_URL = { fault: 'must be an address that starts with http:// or https://' };
 
 /** The service's address, without a trailing slash. A fault never repeats the text, which may hold a password. */
@@ -53,7 +56,7 @@ export function parseListen(
   const port = Number(digits);
   if (host === undefined || !isHost(host, bracketed !== undefined)) {
     return {
-      fault: `must be host:port, such as 127.0.0.1:10570${didYouMean(suggestListen(text))}`,
+      fault: `must be host:port, such as ${DEFAULT_LISTEN}${didYouMean(suggestListen(text))}`,
     };
   }
   return port > 65_535 ? { fault: 'must have a port from 0 to 65535' } : { value: { host, port } };

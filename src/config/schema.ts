@@ -1,6 +1,12 @@
 import { z } from 'zod';
 import { LOG_LEVELS } from '../monitor/ports.ts';
-import { parseBaseUrl, parseHostName, parseListen, parseProxyUrl } from './address.ts';
+import {
+  DEFAULT_LISTEN,
+  parseBaseUrl,
+  parseHostName,
+  parseListen,
+  parseProxyUrl,
+} from './address.ts';
 import {
   checked,
   choice,
@@ -120,8 +126,8 @@ const store = {
 };
 
 const web = {
-  listen: checked('host:port, such as 127.0.0.1:10570', parseListen)
-    .prefault('127.0.0.1:10570')
+  listen: checked(`host:port, such as ${DEFAULT_LISTEN}`, parseListen)
+    .prefault(DEFAULT_LISTEN)
     .meta({
       description: 'Address and port to serve HTTP on, such as 0.0.0.0:10570 or [::1]:10570.',
       pattern: '^(\\[[^\\]]+\\]|[^:\\[\\]]+):\\d{1,5}$',

@@ -1,0 +1,30 @@
+import { DEFAULT_LISTEN, parseListen, type Checked } from './address.ts';
+import { type Env, readVariable } from './environment.ts';
+import { readDocument } from './read-document.ts';
+import { isMapping, mappingAt } from './tree.ts';
+
+const MAX_FILE_BYTES = 4 * 1024 * 1024;
+
+/**
+ * The address that a daemon with this file and environment listens on, whatever mistakes the file has elsewhere.
+ * @throws {ConfigError} when the file is needed and cannot be read or is not YAML
+ */
+export async function readListen(
+  file: string,
+  env: Env,
+): Promise<Checked<{ readonly host: string; readonly port: number }>> {
+  const override = readVariable(env, 'EVALWATCH_WEB_LISTEN');
+  if (override !== undefined) return parseListen(override);
+  const { value: root } = await readDocument(file, MAX_FILE_BYTES, '');
+  const { listen } = mappingAt(isMapping(root) ? root : {}, 'web');
+  return parseListen(typeof listen === 'string' ? listen : DEFAULT_LISTEN);
+}
+
+/** The addresses under which a server on `host` answers a client on the same machine, the likeliest first. */
+export function localAddresses(host: string): readonly string[] {
+  const { hostname } = new URL(host.includes(':') ? `http://[${host}]` : `http://${host}`);
+  if (hostname === '0.0.0.0') return ['127.0.0.1'];
+  // A container often has no ::1, and what listens on :: answers IPv4 as well.
+  if (hostname === '[::]') return ['::1', '127.0.0.1'];
+  return [host];
+}

@@ -1,0 +1,66 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { appendFile } from 'node:fs/promises';
+import { networkInterfaces } from 'node:os';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { startDaemon, UNHURRIED, workspace } from '../support/evalwatch.ts';
+import { freePort } from '../support/free-port.ts';
+import { startAlpha } from '../support/service.ts';
+
+const HEALTH_CHECK = fileURLToPath(new URL('../../src/health-check.ts', import.meta.url));
+const hasIpv6 = Object.values(networkInterfaces())
+  .flatMap((addresses) => addresses ?? [])
+  .some(({ address }) => address === '::1');
+
+async function healthCheck(env: Readonly<Record<string, string>>) {
+  const child = spawn(process.execPath, [HEALTH_CHECK], {
+    env: { PATH: process.env['PATH'], ...env },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  const [stderr, [code]] = await Promise.all([text(child.stderr), once(child, 'close')]);
+  return { code: code as number, stderr };
+}
+
+describe('the health check of the image', UNHURRIED, () => {
+  const hosts = ['127.0.0.2', '0.0.0.0', 'localhost', ...(hasIpv6 ? ['[::1]', '[::]'] : [])];
+
+  it.each(hosts)('asks the daemon that listens on %s, as file and variable say', async (host) => {
+    await using service = await startAlpha();
+    const listen = `${host}:${await freePort()}`;
+    await using place = await workspace(service.url, { web: { listen } });
+    await using daemon = startDaemon(place);
+    await daemon.url();
+    const healthy = { code: 0, stderr: '' };
+    expect(await healthCheck({ EVALWATCH_CONFIG: place.config })).toEqual(healthy);
+    expect(await healthCheck({ EVALWATCH_WEB_LISTEN: listen })).toEqual(healthy);
+  });
+
+  it('is not put off by a mistake in the file, which a running daemon survives', async () => {
+    await using service = await startAlpha();
+    const listen = `127.0.0.2:${await freePort()}`;
+    await using place = await workspace(service.url, { web: { listen }, log: { level: 'loud' } });
+    await using running = await workspace(service.url, { web: { listen } });
+    await using daemon = startDaemon(running);
+    await daemon.url();
+    expect(await healthCheck({ EVALWATCH_CONFIG: place.config })).toEqual({ code: 0, stderr: '' });
+
+    await appendFile(place.config, ']');
+    const { code, stderr } = await healthCheck({ EVALWATCH_CONFIG: place.config });
+    expect(code).toBe(1);
+    expect(stderr).toContain(`${place.config}:1:`);
+  });
+
+  it('says where it asked in vain', async () => {
+    const port = await freePort();
+    expect(await healthCheck({ EVALWATCH_WEB_LISTEN: `0.0.0.0:${port}` })).toEqual({
+      code: 1,
+      stderr: `no healthy answer (127.0.0.1 port ${port}: ECONNREFUSED)\n`,
+    });
+    expect(await healthCheck({ EVALWATCH_WEB_LISTEN: '127.0.0.1:0' })).toEqual({
+      code: 1,
+      stderr: 'web.listen has port 0, so the port cannot be known: name one\n',
+    });
+  });
+});
