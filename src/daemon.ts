@@ -40,6 +40,8 @@ export interface DaemonOptions {
   readonly secrets: Secrets;
   readonly clock: Clock;
   readonly revision: string;
+  /** Aborted when the start is given up: it then rejects with the signal's reason, once it comes to its next step. */
+  readonly signal?: AbortSignal;
   /** Told of everything that happens, after log and metrics. */
   readonly observers?: readonly Observer[];
 }
@@ -51,7 +53,7 @@ export interface DaemonOptions {
  * @throws {Error} with a system `code` when the web address cannot be listened on
  */
 export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
-  const { config, loadConfig, logger, secrets, clock, revision, observers = [] } = options;
+  const { config, loadConfig, logger, secrets, clock, revision, signal, observers = [] } = options;
   let isReloaded = true;
   const { configFile: file } = config.web;
   const onResult = (ok: boolean) => metrics.reloaded(ok && isReloaded);
@@ -65,6 +67,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     onOwnership: () => schedule(),
   });
   opened.defer(() => engine.close());
+  signal?.throwIfAborted();
   const { store, storeInfo, sharing, reporter, shutdown, emit } = engine;
 
   const scheduler = createScheduler({
@@ -109,6 +112,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     engine.observe(observer);
   }
   await engine.configure(config);
+  signal?.throwIfAborted();
   metrics.setProjects(engine.projects());
   const reload = createReload({
     config,
@@ -167,6 +171,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     protection,
   );
   opened.defer(() => web.close());
+  signal?.throwIfAborted();
 
   const prune = () => {
     store.prune(clock.now() - config.store.retentionMs).catch((error: unknown) => {

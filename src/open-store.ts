@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Config } from './config/config.ts';
+import { countUnderWay } from './files/in-turn.ts';
 import type { Logger } from './log/logger.ts';
 import type { Observer } from './monitor/events.ts';
 import type { Clock, Store } from './monitor/ports.ts';
@@ -38,6 +39,11 @@ export interface OpenStoreOptions {
  * @throws {ConfigError} when the address of the database cannot be read
  */
 export async function openStore(options: OpenStoreOptions): Promise<OpenStore> {
+  // A file system, a name server or a large file may take long, and a signal ends the process meanwhile.
+  return await countUnderWay(open(options));
+}
+
+async function open(options: OpenStoreOptions): Promise<OpenStore> {
   const { store: settings, clock, emit, logger, signal } = options;
   if ('path' in settings) {
     const store = await openSqlite({

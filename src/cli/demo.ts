@@ -6,6 +6,7 @@ import { visible } from '../domain/visible.ts';
 import type { MonitorEvent } from '../monitor/events.ts';
 import type { Action, Context, Register } from './command.ts';
 import { loadConfiguration } from './configuration.ts';
+import { startUnlessStopped } from './start-unless-stopped.ts';
 
 const PORT = 10570;
 
@@ -20,6 +21,19 @@ const demo: Action<Record<string, never>> = async (_options, context) => {
   const stop = Promise.withResolvers<void>();
   context.signals.onSignal = () => stop.resolve();
   await using opened = new AsyncDisposableStack();
+  const started = await startUnlessStopped(async (signal) => {
+    await start(context, opened, signal);
+    return true;
+  }, stop.promise);
+  if (started) await stop.promise;
+  return 0;
+};
+
+async function start(
+  context: Context,
+  opened: AsyncDisposableStack,
+  signal: AbortSignal,
+): Promise<void> {
   const directory = await mkdtemp(join(tmpdir(), 'evalwatch-demo-'));
   opened.defer(() => rm(directory, { recursive: true, force: true }));
   const [{ startSimulator }, { World }, { DEFAULT_KEY }] = await Promise.all([
@@ -30,11 +44,12 @@ const demo: Action<Record<string, never>> = async (_options, context) => {
   const world = new World({ now: () => context.clock.now() });
   const simulator = await startSimulator({ world, tickMs: 1000 });
   opened.defer(() => simulator.close());
+  signal.throwIfAborted();
 
   const file = join(directory, 'evalwatch.yaml');
   await writeFile(join(directory, 'api-key'), DEFAULT_KEY, { mode: 0o600 });
   await writeFile(file, configuration(simulator.url, world.projects));
-  const daemon = await startOnFreePort(file, context);
+  const daemon = await startOnFreePort(file, context, signal);
   opened.defer(() => daemon.stop());
   await context.stdout.writeLines([
     'A simulated Evaluation Service, and evalwatch polling it every 2 seconds. Ctrl-C ends both.',
@@ -45,9 +60,7 @@ const demo: Action<Record<string, never>> = async (_options, context) => {
     `  ask it    npm run --silent evalwatch -- failures --config ${file}`,
     '',
   ]);
-  await stop.promise;
-  return 0;
-};
+}
 
 function configuration(baseUrl: string, projects: readonly string[]): string {
   return `service:
@@ -63,7 +76,11 @@ web:
 `;
 }
 
-async function startOnFreePort(file: string, context: Context): Promise<Daemon> {
+async function startOnFreePort(
+  file: string,
+  context: Context,
+  signal: AbortSignal,
+): Promise<Daemon> {
   const [{ createSecrets }, { createLogger }, { startDaemon }] = await Promise.all([
     import('../evaluation-api/secrets.ts'),
     import('../log/logger.ts'),
@@ -72,7 +89,7 @@ async function startOnFreePort(file: string, context: Context): Promise<Daemon> 
   // What the variables of a real installation say is not meant for the demo.
   const config = await loadConfiguration(file, { env: {} }, 'with keys');
   const secrets = createSecrets();
-  const start = (port: number) =>
+  const startOn = (port: number) =>
     startDaemon({
       config: { ...config, web: { ...config.web, port } },
       loadConfig: () => Promise.resolve(config),
@@ -86,11 +103,12 @@ async function startOnFreePort(file: string, context: Context): Promise<Daemon> 
       secrets,
       clock: context.clock,
       revision: 'unknown',
+      signal,
       observers: [(event) => void tell(event, context)],
     });
-  return await start(PORT).catch((error: NodeJS.ErrnoException) => {
+  return await startOn(PORT).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'EADDRINUSE') throw error;
-    return start(0);
+    return startOn(0);
   });
 }
 

@@ -1,7 +1,9 @@
 import { readVariable } from '../config/environment.ts';
-import type { Action, Register } from './command.ts';
+import type { Daemon } from '../daemon.ts';
+import type { Action, Context, Register } from './command.ts';
 import { loadConfiguration } from './configuration.ts';
 import { configOption } from './options.ts';
+import { startUnlessStopped } from './start-unless-stopped.ts';
 
 interface RunOptions {
   readonly config?: string;
@@ -30,8 +32,21 @@ const run: Action<RunOptions> = async (options, context) => {
     if (signal === 'SIGHUP') void reload?.();
     else stop.resolve();
   };
+  const daemon = await startUnlessStopped(
+    (signal) => start(options, context, signal),
+    stop.promise,
+  );
+  if (daemon === undefined) return 0;
+  reload = () => daemon.reload();
+  await stop.promise;
+  await daemon.stop();
+  return 0;
+};
+
+async function start(options: RunOptions, context: Context, signal: AbortSignal): Promise<Daemon> {
   const loadConfig = () => loadConfiguration(options.config, context, 'with keys');
   const config = await loadConfig();
+  signal.throwIfAborted();
   const [{ createSecrets }, { createLogger }, { fileDescriptor }, { startDaemon }] =
     await Promise.all([
       import('../evaluation-api/secrets.ts'),
@@ -54,16 +69,13 @@ const run: Action<RunOptions> = async (options, context) => {
     logger.error({ event: 'daemon.crashed', err: error }, 'Unexpected error, the daemon ends');
     process.exit(1);
   });
-  const daemon = await startDaemon({
+  return await startDaemon({
     config,
     loadConfig,
     logger,
     secrets,
     clock: context.clock,
     revision: readVariable(context.env, 'EVALWATCH_REVISION') ?? 'unknown',
+    signal,
   });
-  reload = () => daemon.reload();
-  await stop.promise;
-  await daemon.stop();
-  return 0;
-};
+}

@@ -34,16 +34,32 @@ export async function inTurn<Result>(work: () => Promise<Result>): Promise<Resul
   }
 }
 
+/** The result of work that other threads may do for as long as they like: the end of the process does not wait for it. */
+export async function countUnderWay<Result>(work: Promise<Result>): Promise<Result> {
+  underWay += 1;
+  try {
+    return await work;
+  } finally {
+    underWay -= 1;
+  }
+}
+
 /**
- * Ends the process at once. While file work is under way, another program takes the place of this one: `process.exit`
- * would wait for the thread that does it, however long it hangs.
+ * Ends the process at once, after its `exit` listeners. While work of other threads is under way, another program takes the
+ * place of this one: `process.exit` would wait for the thread that does it, however long it hangs.
  */
 export function exit(code: number): void {
-  if (underWay === 0) process.exit(code);
+  if (underWay === 0 && !isPoolBusy()) process.exit(code);
+  process.emit('exit', code);
   process.execve?.(process.execPath, [process.execPath, '--eval', `process.exit(${code})`], {});
 }
 
-/** Whether file work still goes on: the process would not end by itself before it. */
+/** Whether a thread of the pool may be held up by a file system or a name server. */
+function isPoolBusy(): boolean {
+  return process.getActiveResourcesInfo().some((name) => /^(?:FSReq|GetAddrInfo)/.test(name));
+}
+
+/** Whether such work still goes on: the process would not end by itself before it. */
 export function isUnderWay(): boolean {
   return underWay > 0;
 }

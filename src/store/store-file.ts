@@ -18,10 +18,37 @@ export async function prepareRealPath(path: string): Promise<string> {
   } catch (error) {
     if (!isSystemError(error, 'ENOENT')) throw error;
   }
-  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  await makeDirectory(dirname(path), path);
   const entry = join(await realpath(dirname(path)), basename(path));
   const target = await linkTarget(entry);
   return target === undefined ? entry : await prepareRealPath(resolve(dirname(entry), target));
+}
+
+/**
+ * Makes a directory and those above it that are missing. Not by `mkdir` with `recursive`: below /proc, where the system says
+ * ENOENT although the directory above is there, that tries for ever.
+ */
+async function makeDirectory(path: string, store: string): Promise<void> {
+  if (await tryDirectory(path)) return;
+  const parent = dirname(path);
+  if (parent !== path) await makeDirectory(parent, store);
+  if (await tryDirectory(path)) return;
+  throw new StoreError(
+    'io',
+    `the directory ${path} for the store ${store} cannot be made (ENOENT): make it, or set store.path to another file`,
+  );
+}
+
+/** False if `mkdir` says that the directory above is missing. */
+async function tryDirectory(path: string): Promise<boolean> {
+  try {
+    await mkdir(path, { mode: 0o700 });
+    return true;
+  } catch (error) {
+    if (isSystemError(error, 'EEXIST')) return true;
+    if (isSystemError(error, 'ENOENT')) return false;
+    throw error;
+  }
 }
 
 async function linkTarget(path: string): Promise<string | undefined> {

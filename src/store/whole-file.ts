@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { open, rename, rm, type FileHandle } from 'node:fs/promises';
+import { renameSync, rmSync } from 'node:fs';
+import { open, rm, stat, type FileHandle } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { StoreError } from '../monitor/errors.ts';
 import { isSystemError } from './errors.ts';
@@ -10,23 +11,32 @@ interface Draft {
   readonly file: FileHandle;
 }
 
+/** What is to go away if a signal ends the process: drafts, and names that are taken for files that are not there yet. */
+const unfinished = new Set<string>();
+process.on('exit', () => {
+  for (const path of unfinished) rmSync(path, { force: true });
+});
+
 /**
  * Makes a file that only its owner may read, so that under its name there is never half of it: `write` fills an empty
- * one beside it, which gets the name once it is on the disk. An existing file is replaced only with `replace`.
- * @throws {StoreError} because `target` exists
- * @throws whatever `write` throws, or an error with a system `code`; then nothing is left behind
+ * one beside it, which gets the name once it is on the disk. An existing file is replaced only with `replace`. An error leaves
+ * nothing behind, nor does `process.exit`.
+ * @throws {StoreError} because `target` exists, or is a directory or a device
+ * @throws whatever `write` throws, or an error with a system `code`
  */
 export async function writeWhole(
   target: string,
   replace: boolean,
   write: (draft: Draft) => Promise<void>,
 ): Promise<void> {
-  const reserved = !replace && (await reserve(target));
+  const reserved = replace ? await assertReplaceable(target) : await reserve(target);
   try {
     await fill(target, write);
   } catch (error) {
     if (reserved) await rm(target, { force: true });
     throw error;
+  } finally {
+    unfinished.delete(target);
   }
   await using directory = await open(dirname(resolve(target)), 'r');
   await directory.sync();
@@ -35,20 +45,27 @@ export async function writeWhole(
 async function fill(target: string, write: (draft: Draft) => Promise<void>): Promise<void> {
   const path = `${target}.partial-${randomBytes(6).toString('hex')}`;
   await using file = await create(path);
+  unfinished.add(path);
   try {
     await write({ path, file });
     await file.sync();
-    await rename(path, target);
+    // At once: no signal comes between a file that is complete and the knowledge of it.
+    renameSync(path, target);
+    unfinished.delete(target);
   } catch (error) {
     await rm(path, { force: true });
     throw error;
+  } finally {
+    unfinished.delete(path);
   }
 }
 
 /** Takes the name, so that nobody else's file of this name can be lost. */
 async function reserve(target: string): Promise<true> {
   try {
-    await (await create(target)).close();
+    const file = await create(target);
+    unfinished.add(target);
+    await file.close();
     return true;
   } catch (error) {
     if (!isSystemError(error, 'EEXIST')) throw error;
@@ -57,6 +74,16 @@ async function reserve(target: string): Promise<true> {
       `${target} exists: choose another name, or replace it by --force`,
     );
   }
+}
+
+/** A device such as /dev/null must stay one. */
+async function assertReplaceable(target: string): Promise<false> {
+  const found = await stat(target).catch((error: unknown) => {
+    if (isSystemError(error, 'ENOENT')) return undefined;
+    throw error;
+  });
+  if (found === undefined || found.isFile()) return false;
+  throw new StoreError('other', `${target} is not a file: choose another name`);
 }
 
 /** A file that did not exist; `x` follows no link and takes over nothing that somebody has put there. */

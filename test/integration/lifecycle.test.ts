@@ -1,6 +1,8 @@
 import type { ServerResponse } from 'node:http';
 import { createServer } from 'node:net';
 import { once } from 'node:events';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import {
   evalwatch,
@@ -233,6 +235,40 @@ describe('a start', UNHURRIED, () => {
       expect(msg).toEqual(expect.any(String));
     }
   });
+
+  it.each(['SIGTERM', 'SIGINT'] as const)(
+    'is given up upon %s, without waiting for a database that says nothing',
+    async (signal) => {
+      await using place = await workspace('http://127.0.0.1:9', {
+        store: { postgres_url_file: 'address' },
+      });
+      const silent = createServer().listen(0, '127.0.0.1');
+      await once(silent, 'listening');
+      const { port } = silent.address() as { port: number };
+      const hosts = Array.from({ length: 20 }, () => `127.0.0.1:${port}`).join();
+      const address = `postgres://nobody@${hosts}/nothing?sslmode=disable`;
+      await writeFile(join(place.directory, 'address'), address);
+      await using daemon = startDaemon(place);
+      await once(silent, 'connection');
+      expect(await daemon.stop(signal)).toEqual({ code: 0, signal: null, stderr: '' });
+      expect(daemon.of('daemon.started')).toEqual([]);
+      silent.close();
+    },
+  );
+
+  it.each(['run', 'poll'])(
+    'of %s fails with one line where no store can be made',
+    async (command) => {
+      await using place = await workspace('http://127.0.0.1:9', {
+        store: { path: '/proc/nowhere/evalwatch.db' },
+      });
+      const { code, stderr, stdout } = await evalwatch(place, [command]);
+      expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+      expect(stderr).toBe(
+        'error: the directory /proc/nowhere for the store /proc/nowhere/evalwatch.db cannot be made (ENOENT): make it, or set store.path to another file\n',
+      );
+    },
+  );
 
   it('fails with one line when its port is taken', async () => {
     const other = createServer().listen(0, '127.0.0.1');

@@ -1,6 +1,7 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { afterEach, expect, it, vi } from 'vitest';
 import { inTurn, isUnderWay } from '../../../src/files/in-turn.ts';
 import { temporaryDirectory } from '../../support/temporary.ts';
@@ -40,19 +41,27 @@ it('gives up what hangs and what waits behind it after 5 s, and what comes then 
   expect(await inTurn(waiting)).toBe('waited');
 });
 
-it('a process ends although a thread of its pool hangs', async () => {
+it.each([
+  ['in turn', (pipe: string) => `void inTurn(() => fs.promises.open(${pipe}));`],
+  ['otherwise', (pipe: string) => `void fs.promises.open(${pipe});`],
+])('a process ends although a thread of its pool hangs, %s', async (_, work) => {
   await using directory = await temporaryDirectory();
   const pipe = join(directory.path, 'pipe');
   execFileSync('mkfifo', [pipe]);
   const source = JSON.stringify(join(import.meta.dirname, '../../../src/files/in-turn.ts'));
   const script = `
     const { exit, inTurn } = await import(${source});
-    void inTurn(() => fs.promises.open(${JSON.stringify(pipe)}));
+    ${work(JSON.stringify(pipe))}
+    process.on('exit', () => fs.writeSync(1, 'bye'));
     setTimeout(() => exit(3), 100);
   `;
-  const child = spawn(process.execPath, ['--eval', script], { stdio: 'inherit' });
+  const child = spawn(process.execPath, ['--eval', script], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   try {
-    expect(await once(child, 'exit')).toEqual([3, null]);
+    const [said, end] = await Promise.all([text(child.stdout), once(child, 'exit')]);
+    expect(end).toEqual([3, null]);
+    expect(said).toBe('bye');
   } finally {
     child.kill('SIGKILL');
   }

@@ -1,8 +1,10 @@
+import { execFileSync } from 'node:child_process';
 import { readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { writeWhole } from '../../../src/store/whole-file.ts';
 import { temporaryDirectory } from '../../support/temporary.ts';
+import { startChild } from './child.ts';
 
 let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
 let target: string;
@@ -50,5 +52,27 @@ describe('a file that is written whole', () => {
     expect(await names()).toEqual(['file']);
     expect(await readFile(target, 'utf8')).toBe('precious');
     await expect(writeWhole(`${target}/below`, true, failing)).rejects.toThrow('ENOTDIR');
+  });
+
+  it.each([
+    ['without an existing file', 'draft', []],
+    ['in the place of a file', 'replace', ['file']],
+  ])('leaves nothing behind when a signal ends the process, %s', async (_, mode, left) => {
+    if (mode === 'replace') await writeFile(target, 'precious');
+    await using child = startChild('write-forever.ts', target, mode);
+    await child.lines.next();
+    expect(await names()).toContainEqual(expect.stringMatching(/^file\.partial-/));
+    process.kill(Number(child.pid), 'SIGTERM');
+    // Until stdout is closed.
+    await child.lines.next();
+    expect(await names()).toEqual(left);
+  });
+
+  it('takes the place of a file only, never of a device or a pipe', async () => {
+    execFileSync('mkfifo', [target]);
+    await expect(writeWhole(target, true, () => Promise.resolve())).rejects.toThrow(
+      `${target} is not a file: choose another name`,
+    );
+    expect((await stat(target)).isFIFO()).toBe(true);
   });
 });
