@@ -3,7 +3,7 @@
  * it may do, how it stops, takes a new key and is upgraded. Exits with 1 at the first thing that is not as it should be.
  */
 import assert from 'node:assert/strict';
-import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -32,9 +32,10 @@ const world = new World({ now: () => Date.now() });
 const simulator = await startSimulator({ world, tickMs: 100, keys: 'the-first-key-of-many' });
 cleanup.defer(() => simulator.close());
 const secret = await createMountedSecret(join(directory, 'secret'), 'the-first-key-of-many');
-const config = join(directory, 'evalwatch.yaml');
+const configDirectory = join(directory, 'etc');
+await mkdir(configDirectory);
 await writeFile(
-  config,
+  join(configDirectory, 'evalwatch.yaml'),
   JSON.stringify({
     service: {
       base_url: simulator.url,
@@ -63,7 +64,7 @@ async function start(): Promise<void> {
     `--env=EVALWATCH_WEB_LISTEN=127.0.0.1:${PORT}`,
     '--ulimit=nofile=10000:10000',
     '--ulimit=nproc=4096:4096',
-    `--volume=${config}:/etc/evalwatch/evalwatch.yaml:ro`,
+    `--volume=${configDirectory}:/etc/evalwatch:ro`,
     `--volume=${volume}:/data`,
     `--volume=${secret.directory}:/run/secrets/evalwatch:ro`,
     TAG,

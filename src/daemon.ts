@@ -1,4 +1,5 @@
 import type { Config } from './config/config.ts';
+import { ConfigError } from './config/config-error.ts';
 import { openEngine } from './engine.ts';
 import type { Secrets } from './evaluation-api/secrets.ts';
 import { endProcess } from './lifecycle.ts';
@@ -9,6 +10,7 @@ import { StoreError } from './monitor/errors.ts';
 import type { Observer } from './monitor/events.ts';
 import type { FailureReporter } from './monitor/failure-reporter.ts';
 import type { Clock } from './monitor/ports.ts';
+import { watchMountedFiles } from './mounted-files.ts';
 import { createReload, type ReloadResult } from './reload.ts';
 import { createScheduler } from './schedule/scheduler.ts';
 import { version } from './version.ts';
@@ -19,6 +21,7 @@ import { startWebServer } from './web/server.ts';
 
 /** What requests in flight get when the daemon stops; Docker kills after 10 s (contract 4, Stopping). */
 const GRACE_MS = 8000;
+const MOUNTS_EVERY_MS = 60 * 1000;
 const PRUNE_EVERY_MS = 60 * 60 * 1000;
 /** How often a store is looked at for what other workers have committed, while somebody follows the events. */
 const LOOK_EVERY_MS = 1000;
@@ -114,10 +117,16 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   await engine.configure(config);
   signal?.throwIfAborted();
   metrics.setProjects(engine.projects());
+  const mounted = watchMountedFiles({ logger });
+  const filesOf = (current: Config) => [
+    ...new Set([...current.files, ...(protection?.files() ?? [])]),
+  ];
   const reload = createReload({
     config,
     loadConfig: async () => {
       const next = await loadConfig();
+      const replaced = await mounted.look(filesOf(next));
+      if (replaced.includes(next.file)) throw replacedError(next.file);
       await protection?.reload();
       return next;
     },
@@ -188,6 +197,10 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   );
   reporter.start();
   scheduler.start();
+  void mounted.look(filesOf(config));
+  const looking = setInterval(() => {
+    if (mounted.hasAny()) void mounted.look(filesOf(reload.config()));
+  }, MOUNTS_EVERY_MS);
   const pruning = setInterval(prune, PRUNE_EVERY_MS);
   prune();
   ready = true;
@@ -198,6 +211,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     reload: () => reload.run(),
     stop: async () => {
       ready = false;
+      clearInterval(looking);
       clearInterval(pruning);
       scheduler.stop();
       shutdown.begin(GRACE_MS);
@@ -208,6 +222,14 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       logger.info({ event: 'daemon.stopped' }, 'Daemon stopped');
     },
   };
+}
+
+/** It would load what is in force already, and say that it loaded what somebody has written. */
+function replacedError(file: string): ConfigError {
+  const message =
+    'this file is mounted by itself and was replaced outside, so the old one is all that can be read here: ' +
+    'restart evalwatch, or mount the directory of the file instead';
+  return new ConfigError('unreadable', [{ file, line: 1, column: 1, message }]);
 }
 
 function wakeOnFailure(reporter: FailureReporter): Observer {

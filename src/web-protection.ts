@@ -19,6 +19,8 @@ export interface WebProtection extends ChangingProtection {
    * @throws {ConfigError} if it cannot be used, or not without a restart; then nothing has changed
    */
   reload(): Promise<void>;
+  /** The file and those that it names, as far as it can be used; absolute. */
+  files(): readonly string[];
 }
 
 export interface WebProtectionOptions {
@@ -88,6 +90,7 @@ export async function openWebProtection(options: WebProtectionOptions): Promise<
 
   return {
     first,
+    files: () => good.files,
     now: async () => {
       await lookOnce();
       return bad && clock.monotonic() - bad.since > GRACE_MS ? undefined : good;

@@ -50,6 +50,8 @@ interface ServiceConfig {
 export interface Config {
   /** The file it was read from. */
   readonly file: string;
+  /** That one, and each that it names but the store, once. */
+  readonly files: readonly string[];
   readonly service: ServiceConfig;
   readonly jitterMs: number;
   readonly missingAfter: number;

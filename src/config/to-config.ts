@@ -22,8 +22,21 @@ export function toConfig(content: ConfigFile, { file, env, authorities }: Surrou
       : { file: resolve(directory, path) };
   const keyOf = (place: KeyPlace) => secret(place.api_key_file, place.api_key_env);
   const { postgres_url_file: urlFile, postgres_url_env: urlVariable } = store;
+  const projects = content.projects.map((project) => ({
+    id: project.id,
+    schedule: project.schedule ?? content.schedule,
+    timezone: project.timezone ?? content.timezone,
+    key: keyOf(hasKeySource(project) ? project : service),
+    datasets: project.datasets,
+  }));
+  const named = [
+    file,
+    ...projects.flatMap(({ key }) => ('file' in key ? [key.file] : [])),
+    ...[service.ca_file, urlFile, web.config_file].flatMap((path) => absolute(path) ?? []),
+  ];
   return deepFreeze({
     file: resolve(file),
+    files: [...new Set(named.map((path) => resolve(path)))],
     service: {
       baseUrl: service.base_url,
       timeoutMs: service.timeout,
@@ -37,13 +50,7 @@ export function toConfig(content: ConfigFile, { file, env, authorities }: Surrou
     },
     jitterMs: content.jitter,
     missingAfter: content.missing_after,
-    projects: content.projects.map((project) => ({
-      id: project.id,
-      schedule: project.schedule ?? content.schedule,
-      timezone: project.timezone ?? content.timezone,
-      key: keyOf(hasKeySource(project) ? project : service),
-      datasets: project.datasets,
-    })),
+    projects,
     store: {
       ...(urlFile === undefined && urlVariable === undefined
         ? { path: resolve(directory, store.path) }

@@ -11,6 +11,7 @@ describe('a configuration file', () => {
   it('needs a base_url, a key source and a project, and has defaults for everything else', async () => {
     expect(await loadText(directory, minimal())).toEqual({
       file: join(directory, 'evalwatch.yaml'),
+      files: ['evalwatch.yaml', 'key'].map((name) => join(directory, name)),
       service: {
         baseUrl: 'https://evaluation.example.com',
         timeoutMs: 10_000,
@@ -87,6 +88,9 @@ log:
     );
     expect(config).toEqual({
       file: join(directory, 'evalwatch.yaml'),
+      files: ['evalwatch.yaml', 'keys/b', 'ca.pem', 'web.yaml'].map((name) =>
+        join(directory, name),
+      ),
       service: {
         baseUrl: 'http://evaluation.example.com/api',
         timeoutMs: 90_000,
@@ -466,7 +470,12 @@ describe('the shipped config/evalwatch.yaml', () => {
       minimal().replace('api_key_file: key', 'api_key_file: /run/secrets/evaluation_api_key'),
     );
     expect(config.store).toMatchObject({ path: join(shipped, '../data/evalwatch.db') });
-    expect({ ...config, file: '', store: '' }).toEqual({ ...plain, file: '', store: '' });
+    expect({ ...config, file: '', files: [], store: '' }).toEqual({
+      ...plain,
+      file: '',
+      files: [],
+      store: '',
+    });
     expect(config.store.retentionMs).toBe(plain.store.retentionMs);
   });
 

@@ -23,7 +23,7 @@ interface Port {
 
 export interface Compose {
   readonly services: Readonly<Record<string, Service>>;
-  readonly secrets: Readonly<Record<string, { readonly file: string }>>;
+  readonly secrets?: Readonly<Record<string, { readonly file: string }>>;
   readonly volumes: Readonly<Record<string, null>>;
 }
 
@@ -79,9 +79,15 @@ export function interpolate(
   });
 }
 
-export function mounts({ volumes = [] }: Pick<Service, 'volumes'>): readonly Mount[] {
+/** With the secrets of the simulator where the user has to name a directory of his own. */
+const SECRETS = { EVALWATCH_SECRETS_DIR: './compose/simulator/secrets' };
+
+export function mounts(
+  { volumes = [] }: Pick<Service, 'volumes'>,
+  env: Readonly<Record<string, string | undefined>> = SECRETS,
+): readonly Mount[] {
   return volumes.map((text) => {
-    const [source = '', target = '', mode] = interpolate(text).split(':');
+    const [source = '', target = '', mode] = interpolate(text, env).split(':');
     return { source, target, mode };
   });
 }

@@ -1,7 +1,8 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 import { parseEnv } from 'node:util';
 import { describe, expect, it } from 'vitest';
+import type { Config } from '../../../src/config/config.ts';
 import { DEFAULT_KEY } from '../../../src/simulator/key-ring.ts';
 import { DEFAULT_PROJECTS } from '../../../src/simulator/vocabulary.ts';
 import {
@@ -61,7 +62,9 @@ describe.each(EVERY)('every service of %s', (_file, of: Compose) => {
     expect(Object.keys(of.volumes)).toEqual(
       expect.arrayContaining(volumes.map(({ source }) => source)),
     );
-    expect(Object.keys(of.secrets)).toEqual(expect.arrayContaining([...(service.secrets ?? [])]));
+    expect(Object.keys(of.secrets ?? {})).toEqual(
+      expect.arrayContaining([...(service.secrets ?? [])]),
+    );
   });
 
   it.each(all)('%s is published to this machine only', (_, service) => {
@@ -78,6 +81,25 @@ describe.each(EVERY)('every service of %s', (_file, of: Compose) => {
   });
 });
 
+/** The configuration that evalwatch reads there. */
+async function configOf(service: Service): Promise<Config> {
+  const file = image.env['EVALWATCH_CONFIG'] ?? '';
+  const directory = mounts(service).find(({ target }) => target === dirname(file))?.source ?? '';
+  return await loadInImage(join(CONFIG, directory, basename(file)));
+}
+
+it.each(EVERY)(
+  'evalwatch in %s has directories mounted, so that it sees what is replaced',
+  (_, of) => {
+    const sources = mounts(of.services['evalwatch'] as Service)
+      .filter(isFile)
+      .map(({ source }) => source);
+    expect(sources).toHaveLength(2);
+    expect(sources.filter((source) => !statSync(join(CONFIG, source)).isDirectory())).toEqual([]);
+    expect(of.services['evalwatch']?.secrets).toBeUndefined();
+  },
+);
+
 describe('evalwatch in compose.yaml', () => {
   const { evalwatch } = compose.services as { readonly evalwatch: Service };
 
@@ -93,18 +115,19 @@ describe('evalwatch in compose.yaml', () => {
   });
 
   it('reads the configuration where the image looks for it, and the key where that says', async () => {
-    const file = mounts(evalwatch).find(
-      ({ target }) => target === image.env['EVALWATCH_CONFIG'],
-    )?.source;
-    const config = await loadInImage(join(CONFIG, file ?? ''));
-    const secrets = (evalwatch.secrets ?? []).map((name) => ({ file: `/run/secrets/${name}` }));
-    expect(config.projects.map(({ key }) => key)).toEqual(secrets);
+    const config = await configOf(evalwatch);
+    const key = { file: '/run/secrets/evaluation_api_key' };
+    expect(config.projects.map((project) => project.key)).toEqual([key]);
   });
 
-  it('asks for the key file by name rather than start without one', () => {
-    const { file } = compose.secrets['evaluation_api_key'] ?? { file: '' };
-    expect(() => interpolate(file)).toThrow('name the file that holds the API key');
-    expect(interpolate(file, { EVALUATION_API_KEY_FILE: './key' })).toBe('./key');
+  it('asks for the directory of the key by name rather than start without one', () => {
+    expect(() => mounts(evalwatch, {})).toThrow('name the directory that holds evaluation_api_key');
+    const env = { EVALWATCH_SECRETS_DIR: './keys' };
+    expect(mounts(evalwatch, env)).toContainEqual({
+      source: './keys',
+      target: '/run/secrets',
+      mode: 'ro',
+    });
   });
 
   it('leaves to the configuration what the environment does not say', () => {
@@ -131,12 +154,14 @@ describe('the simulator in compose.yaml', () => {
   });
 
   it('serves what its configuration asks for, with its key', async () => {
-    const config = await loadInImage(join(CONFIG, env['EVALWATCH_CONFIG_FILE'] ?? ''));
+    const config = await loadInImage(
+      join(CONFIG, env['EVALWATCH_CONFIG_DIR'] ?? '', 'evalwatch.yaml'),
+    );
     const { baseUrl } = config.service;
     expect(simulator.command).toEqual(['simulate', '--port', new URL(baseUrl).port]);
     expect(simulator.healthcheck?.test.join(' ')).toContain(`fetch('${baseUrl}/')`);
     expect(config.projects.map(({ id }) => id)).toEqual(DEFAULT_PROJECTS);
-    const keyFile = join(CONFIG, env['EVALUATION_API_KEY_FILE'] ?? '');
+    const keyFile = join(CONFIG, env['EVALWATCH_SECRETS_DIR'] ?? '', 'evaluation_api_key');
     expect(readFileSync(keyFile, 'utf8').trim()).toBe(DEFAULT_KEY);
   });
 });
@@ -151,11 +176,9 @@ describe('evalwatch in compose.scale.yaml', () => {
   });
 
   it('reads the address of the database and the key where they are mounted', async () => {
-    const file = mounts(evalwatch as Service).find(
-      ({ target }) => target === image.env['EVALWATCH_CONFIG'],
-    )?.source;
-    const config = await loadInImage(join(CONFIG, file ?? ''));
-    const [key, url] = (evalwatch?.secrets ?? []).map((name) => ({ file: `/run/secrets/${name}` }));
+    const config = await configOf(evalwatch as Service);
+    const secrets = ['evaluation_api_key', 'evalwatch_postgres'];
+    const [key, url] = secrets.map((name) => ({ file: `/run/secrets/${name}` }));
     expect(config.projects.map((project) => project.key)).toEqual([key]);
     expect(config.store).toMatchObject({ postgresUrl: url });
   });

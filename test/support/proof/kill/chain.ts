@@ -193,6 +193,7 @@ function watcherConfiguration(
   const beside = (name: string) => join(file, '..', name);
   return {
     file,
+    files: [file],
     service: {
       baseUrl,
       timeoutMs: 60_000,

@@ -1,0 +1,47 @@
+import { readFile, realpath } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { inTurn } from './in-turn.ts';
+
+/** The mounts of this process as Linux shows them: what is mounted, by where it is mounted. */
+export type Mounts = ReadonlyMap<string, string>;
+
+/** Empty where the system has none to show. */
+export async function readMounts(): Promise<Mounts> {
+  return parseMounts(await readFile('/proc/self/mountinfo', 'utf8').catch(() => ''));
+}
+
+/** Of the format of proc_pid_mountinfo(5). */
+export function parseMounts(text: string): Mounts {
+  return new Map(
+    text.split('\n').flatMap((line) => {
+      const [, , , root, point] = line.split(' ');
+      return root === undefined || point === undefined ? [] : [[decode(point), decode(root)]];
+    }),
+  );
+}
+
+/** Of these files (absolute) those that are mounts of their own, not files in a mounted directory, and what is mounted there. */
+export async function findFileMounts(paths: readonly string[], mounts: Mounts): Promise<Mounts> {
+  const found = new Map<string, string>();
+  const directories = new Map<string, string>();
+  for (const path of mounts.size === 0 ? [] : paths) {
+    const parent = dirname(path);
+    // oxlint-disable-next-line no-await-in-loop -- a file system that hangs may take one thread, not one for each file
+    const directory = directories.get(parent) ?? (await resolveDirectory(parent));
+    directories.set(parent, directory);
+    const source = mounts.get(join(directory, basename(path)));
+    if (source !== undefined) found.set(path, source);
+  }
+  return found;
+}
+
+async function resolveDirectory(path: string): Promise<string> {
+  return (await inTurn(() => realpath(path)).catch(() => undefined)) ?? path;
+}
+
+/** Blanks, tabs, line breaks and backslashes are written as octal numbers. */
+function decode(text: string): string {
+  return text.replaceAll(/\\([0-7]{3})/g, (_, octal: string) =>
+    String.fromCharCode(Number.parseInt(octal, 8)),
+  );
+}

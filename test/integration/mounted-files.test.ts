@@ -1,0 +1,62 @@
+import { spawnSync } from 'node:child_process';
+import { copyFile, mkdir, rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { startDaemon, UNHURRIED, workspace, type Workspace } from '../support/evalwatch.ts';
+import { startAlpha } from '../support/service.ts';
+
+const ENTRY = fileURLToPath(new URL('../../src/main.js', import.meta.url));
+const MOUNT = 'for file in evalwatch.yaml key; do mount --bind "$1/$file" "$2/$file"; done';
+
+const canMount = spawnSync('unshare', ['--mount', 'true']).status === 0;
+if (!canMount) console.warn('nothing can be mounted here: single-file mounts were not tried');
+
+/** A daemon in which the configuration and the key are mounts of their own, from the directory `outside`. */
+function startInside({ directory, config }: Workspace, outside: string) {
+  const script = `${MOUNT}; shift 2; exec "$@"`;
+  const mounting = ['--mount', 'sh', '-c', script, 'sh', outside, directory];
+  const args = [...mounting, process.execPath, ENTRY];
+  return startDaemon({ config }, { program: 'unshare', args });
+}
+
+describe.skipIf(!canMount)('a daemon whose files are mounted one by one', UNHURRIED, () => {
+  it('says so, and does not take the old file for a new configuration', async () => {
+    await using service = await startAlpha();
+    await using place = await workspace(service.url);
+    const outside = join(place.directory, 'outside');
+    await mkdir(outside);
+    const [config, key] = [join(outside, 'evalwatch.yaml'), join(outside, 'key')];
+    const inside = { config: place.config, key: join(place.directory, 'key') };
+    await copyFile(place.config, config);
+    await copyFile(inside.key, key);
+    await using daemon = startInside(place, outside);
+    expect(await daemon.line('config.file_mounted')).toMatchObject({
+      level: 'warn',
+      paths: [inside.config, inside.key],
+    });
+
+    // Written in place it is the same file.
+    await writeFile(config, `\n# the same\n`, { flag: 'a' });
+    daemon.process.kill('SIGHUP');
+    await daemon.line('config.reloaded');
+    expect(daemon.of('config.file_replaced')).toEqual([]);
+
+    await writeFile(join(outside, 'new'), 'another-key-of-many');
+    await rename(join(outside, 'new'), key);
+    daemon.process.kill('SIGHUP');
+    expect(await daemon.line('config.file_replaced')).toMatchObject({
+      level: 'error',
+      paths: [inside.key],
+    });
+
+    await copyFile(config, join(outside, 'new'));
+    await rename(join(outside, 'new'), config);
+    daemon.process.kill('SIGHUP');
+    expect(await daemon.line('config.reload_failed')).toMatchObject({
+      reasons: [expect.stringContaining('is mounted by itself and was replaced outside')],
+    });
+    expect(daemon.of('config.reloaded')).toHaveLength(2);
+    expect(await daemon.stop()).toMatchObject({ code: 0 });
+  });
+});
