@@ -1,3 +1,4 @@
+import { unsetVariable } from '../config/shown.ts';
 import type { ProjectConfig, SecretSource } from '../config/config.ts';
 import { ApiError } from '../monitor/errors.ts';
 
@@ -17,10 +18,8 @@ export async function keyWarnings(projects: readonly ProjectConfig[]): Promise<r
 }
 
 async function keyFault(source: SecretSource): Promise<string | undefined> {
-  // Without its name: it might be the key, written there by mistake.
-  if ('env' in source && source.value === undefined) {
-    return 'the environment variable of the API key is not set';
-  }
+  if ('env' in source && source.value === undefined)
+    return `api_key_env ${unsetVariable(source.env)}`;
   const { readKey } = await import('../evaluation-api/api-key.ts');
   try {
     const { length } = await readKey(source);

@@ -1,3 +1,4 @@
+import { shownId } from '../config/shown.ts';
 import { closest, didYouMean } from '../config/suggest.ts';
 import type { Config } from '../config/config.ts';
 import type { RowQuery, StoreReader } from '../monitor/ports.ts';
@@ -7,6 +8,9 @@ import { UsageError } from './faults.ts';
 import type { QueryOptions } from './options.ts';
 import { openStoreReader } from './reader.ts';
 import { jsonLines, tableLines, type Column } from './table.ts';
+
+/** Of the projects that there are, in the message about one that there is not. */
+const MAX_LISTED = 10;
 
 /** What a reading command reads and how it shows it. */
 export interface View<Row> {
@@ -63,8 +67,14 @@ export async function withReader<Result>(
 export function requireKnown(project: string, config: Config, stored: readonly string[]): void {
   const known = [...new Set([...config.projects.map(({ id }) => id), ...stored])];
   if (known.includes(project)) return;
-  const suggestion = didYouMean(closest(project, known));
-  throw new UsageError(`unknown project ${JSON.stringify(project)}${suggestion}`);
+  const suggestion = didYouMean(closest(project, known)) || `; ${listed(known)}`;
+  throw new UsageError(`unknown project ${shownId(project)}${suggestion}`);
+}
+
+function listed(projects: readonly string[]): string {
+  const more = projects.length - MAX_LISTED;
+  const first = projects.slice(0, MAX_LISTED).map(shownId).join(', ');
+  return `the known ones are ${first}${more > 0 ? ` and ${more} more` : ''}`;
 }
 
 function isFiltered({ project, status, since }: QueryOptions): boolean {

@@ -95,7 +95,10 @@ const simulate: Action<SimulateOptions> = async (options, context) => {
 function list(text: string): readonly string[] {
   const ids = text.split(',').map((id) => id.trim());
   if (ids.some((id) => id === '')) throw new InvalidArgumentError('A project has an empty id.');
-  if (new Set(ids).size < ids.length) throw new InvalidArgumentError('A project is named twice.');
+  const twice = ids.find((id, index) => ids.indexOf(id) < index);
+  if (twice !== undefined) {
+    throw new InvalidArgumentError(`Project ${JSON.stringify(twice)} is named twice.`);
+  }
   return ids;
 }
 

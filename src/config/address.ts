@@ -1,4 +1,5 @@
 import { isIP, isIPv4 } from 'node:net';
+import { butIsValue } from './shown.ts';
 import { didYouMean } from './suggest.ts';
 
 /** A value as the configuration uses it, or what is wrong with it, as `must …`. */
@@ -56,17 +57,19 @@ export function parseListen(
   const port = Number(digits);
   if (host === undefined || !isHost(host, bracketed !== undefined)) {
     return {
-      fault: `must be host:port, such as ${DEFAULT_LISTEN}${didYouMean(suggestListen(text))}`,
+      fault: `must be host:port, such as ${DEFAULT_LISTEN}${butIsValue(text)}${didYouMean(suggestListen(text))}`,
     };
   }
-  return port > 65_535 ? { fault: 'must have a port from 0 to 65535' } : { value: { host, port } };
+  return port > 65_535
+    ? { fault: `must have a port from 0 to 65535, not ${port}` }
+    : { value: { host, port } };
 }
 
 /** A host name as `Host` headers have it, in lower case. */
 export function parseHostName(text: string): Checked<string> {
   if (text.length > 253 || !/^[\w-]+(?:\.[\w-]+)*$/.test(text)) {
     return {
-      fault: 'must be a host name such as evalwatch.example.com, without scheme, port or wildcard',
+      fault: `must be a host name such as evalwatch.example.com, without scheme, port or wildcard${butIsValue(text)}`,
     };
   }
   return { value: text.toLowerCase() };

@@ -8,12 +8,14 @@ const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
 /** The text of a file of PEM certificates, each of them sound. */
 export async function readCertificates(path: string): Promise<Checked<string>> {
   const { text, fault } = await readTextFile(path, MAX_BYTES);
-  if (fault !== undefined) return { fault: `is of no use: ${fault}` };
+  if (fault !== undefined) return { fault: `cannot be used: ${fault} (${path})` };
   const certificates = text.match(CERTIFICATE);
-  if (certificates === null) return { fault: 'must be a file with certificates in PEM form' };
+  if (certificates === null) {
+    return { fault: `must be a file with certificates in PEM form, and ${path} has none` };
+  }
   return certificates.every(isCertificate)
     ? { value: text }
-    : { fault: 'is of no use: one of its certificates is damaged' };
+    : { fault: `cannot be used: one of its certificates is damaged (${path})` };
 }
 
 function isCertificate(pem: string): boolean {

@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import { ConfigError, type ConfigFault } from './config-error.ts';
 import type { Finding } from './rules.ts';
+import { isPlainKey } from './shown.ts';
 import { closest, didYouMean } from './suggest.ts';
 import type { Path, YamlDocument } from './yaml-document.ts';
 
@@ -77,8 +78,7 @@ function placeUnknownKey(
 }
 
 function describeUnknownKey(key: string, section: string, keys: Keys): string {
-  // Anything else may be a value, a key even, that a missing space made part of a name.
-  if (!/^\w[\w-]{0,40}$/.test(key)) return 'unknown key';
+  if (!isPlainKey(key)) return 'unknown key';
   const near = closest(key, keys[section] ?? []);
   const home = Object.keys(keys).find((name) => keys[name]?.includes(key));
   if (near !== undefined || home === undefined) {

@@ -3,10 +3,11 @@ import type { Checked } from './address.ts';
 import { DURATION_PATTERN, parseDuration, suggestDuration } from './duration.ts';
 import { VARIABLE_NAME } from './environment.ts';
 import { parseSize, SIZE_PATTERN, suggestSize } from './size.ts';
+import { butIsValue } from './shown.ts';
 import { closest, didYouMean } from './suggest.ts';
 
 // Every message completes a sentence whose subject is the option: "must be …". None repeats a value that could hold a
-// key.
+// key (shown.ts).
 
 /** A mapping that refuses unknown keys. */
 export function mapping<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
@@ -50,7 +51,7 @@ export function variableName(description: string) {
 /** True or false. */
 export function flag(fallback: boolean, description: string) {
   return z
-    .boolean({ error: wrongType('true or false') })
+    .boolean({ error: wrongValue('true or false') })
     .prefault(fallback)
     .meta({ description });
 }
@@ -63,7 +64,7 @@ export function choice<const Name extends string>(
   return z.enum(names, {
     error: ({ input }) =>
       typeof input === 'string'
-        ? `must be ${what}${didYouMean(closest(input, names) || undefined)}`
+        ? `must be ${what}${butIsValue(input)}${didYouMean(closest(input, names) || undefined)}`
         : wrongType(what)({ input }),
   });
 }
@@ -74,7 +75,7 @@ export function wholeNumber(
   description: string,
 ) {
   const what = `a whole number from ${min} to ${max}`;
-  const error = `must be ${what}`;
+  const error = wrongValue(what);
   return z
     .int({ error: wrongType(what) })
     .min(min, { error })
@@ -114,8 +115,10 @@ function quantity(
   const most = parse(max) ?? Infinity;
   return checked(what, (value) => {
     const amount = parse(value);
-    if (amount === undefined) return { fault: `must be ${what}${didYouMean(suggest(value))}` };
-    if (amount < least || amount > most) return { fault: `must be from ${min} to ${max}` };
+    const but = butIsValue(value);
+    if (amount === undefined)
+      return { fault: `must be ${what}${but}${didYouMean(suggest(value))}` };
+    if (amount < least || amount > most) return { fault: `must be from ${min} to ${max}${but}` };
     return { value: amount };
   });
 }
@@ -135,6 +138,12 @@ export function checked<T>(what: string, check: (value: string) => Checked<T>) {
       context.issues.push({ code: 'custom', message, params: { hint }, input: value });
       return z.NEVER;
     });
+}
+
+/** What is wrong with a value of an option that holds no secret. */
+export function wrongValue(what: string) {
+  return ({ input }: { readonly input?: unknown }): string =>
+    `${wrongType(what)({ input: butIsValue(input) === '' ? input : 0 })}${butIsValue(input)}`;
 }
 
 /** What is wrong with a value of another type, without repeating it. */

@@ -1,5 +1,6 @@
 import type { SecretSource } from './config.ts';
 import { ConfigError } from './config-error.ts';
+import { unsetVariable } from './shown.ts';
 import { readTextFile } from './text-file.ts';
 
 const MAX_FILE_BYTES = 16 * 1024;
@@ -17,12 +18,8 @@ export async function readPostgresUrl(source: SecretSource): Promise<string> {
       ? await readTextFile(source.file, MAX_FILE_BYTES)
       : { text: source.value, fault: undefined };
   const url = text?.trim() ?? '';
-  // Without the name of the variable: it might be the password, written there by mistake.
   const message =
-    fault ??
-    ('file' in source || url !== ''
-      ? faultOf(url)
-      : 'names an environment variable that is not set or empty');
+    fault ?? ('file' in source || url !== '' ? faultOf(url) : unsetVariable(source.env));
   if (message === undefined) return url;
   const found = { file: `store.${option}`, line: 0, column: 0, message: `${place}${message}` };
   throw new ConfigError('invalid', [found]);

@@ -1,6 +1,7 @@
 import { isPlainHttp } from './address.ts';
 import { type Env, readVariable, VARIABLE_NAME } from './environment.ts';
 import { MAX_TEXT_LENGTH } from './option-types.ts';
+import { shownId, unsetVariable } from './shown.ts';
 import { isMapping, mappingAt, type Tree } from './tree.ts';
 import type { Path } from './yaml-document.ts';
 
@@ -85,7 +86,7 @@ function checkProjectIds(tree: Tree, { lineOf }: RulesContext): readonly Finding
     const line = lineOf(['projects', before, 'id']);
     findings.push({
       path: ['projects', index, 'id'],
-      message: `is the id of the project on line ${line} already`,
+      message: `${shownId(id)} duplicates the id on line ${line}`,
     });
   }
   return findings;
@@ -107,9 +108,9 @@ function checkKeySources(tree: Tree, context: RulesContext): readonly Finding[] 
   }
   return [
     ...inPlaces,
-    ...without.map(({ index }) => ({
+    ...without.map(({ index, project: { id } }) => ({
       path: ['projects', index],
-      message: 'needs api_key_file or api_key_env, for the service has none',
+      message: `${typeof id === 'string' ? `${shownId(id)} ` : ''}needs api_key_file or api_key_env, for the service has none`,
     })),
   ];
 }
@@ -150,8 +151,7 @@ function checkSecretSource(
   }
   if (!requireKeys || typeof variable !== 'string' || !VARIABLE_NAME.test(variable)) return [];
   if (readVariable(env, variable) !== undefined) return [];
-  // Without its name: it might be the secret, written here by mistake.
-  return [{ path: option, message: 'names an environment variable that is not set or empty' }];
+  return [{ path: option, message: unsetVariable(variable) }];
 }
 
 function hasKeySource(place: Tree): boolean {

@@ -19,6 +19,7 @@ import {
   variableName,
   wholeNumber,
   wrongType,
+  wrongValue,
 } from './option-types.ts';
 import { parseTimezone } from './timezone.ts';
 
@@ -52,9 +53,9 @@ const service = {
   ),
   max_concurrency: wholeNumber([8, 1, 256], 'Requests in flight at any time.'),
   max_requests_per_second: z
-    .number({ error: wrongType('a number from 0 to 10000') })
-    .min(0, { error: 'must be a number from 0 to 10000' })
-    .max(10_000, { error: 'must be a number from 0 to 10000' })
+    .number({ error: wrongValue('a number from 0 to 10000') })
+    .min(0, { error: wrongValue('a number from 0 to 10000') })
+    .max(10_000, { error: wrongValue('a number from 0 to 10000') })
     .prefault(10)
     .meta({
       description: 'Requests sent in any second, listings and details together. 0 is no limit.',

@@ -75,9 +75,9 @@ async function readPems(section: Tree, directory: string): Promise<Pems> {
 
 async function readPrivateKey(path: string): Promise<Checked<string>> {
   const { text, fault } = await readTextFile(path, MAX_FILE_BYTES);
-  if (fault !== undefined) return { fault: `is of no use: ${fault}` };
+  if (fault !== undefined) return { fault: `cannot be used: ${fault} (${path})` };
   return privateKey(text) === undefined
-    ? { fault: 'must be a file with a private key in PEM form, without a passphrase' }
+    ? { fault: `must be a file with a private key in PEM form, without a passphrase (${path})` }
     : { value: text };
 }
 

@@ -85,7 +85,7 @@ function translated<Name>(names: Readonly<Record<string, Name>>, what?: string) 
 }
 
 function version() {
-  return translated(TLS_VERSIONS, 'TLS12 or TLS13: older versions are not offered');
+  return translated(TLS_VERSIONS, 'TLS12 or TLS13 (older versions are not offered)');
 }
 
 function header() {

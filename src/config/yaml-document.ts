@@ -1,5 +1,6 @@
 import { type Document, LineCounter, type Node, type Pair, type YAMLMap, isMap, isSeq } from 'yaml';
 import { parseYaml, type YamlMistake } from './yaml-parser.ts';
+import { isPlainKey } from './shown.ts';
 import { keyName, type KeyMistake, readValues, startOf } from './yaml-values.ts';
 
 /** From 1, as editors count. */
@@ -46,11 +47,12 @@ export function readYaml(text: string): YamlDocument | { readonly syntaxFault: Y
   };
 }
 
-function describeKey({ offset, before }: KeyMistake, lines: LineCounter): YamlFault {
+function describeKey({ offset, name = '', before }: KeyMistake, lines: LineCounter): YamlFault {
+  const what = isPlainKey(name) ? `the key ${JSON.stringify(name)}` : 'this key';
   const message =
     before === undefined
       ? 'a key must be a text, not a list or a mapping'
-      : `this key is given twice, first on line ${positionOf(before, lines).line}`;
+      : `${what} is given twice, first on line ${positionOf(before, lines).line}`;
   return toFault({ offset, message }, lines);
 }
 

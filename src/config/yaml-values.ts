@@ -25,6 +25,7 @@ export interface YamlValues {
 /** A key at this offset that cannot be taken; with the offset of the one before it that has the same name, if one has. */
 export interface KeyMistake {
   readonly offset: number;
+  readonly name: string | undefined;
   readonly before: number | undefined;
 }
 
@@ -87,7 +88,7 @@ export function readValues(document: Document): YamlValues | { readonly mistake:
       const name = keyName(key, targets);
       const offset = startOf(key) ?? 0;
       const before = name === undefined ? undefined : offsets.get(name);
-      if (name === undefined || before !== undefined) keyMistakes.push({ offset, before });
+      if (name === undefined || before !== undefined) keyMistakes.push({ offset, name, before });
       else offsets.set(name, offset);
       const made = valueOf(value);
       if (name !== undefined) mapping[name] = made;

@@ -352,7 +352,10 @@ describe('a reading command', () => {
       [0, ''],
       [0, ''],
       [2, 'error: unknown project "retird", did you mean "retired"?\n'],
-      [2, 'error: unknown project "no-such-thing"\n'],
+      [
+        2,
+        'error: unknown project "no-such-thing"; the known ones are "checkout-bot", "search", "retired"\n',
+      ],
     ]);
   });
 

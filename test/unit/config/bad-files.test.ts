@@ -12,9 +12,14 @@ const EXPECTED: Readonly<Record<string, readonly string[]>> = {
   ],
   'alias-circle': ['5:5 not usable YAML: this alias (*) is part of what it stands for'],
   'allowed-hosts': [
-    ...[9, 10, 11, 12].map(
-      (line) =>
-        `${line}:7 web.allowed_hosts[${line - 8}] must be a host name such as evalwatch.example.com, without scheme, port or wildcard`,
+    ...[
+      ', not "https://evalwatch.example.com"',
+      ', not "evalwatch.example.com:10570"',
+      ', not "*.example.com"',
+      '',
+    ].map(
+      (but, index) =>
+        `${index + 9}:7 web.allowed_hosts[${index + 1}] must be a host name such as evalwatch.example.com, without scheme, port or wildcard${but}`,
     ),
     '13:7 web.allowed_hosts[5] must be a host name',
   ],
@@ -28,33 +33,39 @@ const EXPECTED: Readonly<Record<string, readonly string[]>> = {
   'api-key-without-a-space': ['1:10 service needs api_key_file or api_key_env', '1:54 unknown key'],
   'bad-cron': ['4:11 schedule must be a cron expression'],
   'bad-cron-in-project': ['6:15 projects[0].schedule must be a cron expression'],
-  'ca-file-directory': ['4:12 service.ca_file is of no use: this is a directory, not a file'],
-  'ca-file-missing': ['4:12 service.ca_file is of no use: there is no such file'],
+  'ca-file-directory': [
+    `4:12 service.ca_file cannot be used: this is a directory, not a file (${directory})`,
+  ],
+  'ca-file-missing': [
+    `4:12 service.ca_file cannot be used: there is no such file (${directory}/nowhere.pem)`,
+  ],
   'ca-file-without-certificates': [
-    '4:12 service.ca_file must be a file with certificates in PEM form',
+    `4:12 service.ca_file must be a file with certificates in PEM form, and ${directory}/ca-file-missing.yaml has none`,
   ],
   'cron-at-daily': ['4:11 not valid YAML: a value that starts with %, @ or ` must be in quotes'],
   'cron-without-quotes': [
     '4:16 not valid YAML: a value that starts with * must be in quotes, such as "*/30 * * * * *", and an alias needs its anchor (&) before it',
   ],
-  'duplicate-key': ['5:1 this key is given twice, first on line 4'],
-  'duplicate-key-in-project': ['7:5 this key is given twice, first on line 6'],
-  'duplicate-project': ['7:9 projects[2].id is the id of the project on line 5 already'],
-  'duration-ascending': ['4:12 service.timeout must be a duration such as 10s'],
+  'duplicate-key': ['5:1 the key "jitter" is given twice, first on line 4'],
+  'duplicate-key-in-project': ['7:5 the key "datasets" is given twice, first on line 6'],
+  'duplicate-project': ['7:9 projects[2].id "a" duplicates the id on line 5'],
+  'duration-ascending': ['4:12 service.timeout must be a duration such as 10s, not "30s1m"'],
   'duration-bare-number': [
-    '4:12 service.timeout must be a duration such as 10s, did you mean "10s"?',
+    '4:12 service.timeout must be a duration such as 10s, not "10", did you mean "10s"?',
   ],
   'duration-bare-number-in-quotes': [
-    '4:12 service.timeout must be a duration such as 10s, did you mean "10s"?',
+    '4:12 service.timeout must be a duration such as 10s, not "10", did you mean "10s"?',
   ],
   'duration-bare-number-of-days': [
-    '7:14 store.retention must be a duration such as 90d, did you mean "30d"?',
+    '7:14 store.retention must be a duration such as 90d, not "30", did you mean "30d"?',
   ],
   'duration-empty': ['4:12 service.timeout must be a duration such as 10s'],
-  'duration-fraction': ['4:12 service.timeout must be a duration such as 10s'],
-  'duration-in-words': ['4:12 service.timeout must be a duration such as 10s, did you mean "10s"?'],
-  'duration-too-long': ['4:12 service.timeout must be from 100ms to 10m'],
-  'duration-too-short': ['4:12 service.timeout must be from 100ms to 10m'],
+  'duration-fraction': ['4:12 service.timeout must be a duration such as 10s, not "1.5s"'],
+  'duration-in-words': [
+    '4:12 service.timeout must be a duration such as 10s, not "10 seconds", did you mean "10s"?',
+  ],
+  'duration-too-long': ['4:12 service.timeout must be from 100ms to 10m, not "11m"'],
+  'duration-too-short': ['4:12 service.timeout must be from 100ms to 10m, not "99ms"'],
   empty: [
     '1:1 service.base_url is missing',
     '1:1 projects is missing',
@@ -65,12 +76,12 @@ const EXPECTED: Readonly<Record<string, readonly string[]>> = {
     '2:3 service needs api_key_file or api_key_env',
     '2:13 service.base_url must start with https://, unless allow_http is true: others could read the key',
     '3:3 unknown key "timout", did you mean "timeout"?',
-    '4:12 service.retries must be a whole number from 0 to 10',
+    '4:12 service.retries must be a whole number from 0 to 10, not 11',
     '5:1 unknown key "scheduel", did you mean "schedule"?',
-    '6:11 timezone must be a time zone such as UTC or Europe/Berlin, did you mean "Europe/Berlin"?',
-    '9:9 projects[1].id is the id of the project on line 8 already',
+    '6:11 timezone must be a time zone such as UTC or Europe/Berlin, not "Europe/Berln", did you mean "Europe/Berlin"?',
+    '9:9 projects[1].id "a" duplicates the id on line 8',
     '10:15 projects[1].schedule must be a cron expression',
-    '12:10 log.level must be one of debug, info, warn, error',
+    '12:10 log.level must be one of debug, info, warn, error, not "loud"',
   ],
   'key-as-variable': ['3:16 service.api_key_env must be the name of an environment variable'],
   'key-at-the-wrong-level': ['4:1 unknown key "timeout" here, it belongs under "service"'],
@@ -78,7 +89,7 @@ const EXPECTED: Readonly<Record<string, readonly string[]>> = {
   'key-in-the-wrong-section': ['6:5 unknown key "retention" here, it belongs under "store"'],
   'key-missing': ['2:3 service needs api_key_file or api_key_env'],
   'key-missing-for-one': [
-    '6:5 projects[1] needs api_key_file or api_key_env, for the service has none',
+    '6:5 projects[1] "b" needs api_key_file or api_key_env, for the service has none',
   ],
   'key-that-is-a-list': ['4:3 a key must be a text, not a list or a mapping'],
   'key-twice': ['4:16 service.api_key_env cannot stand beside api_key_file: give one of them'],
@@ -86,28 +97,34 @@ const EXPECTED: Readonly<Record<string, readonly string[]>> = {
     '6:18 projects[0].api_key_env cannot stand beside api_key_file: give one of them',
   ],
   'key-variable-not-set': [
-    '3:16 service.api_key_env names an environment variable that is not set or empty',
+    '3:16 service.api_key_env names the environment variable EVALWATCH_TEST_UNSET, which is not set or empty',
   ],
   'key-variable-prototype': [
     '3:16 service.api_key_env names an environment variable that is not set or empty',
   ],
   list: ['1:1 the file must be a mapping (key: value)'],
   'listen-colon-port': [
-    '7:11 web.listen must be host:port, such as 127.0.0.1:10570, did you mean "0.0.0.0:10570"?',
+    '7:11 web.listen must be host:port, such as 127.0.0.1:10570, not ":10570", did you mean "0.0.0.0:10570"?',
   ],
   'listen-ipv6-without-brackets': [
-    '7:11 web.listen must be host:port, such as 127.0.0.1:10570, did you mean "[::1]:10570"?',
+    '7:11 web.listen must be host:port, such as 127.0.0.1:10570, not "::1:10570", did you mean "[::1]:10570"?',
   ],
-  'listen-not-an-address': ['7:11 web.listen must be host:port, such as 127.0.0.1:10570'],
+  'listen-not-an-address': [
+    '7:11 web.listen must be host:port, such as 127.0.0.1:10570, not "256.0.0.1:80"',
+  ],
   'listen-port-only': [
-    '7:11 web.listen must be host:port, such as 127.0.0.1:10570, did you mean "127.0.0.1:10570"?',
+    '7:11 web.listen must be host:port, such as 127.0.0.1:10570, not "10570", did you mean "127.0.0.1:10570"?',
   ],
-  'listen-port-too-large': ['7:11 web.listen must have a port from 0 to 65535'],
-  'listen-url': ['7:11 web.listen must be host:port, such as 127.0.0.1:10570'],
+  'listen-port-too-large': ['7:11 web.listen must have a port from 0 to 65535, not 65536'],
+  'listen-url': [
+    '7:11 web.listen must be host:port, such as 127.0.0.1:10570, not "http://127.0.0.1:80"',
+  ],
   'listen-without-port': [
-    '7:11 web.listen must be host:port, such as 127.0.0.1:10570, did you mean "127.0.0.1:10570"?',
+    '7:11 web.listen must be host:port, such as 127.0.0.1:10570, not "127.0.0.1", did you mean "127.0.0.1:10570"?',
   ],
-  'log-level': ['7:10 log.level must be one of debug, info, warn, error, did you mean "warn"?'],
+  'log-level': [
+    '7:10 log.level must be one of debug, info, warn, error, not "warning", did you mean "warn"?',
+  ],
   'merge-key': ['4:1 unknown key'],
   'missing-base-url': ['2:3 service.base_url is missing'],
   'missing-service': [
@@ -115,9 +132,11 @@ const EXPECTED: Readonly<Record<string, readonly string[]>> = {
     '1:1 service needs api_key_file or api_key_env',
   ],
   'no-projects': ['1:1 projects is missing'],
-  'number-infinite': ['4:28 service.max_requests_per_second must be a number from 0 to 10000'],
-  'number-negative': ['4:12 service.retries must be a whole number from 0 to 10'],
-  'number-too-large': ['4:12 service.retries must be a whole number from 0 to 10'],
+  'number-infinite': [
+    '4:28 service.max_requests_per_second must be a number from 0 to 10000, not Infinity',
+  ],
+  'number-negative': ['4:12 service.retries must be a whole number from 0 to 10, not -1'],
+  'number-too-large': ['4:12 service.retries must be a whole number from 0 to 10, not 11'],
   'only-comments': [
     '1:1 service.base_url is missing',
     '1:1 projects is missing',
@@ -154,12 +173,12 @@ const EXPECTED: Readonly<Record<string, readonly string[]>> = {
   'service-list': ['2:3 service must be a mapping (key: value), not a list'],
   'service-text': ['1:10 service must be a mapping (key: value), not a text'],
   'size-bare-number': [
-    '4:22 service.max_response_size must be a size such as 64MiB, did you mean "1048576B"?',
+    '4:22 service.max_response_size must be a size such as 64MiB, not "1048576", did you mean "1048576B"?',
   ],
   'size-decimal': [
-    '4:22 service.max_response_size must be a size such as 64MiB, did you mean "64MiB"?',
+    '4:22 service.max_response_size must be a size such as 64MiB, not "64MB", did you mean "64MiB"?',
   ],
-  'size-too-large': ['4:22 service.max_response_size must be from 1KiB to 256MiB'],
+  'size-too-large': ['4:22 service.max_response_size must be from 1KiB to 256MiB, not "512MiB"'],
   'store-lease-of-sqlite': [
     '7:10 store.lease is for PostgreSQL only: it needs postgres_url_file or postgres_url_env',
   ],
@@ -178,7 +197,7 @@ const EXPECTED: Readonly<Record<string, readonly string[]>> = {
     '8:21 store.postgres_url_env cannot stand beside postgres_url_file: give one of them',
   ],
   'store-variable-not-set': [
-    '7:21 store.postgres_url_env names an environment variable that is not set or empty',
+    '7:21 store.postgres_url_env names the environment variable DATABASE_URL, which is not set or empty',
   ],
   'syntax-bracket': [
     '5:1 not valid YAML: this is not indented like its neighbours, or a bracket is not closed',
@@ -203,16 +222,20 @@ const EXPECTED: Readonly<Record<string, readonly string[]>> = {
   ],
   'syntax-tab': ['2:1 not valid YAML: tabs cannot indent, use spaces'],
   text: ['1:1 the file must be a mapping (key: value)'],
-  'timezone-offset': ['4:11 timezone must be a time zone such as UTC or Europe/Berlin'],
+  'timezone-offset': [
+    '4:11 timezone must be a time zone such as UTC or Europe/Berlin, not "+01:00"',
+  ],
   'two-documents': ['6:1 a second document starts here, only one is read'],
   'unknown-key': ['4:1 unknown key "scheduel", did you mean "schedule"?'],
   'unknown-key-camel-case': ['4:3 unknown key "maxConcurrency", did you mean "max_concurrency"?'],
   'unknown-key-without-suggestion': ['4:3 unknown key "colour"'],
   'unknown-tag': ['3:17 this tag (!) means nothing here'],
   'unknown-timezone': [
-    '4:11 timezone must be a time zone such as UTC or Europe/Berlin, did you mean "Europe/Berlin"?',
+    '4:11 timezone must be a time zone such as UTC or Europe/Berlin, not "Europe/Berln", did you mean "Europe/Berlin"?',
   ],
-  'unknown-timezone-far-off': ['4:11 timezone must be a time zone such as UTC or Europe/Berlin'],
+  'unknown-timezone-far-off': [
+    '4:11 timezone must be a time zone such as UTC or Europe/Berlin, not "Mars/Olympus"',
+  ],
   'url-almost-loopback': [
     '2:13 service.base_url must start with https://, unless allow_http is true: others could read the key',
   ],
@@ -238,21 +261,21 @@ const EXPECTED: Readonly<Record<string, readonly string[]>> = {
   ],
   'wrong-types': [
     '2:13 service.base_url must be an address, not a list',
-    '3:15 service.allow_http must be true or false, not a text',
+    '3:15 service.allow_http must be true or false, not "yes"',
     '4:17 service.api_key_file must be a path, not a mapping',
     '5:12 service.timeout must be a duration such as 10s',
     '6:12 service.retries must be a whole number from 0 to 10, not a text',
     '7:20 service.max_concurrency must be a whole number from 1 to 256',
-    '8:28 service.max_requests_per_second must be a number from 0 to 10000, not a text',
+    '8:28 service.max_requests_per_second must be a number from 0 to 10000, not "10"',
     '9:22 service.max_response_size must be a size such as 64MiB, not a list',
     '10:11 schedule must be a cron expression, in quotes',
-    '11:11 timezone must be a time zone such as UTC or Europe/Berlin',
+    '11:11 timezone must be a time zone such as UTC or Europe/Berlin, not "1"',
     '12:9 jitter must be a duration such as 10s, not a mapping',
     '13:16 missing_after must be a whole number from 1 to 1000',
     '15:9 projects[0].id must be the id of a project, in quotes',
-    '16:15 projects[0].datasets must be true or false',
+    '16:15 projects[0].datasets must be true or false, not 1',
     '18:9 store.path must be a path, in quotes',
-    '20:21 web.enable_lifecycle must be true or false, not a text',
+    '20:21 web.enable_lifecycle must be true or false, not "true"',
     '22:10 log.level must be one of debug, info, warn, error',
   ],
 };

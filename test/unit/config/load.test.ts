@@ -154,14 +154,14 @@ ${projects.join('\n')}
   it('keeps to YAML 1.2 whatever its directive says', async () => {
     const text = `%YAML 1.1\n---\n${minimal({ project: 'datasets: yes' })}`;
     const { faults } = await errorOf(loadText(directory, text));
-    expect(places(faults)).toEqual(['8:15 projects[0].datasets must be true or false, not a text']);
+    expect(places(faults)).toEqual(['8:15 projects[0].datasets must be true or false, not "yes"']);
   });
 
   it('may come from Windows', async () => {
     const text = `\ufeff${minimal({ top: 'jitter: 1' })}`.replaceAll('\n', '\r\n');
     const { faults } = await errorOf(loadText(directory, text));
     expect(places(faults)).toEqual([
-      '6:9 jitter must be a duration such as 10s, did you mean "1s"?',
+      '6:9 jitter must be a duration such as 10s, not "1", did you mean "1s"?',
     ]);
   });
 
@@ -211,7 +211,7 @@ describe('a range holds both of its ends', () => {
     for (const value of [below, above].filter((text) => text !== undefined)) {
       const { faults } = await errorOf(loadText(directory, at(section, `${key}: ${value}`)));
       expect(faults.map(({ message }) => message)).toEqual([
-        expect.stringMatching(/ must be (a (whole )?number )?from \S+ to \S+$/),
+        expect.stringMatching(/ must be (a (whole )?number )?from \S+ to \S+, not \S+$/),
       ]);
     }
   });
@@ -280,7 +280,7 @@ describe('a key source', () => {
     async (env) => {
       const error = await errorOf(loadText(directory, withEnv, { env }));
       expect(places(error.faults)).toEqual([
-        '3:16 service.api_key_env names an environment variable that is not set or empty',
+        '3:16 service.api_key_env names the environment variable EVALUATION_KEY, which is not set or empty',
       ]);
       const config = await loadText(directory, withEnv, { env, requireKeys: false });
       expect(config.projects[0]?.key).toEqual({ env: 'EVALUATION_KEY', value: undefined });
@@ -319,7 +319,7 @@ describe('a PostgreSQL store', () => {
     const text = withStore('postgres_url_env: DATABASE_URL');
     const error = await errorOf(loadText(directory, text));
     expect(places(error.faults)).toEqual([
-      '6:28 store.postgres_url_env names an environment variable that is not set or empty',
+      '6:28 store.postgres_url_env names the environment variable DATABASE_URL, which is not set or empty',
     ]);
     await loadText(directory, text, { requireKeys: false });
   });
@@ -371,10 +371,10 @@ describe('the environment overrides the file', () => {
     };
     const error = await errorOf(loadText(directory, minimal({ top: 'jitter: 2h' }), { env }));
     expect(error.message.split('\n')).toEqual([
-      'EVALWATCH_LOG_LEVEL: must be one of debug, info, warn, error, did you mean "warn"?',
+      'EVALWATCH_LOG_LEVEL: must be one of debug, info, warn, error, not "warning", did you mean "warn"?',
       'EVALWATCH_SERVICE_BASE_URL: must start with https://, unless allow_http is true: others could read the key',
-      'EVALWATCH_WEB_LISTEN: must be host:port, such as 127.0.0.1:10570, did you mean "127.0.0.1:80"?',
-      `${join(directory, 'evalwatch.yaml')}:6:9: jitter must be from 0s to 1h`,
+      'EVALWATCH_WEB_LISTEN: must be host:port, such as 127.0.0.1:10570, not "80", did you mean "127.0.0.1:80"?',
+      `${join(directory, 'evalwatch.yaml')}:6:9: jitter must be from 0s to 1h, not "2h"`,
     ]);
     expect(error.faults[0]).toMatchObject({
       file: 'EVALWATCH_LOG_LEVEL',

@@ -55,14 +55,17 @@ describe('the address of the database', () => {
   });
 
   it.each([
-    [undefined, 'names an environment variable that is not set or empty'],
+    [undefined, 'names the environment variable DATABASE_URL, which is not set or empty'],
     ['eva:5ecret@db', 'what it holds must start with postgres:// or postgresql://'],
-  ])(
-    '%j in a variable is refused, without the name, which may be the secret',
-    async (value, message) => {
-      expect(await messageOf({ env: 'DATABASE_URL', value })).toBe(
-        `store.postgres_url_env: ${message}`,
-      );
-    },
-  );
+  ])('%j in a variable is refused', async (value, message) => {
+    expect(await messageOf({ env: 'DATABASE_URL', value })).toBe(
+      `store.postgres_url_env: ${message}`,
+    );
+  });
+
+  it('in a variable is never named where the name may be the secret', async () => {
+    expect(await messageOf({ env: 'eva_5ecret', value: undefined })).toBe(
+      'store.postgres_url_env: names an environment variable that is not set or empty',
+    );
+  });
 });

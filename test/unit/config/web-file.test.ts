@@ -26,7 +26,9 @@ function load(text: string) {
 
 async function faultsOf(text: string): Promise<readonly string[]> {
   const error = await load(text).catch((reason: unknown) => reason);
-  if (error instanceof ConfigError) return places(error.faults);
+  if (error instanceof ConfigError) {
+    return places(error.faults).map((fault) => fault.replace(directory, 'HERE'));
+  }
   throw new Error(`not refused: ${String(error)}`);
 }
 
@@ -133,9 +135,9 @@ basic_auth_users:
       'with what Go has and Node has not',
       `${tls('min_version: TLS10', 'cipher_suites: [TLS_RSA_WITH_RC4_128_SHA]', 'curve_preferences: [CurveP224]')}\nhttp_server_config:\n  http2: true\n`,
       [
-        `4:16 ${section}.min_version must be TLS12 or TLS13: older versions are not offered, did you mean "TLS12"?`,
-        `5:19 ${section}.cipher_suites[0] must be a cipher suite as Go's crypto/tls names it, did you mean "TLS_RSA_WITH_AES_128_CBC_SHA"?`,
-        `6:23 ${section}.curve_preferences[0] must be one of CurveP256, CurveP384, CurveP521, X25519, X25519MLKEM768, did you mean "CurveP256"?`,
+        `4:16 ${section}.min_version must be TLS12 or TLS13 (older versions are not offered), not "TLS10", did you mean "TLS12"?`,
+        `5:19 ${section}.cipher_suites[0] must be a cipher suite as Go's crypto/tls names it, not "TLS_RSA_WITH_RC4_128_SHA", did you mean "TLS_RSA_WITH_AES_128_CBC_SHA"?`,
+        `6:23 ${section}.curve_preferences[0] must be one of CurveP256, CurveP384, CurveP521, X25519, X25519MLKEM768, not "CurveP224", did you mean "CurveP256"?`,
         '8:10 http_server_config.http2 must be false or left out: evalwatch speaks HTTP/1.1 only',
       ],
     ],
@@ -154,7 +156,7 @@ basic_auth_users:
       'with headers that are none',
       'http_server_config:\n  headers:\n    X-Frame-Options: never\n    X-XSS-Protection: "1\\n2"\n    Server: me\n',
       [
-        '3:22 http_server_config.headers.X-Frame-Options must be deny or sameorigin',
+        '3:22 http_server_config.headers.X-Frame-Options must be deny or sameorigin, not "never"',
         '4:23 http_server_config.headers.X-XSS-Protection must be one line of plain ASCII',
         '5:5 unknown key "Server"',
       ],
@@ -175,7 +177,7 @@ basic_auth_users:
       'with a misspelt client_auth_type',
       tls('client_auth_type: RequireAndVerify'),
       [
-        `4:21 ${section}.client_auth_type must be one of NoClientCert, RequestClientCert, RequireAnyClientCert, VerifyClientCertIfGiven, RequireAndVerifyClientCert, did you mean "RequireAndVerifyClientCert"?`,
+        `4:21 ${section}.client_auth_type must be one of NoClientCert, RequestClientCert, RequireAnyClientCert, VerifyClientCertIfGiven, RequireAndVerifyClientCert, not "RequireAndVerify", did you mean "RequireAndVerifyClientCert"?`,
       ],
     ],
     [
@@ -187,17 +189,17 @@ basic_auth_users:
       'with files that are not there, or something else',
       'tls_server_config:\n  cert_file: text\n  key_file: nowhere\n  client_ca_file: .\n  client_auth_type: RequireAndVerifyClientCert\n',
       [
-        `2:14 ${section}.cert_file must be a file with certificates in PEM form`,
-        `3:13 ${section}.key_file is of no use: there is no such file`,
-        `4:19 ${section}.client_ca_file is of no use: this is a directory, not a file`,
+        `2:14 ${section}.cert_file must be a file with certificates in PEM form, and HERE/text has none`,
+        `3:13 ${section}.key_file cannot be used: there is no such file (HERE/nowhere)`,
+        `4:19 ${section}.client_ca_file cannot be used: this is a directory, not a file (HERE)`,
       ],
     ],
     [
       'with a damaged certificate and a key that needs a passphrase',
       'tls_server_config: { cert_file: damaged.crt, key_file: locked.key }\n',
       [
-        `1:33 ${section}.cert_file is of no use: one of its certificates is damaged`,
-        `1:56 ${section}.key_file must be a file with a private key in PEM form, without a passphrase`,
+        `1:33 ${section}.cert_file cannot be used: one of its certificates is damaged (HERE/damaged.crt)`,
+        `1:56 ${section}.key_file must be a file with a private key in PEM form, without a passphrase (HERE/locked.key)`,
       ],
     ],
     [

@@ -12,6 +12,7 @@ import { parseDuration, suggestDuration } from '../../../../src/config/duration.
 import { loadConfig } from '../../../../src/config/load.ts';
 import { readPostgresUrl } from '../../../../src/config/postgres-url.ts';
 import { parseSize, suggestSize } from '../../../../src/config/size.ts';
+import { butIsValue, isPlainKey, shownId, unsetVariable } from '../../../../src/config/shown.ts';
 import { closest, didYouMean } from '../../../../src/config/suggest.ts';
 import { parseTimezone } from '../../../../src/config/timezone.ts';
 import { loadWebConfig } from '../../../../src/config/web-file.ts';
@@ -81,6 +82,10 @@ export function config(directory: string): readonly TextFunction[] {
     { name: 'config/size.ts parseSize', call: parseSize },
     { name: 'config/size.ts suggestSize', call: suggestSize },
     { name: 'config/suggest.ts closest', call: (text) => closest(text, OPTIONS) },
+    { name: 'config/shown.ts butIsValue', call: butIsValue },
+    { name: 'config/shown.ts isPlainKey', call: isPlainKey },
+    { name: 'config/shown.ts shownId', call: shownId },
+    { name: 'config/shown.ts unsetVariable', call: unsetVariable },
     { name: 'config/suggest.ts didYouMean', call: didYouMean },
     { name: 'config/timezone.ts parseTimezone', call: parseTimezone },
     {

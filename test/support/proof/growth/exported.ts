@@ -60,9 +60,12 @@ export const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
     'config/option-types.ts path',
     'config/option-types.ts text',
     'config/option-types.ts variableName',
+    'config/option-types.ts wrongValue',
     'metrics/exposition.ts renderGauge',
   ],
-  'is a part of what loadConfig and loadWebConfig do': [
+  'is a part of what loadConfig and loadWebConfig do, or made of such parts': [
+    'config/listen.ts localAddresses',
+    'config/listen.ts readListen',
     'config/read-document.ts readDocument',
     'config/text-file.ts readTextFile',
   ],
