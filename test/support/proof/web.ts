@@ -155,12 +155,10 @@ export const web: Row = {
         if (answered % 100_000 === 0) print(`${answered} answers`);
       }
     }
-    let isOver = false;
-    opened.defer(() => {
-      isOver = true;
-    });
+    const over = new AbortController();
+    opened.defer(() => over.abort());
     const visitor = async () => {
-      while (answered < wanted && !isOver) await connection();
+      while (answered < wanted && !over.signal.aborted) await connection();
     };
     await Promise.race([Promise.all(Array.from({ length: CONNECTIONS }, visitor)), ended.promise]);
     const scrapes = await crowdOut(ports, random);
