@@ -12,7 +12,10 @@ export type RequestFailureReason =
 
 export type RefusalReason = 'epoch' | 'version';
 
-/** What has happened. Everything about a poll is emitted after its commit. Durations are ms, times epoch ms. */
+/**
+ * What has happened. What a poll has found is emitted once, after its commit or the failure of that; requests and the
+ * start of a run are emitted as they happen. Durations are ms, times epoch ms.
+ */
 export type MonitorEvent =
   | {
       readonly type: 'poll.finished';

@@ -61,6 +61,8 @@ interface PollReading {
   readonly failure: PollFailure | undefined;
   /** Every listing was the same as the last time. */
   readonly unchanged: boolean;
+  /** Of each listing that there was. */
+  readonly anomalies: ReadonlyMap<Kind, readonly AnomalySummary[]>;
   /** What it comes to beside what is known; or why the store did not say that. */
   readonly compared: Comparison | StoreError;
 }
@@ -110,6 +112,7 @@ export function createPoller(options: PollerOptions): Poller {
       transitions: outcome.transitions.length,
       changed: outcome.changes.size > 0,
     };
+    tellAnomalies(project.id, reading.anomalies, state);
     await takeSteps(emitChanges(emit, { project: project.id, ...outcome }));
     emit(finished);
     return finished;
@@ -127,18 +130,18 @@ export function createPoller(options: PollerOptions): Poller {
       memory: state.listings,
     });
     if (readings === undefined) return undefined;
-    for (const reading of readings) tellAnomalies(project.id, reading, state);
     const at = clock.now();
     const failed = readings.find((reading) => 'error' in reading);
     const failure = failed === undefined ? undefined : describe(failed.error);
     const unchanged = readings.every((each) => 'answer' in each && each.answer.unchanged);
+    const anomalies = anomaliesOf(readings, state.listings);
     for (const reading of readings) forgetEtagAfterNonsense(reading, state);
     try {
       const compared = await compare(project.id, readings, state.listings, at);
-      return { at, failure, unchanged, compared };
+      return { at, failure, unchanged, anomalies, compared };
     } catch (error) {
       if (!(error instanceof StoreError)) throw error;
-      return { at, failure, unchanged, compared: error };
+      return { at, failure, unchanged, anomalies, compared: error };
     }
   }
 
@@ -191,16 +194,20 @@ export function createPoller(options: PollerOptions): Poller {
     }
   }
 
-  function tellAnomalies(project: string, reading: Reading, state: ProjectState): void {
-    const { kind } = reading;
-    const summaries = anomaliesOf(reading, state.listings.get(kind));
-    if (summaries === undefined) return;
-    const before = state.anomalies.get(kind) ?? [];
-    for (const { reason, count, indexes, digest } of summaries) {
-      const changed = !before.some((other) => other.reason === reason && other.digest === digest);
-      emit({ type: 'items.anomalous', project, kind, reason, count, indexes, changed });
+  /** Only when the poll has ended: one that is refused is repeated, and would count them twice. */
+  function tellAnomalies(
+    project: string,
+    anomalies: PollReading['anomalies'],
+    state: ProjectState,
+  ): void {
+    for (const [kind, summaries] of anomalies) {
+      const before = state.anomalies.get(kind) ?? [];
+      for (const { reason, count, indexes, digest } of summaries) {
+        const changed = !before.some((other) => other.reason === reason && other.digest === digest);
+        emit({ type: 'items.anomalous', project, kind, reason, count, indexes, changed });
+      }
+      state.anomalies.set(kind, summaries);
     }
-    state.anomalies.set(kind, summaries);
   }
 
   return {
@@ -222,8 +229,20 @@ function describe(error: ApiError): PollFailure {
   return { reason: error.reason, message: error.message, details: error.details };
 }
 
-/** Undefined when there was no listing. */
 function anomaliesOf(
+  readings: readonly Reading[],
+  memory: ReadonlyMap<Kind, ListingMemory>,
+): PollReading['anomalies'] {
+  const anomalies = new Map<Kind, readonly AnomalySummary[]>();
+  for (const reading of readings) {
+    const found = anomaliesIn(reading, memory.get(reading.kind));
+    if (found !== undefined) anomalies.set(reading.kind, found);
+  }
+  return anomalies;
+}
+
+/** Undefined when there was no listing. */
+function anomaliesIn(
   reading: Reading,
   memory: ListingMemory | undefined,
 ): readonly AnomalySummary[] | undefined {

@@ -46,18 +46,21 @@ export type ReadListings = (
 export function createReading(options: ReadingOptions): ReadListings {
   const { service, clock, emit, shutdown } = options;
 
-  function lagTeller(project: string, dueAt: number): () => void {
-    let told = false;
+  /** Runs that have started: a poll whose commit is refused is repeated, and starts no second time. */
+  const started = new WeakSet<PollRun>();
+
+  function lagTeller(project: string, run: PollRun): () => void {
+    const { dueAt } = run;
     return () => {
-      if (told) return;
-      told = true;
+      if (started.has(run)) return;
+      started.add(run);
       const lagMs = Math.max(0, clock.now() - dueAt);
       emit({ type: 'scheduler.started_poll', project, lagMs });
     };
   }
 
   return async (project, { run, inTrouble, memory }) => {
-    const onFirstRequest = lagTeller(project.id, run.dueAt);
+    const onFirstRequest = lagTeller(project.id, run);
     const read = async (kind: Kind): Promise<Reading> => {
       const last = memory.get(kind);
       try {

@@ -308,6 +308,42 @@ describe('anomalies', () => {
     ]);
   });
 
+  it('are told after the commit, once, should it be refused and the poll be repeated', async () => {
+    const { service, poller, clock, store, log, elsewhere } = given;
+    const run = { dueAt: clock.now() - 50, nextAt: clock.now() + 1000 };
+    const poll = () => poller.poll({ id: 'p', datasets: false }, run);
+    service.shows(listingOf({ a: 'RUNNING' }, { anomalies }));
+    elsewhere.add(() => commitElsewhere(store));
+    const before: string[] = [];
+    elsewhere.add(async () => void before.push(...log.events.map(({ type }) => type)));
+
+    expect(await poll()).toBeUndefined();
+    expect(before).toEqual(['scheduler.started_poll']);
+    expect(await poll()).toBeDefined();
+
+    expect(log.events.map(({ type }) => type)).toEqual([
+      'scheduler.started_poll',
+      'items.anomalous',
+      'items.anomalous',
+      'listing.baseline',
+      'poll.finished',
+    ]);
+    expect(log.of('items.anomalous').map(({ changed }) => changed)).toEqual([true, true]);
+  });
+
+  it('of a poll that could not be stored are told with it', async () => {
+    const { service, poll, log, broken } = given;
+    service.shows(listingOf({ a: 'RUNNING' }, { anomalies }));
+    broken.add('commitPoll');
+    await poll();
+    expect(log.events.map(({ type }) => type)).toEqual([
+      'scheduler.started_poll',
+      'items.anomalous',
+      'items.anomalous',
+      'poll.finished',
+    ]);
+  });
+
   it('count also for a list in which nothing was usable', async () => {
     const { service, poll, log } = given;
     service.fails('invalid_response', { anomalies });
