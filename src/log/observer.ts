@@ -114,6 +114,11 @@ export function createLogObserver(logger: Logger, clock: Clock): LogObserver {
     );
   }
 
+  /** Keeps when each reason was logged: one project may be refused again and again between the commits of others. */
+  function noteCommit(): void {
+    for (const run of storeFailures.values()) run.count = 0;
+  }
+
   return {
     observe(event) {
       switch (event.type) {
@@ -142,7 +147,7 @@ export function createLogObserver(logger: Logger, clock: Clock): LogObserver {
           commitFailed(event);
           break;
         case 'store.committed':
-          storeFailures.clear();
+          noteCommit();
           break;
         case 'worker.claimed':
         case 'worker.released':

@@ -253,6 +253,35 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
     expect(code).toBe(1);
   });
 
+  it('say once a minute that one project cannot be stored, whatever else is', async () => {
+    await using given = await setUp(server);
+    const daemon = given.start();
+    await daemon.line('project.baseline', { project: 'beta' });
+    await given.query(
+      `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE ''not beta''; END';
+       CREATE TRIGGER refuse BEFORE INSERT ON evalwatch.transition FOR EACH ROW
+         WHEN (NEW.record_id = 'of beta') EXECUTE FUNCTION refuse()`,
+    );
+    given.set('beta', 'FAILED');
+    await daemon.line('store.commit_failed');
+    // The others move all the time, and are stored.
+    const asked = given.service.of('beta').length;
+    given.onListing(async (project) => {
+      const isEven = given.service.of(project).length % 2 === 0;
+      if (project !== 'beta') given.set(project, isEven ? 'RUNNING' : 'PENDING');
+    });
+    await vi.waitFor(
+      () => expect(given.service.of('beta').length).toBeGreaterThan(asked + 4),
+      PATIENCE,
+    );
+    await daemon.stop();
+    expect(daemon.of('prompt.transition').length).toBeGreaterThan(4);
+    const times = daemon.of('store.commit_failed').map(({ time }) => Date.parse(time));
+    for (const [index, time] of times.slice(1).entries()) {
+      expect(time - (times[index] ?? 0)).toBeGreaterThan(59_000);
+    }
+  });
+
   it('hand over without a pause when they stop, and no tick is polled twice', async () => {
     await using given = await setUp(server);
     await given.place.configure({ schedule: '*/4 * * * * *' });

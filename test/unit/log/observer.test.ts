@@ -357,10 +357,12 @@ describe('store.commit_failed', () => {
     expect(linesOf(full)).toMatchObject([{ reason: 'full', consecutive_failures: 5 }]);
   });
 
-  it('starts a new run after a commit', () => {
-    const events = [commitFailed('io'), commitFailed('io')];
-    linesOf(...events, { type: 'store.committed', durationMs: 1 });
-    expect(linesOf(...events)).toMatchObject([{ consecutive_failures: 1 }]);
+  it('counts anew after a commit, and comes no sooner: it may be one project that cannot be stored', () => {
+    const committed = { type: 'store.committed', durationMs: 1 } as const;
+    const events = [commitFailed('io'), commitFailed('io'), committed];
+    expect(linesOf(...events, ...events, ...events)).toHaveLength(1);
+    monotonic += MINUTE;
+    expect(linesOf(...events, ...events)).toMatchObject([{ consecutive_failures: 1 }]);
   });
 });
 
