@@ -1,7 +1,7 @@
 import { Option } from 'commander';
 import { resolveFromUser } from '../config/environment.ts';
 import type { StoreReader, TransitionRow } from '../monitor/ports.ts';
-import { transitionFields } from '../monitor/row-fields.ts';
+import { isoTime, transitionFields } from '../monitor/row-fields.ts';
 import type { Action, Register } from './command.ts';
 import { csvLine } from './csv.ts';
 import { toJsonLine } from './json.ts';
@@ -18,7 +18,7 @@ const FORMATS = {
     // Without a byte order mark Excel takes UTF-8 for something else.
     header: `\u{feff}${csvLine(['transition_id', 'time', 'project', 'kind', 'id', 'from', 'to'])}`,
     line: ({ transitionId, at, project, kind, id, from, to }: TransitionRow) =>
-      csvLine([transitionId, new Date(at).toISOString(), project, kind, id, from, to]),
+      csvLine([transitionId, isoTime(at), project, kind, id, from, to]),
   },
 } as const;
 

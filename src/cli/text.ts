@@ -1,3 +1,5 @@
+import { isoTime } from '../monitor/row-fields.ts';
+
 const PLAIN = /^[ -~]*$/;
 const NO_WIDTH = /^(?:\p{Mn}|\p{Me}|\u200c|\u200d)$/v;
 const WIDE =
@@ -31,7 +33,7 @@ function characterWidth(character: string): number {
 
 /** A time for people: ISO 8601 UTC, whole seconds. `ms` is epoch ms. */
 export function timeText(ms: number): string {
-  return `${new Date(ms).toISOString().slice(0, 19)}Z`;
+  return `${isoTime(ms).slice(0, 19)}Z`;
 }
 
 /** The same in a time zone, with its offset from UTC: `2026-03-29T09:00:00+02:00`. */

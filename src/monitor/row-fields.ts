@@ -72,7 +72,14 @@ export function pollFields(poll: PollResult): object {
   };
 }
 
-/** ISO 8601 UTC with milliseconds. */
+/** The first and the last time that ISO 8601 has four digits for the year for. */
+const MIN_TIME = Date.parse('0000-01-01T00:00:00.000Z');
+const MAX_TIME = Date.parse('9999-12-31T23:59:59.999Z');
+
+/**
+ * ISO 8601 UTC with milliseconds. A time beyond the years 0 to 9999, which only a damaged or changed store has
+ * (`store check` finds it), becomes the nearest one, so that its row can be shown.
+ */
 export function isoTime(ms: number): string {
-  return new Date(ms).toISOString();
+  return new Date(Math.min(Math.max(ms, MIN_TIME), MAX_TIME)).toISOString();
 }

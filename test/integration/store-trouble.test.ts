@@ -275,3 +275,44 @@ describe('a bug in what reads the store', UNHURRIED, () => {
     expect(daemon.of('store.commit_failed')).toEqual([]);
   });
 });
+
+describe('a store with times that no calendar has', UNHURRIED, () => {
+  it('is shown with the nearest ones, by commands and API', async () => {
+    await using service = await startAlpha();
+    await using place = await workspace(service.url, { schedule: '0 0 1 1 *' });
+    service.set({ p1: 'RUNNING' });
+    expect((await evalwatch(place, ['poll'])).code).toBe(0);
+    service.set({ p1: 'FAILED' });
+    expect((await evalwatch(place, ['poll'])).code).toBe(0);
+    const db = new Database(join(place.directory, 'evalwatch.db'));
+    db.exec('UPDATE transition SET at = 9000000000000000; UPDATE record SET since = -9e15');
+    db.close();
+
+    const [last, first] = ['9999-12-31T23:59:59.999Z', '0000-01-01T00:00:00.000Z'];
+    for (const command of [['transitions'], ['failures'], ['status'], ['export', '--format=csv']]) {
+      // oxlint-disable-next-line no-await-in-loop -- one process at a time
+      const { code, stdout } = await evalwatch(place, command);
+      expect([command, code, stdout]).toEqual([command, 0, expect.stringContaining('p1')]);
+    }
+    await using daemon = startDaemon(place);
+    const url = await daemon.url();
+    for (const [path, time] of [
+      ['transitions', last],
+      ['failures', last],
+      ['prompts', first],
+    ]) {
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      const answer = await fetch(`${url}/api/v1/${path}`);
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      expect([answer.status, await answer.text()]).toEqual([
+        200,
+        expect.stringContaining(`${time}`),
+      ]);
+    }
+    for (const path of ['/', '/projects/alpha', '/metrics']) {
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      expect((await fetch(url + path)).status).toBe(200);
+    }
+    expect(daemon.of('request.failed')).toEqual([]);
+  });
+});
