@@ -1,7 +1,8 @@
 import { visible } from '../domain/visible.ts';
 import { resolveFromUser } from '../config/environment.ts';
 import type { Register } from './command.ts';
-import { loadConfiguration } from './configuration.ts';
+import { loadForStore } from './configuration.ts';
+import { UsageError } from './faults.ts';
 import { configOption } from './options.ts';
 import { storeFile } from './store-engine.ts';
 
@@ -27,7 +28,11 @@ export const registerBackup: Register = (program, act) => {
     .addHelpText('after', HELP)
     .action((file: string, options: BackupCommandOptions) =>
       act<BackupCommandOptions>(async ({ config: option, force }, context) => {
-        const config = await loadConfiguration(option, context, 'without keys');
+        if (file === '-') {
+          const instead = 'name a file, or ./- for one of this name';
+          throw new UsageError(`a backup cannot be written to stdout: ${instead}`);
+        }
+        const config = await loadForStore(option, context);
         const path = storeFile(config.store, 'pg_dump copies it, see docs/scaling.md');
         const { backUp } = await import('../store/backup.ts');
         const target = resolveFromUser(file, context.env);

@@ -4,6 +4,7 @@ import { visible } from '../domain/visible.ts';
 import type { Act, Context, Signals } from './command.ts';
 import { createProgram } from './program.ts';
 import { outcomeOf } from './faults.ts';
+import { resolveHelpWords } from './help-words.ts';
 import { createOutput, type Output, type OutputStream } from './output.ts';
 import { cut } from './text.ts';
 
@@ -42,7 +43,7 @@ export async function main(
   });
 
   try {
-    await program.parseAsync(argv, { from: 'user' });
+    await program.parseAsync(resolveHelpWords(program, argv), { from: 'user' });
   } catch (error) {
     const outcome = outcomeOf(error);
     for (const line of outcome.lines) warn(line);

@@ -1,4 +1,5 @@
 import type { Config } from '../config/config.ts';
+import { ConfigError } from '../config/config-error.ts';
 import { configFile } from '../config/environment.ts';
 import type { Context } from './command.ts';
 
@@ -19,3 +20,25 @@ export async function loadConfiguration(
   const requireKeys = keys === 'with keys';
   return loadConfig({ file: configFile(option, env), env, validateSchedule, requireKeys });
 }
+
+/**
+ * The same for a command that needs no more of it than where the store is.
+ * @throws {ConfigError} which also says how to get at the store in spite of a mistake
+ */
+export async function loadForStore(option: string | undefined, context: Context): Promise<Config> {
+  try {
+    return await loadConfiguration(option, context, 'without keys');
+  } catch (error) {
+    // Of a file that cannot be read the message says what to do.
+    if (!(error instanceof ConfigError) || error.reason === 'unreadable') throw error;
+    const file = configFile(option, context.env);
+    throw new ConfigError(error.reason, [
+      ...error.faults,
+      { file, line: 0, column: 0, message: INSTEAD },
+    ]);
+  }
+}
+
+const INSTEAD =
+  'this command finds the store by this file, which must have no mistake, even while a daemon runs on with what it loaded ' +
+  'before: correct it, or name the last good version of it with --config (its relative paths start from where it lies)';

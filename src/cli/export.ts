@@ -54,7 +54,7 @@ export const registerExport: Register = (program, act) => {
         .choices(Object.keys(FORMATS))
         .default('ndjson'),
     )
-    .option('--output <file>', 'where to (default: stdout)')
+    .option('--output <file>', 'where to (default: stdout, as is -)')
     .option('--force', 'replace an existing file')
     .addHelpText('after', HELP)
     .action(act(exportTransitions));
@@ -65,7 +65,7 @@ const exportTransitions: Action<ExportOptions> = async (options, context) => {
   const since = options.since === undefined ? undefined : context.clock.now() - options.since;
   await withReader(options, context, async (reader, path) => {
     const pieces = toPieces(reader, { project, since }, format);
-    if (output === undefined) {
+    if (output === undefined || output === '-') {
       for await (const piece of pieces) await context.stdout.write(piece);
       return;
     }

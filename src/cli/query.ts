@@ -3,7 +3,7 @@ import { closest, didYouMean } from '../config/suggest.ts';
 import type { Config } from '../config/config.ts';
 import type { RowQuery, StoreReader } from '../monitor/ports.ts';
 import type { Action, Context } from './command.ts';
-import { loadConfiguration } from './configuration.ts';
+import { loadForStore } from './configuration.ts';
 import { UsageError } from './faults.ts';
 import type { QueryOptions } from './options.ts';
 import { openStoreReader } from './reader.ts';
@@ -52,7 +52,7 @@ export async function withReader<Result>(
   context: Context,
   work: (reader: StoreReader, path: string | undefined) => Promise<Result>,
 ): Promise<Result> {
-  const config = await loadConfiguration(options.config, context, 'without keys');
+  const config = await loadForStore(options.config, context);
   const reader = await openStoreReader(config.store);
   try {
     const { project } = options;

@@ -1,7 +1,7 @@
 import { visible } from '../domain/visible.ts';
 import type { CheckResult } from '../store/check.ts';
 import type { Action, Register } from './command.ts';
-import { loadConfiguration } from './configuration.ts';
+import { loadForStore } from './configuration.ts';
 import { configOption, jsonOption } from './options.ts';
 import { storeFile } from './store-engine.ts';
 import { jsonLines } from './table.ts';
@@ -29,7 +29,7 @@ export const registerStore: Register = (program, act) => {
 };
 
 const check: Action<CheckOptions> = async (options, context) => {
-  const config = await loadConfiguration(options.config, context, 'without keys');
+  const config = await loadForStore(options.config, context);
   const path = storeFile(config.store, 'pg_amcheck looks at it, see docs/scaling.md');
   const { checkStore } = await import('../store/check.ts');
   const results = await checkStore(path);

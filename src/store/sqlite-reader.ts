@@ -141,6 +141,7 @@ function assertNotOlder(version: number, path: string): void {
   if (version >= SCHEMA_VERSION) return;
   throw new StoreError(
     'other',
-    `${path} has schema version ${version}, this evalwatch reads ${SCHEMA_VERSION}: start the daemon, or run poll, once`,
+    `${path} has schema version ${version}, and this evalwatch reads ${SCHEMA_VERSION}: use the evalwatch that wrote it, as for a backup, ` +
+      'which has to be made before the upgrade; the first start of this one (run, or poll) upgrades the store',
   );
 }

@@ -9,6 +9,7 @@ import type { Store } from '../../../src/monitor/ports.ts';
 import { openStore } from '../../../src/store/sqlite-store.ts';
 import type { PageContent, WatchedProject } from '../../../src/web/page/content.ts';
 import { watchMonitor, type MonitorWatch } from '../../../src/web/page/monitor-state.ts';
+import { version as programVersion } from '../../../src/version.ts';
 import { createEventFeed } from '../../../src/web/events/feed.ts';
 import { startWebServer } from '../../../src/web/server.ts';
 import { fakeClock } from '../monitor.ts';
@@ -70,7 +71,7 @@ export async function openPageWorld(start = NIGHT): Promise<PageWorld> {
   }
 
   const content: PageContent = {
-    version: '1.0.0',
+    version: programVersion,
     clock,
     store,
     retentionMs: 90 * 24 * HOUR,

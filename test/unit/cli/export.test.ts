@@ -46,6 +46,13 @@ describe('export', () => {
     expect(rows).toEqual(newestFirst.toReversed());
   });
 
+  it('takes - for stdout', async () => {
+    expect((await run('--project', '=q', '--output', '-')).stdout).toBe(
+      (await run('--project', '=q')).stdout,
+    );
+    expect(existsSync('-')).toBe(false);
+  });
+
   it('as CSV is for a spreadsheet', async () => {
     const { stdout } = await run('--format', 'csv', '--since', '90m');
     expect(stdout).toBe(

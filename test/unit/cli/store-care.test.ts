@@ -26,6 +26,17 @@ describe('backup', () => {
     expect(await evalwatch(forced, { cwd: directory })).toMatchObject({ code: 0, stderr: '' });
   });
 
+  it('does not take stdout for a file', async () => {
+    const finished = await evalwatch(['backup', '-', '--config', config], { cwd: directory });
+    expect(finished).toMatchObject({
+      code: 2,
+      stdout: '',
+      stderr:
+        'error: a backup cannot be written to stdout: name a file, or ./- for one of this name\n',
+    });
+    expect(existsSync(join(directory, '-'))).toBe(false);
+  });
+
   it('is read like a store', async () => {
     const target = join(directory, 'copy.db');
     await commandLine(['backup', target, '--config', config]);
@@ -66,6 +77,30 @@ describe.each([
     const { code, stderr } = await commandLine([...command, '--config', other]);
     expect(code).toBe(2);
     expect(stderr).toMatch(/^error: this command is for a SQLite store.* see docs\/scaling\.md\n$/);
+  });
+});
+
+describe('a mistake in the configuration, which a running daemon survives', () => {
+  it.each([
+    ['status'],
+    ['transitions'],
+    ['failures'],
+    ['export'],
+    ['backup', 'copy.db'],
+    ['store', 'check'],
+  ])('does not leave the user of %s %s without advice', async (...command) => {
+    const mistake: object = { jiter: '1s' };
+    const bad = writeConfiguration(directory, [{ id: 'p' }], mistake);
+    const { code, stdout, stderr } = await commandLine([...command, '--config', bad]);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toContain('unknown key "jiter", did you mean "jitter"?\n');
+    expect(stderr).toMatch(/name the last good version of it with --config .*\n$/);
+  });
+
+  it('adds nothing where there is no file', async () => {
+    const missing = join(directory, 'missing.yaml');
+    const { stderr } = await commandLine(['status', '--config', missing]);
+    expect(stderr.trim().split('\n')).toHaveLength(1);
   });
 });
 

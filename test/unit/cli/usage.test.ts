@@ -41,6 +41,28 @@ describe('help', () => {
     expect(stderr).toContain('Usage: evalwatch');
   });
 
+  it.each([
+    [['help', 'status'], 'status'],
+    [['help', 'store'], 'store'],
+    [['help', 'store', 'check'], 'store check'],
+    [['store', 'help', 'check'], 'store check'],
+  ])('is found by its words: %j', async (words, command) => {
+    const asked = await commandLine([...command.split(' '), '--help']);
+    expect(asked.stdout).toMatch(new RegExp(`^Usage: evalwatch ${command} `));
+    expect(await commandLine(words)).toEqual(asked);
+  });
+
+  it.each([
+    [['help', 'nope'], "unknown command 'nope'"],
+    [['help', 'statsu'], 'unknown command \'statsu\', did you mean "status"?'],
+    [['help', 'store', 'chekc'], 'unknown command \'chekc\', did you mean "check"?'],
+    [['store', 'help', 'nope'], "unknown command 'nope'"],
+    [['help', 'status', 'more'], "unknown command 'more'"],
+  ])('says why there is none: %j', async (words, message) => {
+    const stderr = `error: ${message}\n`;
+    expect(await commandLine(words)).toMatchObject({ code: 2, stdout: '', stderr });
+  });
+
   it('does not mind a reader that goes', async () => {
     const { code, stderr } = await execute('/bin/sh', [
       '-c',

@@ -137,7 +137,7 @@ describe('a reader', () => {
     db.pragma('user_version = 0');
     db.close();
     await expect(openReader({ path })).rejects.toThrow(
-      `has schema version 0, this evalwatch reads ${SCHEMA_VERSION}: start the daemon, or run poll, once`,
+      `has schema version 0, and this evalwatch reads ${SCHEMA_VERSION}: use the evalwatch that wrote it, as for a backup, which has to be made before the upgrade;`,
     );
   });
 
