@@ -82,13 +82,13 @@ describe.each([
 
 describe('a mistake in the configuration, which a running daemon survives', () => {
   it.each([
-    ['status'],
-    ['transitions'],
-    ['failures'],
-    ['export'],
-    ['backup', 'copy.db'],
-    ['store', 'check'],
-  ])('does not leave the user of %s %s without advice', async (...command) => {
+    [['status']],
+    [['transitions']],
+    [['failures']],
+    [['export']],
+    [['backup', 'copy.db']],
+    [['store', 'check']],
+  ])('does not leave the user of %j without advice', async (command) => {
     const mistake: object = { jiter: '1s' };
     const bad = writeConfiguration(directory, [{ id: 'p' }], mistake);
     const { code, stdout, stderr } = await commandLine([...command, '--config', bad]);
