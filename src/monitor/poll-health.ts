@@ -1,4 +1,4 @@
-import type { PollFailureReason } from './errors.ts';
+import type { PollFailure } from './events.ts';
 import type { PollHealth } from './ports.ts';
 
 export const NEVER_POLLED: PollHealth = {
@@ -9,18 +9,20 @@ export const NEVER_POLLED: PollHealth = {
   lastSuccessAt: undefined,
 };
 
-/** How a project's polls go after one more, which failed for `reason` or succeeded. `at` is epoch ms. */
+/** How a project's polls go after one more, which failed so or succeeded. `at` is epoch ms. */
 export function afterPoll(
   before: PollHealth,
-  reason: PollFailureReason | undefined,
+  failure: Pick<PollFailure, 'reason' | 'details'> | undefined,
   at: number,
 ): PollHealth {
-  return reason === undefined
-    ? { up: true, consecutiveFailures: 0, reason, lastPollAt: at, lastSuccessAt: at }
+  return failure === undefined
+    ? { up: true, consecutiveFailures: 0, reason: undefined, lastPollAt: at, lastSuccessAt: at }
     : {
         up: false,
         consecutiveFailures: before.consecutiveFailures + 1,
-        reason,
+        reason: failure.reason,
+        keyWasRefused:
+          failure.reason === 'auth' ? failure.details.statusCode !== undefined : undefined,
         lastPollAt: at,
         lastSuccessAt: before.lastSuccessAt,
       };

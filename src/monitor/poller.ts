@@ -150,7 +150,7 @@ export function createPoller(options: PollerOptions): Poller {
     { at, failure, compared }: PollReading,
     state: ProjectState,
   ): Promise<Outcome | undefined> {
-    const health = afterPoll(state.health, failure?.reason, at);
+    const health = afterPoll(state.health, failure, at);
     try {
       if (compared instanceof StoreError) throw compared;
       const { version, changes: listings } = compared;
@@ -170,7 +170,7 @@ export function createPoller(options: PollerOptions): Poller {
       const storeFailure: PollFailure = { reason: 'store', message: error.message, details: {} };
       const reported = failure ?? storeFailure;
       return {
-        health: afterPoll(state.health, reported.reason, at),
+        health: afterPoll(state.health, reported, at),
         failure: reported,
         changes: new Map(),
         transitions: [],

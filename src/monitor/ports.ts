@@ -103,6 +103,8 @@ export interface PollHealth {
   readonly consecutiveFailures: number;
   /** Why the last finished poll failed. */
   readonly reason: PollFailureReason | undefined;
+  /** With the reason `auth`, of a poll of this process: the service refused the key, or there was none to send. */
+  readonly keyWasRefused?: boolean | undefined;
   readonly lastPollAt: number | undefined;
   readonly lastSuccessAt: number | undefined;
 }

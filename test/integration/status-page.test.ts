@@ -1,7 +1,7 @@
-import { writeFile } from 'node:fs/promises';
+import { rm, writeFile } from 'node:fs/promises';
 import { describe, expect, it, vi } from 'vitest';
 import { KEY, PATIENCE, startDaemon, UNHURRIED, workspace } from '../support/evalwatch.ts';
-import { sendJson, startAlpha } from '../support/service.ts';
+import { sendJson, startAlpha, startService } from '../support/service.ts';
 
 /** The page as text, when it says this. */
 async function pageThatSays(url: string, words: RegExp): Promise<string> {
@@ -29,7 +29,35 @@ describe('the status page of a daemon', UNHURRIED, () => {
 
     await writeFile(`${place.directory}/key`, 'short');
     const blind = await pageThatSays(url, /1 of 1 project blind/);
-    expect(blind).toMatch(/Down: the service refuses the API key, or the key cannot be read/);
+    expect(blind).toMatch(/Down: there is no API key to send: its file or variable cannot be read/);
+  });
+
+  it('tells a key that is refused from one that is not there, as far as it knows', async () => {
+    await using service = await startService(({ headers }, response) => {
+      const isGood = headers['x-api-key'] === KEY;
+      sendJson(response, isGood ? [] : { detail: 'no' }, isGood ? 200 : 401);
+    });
+    await using place = await workspace(service.url);
+    await rm(`${place.directory}/key`);
+    await using daemon = startDaemon(place);
+    const url = await daemon.url();
+    await pageThatSays(url, /Down: there is no API key to send: .* is no key\. auth/);
+    const [failed] = daemon.of('poll.failed');
+    expect(failed).toMatchObject({
+      reason: 'auth',
+      err: { message: expect.stringMatching(/the key file .*key cannot be read: ENOENT/) },
+    });
+    expect(failed).not.toHaveProperty('status_code');
+
+    await writeFile(`${place.directory}/key`, 'long enough but wrong');
+    await pageThatSays(url, /Down: the service refuses the API key \(401 or 403\)\. auth/);
+
+    // The store knows that it was for the key, and no more.
+    await daemon.stop();
+    await place.configure({ schedule: '0 0 1 1 *' });
+    await using next = startDaemon(place);
+    const afterwards = await pageThatSays(await next.url(), /Down/);
+    expect(afterwards).toMatch(/the service refuses the API key, or the key cannot be read\. auth/);
   });
 
   it('tells of a reload that failed, and why', async () => {

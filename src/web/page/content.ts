@@ -1,4 +1,4 @@
-import type { PollFailureReason, StoreFailureReason } from '../../monitor/errors.ts';
+import type { StoreFailureReason } from '../../monitor/errors.ts';
 import type { Clock, PollHealth, StoreReader } from '../../monitor/ports.ts';
 
 /** What the status page shows, and where it comes from. Times are epoch ms. */
@@ -57,7 +57,7 @@ export interface LastReload {
 /** How evalwatch stands to a project. */
 export type ProjectState =
   | { readonly kind: 'up' }
-  | { readonly kind: 'down'; readonly reason: PollFailureReason | undefined }
+  | ({ readonly kind: 'down' } & Pick<PollHealth, 'reason' | 'keyWasRefused'>)
   /** Its poll has been due for longer than a minute. */
   | { readonly kind: 'late'; readonly dueAt: number }
   | { readonly kind: 'new' };

@@ -1,5 +1,6 @@
 import { html } from 'hono/html';
 import type { Status } from '../../domain/status.ts';
+import type { ProjectState } from './content.ts';
 import type { StatusHistory } from './history.ts';
 import { projectLink } from './lists.ts';
 import { lastFailureAt, type ProjectView } from './overview-model.ts';
@@ -7,7 +8,7 @@ import { bar, legend, plot } from './plot.ts';
 import { isBlind } from './project-state.ts';
 import { absolute, duration, when } from './time.ts';
 import type { Html } from './upstream.ts';
-import { counted, grouped, POLL_FAILURE_WORDS } from './words.ts';
+import { counted, grouped, NO_KEY_WORDS, POLL_FAILURE_WORDS, REFUSED_KEY_WORDS } from './words.ts';
 
 /** A project on the first page. */
 export function projectCard(
@@ -36,17 +37,18 @@ export function stateLine({ watched, state, snapshot }: ProjectView, now: number
   const { lastSuccessAt, consecutiveFailures } = watched.health;
   const since = lastSuccessAt ?? snapshot?.configuredAt;
   const blind = lastSuccessAt === undefined ? 'Never up for' : 'Blind for';
-  return html`<p class="state bad"><strong>✗ Down</strong>: ${reasonOf(state.reason)}</p>
+  return html`<p class="state bad"><strong>✗ Down</strong>: ${reasonOf(state)}</p>
     <p class="facts">
       ${counted(consecutiveFailures, 'failed poll')} in a row.
       ${since === undefined ? '' : html`${blind} ${duration(now - since)}, since ${absolute(since)}.`}
     </p>`;
 }
 
-function reasonOf(reason: keyof typeof POLL_FAILURE_WORDS | undefined): Html {
-  return reason === undefined
-    ? html`the last poll failed.`
-    : html`${POLL_FAILURE_WORDS[reason]}. <code>${reason}</code>`;
+function reasonOf({ reason, keyWasRefused }: Extract<ProjectState, { kind: 'down' }>): Html {
+  if (reason === undefined) return html`the last poll failed.`;
+  const aboutKey = keyWasRefused === true ? REFUSED_KEY_WORDS : NO_KEY_WORDS;
+  const words = keyWasRefused === undefined ? POLL_FAILURE_WORDS[reason] : aboutKey;
+  return html`${words}. <code>${reason}</code>`;
 }
 
 /** Since when its counts are only the last that were seen; undefined while they are seen. */

@@ -5,7 +5,7 @@ const LATE_MS = 60_000;
 
 export function stateOf({ health, nextPollAt }: WatchedProject, now: number): ProjectState {
   if (health.lastPollAt !== undefined && !health.up) {
-    return { kind: 'down', reason: health.reason };
+    return { kind: 'down', reason: health.reason, keyWasRefused: health.keyWasRefused };
   }
   if (nextPollAt !== undefined && nextPollAt < now - LATE_MS) {
     return { kind: 'late', dueAt: nextPollAt };

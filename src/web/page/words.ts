@@ -19,6 +19,11 @@ export const POLL_FAILURE_WORDS: Readonly<Record<PollFailureReason, string>> = {
   store: 'the poll could not be stored',
 };
 
+/** Where it is known, in the place of those for `auth`. */
+export const REFUSED_KEY_WORDS = 'the service refuses the API key (401 or 403)';
+export const NO_KEY_WORDS =
+  'there is no API key to send: its file or variable cannot be read, is empty or is no key';
+
 /** Why a failure has no error_info, after "because". */
 export const NO_ERROR_INFO_WORDS: Readonly<Record<NoErrorInfoReason, string>> = {
   invalid_id: 'a prompt of this id cannot be asked for',

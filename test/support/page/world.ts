@@ -59,7 +59,11 @@ export async function openPageWorld(start = NIGHT): Promise<PageWorld> {
   ): Promise<void> {
     const project = projectOf(id);
     const at = clock.now();
-    const health = afterPoll(project.health, reason, at);
+    const health = afterPoll(
+      project.health,
+      reason && { reason, details: { statusCode: 401 } },
+      at,
+    );
     await store.commitPoll({ project: id, at, health, version, listings });
     projects.set(id, { ...project, health });
   }
