@@ -71,6 +71,11 @@ export const SECTIONS: readonly Section[] = [
         ...store,
         note: 'Right also while the store cannot be written.',
       },
+      evalwatch_project_poll_failing: {
+        ...store,
+        absentUntil: 'a poll of the project fails, and again when one succeeds',
+        note: 'Right also while the store cannot be written.',
+      },
       evalwatch_project_configured_timestamp_seconds: store,
       evalwatch_project_schedule_max_interval_seconds: {
         ...process,

@@ -36,8 +36,7 @@ export const USEFUL_QUERIES: readonly UsefulQuery[] = [
   },
   {
     question: 'Which projects is evalwatch blind for, and why?',
-    query: `sum by (project, reason) (increase(evalwatch_poll_failures_total[1h])) > 0
-and on (project) max by (project) (evalwatch_project_up) == 0`,
+    query: 'max by (project, reason) (evalwatch_project_poll_failing)',
   },
   {
     question: 'How old is the data of each project?',

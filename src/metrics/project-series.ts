@@ -85,6 +85,13 @@ export const HEALTH_FAMILIES: readonly Family<PollHealth>[] = [
     samples: SINGLE,
     values: ({ consecutiveFailures }) => [consecutiveFailures],
   },
+  {
+    name: 'evalwatch_project_poll_failing',
+    type: 'gauge',
+    help: 'Always 1; the label tells why the last finished poll of the project failed.',
+    samples: POLL_FAILURE_REASONS.map((reason) => ({ labels: { reason } })),
+    values: ({ reason }) => POLL_FAILURE_REASONS.map((each) => (each === reason ? 1 : undefined)),
+  },
 ];
 
 /** Per-project metrics that this process counts (metrics.md, "process"). */

@@ -1,5 +1,8 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import {
+  type Daemon,
   evalwatch,
   PATIENCE,
   sleep,
@@ -63,6 +66,26 @@ describe('a restart', UNHURRIED, () => {
       'evalwatch_prompt_last_failure_timestamp_seconds{project="alpha"}': expect.any(Number),
     });
     expect(third.of('project.baseline')).toEqual([]);
+  });
+
+  it('forgets neither that the last poll failed nor why', async () => {
+    await using service = await startAlpha();
+    await using place = await workspace(service.url);
+    await writeFile(join(place.directory, 'key'), 'short');
+    const failing = async (daemon: Daemon) => {
+      const { samples } = await scrape(await daemon.url());
+      return [...samples].filter(([name]) => name.startsWith('evalwatch_project_poll_failing'));
+    };
+    const forItsKey = [['evalwatch_project_poll_failing{project="alpha",reason="auth"}', 1]];
+    await using daemon = startDaemon(place);
+    await daemon.line('poll.failed');
+    expect(await failing(daemon)).toEqual(forItsKey);
+    await daemon.stop();
+
+    await place.configure({ schedule: RARELY });
+    await using next = startDaemon(place);
+    expect(await failing(next)).toEqual(forItsKey);
+    expect(next.of('poll.failed')).toEqual([]);
   });
 
   it('finds a failure of the time in between once', async () => {

@@ -223,9 +223,11 @@ describe('a store that cannot be read', UNHURRIED, () => {
     expect(down.value('evalwatch_project_consecutive_poll_failures', { project })).toBeGreaterThan(
       0,
     );
+    expect(down.value('evalwatch_project_poll_failing', { project, reason: 'store' })).toBe(1);
     const fromMemory = new Set([
       'evalwatch_project_up',
       'evalwatch_project_consecutive_poll_failures',
+      'evalwatch_project_poll_failing',
     ]);
     for (const { name, from } of METRICS) {
       const lacks = from === 'store' && !fromMemory.has(name);

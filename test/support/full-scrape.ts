@@ -2,6 +2,8 @@ import { join } from 'node:path';
 import { KINDS } from '../../src/domain/status.ts';
 import { detectChanges } from '../../src/domain/transition.ts';
 import { createMetrics } from '../../src/metrics/metrics.ts';
+import { POLL_FAILURE_REASONS, type PollFailureReason } from '../../src/monitor/errors.ts';
+import { afterPoll, NEVER_POLLED } from '../../src/monitor/poll-health.ts';
 import type { Store } from '../../src/monitor/ports.ts';
 import { openStore } from '../../src/store/sqlite-store.ts';
 import { parseExposition, type ParsedFamily } from '../unit/metrics/parse-exposition.ts';
@@ -11,9 +13,9 @@ import { temporaryDirectory } from './temporary.ts';
 const PROJECT = 'alpha';
 
 /**
- * What /metrics shows, by metric, of a real store with one project that watches its datasets: one that was never
- * polled, or one whose every metric has a value, because prompts and datasets wait and failed, and it is one of several
- * workers.
+ * What /metrics shows, by metric, of a real store with one project that watches its datasets and was never polled; or
+ * of one whose every metric has every value, because its prompts and datasets wait and failed, it is one of several
+ * workers, and there is a project that fails for each reason.
  */
 export async function scrapeOf(
   history: 'never polled' | 'everything happened',
@@ -26,7 +28,10 @@ export async function scrapeOf(
     emit: () => {},
   });
   try {
-    await store.configureProjects([PROJECT], clock.now());
+    const failing = history === 'everything happened' ? POLL_FAILURE_REASONS : [];
+    const projects = [PROJECT, ...failing.map((reason) => `failing for ${reason}`)];
+    await store.configureProjects(projects, clock.now());
+    for (const reason of failing) await fail(store, `failing for ${reason}`, reason, clock.now());
     if (history === 'everything happened') {
       await show(store, { a: 'PENDING', b: 'RUNNING', c: 'RUNNING' }, clock.now());
       await show(store, { a: 'PENDING', b: 'RUNNING', c: 'FAILED' }, clock.now());
@@ -37,7 +42,10 @@ export async function scrapeOf(
       storeInfo: { engine: 'sqlite', version: '3.54.0' },
       clock,
       store,
-      schedule: () => [{ project: PROJECT, nextPollAt: clock.now(), maxIntervalSeconds: 30 }],
+      schedule: () =>
+        projects.map((project) => {
+          return { project, nextPollAt: clock.now(), maxIntervalSeconds: 30 };
+        }),
       ...(history === 'everything happened' && {
         worker: () => ({ projects: 1, leaseExpiresAt: clock.now() }),
       }),
@@ -46,8 +54,13 @@ export async function scrapeOf(
         throw error;
       },
     });
-    const health = await store.loadHealth(PROJECT);
-    metrics.setProjects([{ id: PROJECT, datasets: true, health }]);
+    metrics.setProjects(
+      await Promise.all(
+        projects.map(async (id) => {
+          return { id, datasets: id === PROJECT, health: await store.loadHealth(id) };
+        }),
+      ),
+    );
     return parseExposition(await metrics.render());
   } finally {
     await store.close();
@@ -67,14 +80,19 @@ async function show(
       return [kind, change] as const;
     }),
   );
-  const health = {
-    up: true,
-    consecutiveFailures: 0,
-    reason: undefined,
-    lastPollAt: at,
-    lastSuccessAt: at,
-  };
+  const health = afterPoll(NEVER_POLLED, undefined, at);
   await store.commitPoll({ project: PROJECT, at, health, version, listings: changes });
+}
+
+async function fail(
+  store: Store,
+  project: string,
+  reason: PollFailureReason,
+  at: number,
+): Promise<void> {
+  const { version } = await store.loadKnown(project, KINDS);
+  const health = afterPoll(NEVER_POLLED, { reason, details: {} }, at);
+  await store.commitPoll({ project, at, health, version, listings: new Map() });
 }
 
 /** The names of a metric's labels; `le` is one of its buckets' only. */

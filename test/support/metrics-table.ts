@@ -89,6 +89,10 @@ export const METRICS: readonly MetricFact[] = [
   fact('project_schedule_max_interval_seconds', 'gauge', 'process', 'project'),
   fact('project_next_poll_timestamp_seconds', 'gauge', 'process', 'project'),
   fact('project_consecutive_poll_failures', 'gauge', 'store', 'project'),
+  fact('project_poll_failing', 'gauge', 'store', 'project', {
+    labels: one('reason', POLL_REASONS),
+    absentAtFirst: true,
+  }),
   fact('polls_total', 'counter', 'process', 'project'),
   fact('poll_failures_total', 'counter', 'process', 'project', {
     labels: one('reason', POLL_REASONS),

@@ -7,13 +7,17 @@ const failing = figures(
   {
     title: 'Projects not up',
     description:
-      'Projects whose last poll failed or that were never polled. Nothing is known of their prompts since their last success.',
+      'Projects whose last poll failed or that were never polled, and how many failed for each reason. Nothing is known of their prompts since their last success.',
     unit: 'short',
     width: 4,
     height: 5,
     alerts: ['EvalwatchProjectPollFailing', 'EvalwatchAuthFailing'],
   },
   ['not up', `sum(1 - ${told('project', 'evalwatch_project_up')})`],
+  [
+    '{{reason}}',
+    `count by (reason) (${told('project, reason', 'evalwatch_project_poll_failing')})`,
+  ],
 ).thresholds(thresholds([1, 'red']));
 
 const stalest = figures(

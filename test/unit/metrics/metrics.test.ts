@@ -1,6 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
-import { StoreError } from '../../../src/monitor/errors.ts';
+import { StoreError, type PollFailureReason } from '../../../src/monitor/errors.ts';
 import type { MonitorEvent } from '../../../src/monitor/events.ts';
+import { afterPoll } from '../../../src/monitor/poll-health.ts';
 import type { PollHealth, StoreSnapshot } from '../../../src/monitor/ports.ts';
 import { parseExposition } from './parse-exposition.ts';
 import { NEVER_POLLED, START, setUp, snapshotOf, stored } from './setup.ts';
@@ -142,6 +143,35 @@ describe('a project', () => {
     const series = await scrape();
     expect(series.get('evalwatch_project_up{project="p"}')).toBe(0);
     expect(series.get('evalwatch_project_consecutive_poll_failures{project="p"}')).toBe(4);
+    expect(series.get('evalwatch_project_poll_failing{project="p",reason="auth"}')).toBe(1);
+  });
+
+  it('says why its last poll failed, and nothing once one succeeds', async () => {
+    const { metrics, configure, scrape } = setUp();
+    configure('p', 'q');
+    const failing = async () =>
+      [...(await scrape())].filter(([series]) =>
+        series.startsWith('evalwatch_project_poll_failing'),
+      );
+    const poll = (reason: PollFailureReason | undefined) => {
+      const failure = reason && { reason, message: 'm', details: {} };
+      metrics.observe(finished('p', { failure, health: afterPoll(NEVER_POLLED, failure, START) }));
+    };
+    expect(await failing()).toEqual([]);
+    poll('auth');
+    expect(await failing()).toEqual([
+      ['evalwatch_project_poll_failing{project="p",reason="auth"}', 1],
+    ]);
+    poll('network');
+    expect(await failing()).toEqual([
+      ['evalwatch_project_poll_failing{project="p",reason="network"}', 1],
+    ]);
+    poll(undefined);
+    expect(await failing()).toEqual([]);
+    poll('store');
+    expect(await failing()).toEqual([
+      ['evalwatch_project_poll_failing{project="p",reason="store"}', 1],
+    ]);
   });
 
   it('shows when it is due, unless nothing is', async () => {
@@ -583,6 +613,7 @@ describe('one of several workers', () => {
     const series = await scrape();
     expect(series.get('evalwatch_project_up{project="p"}')).toBe(isUp);
     expect(series.get('evalwatch_project_consecutive_poll_failures{project="p"}')).toBe(failures);
+    expect(series.has('evalwatch_project_poll_failing{project="p",reason="timeout"}')).toBe(!isUp);
   });
 
   it('tells without the store only of the health of its own projects', async () => {

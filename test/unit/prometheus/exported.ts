@@ -1,9 +1,10 @@
+import { afterPoll, NEVER_POLLED } from '../../../src/monitor/poll-health.ts';
 import { parseExposition } from '../metrics/parse-exposition.ts';
 import { listing, setUp, snapshotOf, stored } from '../metrics/setup.ts';
 
 const LABELS_OF_A_TARGET = ['job', 'instance'];
 
-/** Every metric that a scrape can show, `up` included, with its labels. */
+/** Every metric that a scrape can show, with its labels, and those that Prometheus makes of itself. */
 export async function exportedMetrics(): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
   const full = listing({
     lastFailureAt: 1000,
@@ -12,25 +13,29 @@ export async function exportedMetrics(): Promise<ReadonlyMap<string, ReadonlySet
       ['RUNNING', 1000],
     ]),
   });
-  const health = {
-    up: true,
-    consecutiveFailures: 0,
-    reason: undefined,
-    lastPollAt: 1000,
-    lastSuccessAt: 1000,
-  };
+  const health = afterPoll(NEVER_POLLED, undefined, 999);
+  const failing = afterPoll(health, { reason: 'auth', details: {} }, 1000);
   const listings = new Map([
     ['prompt' as const, full],
     ['dataset' as const, full],
   ]);
-  const snapshot = snapshotOf([stored('p', { health, listings })], { count: 1, oldestAt: 1000 });
+  const snapshot = snapshotOf(
+    [stored('p', { health, listings }), stored('failing', { health: failing })],
+    { count: 1, oldestAt: 1000 },
+  );
   const { metrics } = setUp({
     store: { snapshot: async () => snapshot, size: async () => ({ database: 1, wal: 1 }) },
     worker: () => ({ projects: 1, leaseExpiresAt: 1000 }),
     schedule: () => [{ project: 'p', nextPollAt: 1000, maxIntervalSeconds: 10 }],
   });
-  metrics.setProjects([{ id: 'p', datasets: true, health }]);
-  const exported = new Map([['up', new Set(LABELS_OF_A_TARGET)]]);
+  metrics.setProjects([
+    { id: 'p', datasets: true, health },
+    { id: 'failing', datasets: false, health: failing },
+  ]);
+  const exported = new Map([
+    ['up', new Set(LABELS_OF_A_TARGET)],
+    ['ALERTS', new Set(['alertname', 'alertstate', ...LABELS_OF_A_TARGET])],
+  ]);
   for (const { samples } of parseExposition(await metrics.render()).values()) {
     for (const series of samples.keys()) {
       const [name = ''] = series.split('{');
