@@ -10,6 +10,11 @@ export const EQUIVALENT: readonly {
     why: 'what is aggregated here was recorded without an instance',
   },
   {
+    rule: /^project_reason:evalwatch_project_poll_failing:max$|^EvalwatchAuthFailing$/,
+    change: /^(max -> (min|sum)|last_over_time -> (min|max)_over_time|.+, instance) /,
+    why: 'it is 1 where it is, and nobody asks how often it is',
+  },
+  {
     rule: /^EvalwatchCrashLooping$/,
     change: /^job="evalwatch" -> nothing /,
     why: 'only series with the same labels are added up, and the other side still names the job',

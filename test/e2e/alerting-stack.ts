@@ -21,6 +21,9 @@ export interface AlertingStack extends AsyncDisposable {
   failPrompt(project: string): void;
   revokeKey(project: string): void;
   giveKeyBack(project: string): void;
+  /** Breaks off every answer, of one project or of all, until `mendConnections`. */
+  breakConnections(project?: string): void;
+  mendConnections(): void;
   stopDaemon(): Promise<void>;
   startDaemon(): Promise<void>;
 }
@@ -68,6 +71,9 @@ export async function startAlerting(
     failPrompt: (project) => world.setStatus(project, promptOf(project), 'FAILED'),
     revokeKey: (project) => simulator.keys.revoke(keyOf(project)),
     giveKeyBack: (project) => simulator.keys.set(keyOf(project), project),
+    breakConnections: (project) =>
+      simulator.faults.set([{ fault: { kind: 'reset', when: 'before' }, project }]),
+    mendConnections: () => simulator.faults.clear(),
     stopDaemon: async () => {
       await daemon.stop();
     },

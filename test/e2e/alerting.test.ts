@@ -12,7 +12,7 @@ const alertmanager = debianTool(
 const RUNBOOKS = 'https://github.com/evalwatch/evalwatch/blob/main/docs/runbooks';
 /** Their prompts fail one by one, to measure how long it takes till somebody knows. */
 const MEASURED = Array.from({ length: 10 }, (_, index) => `measured-${index}`);
-const PROJECTS = ['checkout-bot', 'search-ranking', 'support-triage', ...MEASURED];
+const PROJECTS = ['checkout-bot', 'search-ranking', 'key-incident', 'support-triage', ...MEASURED];
 
 // Where the tests decide what lands, a missing program is no excuse.
 const runs = (prometheus && alertmanager) !== undefined || process.env['CI'] === 'true';
@@ -57,6 +57,23 @@ describe.runIf(runs)('the page', { timeout: 120_000 }, () => {
     stack.giveKeyBack(project);
     const resolved = await stack.webhook.page('resolved', 'EvalwatchAuthFailing');
     expect(resolved.labels).toEqual(page.labels);
+  });
+
+  it('of a project whose key was repaired says what is wrong with it now', async () => {
+    const project = 'key-incident';
+    stack.revokeKey(project);
+    await stack.webhook.page('firing', 'EvalwatchAuthFailing', { project });
+    stack.giveKeyBack(project);
+    const repaired = await stack.webhook.page('resolved', 'EvalwatchAuthFailing', { project });
+    stack.breakConnections(project);
+    const page = await stack.webhook.page('firing', 'EvalwatchProjectPollFailing', { project });
+    expect(page).toMatchObject({ receiver: 'warning', labels: { project, severity: 'warning' } });
+    const since = stack.webhook.pages.filter(
+      ({ at, labels }) => at > repaired.at && labels['project'] === project,
+    );
+    expect(since).toEqual([page]);
+    stack.mendConnections();
+    await stack.webhook.page('resolved', 'EvalwatchProjectPollFailing', { project });
   });
 
   it('of a stopped daemon comes, and once it is back the one of what failed meanwhile', async () => {
