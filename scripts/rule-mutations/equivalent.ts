@@ -5,7 +5,7 @@ export const EQUIVALENT: readonly {
   readonly why: string;
 }[] = [
   {
-    rule: /^project_to:|^EvalwatchPrompt(FailureRatioHigh|sVanished)$/,
+    rule: /^project_(to|daemon):|^EvalwatchPrompt(FailureRatioHigh|sVanished)$/,
     change: /^project(, to)? -> project(, to)?, instance /,
     why: 'what is aggregated here was recorded without an instance',
   },
@@ -13,6 +13,11 @@ export const EQUIVALENT: readonly {
     rule: /^project_reason:evalwatch_project_poll_failing:max$|^EvalwatchAuthFailing$/,
     change: /^(max -> (min|sum)|last_over_time -> (min|max)_over_time|.+, instance) /,
     why: 'it is 1 where it is, and nobody asks how often it is',
+  },
+  {
+    rule: /^project_daemon:evalwatch_project_up:group$/,
+    change: /^last_over_time -> (min|max)_over_time /,
+    why: 'it matters which projects there were, not whether they were up',
   },
   {
     rule: /^EvalwatchCrashLooping$/,

@@ -79,7 +79,7 @@ function editsOf(rule: YAMLMap, text: string): readonly Edit[] {
         ...editsOfExpression(source.slice(header)).map((edit) => shift(edit, start + header)),
       );
     }
-    if (field === 'for') {
+    if (field === 'for' || field === 'keep_firing_for') {
       edits.push(...waitsBeside(source).map((replacement) => ({ start, end, replacement })));
     }
     // Labels and annotations.
@@ -123,11 +123,11 @@ function editsOfExpression(expression: string): readonly Edit[] {
   replace(/(?<=\bby \()[^)]*(?=\))/g, (labels) => {
     const names = labels.split(', ');
     return [
-      `${labels}, instance`,
+      ...(names.includes('instance') ? [] : [`${labels}, instance`]),
       ...names.map((name) => names.filter((other) => other !== name).join(', ')),
     ];
   });
-  replace(/ on \([^)]*\)/g, () => ['', ' on ()']);
+  replace(/ on \([^)]*\)/g, (on) => (on === ' on ()' ? [''] : ['', ' on ()']));
   for (const { left, right } of operationsOf(expression)) {
     for (const kept of [left, right]) {
       const replacement = expression.slice(kept.start, kept.end);

@@ -24,6 +24,8 @@ export interface AlertingStack extends AsyncDisposable {
   /** Breaks off every answer, of one project or of all, until `mendConnections`. */
   breakConnections(project?: string): void;
   mendConnections(): void;
+  /** Alerts that Alertmanager holds back, by their names. */
+  heldBack(): Promise<readonly string[]>;
   stopDaemon(): Promise<void>;
   startDaemon(): Promise<void>;
 }
@@ -74,6 +76,11 @@ export async function startAlerting(
     breakConnections: (project) =>
       simulator.faults.set([{ fault: { kind: 'reset', when: 'before' }, project }]),
     mendConnections: () => simulator.faults.clear(),
+    heldBack: async () => {
+      const url = `http://${addresses.alertmanager}/api/v2/alerts?active=false&silenced=false`;
+      const alerts = (await (await fetch(url)).json()) as { labels: Record<string, string> }[];
+      return alerts.map(({ labels }) => labels['alertname'] ?? '');
+    },
     stopDaemon: async () => {
       await daemon.stop();
     },

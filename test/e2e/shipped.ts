@@ -5,6 +5,8 @@ import { parse } from 'yaml';
 const CONFIG = join(import.meta.dirname, '../../config');
 /** In place of every `for` that is more than none: what a stalled machine does not reach. */
 const HELD = '5s';
+/** In place of those of alerts that have to come before others. */
+const HELD_FIRST: Readonly<Record<string, string>> = { '0s': '0s', '3m': '3s' };
 
 export interface Addresses {
   /** `host:port`. */
@@ -29,7 +31,9 @@ export async function shipped(file: string, addresses: Addresses): Promise<strin
 function hurried(key: string, value: unknown, addresses: Addresses): unknown {
   switch (key) {
     case 'for':
-      return value === '0s' ? value : HELD;
+      return HELD_FIRST[String(value)] ?? HELD;
+    case 'keep_firing_for':
+      return '20s';
     case 'scrape_interval':
     case 'evaluation_interval':
     case 'group_interval':

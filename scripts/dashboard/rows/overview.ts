@@ -11,7 +11,7 @@ const failing = figures(
     unit: 'short',
     width: 4,
     height: 5,
-    alerts: ['EvalwatchProjectPollFailing', 'EvalwatchAuthFailing'],
+    alerts: ['EvalwatchServiceFailing', 'EvalwatchProjectPollFailing', 'EvalwatchAuthFailing'],
   },
   ['not up', `sum(1 - ${told('project', 'evalwatch_project_up')})`],
   [

@@ -64,6 +64,32 @@ describe.skipIf(alertmanager === '')('in Alertmanager', { timeout: 60_000 }, () 
       ]);
   });
 
+  it('a service that fails silences what follows from it, but not what is told of another daemon', async () => {
+    const firing = [
+      { alertname: 'EvalwatchServiceFailing', instance: 'x' },
+      { alertname: 'EvalwatchAuthFailing', project: 'a' },
+      { alertname: 'EvalwatchProjectPollFailing', project: 'b' },
+      { alertname: 'EvalwatchDataStale', project: 'c' },
+      { alertname: 'EvalwatchPromptFailed', project: 'd' },
+      { alertname: 'EvalwatchAuthFailing', project: 'e', daemon: 'another' },
+      { alertname: 'EvalwatchProjectPollFailing', project: 'f', daemon: 'another' },
+    ];
+    await using manager = await alertmanagerWith(firing);
+    await expect
+      .poll(() => manager.suppressed(), PATIENCE)
+      .toEqual(['EvalwatchAuthFailing a', 'EvalwatchDataStale c', 'EvalwatchProjectPollFailing b']);
+  });
+
+  it('without one, each of them is told', async () => {
+    const firing = [
+      { alertname: 'EvalwatchAuthFailing', project: 'a' },
+      { alertname: 'EvalwatchProjectPollFailing', project: 'b' },
+      { alertname: 'EvalwatchDataStale', project: 'c' },
+    ];
+    await using manager = await alertmanagerWith(firing);
+    expect(await manager.suppressed()).toEqual([]);
+  });
+
   it('a replica that is down has no other alerts of its own; those of the projects that others watch are told', async () => {
     const firing = [
       { alertname: 'EvalwatchDown', instance: 'x' },

@@ -15,6 +15,7 @@ it.each([
   ['EvalwatchAbsent', '10m', 'critical'],
   ['EvalwatchDataStale', '5m', 'critical'],
   ['EvalwatchSchedulerStalled', '5m', 'critical'],
+  ['EvalwatchServiceFailing', '3m', 'critical'],
   ['EvalwatchAuthFailing', '5m', 'critical'],
   ['EvalwatchProjectPollFailing', '5m', 'warning'],
   ['EvalwatchPromptFailed', '0s', 'warning'],
@@ -39,7 +40,7 @@ it.each([
 });
 
 it('has no other alerts', () => {
-  expect(alerts).toHaveLength(21);
+  expect(alerts).toHaveLength(22);
 });
 
 it.each(alerts)('$alert says what is the matter, and with which project', (rule) => {
@@ -52,7 +53,10 @@ it.each(alerts)('$alert says what is the matter, and with which project', (rule)
 it('asks only for metrics and labels that are exported or recorded', async () => {
   const exported = await exportedMetrics();
   const recorded = new Set(recordings.map(({ record }) => record));
-  const labels = new Set([...exported.values()].flatMap((names) => [...names]));
+  const labels = new Set([
+    ...[...exported.values()].flatMap((names) => [...names]),
+    ...recordings.flatMap(({ expr }) => [...resultLabels(expr, labelsOf)]),
+  ]);
   const unknown = [...alerts, ...recordings].flatMap(({ expr }) => [
     ...selectorsOf(expr).flatMap((selector) => {
       if (recorded.has(selector.metric)) return [];

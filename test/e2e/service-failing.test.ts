@@ -1,0 +1,36 @@
+import { describe, expect, it, vi } from 'vitest';
+import { debianTool } from '../support/debian-tool.ts';
+import { startAlerting } from './alerting-stack.ts';
+import { PATIENCE } from './server.ts';
+
+const prometheus = debianTool('prometheus', 'prometheus') ?? '';
+const alertmanager =
+  debianTool('prometheus-alertmanager', 'prometheus-alertmanager', 'alertmanager') ?? '';
+const PROJECTS = Array.from({ length: 100 }, (_, index) => `project-${index}`);
+
+// Where the tests decide what lands, a missing program is no excuse.
+const runs = (prometheus !== '' && alertmanager !== '') || process.env['CI'] === 'true';
+
+describe.runIf(runs)('a service that nobody reaches', { timeout: 240_000 }, () => {
+  it('is one page for 100 projects, and one more when it is back', async () => {
+    await using stack = await startAlerting({ prometheus, alertmanager }, PROJECTS);
+    stack.breakConnections();
+    const page = await stack.webhook.page('firing', 'EvalwatchServiceFailing');
+    expect(page).toMatchObject({
+      receiver: 'critical',
+      labels: { severity: 'critical' },
+      annotations: { description: expect.stringMatching(/by reason: \d+ network\./) },
+    });
+    await vi.waitFor(async () => {
+      const failing = PROJECTS.map(() => 'EvalwatchProjectPollFailing');
+      expect(await stack.heldBack()).toEqual(failing);
+    }, PATIENCE);
+
+    stack.mendConnections();
+    await stack.webhook.page('resolved', 'EvalwatchServiceFailing');
+    const told = stack.webhook.pages.map(
+      ({ status, labels }) => `${labels['alertname']} ${status}`,
+    );
+    expect(told).toEqual(['EvalwatchServiceFailing firing', 'EvalwatchServiceFailing resolved']);
+  });
+});
