@@ -20,6 +20,11 @@ export const EQUIVALENT: readonly {
     why: 'it matters which projects there were, not whether they were up',
   },
   {
+    rule: /^Evalwatch(Auth|ProjectPoll)Failing$/,
+    change: /^\* -> \/ /,
+    why: 'the other side is 1 and only brings its label',
+  },
+  {
     rule: /^EvalwatchCrashLooping$/,
     change: /^job="evalwatch" -> nothing /,
     why: 'only series with the same labels are added up, and the other side still names the job',
