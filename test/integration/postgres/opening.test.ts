@@ -42,7 +42,7 @@ describe.skipIf(postgresPrograms === undefined)('a PostgreSQL store', () => {
 
       const workers = await Promise.all(starting);
       const [row] = await server.query(name, 'SELECT * FROM evalwatch.schema_version');
-      expect(row).toMatchObject({ version: 1 });
+      expect(row).toMatchObject({ version: 2 });
       for (const worker of workers) await worker[Symbol.asyncDispose]();
     },
   );

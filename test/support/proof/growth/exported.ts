@@ -38,6 +38,7 @@ export const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
   'takes the words of a command line, which the shell bounds': [
     'cli/cli.ts main',
     'cli/configuration.ts loadConfiguration',
+    'cli/configuration.ts loadForStore',
     'cli/options.ts duration',
     'cli/options.ts portNumber',
     'cli/options.ts positiveInteger',
