@@ -32,8 +32,8 @@ for (const row of ROWS) {
     }
     for (const bug of [row.bug ?? []].flat()) {
       // A proof that misses a deliberate mistake proves nothing.
-      const notice = await noticeOf(bug, (source) =>
-        row.run({ short: true, seed, print: () => {}, source }),
+      const notice = await noticeOf(bug, (options) =>
+        row.run({ short: true, seed, print: () => {}, ...options }),
       );
       say(`bug: ${bug.what}`, `noticed: ${notice.slice(0, 160)}`);
     }

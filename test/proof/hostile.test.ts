@@ -1,4 +1,4 @@
 import { describeRow } from '../support/proof/describe-row.ts';
 import { hostile } from '../support/proof/hostile.ts';
 
-describeRow(hostile);
+describeRow(hostile, { alone: true });

@@ -2,6 +2,7 @@ import { cp, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { temporaryDirectory } from '../temporary.ts';
+import type { RowOptions } from './row.ts';
 
 const CHECKOUT = fileURLToPath(new URL('../../../', import.meta.url));
 
@@ -12,6 +13,8 @@ export interface Bug {
   readonly replace: readonly (readonly [text: string, by: string])[];
   /** What a row that notices it says; anything if this is absent. */
   readonly notice?: RegExp;
+  /** The part of the row that notices it; the others do not run then. */
+  readonly part?: string;
 }
 
 /** For the rows whose disk fails under a daemon. */
@@ -55,11 +58,11 @@ export async function copyWithBug({
 /** What `run` says of sources with the mistake. @throws if it notices nothing, or something else */
 export async function noticeOf(
   bug: Bug,
-  run: (source: string) => Promise<unknown>,
+  run: (options: Pick<RowOptions, 'source' | 'part'>) => Promise<unknown>,
 ): Promise<string> {
   await using copy = await copyWithBug(bug);
   try {
-    await run(copy.source);
+    await run({ source: copy.source, ...(bug.part !== undefined && { part: bug.part }) });
   } catch (error) {
     const text = error instanceof Error ? error.message : String(error);
     if (bug.notice?.test(text) !== false) return text;

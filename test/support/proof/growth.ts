@@ -29,6 +29,7 @@ export const growth: Row = {
   bug: [
     {
       what: 'each backslash of a run may begin a key',
+      part: 'scrub',
       file: 'evaluation-api/escapes.ts',
       replace: [
         [
@@ -40,6 +41,7 @@ export const growth: Row = {
     },
     {
       what: 'a port is looked for behind each colon',
+      part: 'parseListen',
       file: 'config/address.ts',
       replace: [
         [
@@ -50,12 +52,12 @@ export const growth: Row = {
       notice: /parseListen/,
     },
   ],
-  run: async ({ short, seed, print, source = SOURCE }) => {
+  run: async ({ short, seed, print, source = SOURCE, part = '' }) => {
     await using directory = await temporaryDirectory();
     const { length, ms, further } = short ? SHORT : LONG;
     const child = spawn(
       process.execPath,
-      [CHILD, source, directory.path, ...[length, ms, further, seed].map(String)],
+      [CHILD, source, directory.path, part, ...[length, ms, further, seed].map(String)],
       { env: { PATH: process.env['PATH'] }, stdio: ['ignore', 'pipe', 'pipe'] },
     );
     const stderr = text(child.stderr);

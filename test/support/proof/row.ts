@@ -13,6 +13,8 @@ export interface RowOptions {
   readonly print: (line: string) => void;
   /** The directory of the sources that are put to the test; by default {@link SOURCE}. */
   readonly source?: string;
+  /** The one part of the row that runs, for a mistake that this part notices; absent: all of it. */
+  readonly part?: string;
 }
 
 /** What a row went through and saw. */

@@ -1,6 +1,6 @@
 /**
  * Gives ever longer texts of every kind to every function that is given text of others. Arguments: a copy of src/, a
- * directory, the length of the longest texts and the time, in ms, that one may take, how many kinds of texts besides runs
+ * directory, a part of the names of the functions that are tried, the length of the longest texts and the time, in ms, that one may take, how many kinds of texts besides runs
  * of characters, and a seed to choose them by. A line before each function, and for each kind of text.
  */
 import { registerHooks } from 'node:module';
@@ -15,7 +15,7 @@ import type { TextRule } from './texts.ts';
 export type Finding =
   { readonly function: string } | { readonly fault: string } | (Growth & { readonly rule: string });
 
-const [source = SOURCE, directory = '', ...numbers] = process.argv.slice(2);
+const [source = SOURCE, directory = '', part = '', ...numbers] = process.argv.slice(2);
 const [length = 0, ms = 0, further = 0, seed = 0] = numbers.map(Number);
 // Nobody reads any more.
 process.stdout.on('error', () => process.exit(1));
@@ -42,6 +42,7 @@ function someOf(rules: readonly TextRule[], count: number): readonly TextRule[] 
 }
 
 for (const tested of textFunctions(directory)) {
+  if (!tested.name.includes(part)) continue;
   say({ function: tested.name });
   for (const rule of [...CHARACTER_RUNS, ...someOf(OTHER_RULES, further)]) {
     await setImmediate();
