@@ -19,7 +19,7 @@ import { createEventFeed } from './web/events/feed.ts';
 import { watchMonitor } from './web/page/monitor-state.ts';
 import { startWebServer } from './web/server.ts';
 
-/** What requests in flight get when the daemon stops; Docker kills after 10 s (contract 4, Stopping). */
+/** Time that requests in flight have when the daemon stops; Docker kills after 10 s (docs/specification.md#stopping). */
 const GRACE_MS = 8000;
 const MOUNTS_EVERY_MS = 60 * 1000;
 const PRUNE_EVERY_MS = 60 * 60 * 1000;
@@ -29,9 +29,9 @@ const LOOK_EVERY_MS = 1000;
 export interface Daemon {
   /** Of the HTTP interface. */
   readonly url: string;
-  /** Loads the configuration again and takes it over whole, or not at all (contract 3). */
+  /** Loads the configuration again and applies it whole, or not at all (docs/specification.md#reload). */
   reload(): Promise<ReloadResult>;
-  /** Stops in an orderly way (contract 4, Stopping); resolves when all is closed. */
+  /** Stops in an orderly way (docs/specification.md#stopping); resolves when everything is closed. */
   stop(): Promise<void>;
 }
 

@@ -29,7 +29,7 @@ export interface ReloadOptions {
   readonly onError: (error: unknown) => void;
 }
 
-/** Reloads the configuration: the new one as a whole, or the old one stays as a whole (contract 3). */
+/** Reloads the configuration: applies the new one as a whole, or keeps the old one (docs/specification.md#reload). */
 export function createReload(options: ReloadOptions): Reload {
   const { loadConfig, logger, apply, onResult, onError } = options;
   let current = options.config;

@@ -33,7 +33,8 @@ export interface WebProtectionOptions {
 }
 
 /**
- * The web configuration, read again whenever somebody wants to know and a file of it has changed (contract 3).
+ * The web configuration, read again by each request and connection after a file of it has changed
+ * (docs/web-configuration.md#while-it-runs).
  * @throws {ConfigError} if it cannot be used
  */
 export async function openWebProtection(options: WebProtectionOptions): Promise<WebProtection> {

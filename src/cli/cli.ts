@@ -9,8 +9,8 @@ import { createOutput, type Output, type OutputStream } from './output.ts';
 import { cut } from './text.ts';
 
 /**
- * Runs one command line (without the two words for Node and the script) and resolves to its exit code: 0 done,
- * 1 failed, 2 bad usage or bad configuration (contract 1). Never rejects.
+ * Runs one command line (without the two words for Node and the script) and resolves to its exit code
+ * (docs/specification.md#exit-codes). Never rejects.
  */
 export async function main(
   argv: readonly string[],

@@ -4,8 +4,8 @@ import { configFile } from '../config/environment.ts';
 import type { Context } from './command.ts';
 
 /**
- * Loads the configuration that `--config` names, or the one that stands in for it (contract 1). What parses it is
- * imported here, so that help and usage errors need not wait for it.
+ * Loads the configuration that `--config` names, or its default (docs/specification.md#configuration-path). Imports the
+ * parser only now, so that help and usage errors do not wait for it.
  * @throws {ConfigError}
  */
 export async function loadConfiguration(

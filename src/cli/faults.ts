@@ -7,7 +7,7 @@ export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
-/** What a command's error means: its exit code (contract 1) and the lines for stderr. */
+/** The exit code of a failed command (docs/specification.md#exit-codes) and the lines for stderr. */
 export interface Outcome {
   readonly exitCode: 0 | 1 | 2;
   readonly lines: readonly string[];

@@ -2,7 +2,7 @@ import { unsetVariable } from '../config/shown.ts';
 import type { ProjectConfig, SecretSource } from '../config/config.ts';
 import { ApiError } from '../monitor/errors.ts';
 
-/** A shorter key is accepted, but `check` warns of it (contract 2). */
+/** `check` warns of a key with fewer characters, although it is accepted (docs/specification.md#rows). */
 const SHORT = 16;
 
 /** Tells of each API key that is not there yet, unusable or short, and whose it is. Never shows a key. */

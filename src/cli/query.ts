@@ -18,7 +18,7 @@ export interface View<Row> {
   readonly noun: string;
   readonly read: (reader: StoreReader, query: RowQuery) => Promise<readonly Row[]>;
   readonly columns: readonly Column<Row>[];
-  /** The row of the JSON document (contract 1). */
+  /** Returns the row of the JSON document (docs/specification.md#rows). */
   readonly toJson: (row: Row) => object;
 }
 

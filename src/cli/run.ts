@@ -60,7 +60,7 @@ async function start(options: RunOptions, context: Context, signal: AbortSignal)
     destination: fileDescriptor(1),
     scrub: secrets.scrub,
     onDead: (error) => {
-      // At once: nothing may be done whose line is not written (contract 5).
+      // At once: no step may follow whose line is not written (docs/specification.md#log-lines).
       context.warn(`error: stdout cannot be written, so evalwatch ends: ${error.message}`);
       process.exit(1);
     },

@@ -12,7 +12,7 @@ export interface ConfigFault {
 /** `unreadable`: no text to look at; `syntax`: not YAML, nothing else was checked; `invalid`: everything that is wrong. */
 export type ConfigErrorReason = 'unreadable' | 'syntax' | 'invalid';
 
-/** A configuration that cannot be used (contract 2). Its message has one line for each fault, by position. */
+/** An invalid configuration (docs/specification.md#configuration-file). The message has one line a fault, by position. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
   readonly reason: ConfigErrorReason;

@@ -1,6 +1,6 @@
 import type { LogLevel } from '../monitor/ports.ts';
 
-/** Where a secret comes from: an API key, read before each poll, or the address of the database (contract 2). */
+/** Source of a secret: an API key (docs/specification.md#api-keys) or the address of the database. */
 export type SecretSource =
   | { readonly file: string }
   /** `value` is what the variable held when the configuration was loaded, undefined if it was unset or empty. */

@@ -5,7 +5,7 @@ const DURATION = new RegExp(DURATION_PATTERN);
 /** Of the units, in the order of the grammar. */
 const UNITS_MS = [86_400_000, 3_600_000, 60_000, 1000, 1] as const;
 
-/** `500ms`, `10s`, `1h30m` as milliseconds; undefined for any other text (contract 2). */
+/** Returns `500ms`, `10s`, `1h30m` as ms; undefined for any other text (docs/specification.md#durations-and-sizes). */
 export function parseDuration(text: string): number | undefined {
   const amounts: readonly (string | undefined)[] | undefined = DURATION.exec(text)?.slice(1);
   return amounts?.reduce((sum, amount, index) => {

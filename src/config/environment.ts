@@ -19,12 +19,12 @@ export function readVariable(env: Env, name: string): string | undefined {
   return value?.trim() === '' ? undefined : value;
 }
 
-/** An absolute path from one on the command line or in the environment (contract 1). */
+/** Returns the absolute path for one on the command line or in the environment (docs/specification.md#configuration-path). */
 export function resolveFromUser(path: string, env: Env): string {
   return resolve(userDirectory(env), path);
 }
 
-/** The configuration file: that of `--config`, of `EVALWATCH_CONFIG`, or `config/evalwatch.yaml`; absolute (contract 1). */
+/** Absolute path of the configuration file: `--config`, `EVALWATCH_CONFIG`, or `config/evalwatch.yaml`. */
 export function configFile(option: string | undefined, env: Env): string {
   const file = option ?? readVariable(env, 'EVALWATCH_CONFIG') ?? 'config/evalwatch.yaml';
   return resolveFromUser(file, env);

@@ -24,8 +24,8 @@ export interface LoadOptions {
 const MAX_FILE_BYTES = 4 * 1024 * 1024;
 
 /**
- * Reads and checks the configuration: the file, and what the environment puts in its place (contract 2). Asks nothing
- * of the service and reads no key file.
+ * Reads and checks the configuration: the file, and the variables that override it (docs/specification.md#configuration-file).
+ * Sends no request and reads no key file.
  * @throws {ConfigError} with every mistake at once, or the only one after which nothing else can be checked
  */
 export async function loadConfig(options: LoadOptions): Promise<Config> {

@@ -2,7 +2,7 @@ import { postgresOption } from './rules.ts';
 import { type Env, readVariable, resolveFromUser } from './environment.ts';
 import { isMapping, type Tree } from './tree.ts';
 
-/** Variables that stand in for options of the file (contract 2). */
+/** Variables that replace options of the file (docs/specification.md#environment-overrides). */
 export const OVERRIDES = [
   { name: 'EVALWATCH_SERVICE_BASE_URL', section: 'service', key: 'base_url' },
   { name: 'EVALWATCH_STORE_PATH', section: 'store', key: 'path' },

@@ -186,8 +186,8 @@ const root = {
 };
 
 /**
- * The configuration file (contract 2), strict, with its defaults; durations become ms, sizes bytes. A section may be
- * left empty: whoever parses puts an empty mapping in its place.
+ * Schema of the configuration file (docs/specification.md#configuration-file), strict, with its defaults. Durations become
+ * ms, sizes bytes. A section may be left empty: the caller puts an empty mapping in its place before parsing.
  */
 export const fileSchema = mapping(root);
 

@@ -10,7 +10,7 @@ export const SIZE_PATTERN = '^(\\d+)(B|KiB|MiB|GiB)$';
 
 const SIZE = new RegExp(SIZE_PATTERN);
 
-/** `512KiB`, `64MiB` as bytes. Undefined for any other text (contract 2). */
+/** Returns `512KiB`, `64MiB` as bytes; undefined for any other text (docs/specification.md#durations-and-sizes). */
 export function parseSize(text: string): number | undefined {
   const [, digits, unit] = SIZE.exec(text) ?? [];
   const bytes = BYTES[unit ?? ''];

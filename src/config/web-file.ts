@@ -15,7 +15,7 @@ const MAX_FILE_BYTES = 1024 * 1024;
 const SECTION = 'tls_server_config';
 
 /**
- * Reads and checks a web configuration file, and the certificates and keys that it names (contract 3).
+ * Reads and checks a web configuration file, and the certificates and keys that it names (docs/web-configuration.md).
  * @param file absolute
  * @throws {ConfigError} with every mistake at once, or the only one after which nothing else can be checked
  */

@@ -5,7 +5,7 @@ import type { Coordinator } from './ports.ts';
 
 /** For how long ahead a worker asks, ms. */
 const SLICE_MS = 500;
-/** How late a request may go out: what is added to 10 s of the rate stays below 5 % (scale-out.md). */
+/** How late a place may be used, ms: over 10 s this adds less than 5 % to the rate (docs/specification.md#shared-rate). */
 const LATEST_MS = 300;
 /** Between two questions, ms: at least, and after one that failed. */
 const ASK_EVERY_MS = 50;

@@ -49,7 +49,7 @@ export interface Worker {
   reading(): WorkerReading;
 }
 
-/** For metrics.md. */
+/** Values for docs/metrics.md#workers. */
 interface WorkerReading {
   /** That it owns. */
   readonly projects: number;

@@ -4,7 +4,7 @@ export interface ErrorInfo {
   readonly error_msg: string | null;
 }
 
-/** Why a failure's line has no error_info (contract 4, Failures). */
+/** Why a failure's line has no error_info (docs/specification.md#settling). */
 export const NO_ERROR_INFO_REASONS = [
   'invalid_id',
   'not_found',
@@ -68,8 +68,8 @@ export function lookAgainAt(now: number): number {
 }
 
 /**
- * What follows from a try that brought no error_info: the settlement, or the tries as they stand now
- * (contract 4, Failures). A first try that lies in the future, because the clock was set back, counts as now.
+ * Decides what follows from a try that brought no error_info: the settlement, or the tries so far with the time of the next
+ * (docs/specification.md#settling). A first try that lies in the future, because the clock was set back, counts as now.
  */
 export function afterFailedTry(
   before: Tries,

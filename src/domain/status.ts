@@ -2,10 +2,10 @@
 export const KINDS = ['prompt', 'dataset'] as const;
 export type Kind = (typeof KINDS)[number];
 
-/** The statuses of a prompt in the order in which every list and metric shows them (metrics.md). */
+/** The statuses of a prompt in the order in which every list and metric shows them (docs/metrics.md#values-of-labels). */
 export const PROMPT_STATUSES = ['PENDING', 'RUNNING', 'COMPLETED', 'FAILED', 'UNKNOWN'] as const;
 
-/** A dataset may also have no status at all: `NONE` (contract 4, Transitions). */
+/** A dataset without a status has the status `NONE` (docs/specification.md#datasets). */
 export const DATASET_STATUSES = [...PROMPT_STATUSES, 'NONE'] as const;
 
 export type Status = (typeof DATASET_STATUSES)[number];
@@ -25,14 +25,14 @@ export function isWaiting(status: Origin): status is WaitingStatus {
   return status === 'PENDING' || status === 'RUNNING';
 }
 
-/** One of the four statuses that the service documents; any other text is kept as `UNKNOWN` (contract 4, Reading items). */
+/** Returns one of the four documented statuses; `UNKNOWN` for any other text (docs/specification.md#reading-items). */
 export function statusOf(text: string): Exclude<Status, 'NONE'> {
   return text === 'PENDING' || text === 'RUNNING' || text === 'COMPLETED' || text === 'FAILED'
     ? text
     : 'UNKNOWN';
 }
 
-/** Every pair that a transition of this kind can be, `NEW` included: 25 for prompts, 36 for datasets (metrics.md). */
+/** Every pair of statuses that a transition of this kind can have, `NEW` included: 25 for prompts, 36 for datasets. */
 export function transitionPairs(kind: Kind): readonly (readonly [from: Origin, to: Status])[] {
   const statuses = statusesOf(kind);
   return ['NEW' as const, ...statuses].flatMap((from) =>

@@ -40,7 +40,10 @@ export function detectChanges(
   return takeAtOnce(compareListing(known, listing, options));
 }
 
-/** Compares a listing with what is known (contract 4, Transitions). Pure; the only place that knows what a transition is. */
+/**
+ * Compares a listing with the known records (docs/specification.md#transitions). Pure; no other code decides what a transition
+ * is.
+ */
 export function* compareListing(
   known: KnownListing,
   listing: Listing,
@@ -78,8 +81,8 @@ export function* compareListing(
 }
 
 /**
- * The changes of a listing that is the same as the last one: who was missing is missing once more (contract 4,
- * Fetching). `complete` is that of the last listing.
+ * Returns the changes of an unchanged listing: each missing record is missing once more
+ * (docs/specification.md#unchanged-listings). `complete` is that of the last listing.
  */
 export function* detectRepeatedAbsence(
   known: KnownListing,

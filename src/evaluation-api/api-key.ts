@@ -12,8 +12,8 @@ const MAX_FILE_BYTES = 16 * 1024;
 const BEING_WRITTEN_MS = 100;
 
 /**
- * The key itself, without the white space around it (contract 2). Read anew each time, so that a rotated key works at
- * once. No error tells anything of what was read.
+ * Reads the key, without the white space around it (docs/specification.md#api-keys). Each call reads anew, so that a rotated
+ * key works at once. Errors repeat nothing of the text that was read.
  * @throws {ApiError} `auth`, if there is none or it is nothing that a header can carry
  */
 export async function readKey(source: KeySource | undefined): Promise<string> {

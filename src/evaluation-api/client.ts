@@ -17,7 +17,7 @@ import type { Secrets } from './secrets.ts';
 import { createSender } from './sender.ts';
 import { createTroubles } from './troubles.ts';
 
-/** The `service` section of the configuration (contract 2). */
+/** The `service` section of the configuration (docs/configuration.md#service). */
 export interface ServiceSettings {
   /** Without a trailing slash; may have a path. */
   readonly baseUrl: string;
@@ -53,8 +53,8 @@ export interface EvaluationServiceOptions {
 export type HttpEvaluationService = EvaluationService & { close(): Promise<void> };
 
 /**
- * The Evaluation Service over HTTP (contract 4, Fetching). Nothing but an `ApiError` or a signal's reason comes out of its
- * calls, and no key in what they say.
+ * The Evaluation Service over HTTP (docs/specification.md#fetching). Its calls reject only with an `ApiError` or
+ * a signal's reason. No error message has a key in it.
  */
 export function createEvaluationService(options: EvaluationServiceOptions): HttpEvaluationService {
   const { service, keyOf, secrets, clock, emit, version, random = Math.random } = options;
@@ -174,7 +174,7 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
   };
 }
 
-/** An id as one segment of a path. Those that a URL would swallow are never sent (contract 4, Fetching). */
+/** Returns an id as one segment of a path. An id that a URL would drop is never sent (docs/specification.md#requests). */
 function segmentOf(id: string): string {
   if (id === '.' || id === '..' || !id.isWellFormed()) {
     throw new ApiError('invalid_response', 'no path can carry this id');

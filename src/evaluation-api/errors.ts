@@ -26,8 +26,8 @@ export function codeOf(error: unknown): string {
 }
 
 /**
- * What an error of undici or of a socket comes to (contract 4, Fetching). Only its text is kept, as it may carry bytes of
- * the answer.
+ * Turns an error of undici or of a socket into an `ApiError` (docs/specification.md#fetching). Keeps only its text, as the
+ * error may carry bytes of the answer.
  */
 export function connectionError(error: unknown, scrub: Scrub): ApiError {
   const code = codeOf(error);
@@ -38,7 +38,7 @@ export function connectionError(error: unknown, scrub: Scrub): ApiError {
   return new ApiError('network', `the connection failed: ${cause}`);
 }
 
-/** How a failed request is counted; undefined if its answer's status code says enough (metrics.md). */
+/** Label of a failed request; undefined where its status code is counted instead (docs/metrics.md#evaluation-service). */
 export function requestFailure(reason: ApiFailureReason): RequestFailureReason | undefined {
   return REQUEST_FAILURES.find((failure) => failure === reason);
 }

@@ -45,8 +45,8 @@ export interface Exchange {
 }
 
 /**
- * Sends one GET and reads the answer, never beyond its size and time (contract 4, Fetching). Follows nothing. Rejects only
- * with the signal's reason.
+ * Sends one GET and reads the answer within its limits of size and time (docs/specification.md#fetching). Follows no
+ * redirect. Rejects only with the signal's reason.
  */
 export async function exchange(
   dispatcher: Dispatcher,

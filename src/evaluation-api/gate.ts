@@ -35,8 +35,8 @@ interface Waiter {
 const HEALTHY_IN_A_ROW = 3;
 
 /**
- * Shares slots and rate so that one project's trouble never delays another's poll, and neither listings nor details starve
- * (contract 4, Fetching).
+ * Shares slots and rate so that one project's trouble does not delay another's poll, and neither listings nor details
+ * starve (docs/specification.md#fairness).
  */
 export function createGate({ slots, rate }: GateOptions): Gate {
   const mostOfAClass = Math.max(1, Math.floor(slots / 2));

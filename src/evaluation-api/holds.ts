@@ -2,7 +2,7 @@ import type { Kind } from '../domain/status.ts';
 import { ApiError } from '../monitor/errors.ts';
 import type { Clock } from '../monitor/ports.ts';
 
-/** Listings of which the service asked not to ask for them for a while. A restart forgets them (contract 4, Fetching). */
+/** Listings that the service asked not to request for a while (docs/specification.md#retry-after). A restart loses them. */
 export interface Holds {
   /** @throws {ApiError} the same again as long as the wait is not over */
   check(project: string, kind: Kind): void;

@@ -3,7 +3,7 @@ import { isAscii, isUtf8 } from 'node:buffer';
 import { ApiError } from '../monitor/errors.ts';
 import { type Keep, skim } from './skim.ts';
 
-/** Arrays and objects within each other, the outermost being 1 (contract 4, Fetching). */
+/** Levels of arrays and objects, the outermost being 1 (docs/specification.md#fetching). */
 const DEEPEST = 64;
 /**
  * Of a text of more bytes only what is wanted is built, step by step: JSON.parse, the faster one otherwise, would make a

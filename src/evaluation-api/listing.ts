@@ -6,7 +6,7 @@ import type { Scrub } from './secrets.ts';
 import { type Keep, SCALAR } from './skim.ts';
 import { cleanText, cutCodePoints } from './text.ts';
 
-/** In code points (contract 4, Reading items). */
+/** In code points (docs/specification.md#reading-items). */
 const LONGEST_ID = 512;
 const LONGEST_TEXT = 1024;
 const LONGEST_STATUS = 256;
@@ -16,7 +16,7 @@ export const WANTED_OF_LISTING: Keep = {
   items: { fields: new Map(['id', 'status', 'name', 'timestamp'].map((name) => [name, SCALAR])) },
 };
 
-/** What the items of a listing come to, read as leniently as contract 4 (Reading items) asks for. */
+/** Turns the items of a listing into records, and counts anomalous items (docs/specification.md#reading-items). */
 export interface ListingReader {
   /** `index` is the item's place in the whole listing. */
   add(item: unknown, index: number): void;

@@ -21,7 +21,7 @@ export interface RateLimit {
 
 /**
  * Counts requests by when they really go out, which a handshake can delay: at most one second's worth, but at least one,
- * in any second, and never more on average (contract 2, `max_requests_per_second`). 0 is no limit.
+ * in any second, and never more on average (docs/specification.md#rate-limit). 0 is no limit.
  */
 export function createRateLimit(perSecond: number, clock: Pick<Clock, 'monotonic'>): RateLimit {
   if (perSecond === 0) return { delay: () => 0, take: () => ({ sent() {}, cancelled() {} }) };

@@ -19,7 +19,7 @@ export interface ReplyOptions {
 }
 
 /**
- * The body of a 200, in pieces, or undefined for a 304 that was asked for (contract 4, Fetching).
+ * Returns the body of a 200, in pieces, or undefined for a 304 that was asked for (docs/specification.md#fetching).
  * @throws {ApiError} for everything else
  */
 export function readReply(

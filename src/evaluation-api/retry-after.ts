@@ -4,7 +4,8 @@ const LONGEST_MS = 5 * 60 * 1000;
 const HTTP_DATE = /^[A-Z][a-z]{2,8}, .+ GMT$/;
 
 /**
- * How long a `Retry-After` header asks to wait, ms, at most 5 minutes (contract 4, Fetching); undefined if it makes no sense.
+ * Returns the wait that a `Retry-After` header asks for, ms, at most 5 minutes (docs/specification.md#retry-after); undefined
+ * if the header is invalid.
  * @param now epoch ms
  */
 export function parseRetryAfter(

@@ -5,7 +5,7 @@ import type { Shutdown } from '../monitor/ports.ts';
 
 const FIRST_BACKOFF_MS = 500;
 const LONGEST_BACKOFF_MS = 10_000;
-/** A longer `Retry-After` ends the poll (contract 4, Fetching). */
+/** A longer `Retry-After` ends the poll (docs/specification.md#retry-after). */
 const LONGEST_WAIT_IN_POLL_MS = 10_000;
 
 const RETRIED_REASONS: ReadonlySet<ApiFailureReason> = new Set([
@@ -54,7 +54,7 @@ export async function withRetries<T>(
   });
 }
 
-/** Whether it is worth sending a request again that ended like this (contract 4, Fetching). */
+/** Whether a request that ended with this error is sent again (docs/specification.md#retries). */
 export function shouldRetry({ reason, details }: ApiError): boolean {
   if ((details.retryAfterMs ?? 0) > LONGEST_WAIT_IN_POLL_MS) return false;
   return RETRIED_REASONS.has(reason) || details.statusCode === 408;

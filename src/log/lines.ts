@@ -2,7 +2,7 @@ import { isWaiting, type Kind } from '../domain/status.ts';
 import type { MonitorEvent } from '../monitor/events.ts';
 import type { Logger } from './logger.ts';
 
-// The lines that depend on nothing but their event (contract 5).
+// Lines that need nothing but their event; observer.ts has those that also need a state.
 
 export type EventOf<Type extends MonitorEvent['type']> = Extract<MonitorEvent, { type: Type }>;
 

@@ -4,7 +4,7 @@ import { LOG_LEVELS, type LogLevel } from '../monitor/ports.ts';
 import type { Destination } from './destination.ts';
 import { presentFields } from './present.ts';
 
-/** `event` and what applies of the fields of contract 5; undefined ones are left out, errors are described. */
+/** `event` and the fields that apply (docs/specification.md#log-lines); undefined ones are left out, errors are described. */
 interface LogFields {
   readonly event: string;
   readonly [field: string]: unknown;
@@ -26,13 +26,13 @@ export interface LoggerOptions {
   /** Takes every key out of a text. Where so many characters are `enough`, what comes after them may be missing. */
   readonly scrub: (text: string, enough?: number) => string;
   /**
-   * Called once, when the destination could not take a line; nothing is written from then on. It is to end the process
-   * before it returns, or what follows is done without its line (contract 5).
+   * Called once, when the destination fails to take a line; nothing is written from then on. It must end the process
+   * before it returns: the next step would have no line (docs/specification.md#log-lines).
    */
   readonly onDead: (error: Error) => void;
 }
 
-/** JSON lines by pino: `level` as a word, `time` ISO 8601 UTC, no key in any value (contract 5). */
+/** JSON lines by pino: `level` as a word, `time` ISO 8601 UTC, no key in any value (docs/specification.md#log-lines). */
 export function createLogger(options: LoggerOptions): Logger {
   const { destination, scrub, onDead } = options;
   const written: Record<LogLevel, number> = { debug: 0, info: 0, warn: 0, error: 0 };

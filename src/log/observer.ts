@@ -21,7 +21,7 @@ export interface LogObserver {
   setProjects(ids: readonly string[]): void;
 }
 
-/** Turns events into the lines of contract 5. */
+/** Turns events into log lines, repeated ones less often (docs/specification.md#repeated-lines). */
 export function createLogObserver(logger: Logger, clock: Clock): LogObserver {
   /** Monotonic ms of the last line of each running series of failures. */
   const pollFailureLoggedAt = new Map<string, number>();

@@ -39,7 +39,7 @@ export interface MetricsOptions extends BuildInfo {
   readonly schedule: () => Iterable<ScheduledProject>;
   /** How this worker stands among several; absent if there can be no other. */
   readonly worker?: () => WorkerReading;
-  /** Is told `store.commit_failed` when the store cannot be read for a scrape (contract 3). */
+  /** Receives `store.commit_failed` when a scrape cannot read the store (docs/specification.md#scrapes). */
   readonly emit: Observer;
   /** Is told errors that nobody expects: they are not those of a request. */
   readonly onError: (error: unknown) => void;
@@ -53,7 +53,7 @@ interface MeasuredProject {
   readonly health: PollHealth;
 }
 
-/** Everything of metrics.md: fed with events, rendered as text 0.0.4. */
+/** All metrics of docs/metrics.md: counted from events, rendered as text format 0.0.4. */
 export interface Metrics {
   readonly observe: Observer;
   /** Makes these the projects that have series: new ones start at 0, those that stay count on, others vanish. */

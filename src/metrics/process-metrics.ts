@@ -35,8 +35,8 @@ export interface BuildInfo {
 export type ProcessMetrics = ReturnType<typeof createProcessMetrics>;
 
 /**
- * The metrics that belong to no project, on `registry`, every series of them at 0 (metrics.md, "process"), with
- * prom-client's own about the process. `startedAt` in epoch ms counts as the first successful reload. What only one
+ * Creates the metrics without a project on `registry`, every series at 0 (docs/metrics.md), with prom-client's own metrics
+ * of the process. `startedAt` in epoch ms counts as the first successful reload. What only one
  * of several workers can count is not registered unless `isWorker`.
  */
 export function createProcessMetrics(

@@ -94,7 +94,7 @@ export const HEALTH_FAMILIES: readonly Family<PollHealth>[] = [
   },
 ];
 
-/** Per-project metrics that this process counts (metrics.md, "process"). */
+/** Metrics of a project that this process counts (docs/metrics.md, "process"). */
 export const PROJECT_FAMILIES: readonly Family<ProjectSeries>[] = [
   {
     name: 'evalwatch_polls_total',

@@ -10,7 +10,7 @@ import type { ListingSnapshot, ProjectSnapshot, StoreSnapshot } from '../monitor
 import { FamilyRenderer, SINGLE, renderGauge, toSeconds, type Family } from './exposition.ts';
 import type { ProjectSeries } from './project-series.ts';
 
-/** Every series of a project that is read from the store (metrics.md, "store") but those that memory knows better. */
+/** Renders every series of a project that is read from the store (docs/metrics.md, "store"). */
 export class StoreRenderer {
   readonly #projects = new FamilyRenderer(PROJECT_FAMILIES);
   readonly #prompts = new FamilyRenderer(PROMPT_FAMILIES, { areConstant: true });

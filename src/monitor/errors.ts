@@ -1,6 +1,6 @@
 import type { AnomalySummary } from '../domain/record.ts';
 
-/** Why the Evaluation Service gave nothing usable (metrics.md, `evalwatch_poll_failures_total`). */
+/** Why the Evaluation Service gave no usable answer (docs/specification.md#fetching): a label of metrics. */
 export const API_FAILURE_REASONS = [
   'auth',
   'not_found',

@@ -6,7 +6,7 @@ import type { CommittedTransition, PollHealth } from './ports.ts';
 
 export type Endpoint = 'list_prompts' | 'get_prompt' | 'list_datasets';
 
-/** A request without a usable response (metrics.md, `evalwatch_api_request_failures_total`). */
+/** Why a request has no usable response: a label of a metric (docs/metrics.md#values-of-labels). */
 export type RequestFailureReason =
   'timeout' | 'network' | 'tls' | 'too_large' | 'invalid_response' | 'redirect';
 

@@ -44,8 +44,8 @@ export interface FailureReporterOptions {
 type Outcome = { readonly settlement: Settlement } | { readonly tries: Tries };
 
 /**
- * Logs each failure with its error_info, at least once whatever crashes: the line first, then the row is settled
- * (contract 4, Failures).
+ * Logs each failure with its error_info, at least once whatever crashes: the line comes first, then the row is settled
+ * (docs/specification.md#pending-failures).
  */
 export function createFailureReporter(options: FailureReporterOptions): FailureReporter {
   const { service, store, clock, emit, parallelPerProject, shutdown, lease = () => 0 } = options;
@@ -211,7 +211,7 @@ export function createFailureReporter(options: FailureReporterOptions): FailureR
   };
 }
 
-/** Whether an answer is no use, or the service cannot answer now (contract 4, Failures). */
+/** Separates answers of no use from failures that may pass (docs/specification.md#settling). */
 function judge(error: ApiError): FailedTry {
   const { reason, details } = error;
   switch (reason) {

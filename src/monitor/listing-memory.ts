@@ -1,7 +1,7 @@
 import type { AnomalySummary } from '../domain/record.ts';
 import type { Clock, ListingAnswer, Validator } from './ports.ts';
 
-/** A 304 is not trusted for longer than this without a full answer in between (contract 4, Fetching). */
+/** A 304 is not trusted for longer than this without a full answer in between (docs/specification.md#unchanged-listings). */
 const LONGEST_TRUST_MS = 60 * 60 * 1000;
 
 /** What is remembered of the last committed listing of one kind, to recognise it when it comes again. */

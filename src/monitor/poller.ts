@@ -74,7 +74,7 @@ interface Outcome {
   readonly transitions: readonly CommittedTransition[];
 }
 
-/** Polls projects (contract 4): the one place where a poll's steps follow each other. */
+/** Polls projects: the one place where the steps of a poll follow each other (docs/specification.md#commits). */
 export function createPoller(options: PollerOptions): Poller {
   const { service, store, clock, emit, missingAfter, shutdown } = options;
   const readListings = createReading({ service, clock, emit, shutdown });

@@ -55,7 +55,7 @@ export type ListingAnswer =
 export interface ListOptions {
   /** Of the last listing that was committed; its items are recognised when they come again. */
   readonly previous: Validator | undefined;
-  /** Whether the service may answer 304 to the ETag of `previous` (contract 4, Fetching). */
+  /** Whether the service may answer 304 to the ETag of `previous` (docs/specification.md#unchanged-listings). */
   readonly revalidate: boolean;
   /** The project's last poll failed: it queues behind the healthy ones. */
   readonly inTrouble: boolean;
@@ -65,7 +65,7 @@ export interface ListOptions {
   readonly signal: Shutdown;
 }
 
-/** How a request in flight learns of a shutdown (contract 4, Stopping). */
+/** Signals of a shutdown for requests in flight and their waits (docs/specification.md#stopping). */
 export interface Shutdown {
   /** Aborts every wait (for a retry, a slot, the rate) and lets a request in flight end. */
   readonly waits: AbortSignal;
@@ -109,7 +109,7 @@ export interface PollHealth {
   readonly lastSuccessAt: number | undefined;
 }
 
-/** The outcome of one poll, committed in one transaction (contract 4, Transitions). */
+/** The outcome of one poll, committed in one transaction (docs/specification.md#commits). */
 export interface PollCommit {
   readonly project: string;
   /** Epoch ms: the time of its transitions. */
@@ -334,7 +334,7 @@ export interface Store extends StoreReader {
   /** After the line was logged. */
   settleFailure(transitionId: number, settlement: Settlement, at: number): Promise<void>;
   postponeFailure(transitionId: number, tries: Tries): Promise<void>;
-  /** Deletes transitions, settled failures and removed projects from before this time (contract 2, retention). */
+  /** Deletes transitions, settled failures and removed projects from before this time (docs/specification.md#retention). */
   prune(before: number): Promise<void>;
   /** In bytes; `wal` only of a log that is the store's own. */
   size(): Promise<{ readonly database: number; readonly wal: number | undefined }>;

@@ -1,7 +1,7 @@
 import type { FinishedPoll } from './events.ts';
 import type { FailureRow, StatusRow, TransitionRow } from './ports.ts';
 
-// Rows as commands and API show them, with the field names of the log (contract 1).
+// Rows as commands and API show them, with the field names of the log (docs/specification.md#rows).
 
 export function statusFields(row: StatusRow): object {
   return {

@@ -63,7 +63,7 @@ export interface DatabaseOptions {
   readonly signal?: AbortSignal;
 }
 
-/** With which it is tested (scale-out.md). */
+/** Oldest major version that is tested (docs/scaling.md#run-it). */
 const OLDEST_MAJOR = 15;
 const CONNECT_MS = 3000;
 /** The server's own limits, should we not be there any more to give up. */

@@ -6,10 +6,10 @@ const CHUNK = 250;
 const IS_PENDING = 'SELECT FROM evalwatch.failure f WHERE f.settled_at IS NULL AND';
 
 /**
- * Deleting what is older than the retention (contract 2), in this order and each step until it finds nothing. A removed
- * project goes at once, so that it comes back as a new one or not at all; what it leaves goes piece by piece. What has a
- * pending failure stays. Workers that do it at the same time take different rows. `$1`, where it is used, is the time before
- * which all is deleted, epoch ms.
+ * Statements that delete rows older than the retention (docs/specification.md#retention), to be run in this order, each
+ * until it deletes nothing. A removed project is deleted at once, so that it returns as a new one; its rows follow in chunks.
+ * Rows with a pending failure stay. Workers that prune at the same time take different rows. `$1`, where it is used, is the
+ * time before which rows are deleted, epoch ms.
  */
 export const PRUNING: readonly Statement[] = [
   {

@@ -4,7 +4,7 @@ import type { FailureRow, RowQuery, StatusRow, TransitionRow } from '../monitor/
 import type { Database } from './database.ts';
 import { fromStored, toStored } from './text.ts';
 
-/** The queries of commands and API (contract 1), as the `StoreReader` methods of these names. */
+/** Queries of the commands and the API (docs/specification.md#rows), as the `StoreReader` methods of these names. */
 export interface RowQueries {
   projects(): Promise<readonly string[]>;
   statuses(query: RowQuery): Promise<readonly StatusRow[]>;

@@ -7,7 +7,7 @@ const DAY = 24 * 60 * 60 * SECOND;
 /** Holds two leap days, whenever it begins. */
 const HORIZON = 9 * 366 * DAY;
 
-/** When a cron expression runs in a time zone (contract 4: schedules keep their rhythm). Times are epoch ms. */
+/** The runs of a cron expression in a time zone (docs/specification.md#schedules). Times are epoch ms. */
 export interface Schedule {
   /** The first run after this moment, on a whole second. */
   nextAfter(ms: number): number;
@@ -15,11 +15,11 @@ export interface Schedule {
   lastBetween(after: number, until: number): number | undefined;
   /** How many runs there are in (after, until], but never more than `cap`. */
   countBetween(after: number, until: number, cap: number): number;
-  /** The longest gap that begins with a run in the 9 years to come, or with the first run after them (metrics.md). */
+  /** The longest gap that begins with a run in the next 9 years, or the first run after them (docs/metrics.md#schedule). */
   maxIntervalSeconds(now: number): number;
 }
 
-/** What is wrong with a cron expression (contract 2), as the end of a sentence about it; undefined if nothing is. */
+/** Returns the fault of a cron expression (docs/specification.md#cron-expressions) as `must …`; undefined if it is valid. */
 export function validateSchedule(expression: string): string | undefined {
   return readExpression(expression).fault;
 }

@@ -21,7 +21,8 @@ const FIELDS: Readonly<Record<string, readonly [name: string, range: string]>> =
 const NEVER = 'must be a cron expression that runs on some day; no date is as this one says';
 
 /**
- * Reads an expression of 5 fields, or 6 with seconds first; day of month and weekday must both match (contract 2).
+ * Reads an expression of 5 fields, or 6 with seconds first; day of month and weekday must both match
+ * (docs/specification.md#cron-expressions).
  * White space of any kind separates fields.
  */
 export function readExpression(text: string): Expression {

@@ -36,7 +36,8 @@ export interface Scheduler {
   /**
    * Makes these the scheduled projects. One that keeps its schedule, time zone and jitter keeps its due time; a poll
    * that runs goes on in any case. Once started a new one is polled at once; before, and when its rest is over, one that was
-   * never polled or whose run came due since its last poll (contract 4). `jitterMs` is over how long starts are spread.
+   * never polled or whose run came due since its last poll (docs/specification.md#schedules). `jitterMs` is the time over
+   * which starts are spread.
    * @throws {RangeError} if a schedule or time zone is not valid; then nothing has changed
    */
   set(projects: readonly ScheduledProject[], jitterMs: number): void;
@@ -50,7 +51,7 @@ export interface Scheduler {
    * polls it; undefined if it is unknown.
    */
   next(project: string): number | undefined;
-  /** For metrics.md: those that rest are not due. The longest interval is computed when it is first asked for. */
+  /** Schedules for docs/metrics.md#schedule. Resting projects are not due. The longest interval is computed on first use. */
   projects(): Iterable<{
     readonly project: string;
     readonly nextPollAt: number | undefined;
@@ -90,7 +91,7 @@ interface Entry {
   timer: NodeJS.Timeout | undefined;
 }
 
-/** Polls projects by their schedules, each at most once at a time (contract 4). */
+/** Polls projects by their schedules, each at most once at a time (docs/specification.md#schedules). */
 export function createScheduler(options: SchedulerOptions): Scheduler {
   const { run, mayRun = () => true, clock, emit, onError } = options;
   let plans: ReadonlyMap<string, Plan> = new Map();

@@ -17,8 +17,8 @@ export interface CheckResult {
 const MAX_FINDINGS = 100;
 
 /**
- * Looks whether a store is sound in itself: what SQLite can tell, and what contract 4 (Transitions) promises of its rows.
- * Changes nothing; a daemon may be at work.
+ * Checks whether a store is sound: by SQLite's own checks, and by the rules for its rows (docs/specification.md#consistency).
+ * Changes nothing; a daemon may run meanwhile.
  * @throws {StoreError} when it cannot be read at all
  */
 export async function checkStore(path: string): Promise<readonly CheckResult[]> {

@@ -5,8 +5,8 @@ import type { Connection } from './connection.ts';
 const WAL_BYTES = 16 * 1024 * 1024;
 
 /**
- * Makes every commit on this connection outlast a loss of power (contract 4, Transitions). At every open: a connection
- * to a file with a write-ahead log starts with a weaker `synchronous`, whatever the last one had.
+ * Makes every commit on this connection survive a loss of power (docs/specification.md#durability). To be called at every
+ * open: a connection to a file with a write-ahead log starts with a weaker `synchronous`, whatever the last one had.
  * @throws {StoreError} if SQLite did not do so
  */
 export function makeDurable(db: Connection): void {

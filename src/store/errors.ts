@@ -30,7 +30,7 @@ const TEXTS: Readonly<Record<CodedReason, string>> = {
 };
 
 /**
- * What SQLite or the file system did to the store at `path`, as a {@link StoreError} (metrics.md, commit failures).
+ * Turns an error of SQLite or of the file system about the store at `path` into a {@link StoreError} (docs/metrics.md#store).
  * @throws the error itself if it is neither theirs nor a StoreError: a bug
  */
 export function toStoreError(error: unknown, path: string): StoreError {

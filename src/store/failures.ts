@@ -9,7 +9,7 @@ export interface Failures {
   postpone(transitionId: number, tries: Tries): void;
 }
 
-/** The failures whose line is not logged yet (contract 4, Failures). */
+/** Failures whose line is not logged yet (docs/specification.md#pending-failures). */
 export function createFailures(db: Connection): Failures {
   // Each project's oldest are found in the index, however long the backlog.
   const pending = db.prepare<{ dueAt: number | null; limit: number }, PendingRow>(

@@ -16,9 +16,9 @@ interface Holder {
 }
 
 /**
- * Takes the lock that makes a store serve one daemon at a time (contract 4): a write transaction that stays open on a
- * second SQLite file, for the kernel to end it with the process. Who holds it is readable in there meanwhile. Resolves
- * with its release.
+ * Takes the lock that makes a store serve one daemon at a time (docs/specification.md#one-daemon): a write transaction that
+ * stays open on a second SQLite file, so that the kernel ends it with the process. Others can read the holder from that file.
+ * Resolves to the function that releases the lock.
  * @throws {StoreError} `busy`, naming the holder
  */
 export async function takeLock(storePath: string): Promise<() => void> {

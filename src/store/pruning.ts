@@ -10,9 +10,9 @@ export interface PruningStep {
 }
 
 /**
- * Deleting what is older than the retention (contract 2), in this order and each step until it finds nothing. A removed
- * project goes at once, so that it comes back as a new one or not at all; its listings are waste from then on and go
- * piece by piece, whatever comes in between. What has a pending failure stays.
+ * Steps that delete rows older than the retention (docs/specification.md#retention), to be run in this order, each until it
+ * deletes nothing. A removed project is deleted at once, so that it returns as a new one; its listings then have no project
+ * and are deleted in chunks, with other writes in between. Rows with a pending failure stay.
  */
 export function createPruning(db: Connection): readonly PruningStep[] {
   const waste = 'SELECT listing_key FROM listing WHERE project_key IS NULL';

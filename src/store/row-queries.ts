@@ -3,7 +3,7 @@ import type { Kind, Origin, Status } from '../domain/status.ts';
 import type { FailureRow, RowQuery, StatusRow, TransitionRow } from '../monitor/ports.ts';
 import type { Connection } from './connection.ts';
 
-/** The queries of commands and API (contract 1), as the `StoreReader` methods of these names. */
+/** Queries of the commands and the API (docs/specification.md#rows), as the `StoreReader` methods of these names. */
 export interface RowQueries {
   projects(): readonly string[];
   statuses(query: RowQuery): readonly StatusRow[];

@@ -33,8 +33,8 @@ export interface SqliteStore extends Store {
 }
 
 /**
- * Opens the store for its one daemon, and makes it if there is none (contract 4, Transitions). SQLite works in a thread
- * of its own: no call holds up the event loop for longer than it takes to copy a thousand rows.
+ * Opens the store for its one daemon, and creates it if there is none (docs/specification.md#one-daemon). SQLite works in a
+ * thread of its own: no call blocks the event loop for longer than it takes to copy a thousand rows.
  * @throws {StoreError} `busy` if another process holds it; also if the file is not a store of this or an older version,
  * and is then left as it is
  */

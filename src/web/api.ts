@@ -57,8 +57,8 @@ export interface ApiContent {
 }
 
 /**
- * `/api/v1` (contract 3): `{"data": [rows], "next_cursor": null or text}` with ETags, and the events as a stream. What
- * each path takes is in {@link operations}.
+ * `/api/v1` (docs/specification.md#api): `{"data": [rows], "next_cursor": null or text}` with ETags, and the event stream.
+ * {@link operations} has the parameters of each path.
  */
 export function createApi(content: ApiContent): Hono<ConnectionEnv> {
   const { store, feed, clock } = content;

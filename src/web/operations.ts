@@ -21,7 +21,7 @@ export const schemas = {
   Error: errorRow,
 } as const;
 
-/** What each path under `/api/v1` takes and gives (contract 3): the API reads its parameters by it. */
+/** Parameters and rows of each path under `/api/v1`: the API parses its parameters by this table (docs/api.md). */
 export const operations = {
   '/projects': {
     summary: 'The configured projects, how their polls go and how their prompts are',

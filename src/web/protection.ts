@@ -1,4 +1,4 @@
-/** How the HTTP interface is protected (contract 3). */
+/** TLS, logins and headers of the HTTP interface (docs/specification.md#protection). */
 export interface Protection {
   /** Undefined: plain HTTP. */
   readonly tls: TlsSettings | undefined;

@@ -25,7 +25,7 @@ export interface WebContent {
 
 const RELOAD = '/-/reload';
 
-/** The HTTP interface (contract 3). Every error is JSON: `{"error": text}`. */
+/** The HTTP interface (docs/specification.md#endpoints). Every error is JSON: `{"error": text}`. */
 export function createRoutes(content: WebContent): Hono<ConnectionEnv> {
   const app = new Hono<ConnectionEnv>();
   const scrape = createScrapes(() => content.renderMetrics());

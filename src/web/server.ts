@@ -44,7 +44,7 @@ const OPTIONS = {
 };
 
 /**
- * Serves the HTTP interface (contract 3), in the clear and to everybody unless it is protected.
+ * Serves the HTTP interface (docs/specification.md#endpoints), in plain HTTP and without a login unless it is protected.
  * @throws {Error} with the system's `code` (`EADDRINUSE`, `EACCES`, …) when it cannot listen.
  */
 export async function startWebServer(

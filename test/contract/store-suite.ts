@@ -12,7 +12,7 @@ import { describeRows } from './store/rows.ts';
 import { describeSnapshots } from './store/snapshots.ts';
 import { describeTogether } from './store/together.ts';
 
-/** What every engine of the store must do (contract 4 and metrics.md). */
+/** Tests that every engine of the store must pass (docs/specification.md#commits). */
 export function describeStore(name: string, open: OpenStore): void {
   describe(`${name} store`, () => {
     const harness = createHarness(open);

@@ -1,4 +1,4 @@
-// The metrics page of the contract as data: what users, alert rules and dashboards rely on.
+// docs/metrics.md as data, written by hand: names and labels that users, alert rules and dashboards rely on.
 
 const STATUSES = ['PENDING', 'RUNNING', 'COMPLETED', 'FAILED', 'UNKNOWN'];
 const DATASET_STATUSES = [...STATUSES, 'NONE'];

@@ -7,7 +7,7 @@ import { checkTotals } from './oracle/totals.ts';
 
 /**
  * What a daemon recorded, showed or told otherwise than it had to, after all that it was served; nothing if all is well.
- * It shares no code with the daemon: the rules are those of the contract, read a second time.
+ * It shares no code with the daemon: it implements docs/specification.md a second time.
  *
  * Without kills the transitions must be exactly those of the journal, each with its line and each failure with one. Around
  * a kill the last listing that was served may count wholly or not at all, its lines may be lost, and a failure's line

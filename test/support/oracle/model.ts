@@ -1,7 +1,7 @@
 import type { JournalEntry } from '../../../src/simulator/journal.ts';
 import type { Kind } from './observation.ts';
 
-// The rules of contract 4 once more, written down from the contract and not from the daemon.
+// The rules of docs/specification.md#transitions once more, written from that page and not from the daemon's code.
 
 /** What is to be known of one kind of record of one project after some listings. */
 export interface State {

@@ -52,7 +52,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: fc.constant({ step: 'restart' as const }) },
 );
 
-/** The rules of contract 4 once more, told id by id over everything that was served and stored. */
+/** The rules of docs/specification.md#transitions once more, id by id over everything that was served and stored. */
 function expected(history: readonly Served[]) {
   const moves: string[] = [];
   const alive = new Map<string, string>();

@@ -1,0 +1,99 @@
+import { dirname, join, normalize } from 'node:path';
+
+/** A link or a citation of a document: where it stands, and the path and heading that it names. */
+interface Reference {
+  readonly line: number;
+  /** From the root of the repository. */
+  readonly path: string;
+  readonly anchor: string | undefined;
+}
+
+/** Reads a file of the repository; undefined if there is none. A directory has the text ''. */
+export type ReadFile = (path: string) => string | undefined;
+
+/** A line that begins with a comment, or has one behind code. */
+const COMMENT = /^\s*(?:\/\/|\/\*|\*|#|--)|\s\/\/\s/;
+const PAGE_IN_COMMENT = /(?<![\w/.:-])(?:[\w.-]+\/)*[\w-]+\.md\b(?:#[\w-]+)?/g;
+const PAGE_IN_CODE = /\bdocs\/(?:[\w-]+\/)*[\w-]+\.md\b(?:#[\w-]+)?/g;
+const NUMBERED_CONTRACT = /\bcontract,?\s(?:\s*(?:\*|\/\/|#)\s*)?\d/gi;
+
+/** Relative links of a Markdown page, code left out. */
+export function linksIn(page: string, markdown: string): readonly Reference[] {
+  return proseLines(markdown).flatMap((text, index) =>
+    [...text.replace(/`[^`]*`/g, '').matchAll(/\]\(([^)\s]+)[^)]*\)|(?:src|href)="([^"]+)"/g)]
+      .map(([, link, attribute]) => link ?? attribute ?? '')
+      .filter((target) => !/^[a-z][a-z+.-]*:/i.test(target))
+      .map((target) => {
+        const [path = '', anchor] = target.split('#');
+        const from = path === '' ? page : normalize(join(dirname(page), decodeURI(path)));
+        return { line: index + 1, path: from, anchor };
+      }),
+  );
+}
+
+/** Documents that a source cites: any in its comments, those under docs/ anywhere. */
+export function citationsIn(source: string): readonly Reference[] {
+  return source.split('\n').flatMap((text, index) =>
+    [...text.matchAll(COMMENT.test(text) ? PAGE_IN_COMMENT : PAGE_IN_CODE)].map(([target]) => {
+      const [path = '', anchor] = target.split('#');
+      return { line: index + 1, path, anchor };
+    }),
+  );
+}
+
+/** Lines at which a text cites a numbered section of the first version's contract, which the repository does not have. */
+export function contractCitationsIn(text: string): readonly number[] {
+  return [...text.matchAll(NUMBERED_CONTRACT)].map(
+    ({ index }) => text.slice(0, index).split('\n').length,
+  );
+}
+
+/** References whose file or heading does not exist, as `file:line: target`. */
+export function brokenReferences(
+  file: string,
+  references: readonly Reference[],
+  readFile: ReadFile,
+): readonly string[] {
+  return references
+    .filter(({ path, anchor }) => {
+      const text = readFile(path.replace(/\/$/, ''));
+      if (text === undefined) return true;
+      return anchor !== undefined && !anchorsOf(text).has(anchor);
+    })
+    .map(
+      ({ line, path, anchor }) =>
+        `${file}:${line}: ${path}${anchor === undefined ? '' : `#${anchor}`}`,
+    );
+}
+
+/** Anchors of the headings of a Markdown page, by GitHub's rules. */
+export function anchorsOf(markdown: string): ReadonlySet<string> {
+  const anchors = new Set<string>();
+  for (const line of proseLines(markdown)) {
+    const [, heading] = /^#{1,6}\s+(.+?)\s*#*$/.exec(line) ?? [];
+    if (heading === undefined) continue;
+    const slug = heading
+      .replace(/\[([^\]]*)\]\([^)]*\)/g, '$1')
+      .toLowerCase()
+      .replace(/[^\p{L}\p{M}\p{N}\p{Pc}\- ]/gu, '')
+      .replaceAll(' ', '-');
+    let anchor = slug;
+    for (let count = 1; anchors.has(anchor); count += 1) anchor = `${slug}-${count}`;
+    anchors.add(anchor);
+  }
+  return anchors;
+}
+
+/** The lines of a page, those in fenced code blocks empty. */
+function proseLines(markdown: string): readonly string[] {
+  let fence: string | undefined;
+  return markdown.split('\n').map((line) => {
+    const [, mark] = /^\s*(`{3,}|~{3,})/.exec(line) ?? [];
+    if (fence === undefined) {
+      fence = mark;
+      return mark === undefined ? line : '';
+    }
+    if (mark?.startsWith(fence) === true) fence = undefined;
+    return '';
+  });
+}

@@ -1,0 +1,49 @@
+import { globSync, readFileSync, statSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { expect, it } from 'vitest';
+import {
+  brokenReferences,
+  citationsIn,
+  contractCitationsIn,
+  linksIn,
+  type ReadFile,
+} from '../../support/doc-links.ts';
+
+const root = fileURLToPath(new URL('../../../', import.meta.url));
+const PAGES = ['*.md', 'docs/**/*.md'];
+const SOURCES = ['src', 'scripts', 'test', 'bench', 'config', 'assembly'].map(
+  (folder) => `${folder}/**/*.{ts,js,sql,css,json,yaml,yml,env,service,md}`,
+);
+
+const read = (path: string) => readFileSync(root + path, 'utf8');
+/** Cites pages that do not exist, to test the search for them. */
+const EXCEPT = 'test/unit/support/doc-links.test.ts';
+const files = (patterns: readonly string[]) =>
+  globSync(patterns, { cwd: root })
+    .filter((file) => file !== EXCEPT)
+    .toSorted();
+const inRepository: ReadFile = (path) => {
+  const found = statSync(root + path, { throwIfNoEntry: false });
+  return found && (found.isFile() ? read(path) : '');
+};
+
+it('every link of a page leads to a file and a heading that exist', () => {
+  const links = files(PAGES).map((page) => ({ page, found: linksIn(page, read(page)) }));
+  const broken = links.flatMap(({ page, found }) => brokenReferences(page, found, inRepository));
+  expect(broken).toEqual([]);
+  expect(links.flatMap(({ found }) => found).length).toBeGreaterThan(100);
+});
+
+it('every page and heading that a source cites exists', () => {
+  const cited = files(SOURCES).map((file) => ({ file, found: citationsIn(read(file)) }));
+  const broken = cited.flatMap(({ file, found }) => brokenReferences(file, found, inRepository));
+  expect(broken).toEqual([]);
+  expect(cited.flatMap(({ found }) => found).length).toBeGreaterThan(100);
+});
+
+it('nothing cites a numbered section of a contract, which is not in the repository', () => {
+  const citing = files([...SOURCES, ...PAGES]).flatMap((file) =>
+    contractCitationsIn(read(file)).map((line) => `${file}:${line}`),
+  );
+  expect(citing).toEqual([]);
+});
