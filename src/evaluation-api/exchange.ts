@@ -9,6 +9,8 @@ import type { Scrub } from './secrets.ts';
 const MOST_ERROR_BYTES = 1024 * 1024;
 /** Some milliseconds: a connection can bring hundreds of thousands of tiny chunks before anything else has a turn. */
 const MAX_CHUNKS_PER_TURN = 16_384;
+/** Answers before the answer, such as 103 Early Hints: a flood of them would hold the event loop up until the deadline. */
+const MAX_INTERIM_ANSWERS = 1000;
 
 export interface ExchangeOptions {
   readonly origin: string;
@@ -61,6 +63,7 @@ export async function exchange(
   const pieces: Buffer[] = [];
   /** Since others had their turn. */
   let chunks = 0;
+  let interimAnswers = 0;
   /** The decoders take no more for now. */
   let isFull = false;
   let isOver = false;
@@ -92,7 +95,11 @@ export async function exchange(
         else options.onSent();
       },
       onResponseStart: (responding, statusCode, responseHeaders) => {
-        if (statusCode < 200) return;
+        if (statusCode < 200) {
+          interimAnswers += 1;
+          if (interimAnswers > MAX_INTERIM_ANSWERS) stop(tooManyInterimAnswers());
+          return;
+        }
         head = { statusCode, headers: responseHeaders };
         const isListing = statusCode === 200;
         try {
@@ -145,4 +152,11 @@ export async function exchange(
     clearTimeout(timer);
     signal.removeEventListener('abort', abort);
   }
+}
+
+function tooManyInterimAnswers(): ApiError {
+  return new ApiError(
+    'invalid_response',
+    `more than ${MAX_INTERIM_ANSWERS} interim answers (status 1xx) came before the answer`,
+  );
 }

@@ -13,7 +13,7 @@ const MIN_LENGTH = 6;
 
 /**
  * What to look for in a text, and in the same text without its escapes: the key, as it is and without its own escapes, in
- * hexadecimal, and in base64 and base64url wherever it stands in what was encoded. The base64 of a key has at least 10
+ * hexadecimal of small letters, and in base64 and base64url wherever it stands in what was encoded. The base64 of a key has at least 10
  * characters of 6 bits each that depend on nothing but the key, so that ordinary text does not match.
  */
 export function formsOf(key: string): readonly KeyForm[] {
@@ -24,12 +24,8 @@ export function formsOf(key: string): readonly KeyForm[] {
     // Its own backslashes may be lost in those of the escapes before they could begin anything.
     whole(decodeEscapes(key.replaceAll('\\', '')).text),
     ...inBytes.flatMap((bytes) => {
-      const hex = bytes.toString('hex');
-      return [
-        whole(hex),
-        whole(hex.toUpperCase()),
-        ...[0, 1, 2].flatMap((lead) => inBase64(bytes, lead)),
-      ];
+      const leads = [0, 1, 2].flatMap((lead) => inBase64(bytes, lead));
+      return [whole(bytes.toString('hex')), ...leads];
     }),
   ].filter(({ text }) => text.length >= MIN_LENGTH);
   return [...new Map(forms.map((form) => [form.text, form])).values()];

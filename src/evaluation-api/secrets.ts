@@ -21,6 +21,8 @@ const KEYS_REMEMBERED = 256;
 /** What one character of a key may take where a text is cut: `&amp;amp;#x0041;`, or `\u0041` with 16 backslashes. */
 const MAX_ESCAPE_LENGTH = 32;
 const REDACTED = '[redacted]';
+/** Long enough for a key in hexadecimal. */
+const HEX_DIGITS = /[\dA-Fa-f]{12,}/g;
 
 /** A part of a text, the end excluded. */
 interface Span {
@@ -75,15 +77,31 @@ function createFinder(keys: ReadonlyMap<string, readonly KeyForm[]>): Finder {
 }
 
 function findKeys(text: string, find: TextSearch<KeyForm>): readonly Span[] {
-  const spans = findSpans(text, find);
-  if (!mayHaveEscapes(text)) return spans;
+  const spans = [...findSpans(text, find), ...findInCapitals(text, find)];
+  if (!mayHaveEscapes(text)) return inOrder(spans);
   const decoded = decodeEscapes(text);
   const placeOf = (index: number) => decoded.starts[index] ?? text.length;
-  const escaped = findSpans(decoded.text, find).map(({ start, end }) => ({
-    start: placeOf(start),
-    end: placeOf(end),
-  }));
-  return [...spans, ...escaped].toSorted((one, other) => one.start - other.start);
+  const escaped = [...findSpans(decoded.text, find), ...findInCapitals(decoded.text, find)].map(
+    ({ start, end }) => ({ start: placeOf(start), end: placeOf(end) }),
+  );
+  return inOrder([...spans, ...escaped]);
+}
+
+function inOrder(spans: readonly Span[]): readonly Span[] {
+  return spans.length < 2 ? spans : spans.toSorted((one, other) => one.start - other.start);
+}
+
+/** Keys in hexadecimal with capitals, or with some: what is looked for is in small letters. */
+function findInCapitals(text: string, find: TextSearch<KeyForm>): readonly Span[] {
+  const spans: Span[] = [];
+  for (const { 0: digits, index } of text.matchAll(HEX_DIGITS)) {
+    const small = digits.toLowerCase();
+    if (small === digits) continue;
+    for (const { start, end } of findSpans(small, find)) {
+      spans.push({ start: index + start, end: index + end });
+    }
+  }
+  return spans;
 }
 
 /** In their order; those that overlap are one. */

@@ -74,6 +74,10 @@ export const KEY_FORMS: Readonly<Record<string, (key: string) => string>> = {
   'as JSON in HTML': (key) => json(key).replaceAll(/[&<>"]/g, named),
   'in hexadecimal': (key) => Buffer.from(key).toString('hex'),
   'in hexadecimal in upper case': (key) => Buffer.from(key).toString('hex').toUpperCase(),
+  'in hexadecimal in upper and lower case': (key) =>
+    Buffer.from(key)
+      .toString('hex')
+      .replaceAll(/../g, (byte, at: number) => (at % 4 === 0 ? byte.toUpperCase() : byte)),
   'in hexadecimal as Latin-1': (key) => Buffer.from(key, 'latin1').toString('hex'),
   'in base64': (key) => base64(key),
   'in base64 without padding': (key) => base64(key).replaceAll('=', ''),

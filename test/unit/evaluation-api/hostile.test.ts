@@ -277,6 +277,14 @@ describe('time', () => {
     await vi.waitFor(() => expect(sockets.size).toBe(0));
   });
 
+  it('need not be waited for where early hints come in a flood', async () => {
+    const hints = 'HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(1001);
+    const flood: RequestListener = (_, response) => void response.socket?.write(hints);
+    const { end, sockets } = await outcome(flood, { retries: 0 });
+    expect(end).toBe('invalid_response');
+    await vi.waitFor(() => expect(sockets.size).toBe(0));
+  });
+
   it('is up for a server that never ends its handshake, again and again', async () => {
     const server = createServer({ pauseOnConnect: true });
     server.listen(0, '127.0.0.1');

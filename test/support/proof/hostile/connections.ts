@@ -72,6 +72,7 @@ const SLOW_ONES: Readonly<Record<string, Hostility['answer']>> = {
 const ENDINGS: Readonly<Record<string, Hostility['ends']>> = {
   'a drip of an error': ['server_error'],
   'a drip of a redirect': ['redirect'],
+  'early hints in a flood': ['invalid_response'],
 };
 
 const BROKEN_ONES: Readonly<Record<string, Hostility['answer']>> = {
