@@ -23,12 +23,22 @@ function sections(command: Command, path: string): string {
   return `\n## ${path}\n\n\`\`\`text\n${helpOf(command)}\n\`\`\`\n`;
 }
 
+function overview(command: Command, path: string): readonly string[] {
+  if (command.commands.length > 0)
+    return command.commands.flatMap((each) => overview(each, `${path} ${each.name()}`));
+  return [`| [\`${path}\`](#${path.replaceAll(' ', '-')}) | ${command.description()} |`];
+}
+
 await writeOrCheck(
   'docs/commands.md',
   `# Commands
 
 <!-- Made from the help texts by npm run generate. -->
 
-From a checkout, \`npm run --silent evalwatch -- <command>\`. Exit codes: 0 done, 1 failed, 2 bad usage or bad configuration. Results go to stdout, everything else to stderr. A key is needed by \`run\` and \`poll\` only.
+From a checkout, \`npm run --silent evalwatch -- <command>\`. \`--help\` shows the help of a command. Exit codes: 0 done, 1 failed, 2 bad usage or bad configuration. Results go to stdout, everything else to stderr. Only \`run\` and \`poll\` need an API key. Commands that read the store also work while a daemon runs.
+
+| command | description |
+| --- | --- |
+${program.commands.flatMap((command) => overview(command, command.name())).join('\n')}
 ${program.commands.map((command) => sections(command, command.name())).join('')}`,
 );

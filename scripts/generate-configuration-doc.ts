@@ -71,7 +71,9 @@ One YAML file, strict: an unknown key, a wrong type, a project twice or a bad cr
 
 Needed are \`service.base_url\`, a source of the API key (\`api_key_file\` or \`api_key_env\`, of the service or of each project, never both in one place) and at least one project. Durations are written \`500ms\`, \`10s\`, \`5m\`, \`1h\`, \`90d\` or \`1h30m\`, sizes \`512KiB\` or \`64MiB\`. The store is a SQLite file, or a PostgreSQL for several workers ([scaling.md](scaling.md)), never both. A relative path starts from the directory of the file. A section left empty is its defaults.
 
-A reload (SIGHUP, or \`POST /-/reload\` where \`web.enable_lifecycle\` allows it) takes over everything but \`store\`, \`web.listen\`, \`web.config_file\` and whether there is TLS: those need a restart, and a reload that changes them is refused whole. [specification.md](specification.md#reload) has the rules.
+Schedules are cron expressions: [specification.md](specification.md#cron-expressions) has their syntax, and [what daylight saving does to them](specification.md#schedules).
+
+A reload (SIGHUP to the pid in the log line \`daemon.started\`, or \`POST /-/reload\` where \`web.enable_lifecycle\` allows it) takes over everything but \`store\`, \`web.listen\`, \`web.config_file\` and whether there is TLS: those need a restart, and a reload that changes them is refused whole. [specification.md](specification.md#reload) has the rules.
 
 ## Top level
 
