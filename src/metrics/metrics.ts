@@ -1,6 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
 import { Registry } from 'prom-client';
-import { StoreError } from '../monitor/errors.ts';
 import type { Observer } from '../monitor/events.ts';
 import type {
   Clock,
@@ -14,7 +13,7 @@ import { FamilyRenderer, SINGLE, renderGauge, toSeconds, type Family } from './e
 import { createMetricsObserver } from './observer.ts';
 import { createProcessMetrics, type BuildInfo } from './process-metrics.ts';
 import { HEALTH_FAMILIES, PROJECT_FAMILIES, ProjectSeries } from './project-series.ts';
-import { readWithin } from './read-within.ts';
+import { createScrapeRead } from './scrape-read.ts';
 import { renderBacklog, StoreRenderer } from './store-collector.ts';
 
 /** When a project is polled, as its schedule has it at the moment. */
@@ -39,7 +38,7 @@ export interface MetricsOptions extends BuildInfo {
   readonly schedule: () => Iterable<ScheduledProject>;
   /** How this worker stands among several; absent if there can be no other. */
   readonly worker?: () => WorkerReading;
-  /** Receives `store.commit_failed` when a scrape cannot read the store (docs/specification.md#scrapes). */
+  /** Receives `store.commit_failed` when scrapes cannot read the store (docs/specification.md#scrapes). */
   readonly emit: Observer;
   /** Is told errors that nobody expects: they are not those of a request. */
   readonly onError: (error: unknown) => void;
@@ -75,21 +74,17 @@ export function createMetrics(options: MetricsOptions): Metrics {
     isWorker: worker !== undefined,
   });
   const projects = new Map<string, ProjectSeries>();
-  const readSnapshot = readWithin(STORE_PATIENCE_MS, () => store.snapshot());
-  const readSize = readWithin(STORE_PATIENCE_MS, () => store.size());
-
-  async function read<Value>(query: () => Promise<Value>): Promise<Value | undefined> {
-    try {
-      return await query();
-    } catch (error) {
-      if (!(error instanceof StoreError)) throw error;
-      emit({ type: 'store.commit_failed', reason: error.reason, error });
-      return undefined;
-    }
-  }
+  const reader = <Value>(read: () => Promise<Value>) =>
+    createScrapeRead({
+      read,
+      clock,
+      onFailure: (error) => emit({ type: 'store.commit_failed', reason: error.reason, error }),
+    });
+  const readSnapshot = reader(() => store.snapshot());
+  const readSize = reader(() => store.size());
 
   async function renderAll(): Promise<string> {
-    const [snapshot, size] = await Promise.all([read(readSnapshot), read(readSize)]);
+    const [snapshot, size] = await Promise.all([readSnapshot(), readSize()]);
     // prom-client's own spelling is one that only some readers take.
     const processText = (await registry.metrics()).replaceAll(/ Nan$/gm, ' NaN');
     return (
@@ -199,8 +194,6 @@ function renderWorker({ projects, leaseExpiresAt }: WorkerReading): string {
   );
 }
 
-/** Prometheus gives a target 10 s, and thinks it is down after that. */
-const STORE_PATIENCE_MS = 2000;
 /** Rendering one for the first time takes some 0.1 ms. */
 const PROJECTS_AT_A_TIME = 50;
 

@@ -377,33 +377,51 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
     expect([code, signal]).toEqual([0, null]);
   });
 
-  it('are scraped while the database says nothing, and show of it nothing but what they know themselves', async () => {
-    await using own = await startPostgres();
-    await using given = await setUp(own);
-    const daemon = given.start();
-    await daemon.line('worker.claimed', { owned: 3 });
-    const url = await daemon.url();
-    const counts = 'evalwatch_prompts{project="alpha",status="RUNNING"}';
-    const polls = 'evalwatch_polls_total{project="alpha"}';
-    await vi.waitFor(async () => {
-      expect((await scrape(url)).samples.get(counts)).toBe(1);
-    }, PATIENCE);
-    const thaw = own.freeze();
-    const mute = (await Promise.all([scrape(url), scrape(url)])).concat(await scrape(url));
-    expect((await ask(`${url}/-/healthy`)).status).toBe(200);
-    await vi.waitFor(async () => expect((await ask(`${url}/-/ready`)).status).toBe(503), PATIENCE);
-    thaw();
-    for (const { samples } of mute) {
-      expect(samples.has(counts)).toBe(false);
-      expect(samples.get(polls)).toBeGreaterThan(0);
-      expect(samples.get('evalwatch_store_commit_failures_total{reason="io"}')).toBeGreaterThan(0);
-    }
-    await daemon.line('store.commit_failed');
-    await vi.waitFor(async () => {
-      expect((await scrape(url)).samples.get(counts)).toBe(1);
-    }, PATIENCE);
-    await vi.waitFor(async () => expect((await ask(`${url}/-/ready`)).status).toBe(200), PATIENCE);
-  });
+  it(
+    'are scraped while the database says nothing, and show of it nothing but what they know themselves',
+    { timeout: 150_000 },
+    async () => {
+      await using own = await startPostgres();
+      await using given = await setUp(own);
+      const daemon = given.start();
+      await daemon.line('worker.claimed', { owned: 3 });
+      const url = await daemon.url();
+      const counts = 'evalwatch_prompts{project="alpha",status="RUNNING"}';
+      const polls = 'evalwatch_polls_total{project="alpha"}';
+      await vi.waitFor(async () => {
+        expect((await scrape(url)).samples.get(counts)).toBe(1);
+      }, PATIENCE);
+      const thaw = own.freeze();
+      const mute = (await Promise.all([scrape(url), scrape(url)])).concat(await scrape(url));
+      expect((await ask(`${url}/-/healthy`)).status).toBe(200);
+      await vi.waitFor(
+        async () => expect((await ask(`${url}/-/ready`)).status).toBe(503),
+        PATIENCE,
+      );
+      await vi.waitFor(
+        async () => {
+          const { samples } = await scrape(url);
+          expect(samples.get('evalwatch_store_commit_failures_total{reason="io"}')).toBeGreaterThan(
+            0,
+          );
+        },
+        { ...PATIENCE, timeout: 60_000 },
+      );
+      thaw();
+      for (const { samples } of mute) {
+        expect(samples.has(counts)).toBe(false);
+        expect(samples.get(polls)).toBeGreaterThan(0);
+      }
+      await daemon.line('store.commit_failed');
+      await vi.waitFor(async () => {
+        expect((await scrape(url)).samples.get(counts)).toBe(1);
+      }, PATIENCE);
+      await vi.waitFor(
+        async () => expect((await ask(`${url}/-/ready`)).status).toBe(200),
+        PATIENCE,
+      );
+    },
+  );
 
   it('are not ready without the database, alive and scraped all the same, and come back by themselves', async () => {
     await using own = await startPostgres();

@@ -1,4 +1,4 @@
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { StoreError, type PollFailureReason } from '../../../src/monitor/errors.ts';
 import type { MonitorEvent } from '../../../src/monitor/events.ts';
 import { afterPoll } from '../../../src/monitor/poll-health.ts';
@@ -493,42 +493,6 @@ it('scrapes at the same time share one reading of the store, later ones read aga
   expect(reads).toBe(1);
   await metrics.render();
   expect(reads).toBe(2);
-});
-
-it('a store that does not answer costs a scrape 2 s and its own series, and is not asked again before', async () => {
-  vi.useFakeTimers();
-  try {
-    const answer = Promise.withResolvers<StoreSnapshot>();
-    const snapshot = vi.fn<() => Promise<StoreSnapshot>>(() => answer.promise);
-    const size = () => new Promise<never>(() => {});
-    const { configure, scrape, emitted } = setUp({ store: { snapshot, size } });
-    configure('alpha');
-    const series = 'evalwatch_project_configured_timestamp_seconds{project="alpha"}';
-    for (let times = 0; times < 3; times += 1) {
-      const scraping = scrape();
-      await vi.advanceTimersByTimeAsync(2000);
-      const samples = await scraping;
-      expect(samples.get('evalwatch_polls_total{project="alpha"}')).toBe(0);
-      expect(samples.has(series)).toBe(false);
-      expect(samples.has('evalwatch_store_database_bytes')).toBe(false);
-    }
-    expect(snapshot).toHaveBeenCalledTimes(1);
-    expect(emitted).toHaveLength(6);
-    expect(emitted[0]).toMatchObject({
-      type: 'store.commit_failed',
-      reason: 'io',
-      error: { message: 'the store did not answer a scrape within 2 s' },
-    });
-    answer.resolve(snapshotOf([stored('alpha')]));
-    await vi.advanceTimersByTimeAsync(0);
-
-    const scraping = scrape();
-    await vi.advanceTimersByTimeAsync(2000);
-    expect((await scraping).has(series)).toBe(true);
-    expect(snapshot).toHaveBeenCalledTimes(2);
-  } finally {
-    vi.useRealTimers();
-  }
 });
 
 describe('one of several workers', () => {

@@ -1,0 +1,145 @@
+import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { StoreSnapshot } from '../../../src/monitor/ports.ts';
+import { createScrapeRead } from '../../../src/metrics/scrape-read.ts';
+import { StoreError } from '../../../src/monitor/errors.ts';
+import { START, setUp, snapshotOf, stored } from './setup.ts';
+
+const SERIES = 'evalwatch_project_configured_timestamp_seconds{project="alpha"}';
+const CLOCK = { now: () => START, monotonic: () => performance.now() };
+
+describe('a store that is slow to answer scrapes', () => {
+  beforeEach(() => {
+    vi.useFakeTimers();
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  /** Answers its snapshot after this many ms; a test may change it. */
+  function setUpSlow(delayMs: number) {
+    const store = { delayMs, asked: 0 };
+    const snapshot = async (): Promise<StoreSnapshot> => {
+      store.asked += 1;
+      const { promise, resolve } = Promise.withResolvers<void>();
+      if (store.delayMs !== Infinity) setTimeout(resolve, store.delayMs);
+      await promise;
+      return snapshotOf([stored('alpha')]);
+    };
+    const size = async () => ({ database: 4096, wal: 0 });
+    const given = setUp({ store: { snapshot, size }, clock: CLOCK });
+    given.configure('alpha');
+    /** One that takes 2 s at most. */
+    const scrape = async () => {
+      const scraping = given.scrape();
+      await vi.advanceTimersByTimeAsync(2000);
+      return await scraping;
+    };
+    /** Until so many ms after the scrape before was begun. */
+    const waitUntil = (ms: number) => vi.advanceTimersByTimeAsync(ms - 2000);
+    return { ...given, scrape, store, waitUntil };
+  }
+
+  it('costs them 2 s and its own series, and is not asked again before', async () => {
+    const { scrape, store, waitUntil } = setUpSlow(20_000);
+    for (let times = 0; times < 2; times += 1) {
+      const samples = await scrape();
+      expect(samples.get('evalwatch_polls_total{project="alpha"}')).toBe(0);
+      expect(samples.has(SERIES)).toBe(false);
+      expect(samples.get('evalwatch_store_database_bytes')).toBe(4096);
+    }
+    expect(store.asked).toBe(1);
+    await waitUntil(30_000);
+    store.delayMs = 0;
+    expect((await scrape()).has(SERIES)).toBe(true);
+    expect(store.asked).toBe(2);
+  });
+
+  it.each([5000, 15_000, 30_000, 60_000])(
+    'is told of once it has been so for a while, and as long as it is, with a scrape every %d ms',
+    async (interval) => {
+      const { scrape, emitted, waitUntil } = setUpSlow(Infinity);
+      const told: number[] = [];
+      for (let at = 0; at <= 120_000; at += interval) {
+        const before = emitted.length;
+        await scrape();
+        if (emitted.length > before) told.push(at);
+        await waitUntil(interval);
+      }
+      expect(told[0]).toBeGreaterThanOrEqual(25_000);
+      expect(told[0]).toBeLessThanOrEqual(60_000);
+      expect(told).toHaveLength((120_000 - (told[0] ?? 0)) / interval + 1);
+      const since = (told[0] ?? 0) / 1000;
+      expect(emitted[0]).toMatchObject({
+        type: 'store.commit_failed',
+        reason: 'io',
+        error: { message: `for ${since} s the store has answered no scrape within 2 s` },
+      });
+    },
+  );
+
+  it('is told of also if it answers each of them too late', async () => {
+    const { scrape, emitted, store, waitUntil } = setUpSlow(3000);
+    for (let times = 0; times < 3; times += 1) {
+      await scrape();
+      await waitUntil(15_000);
+    }
+    expect(store.asked).toBe(3);
+    expect(emitted).toMatchObject([{ type: 'store.commit_failed', reason: 'io' }]);
+  });
+
+  it('is not told of if it answers some of them in time', async () => {
+    const { scrape, emitted, store, waitUntil } = setUpSlow(0);
+    for (let times = 0; times < 20; times += 1) {
+      store.delayMs = times % 2 === 0 ? 3000 : 0;
+      expect((await scrape()).has(SERIES)).toBe(times % 2 === 1);
+      await waitUntil(20_000);
+    }
+    expect(emitted).toEqual([]);
+  });
+
+  it('is told of if it fails when no scrape waits any more', async () => {
+    const error = new StoreError('io', 'gone');
+    const answer = Promise.withResolvers<never>();
+    const onFailure = vi.fn<(error: StoreError) => void>();
+    const read = createScrapeRead({ read: () => answer.promise, clock: CLOCK, onFailure });
+    const reading = read();
+    await vi.advanceTimersByTimeAsync(2000);
+    expect(await reading).toBeUndefined();
+    answer.reject(error);
+    await vi.advanceTimersByTimeAsync(0);
+    expect(onFailure.mock.calls).toEqual([[error]]);
+  });
+});
+
+it('an answer that came while the process was stopped is in time', async () => {
+  const step = new Int32Array(new SharedArrayBuffer(4));
+  const thread = new Worker(
+    `const { parentPort, workerData: step } = require('node:worker_threads');
+     Atomics.wait(step, 0, 0);
+     parentPort.postMessage('answer');
+     Atomics.store(step, 0, 2);
+     Atomics.notify(step, 0);`,
+    { eval: true, workerData: step },
+  );
+  try {
+    const read = createScrapeRead({
+      read: async () => {
+        const [answer] = await once(thread, 'message');
+        return answer;
+      },
+      clock: CLOCK,
+      onFailure: () => undefined,
+    });
+    const reading = read();
+    // As in one that is stopped, nothing runs here until the answer has come and the time is over.
+    Atomics.store(step, 0, 1);
+    Atomics.notify(step, 0);
+    Atomics.wait(step, 0, 1);
+    Atomics.wait(step, 0, 2, 2100);
+    expect(await reading).toBe('answer');
+  } finally {
+    await thread.terminate();
+  }
+});
