@@ -32,8 +32,14 @@ export interface Database {
   query<Row>(statement: Statement, values?: readonly unknown[]): Promise<readonly Row[]>;
   /** The same for a statement of which one must know: `unknown` if it may have been committed, or may be yet. */
   attempt<Row>(statement: Statement, values: readonly unknown[]): Promise<Attempt<Row>>;
-  /** Runs statements in one transaction, on one connection. @throws {StoreError} */
-  transaction<Result>(work: (run: RunInTransaction) => Promise<Result>): Promise<Result>;
+  /**
+   * Runs statements in one transaction, on one connection.
+   * @param statementMs how long each may take, where that is longer than usual @throws {StoreError}
+   */
+  transaction<Result>(
+    work: (run: RunInTransaction) => Promise<Result>,
+    statementMs?: number,
+  ): Promise<Result>;
   /** The tables are no longer new: a plan that was made for empty ones would read all of each when they are full. */
   keepPlans(): void;
   /** Ends when all that was begun has ended. */
@@ -260,17 +266,22 @@ export function openDatabase(options: DatabaseOptions): Database {
           return { error: toStoreError(error, secrets), unknown };
         }
       }),
-    transaction: async (work) =>
+    transaction: async (work, statementMs) =>
       tracked(async () => {
         try {
           return await withClient(async (client) => {
+            const runOne: RunInTransaction = async <Row>(
+              text: string,
+              values: readonly unknown[] = [],
+            ) => {
+              const limit = statementMs === undefined ? {} : { query_timeout: statementMs };
+              const config: QueryConfig = { text, values: [...values], ...limit };
+              return (await client.query<Row & object>(config)).rows;
+            };
             await client.query('BEGIN ISOLATION LEVEL READ COMMITTED');
             try {
-              const result = await work(
-                async <Row>(text: string, values: readonly unknown[] = []) => {
-                  return (await client.query<Row & object>(text, [...values])).rows;
-                },
-              );
+              if (statementMs !== undefined) await runOne(LIMIT, [statementMs]);
+              const result = await work(runOne);
               await client.query('COMMIT');
               return result;
             } catch (error) {
@@ -344,6 +355,10 @@ async function prepareSession(client: ClientBase): Promise<void> {
     );
   }
 }
+
+/** Whoever may take so long is looked after meanwhile: were its client gone, it would hold its locks to the end. */
+const LIMIT = `SELECT set_config('statement_timeout', $1, true),
+    CASE WHEN version() LIKE '%linux%' THEN set_config('client_connection_check_interval', '10s', true) END`;
 
 const NO_SESSION: Session = { version: 0, read_only: '', encoding: '' };
 

@@ -18,6 +18,9 @@ const SCHEMA_VERSION: number = MIGRATIONS.length;
 /** Any number will do, if only every evalwatch has the same: "EVWT". */
 const LOCK = 0x45565754;
 
+/** An index of a large store takes long, and whoever waits for the lock waits as long. */
+const STATEMENT_MS = 24 * 60 * 60 * 1000;
+
 const FIND: Statement = {
   name: 'find_schema',
   text: `SELECT to_regclass('evalwatch.schema_version') IS NOT NULL AS ours,
@@ -53,7 +56,7 @@ export async function migrate(database: Database): Promise<void> {
         [version, compatibleFrom],
       );
     }
-  });
+  }, STATEMENT_MS);
 }
 
 /** @throws {StoreError} as {@link migrate}, and if there is no store yet, or an older one */

@@ -1,0 +1,115 @@
+import { readFile } from 'node:fs/promises';
+import { setTimeout } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openDatabase } from '../../../src/postgres/database.ts';
+import { migrate } from '../../../src/postgres/migrate.ts';
+import { readUrl } from '../../../src/postgres/url.ts';
+import { startPostgres } from '../../support/postgres.ts';
+import { postgresPrograms, type PostgresServer } from '../../support/postgres-server.ts';
+
+/** Sleeps while an index of the schema is made, and notes what its session allows. */
+const SLOW_INDEXES = `
+  CREATE TABLE seen (statement_timeout text, check_interval text);
+  CREATE FUNCTION slow() RETURNS event_trigger LANGUAGE plpgsql AS $$
+  BEGIN
+    PERFORM pg_sleep(1.5);
+    INSERT INTO public.seen VALUES (current_setting('statement_timeout'), current_setting('client_connection_check_interval'));
+  END $$;
+  CREATE EVENT TRIGGER slow ON ddl_command_start WHEN TAG IN ('CREATE INDEX') EXECUTE FUNCTION slow();`;
+const TO_VERSION_1 = `DROP INDEX evalwatch.transition_failed; UPDATE evalwatch.schema_version SET version = 1`;
+const INDEX = `SELECT indexdef FROM pg_indexes WHERE indexname = 'transition_failed'`;
+const VERSION = 'SELECT version FROM evalwatch.schema_version';
+
+describe.skipIf(postgresPrograms === undefined)('the upgrade of a PostgreSQL store', () => {
+  let server: PostgresServer;
+  beforeAll(async () => {
+    server = await startPostgres();
+  });
+  afterAll(() => server[Symbol.asyncDispose]());
+
+  async function open(url: string) {
+    const settings = await readUrl(url);
+    const database = openDatabase({ settings, connections: 1, patienceMs: 500 });
+    return { migrate: () => migrate(database), [Symbol.asyncDispose]: () => database.close() };
+  }
+
+  /** A store of the version before. */
+  async function makeOld() {
+    const { url, name } = await server.createDatabase();
+    await using worker = await open(url);
+    await worker.migrate();
+    const [index] = await server.query(name, INDEX);
+    await server.query(name, TO_VERSION_1);
+    return { url, name, index };
+  }
+
+  it('may take longer than any other statement, also for those that wait for it', async () => {
+    const { url, name } = await makeOld();
+    await server.query(name, SLOW_INDEXES);
+    await using one = await open(url);
+    await using other = await open(url);
+
+    await Promise.all([one.migrate(), other.migrate()]);
+
+    expect(await server.query(name, VERSION)).toEqual([{ version: 2 }]);
+    expect(await server.query(name, INDEX)).toHaveLength(1);
+    expect(await server.query(name, 'SELECT * FROM seen')).toEqual([
+      { statement_timeout: '1d', check_interval: '10s' },
+    ]);
+  });
+
+  it('leaves the limits of its session as they were', async () => {
+    const { url } = await makeOld();
+    const settings = await readUrl(url);
+    const database = openDatabase({ settings, connections: 1, patienceMs: 500 });
+    await migrate(database);
+    const text = "SELECT current_setting('statement_timeout') AS limit";
+    expect(await database.query({ text })).toEqual([{ limit: '1min' }]);
+    await database.close();
+  });
+
+  it('is not held up by an index that was made before, as docs/scaling.md says', async () => {
+    const { url, name, index } = await makeOld();
+    const text = await readFile(new URL('../../../docs/scaling.md', import.meta.url), 'utf8');
+    const statement = /^CREATE INDEX CONCURRENTLY [^;]+;$/m.exec(text)?.[0];
+    await server.query(name, statement ?? 'the page has no such statement');
+    expect(await server.query(name, INDEX)).toEqual([index]);
+    await using worker = await open(url);
+
+    await worker.migrate();
+
+    expect(await server.query(name, VERSION)).toEqual([{ version: 2 }]);
+    expect(await server.query(name, INDEX)).toEqual([index]);
+  });
+
+  it('ends when its worker is gone, and lets the next one do it', async () => {
+    const { url, name } = await makeOld();
+    const blocking = await server.connect(name);
+    await blocking.query('BEGIN');
+    await blocking.query('LOCK evalwatch.transition');
+    const gone = new AbortController();
+    const settings = await readUrl(url);
+    const database = openDatabase({
+      settings,
+      connections: 1,
+      patienceMs: 500,
+      signal: gone.signal,
+    });
+    const migrating = migrate(database).catch((error: unknown) => error);
+    const waiting =
+      "SELECT FROM pg_stat_activity WHERE query LIKE '%CREATE INDEX IF%' AND wait_event_type = 'Lock'";
+    // oxlint-disable-next-line no-await-in-loop -- until it is so
+    while ((await server.query('postgres', waiting)).length === 0) await setTimeout(20);
+
+    gone.abort();
+
+    expect(await migrating).toMatchObject({ name: 'StoreError', reason: 'io' });
+    await database.close();
+    // oxlint-disable-next-line no-await-in-loop -- until it is so
+    while ((await server.query('postgres', waiting)).length > 0) await setTimeout(20);
+    await blocking.end();
+    await using next = await open(url);
+    await next.migrate();
+    expect(await server.query(name, VERSION)).toEqual([{ version: 2 }]);
+  });
+});
