@@ -3,7 +3,7 @@ import type { Client } from 'pg';
 
 /** How often is looked for statements that have waited as long, ms. */
 const LOOK_EVERY_MS = 1500;
-/** A statement is given up if the server was asked so often and did nothing about it, and nothing came meanwhile. */
+/** A statement is given up if the server was asked so often and did nothing about it, and nothing came or went meanwhile. */
 const DENIALS = 2;
 
 /** A connection that says nothing, while the server answers on a new one and has no more to do for it: it leads nowhere. */
@@ -27,7 +27,13 @@ interface Waiting {
   readonly since: number;
   readonly giveUp: (error: Error) => void;
   denials: number;
-  bytesRead: number;
+  traffic: Traffic;
+}
+
+/** What a connection has brought, and has yet to send: while either changes it leads somewhere. */
+interface Traffic {
+  readonly received: number;
+  readonly unsent: number;
 }
 
 /**
@@ -57,12 +63,13 @@ export function createSilenceWatch(open: () => Promise<Client>): SilenceWatch {
     if (long.length === 0) return;
     const underWay = await askWhatIsUnderWay(open);
     for (const one of long) {
-      const bytesRead = bytesReadBy(one.client);
+      const traffic = trafficOf(one.client);
       const isDenied =
         underWay !== undefined &&
-        bytesRead === one.bytesRead &&
+        traffic.received === one.traffic.received &&
+        traffic.unsent === one.traffic.unsent &&
         !underWay.some((text) => one.text.startsWith(text));
-      one.bytesRead = bytesRead;
+      one.traffic = traffic;
       one.denials = isDenied ? one.denials + 1 : 0;
       if (one.denials >= DENIALS) one.giveUp(new SilentConnectionError());
     }
@@ -72,8 +79,8 @@ export function createSilenceWatch(open: () => Promise<Client>): SilenceWatch {
     during: async (text, client, answer) => {
       const silent = Promise.withResolvers<never>();
       const since = performance.now();
-      const bytesRead = bytesReadBy(client);
-      const one = { text, client, since, giveUp: silent.reject, denials: 0, bytesRead };
+      const traffic = trafficOf(client);
+      const one = { text, client, since, giveUp: silent.reject, denials: 0, traffic };
       waiting.add(one);
       lookLater();
       try {
@@ -104,7 +111,17 @@ async function askWhatIsUnderWay(
   }
 }
 
-function bytesReadBy(client: Client): number {
+/** A server begins with what a prepared statement is given only when it has all of it, which can be megabytes. */
+function trafficOf(client: Client): Traffic {
   const { stream } = client.connection;
-  return stream instanceof Socket ? stream.bytesRead : 0;
+  if (!(stream instanceof Socket)) return { received: 0, unsent: 0 };
+  return { received: stream.bytesRead, unsent: stream.writableLength + queuedBelow(stream) };
+}
+
+/** What the system has not yet taken of the chunk that is being written: Node shows it nowhere else. */
+function queuedBelow(stream: object): number {
+  const handle: unknown = Reflect.get(stream, '_handle');
+  const queued: unknown =
+    typeof handle === 'object' && handle !== null ? Reflect.get(handle, 'writeQueueSize') : 0;
+  return typeof queued === 'number' ? queued : 0;
 }

@@ -16,6 +16,8 @@ export interface CuttingProxy extends AsyncDisposable {
    * is lost, or only the `answers`. New ones work.
    */
   silence(what: 'everything' | 'answers'): void;
+  /** Of what is sent on connections that there are by now, so many bytes a second get through; new ones are fast. */
+  slow(bytesPerSecond: number): void;
   /** What is sent next gets lost with its connection. */
   loseRequest(): void;
   /** The same, but it reaches the server when the function that is returned is called. */
@@ -30,6 +32,7 @@ export async function startCuttingProxy(target: number): Promise<CuttingProxy> {
   const sockets = new Set<Socket>();
   const cuts = new Set<() => void>();
   const silences = new Set<(what: 'everything' | 'answers') => void>();
+  const slowings = new Set<(bytesPerSecond: number) => void>();
   const server = createServer((client) => {
     if (isDown) {
       client.destroy();
@@ -53,7 +56,17 @@ export async function startCuttingProxy(target: number): Promise<CuttingProxy> {
       silent = what;
     };
     silences.add(silence);
+    let rate = Infinity;
+    const slow = (bytesPerSecond: number) => {
+      rate = bytesPerSecond;
+      if (rate === 0) client.pause();
+    };
+    slowings.add(slow);
     client.on('data', (data) => {
+      if (rate !== Infinity) {
+        client.pause();
+        if (rate > 0) setTimeout(() => client.resume(), (data.length / rate) * 1000);
+      }
       if (silent === 'everything') return;
       if (trouble === undefined || trouble === 'answer') {
         upstream.write(data);
@@ -77,6 +90,7 @@ export async function startCuttingProxy(target: number): Promise<CuttingProxy> {
     client.on('close', () => {
       cuts.delete(cut);
       silences.delete(silence);
+      slowings.delete(slow);
       if (!isCut) upstream.destroy();
     });
     upstream.on('close', () => client.destroy());
@@ -100,6 +114,9 @@ export async function startCuttingProxy(target: number): Promise<CuttingProxy> {
     },
     silence: (what) => {
       for (const silence of silences) silence(what);
+    },
+    slow: (bytesPerSecond) => {
+      for (const slow of slowings) slow(bytesPerSecond);
     },
     loseRequest: () => {
       trouble = 'request';

@@ -7,6 +7,8 @@ import { startPostgres } from '../../support/postgres.ts';
 import { postgresPrograms, type PostgresServer } from '../../support/postgres-server.ts';
 import { healthAt, startWorker } from '../../support/postgres-store.ts';
 
+const MIB = 1024 * 1024;
+
 describe.skipIf(postgresPrograms === undefined)('a PostgreSQL that does not answer', () => {
   let server: PostgresServer;
   beforeAll(async () => {
@@ -133,5 +135,55 @@ describe.skipIf(postgresPrograms === undefined)('a PostgreSQL that does not answ
     expect(await database.query(backend)).toEqual([before]);
     await blocking.end();
     await database.close();
+  });
+
+  describe('over a connection that is slow', () => {
+    const COUNT = { name: 'count', text: 'SELECT length($1::text) AS length' };
+    const BACKEND = { text: 'SELECT pg_backend_pid() AS pid' };
+
+    async function start() {
+      const { url } = await server.createDatabase();
+      const proxy = await startCuttingProxy(server.port);
+      const database = openDatabase({
+        settings: await readUrl(url.replace(`:${server.port}/`, `:${proxy.port}/`)),
+        connections: 1,
+        patienceMs: 60_000,
+      });
+      database.keepPlans();
+      // The server knows the statement now, and shows it as under way only when it has all that it is given.
+      await database.query(COUNT, ['']);
+      return {
+        database,
+        proxy,
+        [Symbol.asyncDispose]: async () => {
+          await database.close();
+          await proxy[Symbol.asyncDispose]();
+        },
+      };
+    }
+
+    it('is given a large statement as long as that takes', { timeout: 90_000 }, async () => {
+      await using given = await start();
+      const { database, proxy } = given;
+      const before = await database.query(BACKEND);
+      proxy.slow(4 * MIB);
+      const started = performance.now();
+
+      expect(await database.query(COUNT, ['x'.repeat(40 * MIB)])).toEqual([{ length: 40 * MIB }]);
+
+      expect(performance.now() - started).toBeGreaterThan(8000);
+      expect(await database.query(BACKEND)).toEqual(before);
+    });
+
+    it('is asked on a new one if the connection takes nothing any more', async () => {
+      await using given = await start();
+      const { database, proxy } = given;
+      const [before] = await database.query(BACKEND);
+      proxy.slow(0);
+
+      expect(await database.query(COUNT, ['x'.repeat(40 * MIB)])).toEqual([{ length: 40 * MIB }]);
+
+      expect(await database.query(BACKEND)).not.toEqual([before]);
+    });
   });
 });
