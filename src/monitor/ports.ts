@@ -314,7 +314,7 @@ export interface StoreReader {
 export interface Store extends StoreReader {
   /**
    * Makes these the configured projects: new ones are added, absent ones marked removed, with their polls' failures
-   * and statuses kept.
+   * and statuses kept. Where nobody knows whether it was done the error says so.
    */
   configureProjects(ids: readonly string[], at: number): Promise<void>;
   loadHealth(project: string): Promise<PollHealth>;

@@ -1,4 +1,5 @@
 import { setTimeout } from 'node:timers/promises';
+import { StoreError, type StoreFailureReason } from '../monitor/errors.ts';
 import type { Observer } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports.ts';
 import type { Database, Statement } from './database.ts';
@@ -7,6 +8,8 @@ import { CONFIGURE, UNCONFIGURED } from './projects.ts';
 /** Rounds against prunes that delete what was just configured. */
 const ROUNDS = 5;
 const AGAIN_MS = 500;
+/** Of what passes by itself; anything else is what the database has to say to it. */
+const PASSING: ReadonlySet<StoreFailureReason> = new Set(['io', 'busy']);
 
 export interface ConfigureOptions {
   readonly database: Pick<Database, 'attempt'>;
@@ -23,7 +26,7 @@ export type Configure = (ids: readonly string[], at: number) => Promise<void>;
 /**
  * Rejects only while nothing can have been changed: a project that is marked removed although its configuration was
  * refused would lose its failures. Once a change was made, or its answer was lost, it is repeated until the database
- * answers: made twice it is the same.
+ * answers: made twice it is the same. Is it refused then, the error says that it may have been made.
  */
 export function createConfigure({ database, clock, emit, signal }: ConfigureOptions): Configure {
   return async (ids, at) => {
@@ -36,7 +39,8 @@ export function createConfigure({ database, clock, emit, signal }: ConfigureOpti
         if (error === undefined) return rows;
         emit({ type: 'store.commit_failed', reason: error.reason, error });
         mayBeMade ||= unknown;
-        if (!mayBeMade || signal.aborted) throw error;
+        if (!mayBeMade) throw error;
+        if (signal.aborted || !PASSING.has(error.reason)) throw halfDone(error);
         // oxlint-disable-next-line no-await-in-loop -- a pause
         await setTimeout(AGAIN_MS);
       }
@@ -52,4 +56,11 @@ export function createConfigure({ database, clock, emit, signal }: ConfigureOpti
       if ((await run(UNCONFIGURED, [ids])).length === 0) return;
     }
   };
+}
+
+function halfDone({ reason, message }: StoreError): StoreError {
+  return new StoreError(
+    reason,
+    `${message}; which projects are watched may have been changed before, so repeat it once the database allows it`,
+  );
 }

@@ -359,6 +359,32 @@ describe.skipIf(postgresPrograms === undefined)('commits to PostgreSQL', () => {
       expect(await given.configured()).toEqual(['p']);
     });
 
+    it('is refused once the database refuses it, and may have been made', async () => {
+      await using given = await start();
+      await server.query(
+        database,
+        `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql
+           AS 'BEGIN RAISE ''not allowed'' USING ERRCODE = ''42501''; END';
+         CREATE TRIGGER refuse BEFORE UPDATE ON evalwatch.project EXECUTE FUNCTION refuse()`,
+      );
+      try {
+        given.proxy.loseRequest();
+        await expect(given.worker.store.configureProjects(['q'], 2)).rejects.toMatchObject({
+          name: 'StoreError',
+          reason: 'other',
+          message:
+            'the database of store.postgres_url_file or _env refused (42501: not allowed); which projects are watched may have been changed before, so repeat it once the database allows it',
+        });
+      } finally {
+        await server.query(
+          database,
+          'DROP TRIGGER refuse ON evalwatch.project; DROP FUNCTION refuse',
+        );
+      }
+      await given.worker.store.configureProjects(['q'], 3);
+      expect(await given.configured()).toEqual(['q']);
+    });
+
     it('is given up by a shutdown that has waited long enough', async () => {
       await using given = await start();
       given.proxy.loseAnswer();
