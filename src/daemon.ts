@@ -153,7 +153,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       renderMetrics: () => metrics.render(),
       metricsContentType: metrics.contentType,
       isReady,
-      onBug: createRequestFailureLog(logger, clock),
+      onBug: createRequestFailureLog(logger),
       api: {
         store,
         feed,

@@ -1,0 +1,49 @@
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { createLogger } from '../../../src/log/logger.ts';
+import { createRequestFailureLog } from '../../../src/log/request-failures.ts';
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+function setUp() {
+  const lines: { failures: number; err: { message: string } }[] = [];
+  const logger = createLogger({
+    level: 'info',
+    destination: { write: (line) => lines.push(JSON.parse(line)) },
+    scrub: (text) => text,
+    onDead: (error) => {
+      throw error;
+    },
+  });
+  const told = () => lines.splice(0).map(({ failures, err }) => [failures, err.message]);
+  return { onBug: createRequestFailureLog(logger), told };
+}
+
+it('bugs of requests are told at once, and those of the same minute in one line at its end', () => {
+  const { onBug, told } = setUp();
+  onBug(new Error('first'));
+  expect(told()).toEqual([[1, 'first']]);
+  onBug(new Error('second'));
+  onBug(new Error('third'));
+  vi.advanceTimersByTime(59_999);
+  expect(told()).toEqual([]);
+  vi.advanceTimersByTime(1);
+  expect(told()).toEqual([[2, 'third']]);
+  onBug(new Error('fourth'));
+  expect(told()).toEqual([]);
+  vi.advanceTimersByTime(60_000);
+  expect(told()).toEqual([[1, 'fourth']]);
+});
+
+it('bugs of requests are told at once again after a minute without one', () => {
+  const { onBug, told } = setUp();
+  onBug(new Error('first'));
+  vi.advanceTimersByTime(60_000);
+  expect(told()).toEqual([[1, 'first']]);
+  onBug(new Error('second'));
+  expect(told()).toEqual([[1, 'second']]);
+});
