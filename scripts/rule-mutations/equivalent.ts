@@ -5,7 +5,7 @@ export const EQUIVALENT: readonly {
   readonly why: string;
 }[] = [
   {
-    rule: /^project_(to|daemon):|^EvalwatchPrompt(FailureRatioHigh|sVanished)$/,
+    rule: /^project_(to|cause):|^EvalwatchPrompt(FailureRatioHigh|sVanished)$/,
     change: /^project(, to)? -> project(, to)?, instance /,
     why: 'what is aggregated here was recorded without an instance',
   },
@@ -15,12 +15,12 @@ export const EQUIVALENT: readonly {
     why: 'it is 1 where it is, and nobody asks how often it is',
   },
   {
-    rule: /^project_daemon:evalwatch_project_up:group$/,
+    rule: /^project:evalwatch_service_failing_timestamp_seconds:min$/,
     change: /^last_over_time -> (min|max)_over_time /,
     why: 'it matters which projects there were, not whether they were up',
   },
   {
-    rule: /^Evalwatch(Auth|ProjectPoll)Failing$/,
+    rule: /^Evalwatch((Auth|ProjectPoll)Failing|DataStale)$/,
     change: /^\* -> \/ /,
     why: 'the other side is 1 and only brings its label',
   },

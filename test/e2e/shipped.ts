@@ -5,8 +5,8 @@ import { parse } from 'yaml';
 const CONFIG = join(import.meta.dirname, '../../config');
 /** In place of every `for` that is more than none: what a stalled machine does not reach. */
 const HELD = '5s';
-/** In place of those of alerts that have to come before others. */
-const HELD_FIRST: Readonly<Record<string, string>> = { '0s': '0s', '3m': '3s' };
+/** In place of those of alerts that have to come before others, or that the time until the first scrape is no cause for. */
+const HELD_OTHERWISE: Readonly<Record<string, string>> = { '0s': '0s', '3m': '3s', '10m': '30s' };
 
 export interface Addresses {
   /** `host:port`. */
@@ -31,7 +31,7 @@ export async function shipped(file: string, addresses: Addresses): Promise<strin
 function hurried(key: string, value: unknown, addresses: Addresses): unknown {
   switch (key) {
     case 'for':
-      return HELD_FIRST[String(value)] ?? HELD;
+      return HELD_OTHERWISE[String(value)] ?? HELD;
     case 'keep_firing_for':
       return '20s';
     case 'scrape_interval':

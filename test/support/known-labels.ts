@@ -4,6 +4,8 @@ import { resultLabels, type LabelsOf } from './promql.ts';
 
 /** What a scrape of Prometheus adds to every series. */
 const TARGET = ['job', 'instance'];
+/** What alerts have. */
+const ALERT = ['alertname', 'severity', 'cause', 'project', 'status', ...TARGET];
 
 /**
  * The labels of everything that a query can ask for: what a real scrape shows, what Prometheus itself adds, and what the
@@ -12,7 +14,8 @@ const TARGET = ['job', 'instance'];
 export async function knownLabels(): Promise<LabelsOf> {
   const known = new Map<string, ReadonlySet<string>>([
     ['up', new Set(TARGET)],
-    ['ALERTS', new Set(['alertname', 'alertstate', 'severity', 'project', 'status', ...TARGET])],
+    ['ALERTS', new Set(['alertstate', ...ALERT])],
+    ['ALERTS_FOR_STATE', new Set(ALERT)],
   ]);
   for (const [name, labels] of labelsOfSeries(await scrapeOf('everything happened'))) {
     known.set(name, labels.union(new Set(TARGET)));

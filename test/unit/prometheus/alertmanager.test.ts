@@ -24,6 +24,7 @@ describe.skipIf(amtool === '')('with amtool', { timeout: 60_000 }, () => {
     ['severity=warning', 'warning'],
     ['severity=info', 'info'],
     ['severity=unheard-of', 'warning'],
+    ['alertname=EvalwatchServiceFailing', 'critical'],
   ])('an alert with %s goes to the receiver %s', async (label, receiver) => {
     const args = ['config', 'routes', 'test', `--config.file=${FILE}`, label];
     expect((await run(amtool, args)).stdout.trim()).toBe(receiver);
@@ -64,15 +65,17 @@ describe.skipIf(alertmanager === '')('in Alertmanager', { timeout: 60_000 }, () 
       ]);
   });
 
-  it('a service that fails silences what follows from it, but not what is told of another daemon', async () => {
+  it('a service that fails silences what the rules say it is the cause of, and nothing else', async () => {
+    const cause = 'service';
     const firing = [
-      { alertname: 'EvalwatchServiceFailing', instance: 'x' },
-      { alertname: 'EvalwatchAuthFailing', project: 'a' },
-      { alertname: 'EvalwatchProjectPollFailing', project: 'b' },
-      { alertname: 'EvalwatchDataStale', project: 'c' },
+      { alertname: 'EvalwatchServiceFailing', instance: 'x', cause },
+      { alertname: 'EvalwatchAuthFailing', project: 'a', cause },
+      { alertname: 'EvalwatchProjectPollFailing', project: 'b', cause },
+      { alertname: 'EvalwatchDataStale', project: 'c', cause },
       { alertname: 'EvalwatchPromptFailed', project: 'd' },
-      { alertname: 'EvalwatchAuthFailing', project: 'e', daemon: 'another' },
-      { alertname: 'EvalwatchProjectPollFailing', project: 'f', daemon: 'another' },
+      { alertname: 'EvalwatchAuthFailing', project: 'e' },
+      { alertname: 'EvalwatchProjectPollFailing', project: 'f' },
+      { alertname: 'EvalwatchDataStale', project: 'g' },
     ];
     await using manager = await alertmanagerWith(firing);
     await expect
@@ -80,11 +83,26 @@ describe.skipIf(alertmanager === '')('in Alertmanager', { timeout: 60_000 }, () 
       .toEqual(['EvalwatchAuthFailing a', 'EvalwatchDataStale c', 'EvalwatchProjectPollFailing b']);
   });
 
-  it('without one, each of them is told', async () => {
+  it('a store that fails silences a service for which it is the cause, and what that silences', async () => {
     const firing = [
-      { alertname: 'EvalwatchAuthFailing', project: 'a' },
+      { alertname: 'EvalwatchStoreWriteFailing' },
+      { alertname: 'EvalwatchServiceFailing', instance: 'x', cause: 'store' },
+      { alertname: 'EvalwatchServiceFailing', instance: 'y', cause: 'service' },
+      { alertname: 'EvalwatchProjectPollFailing', project: 'a', cause: 'service' },
       { alertname: 'EvalwatchProjectPollFailing', project: 'b' },
-      { alertname: 'EvalwatchDataStale', project: 'c' },
+    ];
+    await using manager = await alertmanagerWith(firing);
+    await expect
+      .poll(() => manager.suppressed(), PATIENCE)
+      .toEqual(['EvalwatchProjectPollFailing a', 'EvalwatchServiceFailing x']);
+  });
+
+  it('without a service that fails, each of them is told', async () => {
+    const cause = 'service';
+    const firing = [
+      { alertname: 'EvalwatchAuthFailing', project: 'a', cause },
+      { alertname: 'EvalwatchProjectPollFailing', project: 'b', cause },
+      { alertname: 'EvalwatchDataStale', project: 'c', cause },
     ];
     await using manager = await alertmanagerWith(firing);
     expect(await manager.suppressed()).toEqual([]);

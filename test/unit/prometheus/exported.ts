@@ -34,7 +34,8 @@ export async function exportedMetrics(): Promise<ReadonlyMap<string, ReadonlySet
   ]);
   const exported = new Map([
     ['up', new Set(LABELS_OF_A_TARGET)],
-    ['ALERTS', new Set(['alertname', 'alertstate', ...LABELS_OF_A_TARGET])],
+    ['ALERTS', new Set(['alertname', 'alertstate', 'cause', ...LABELS_OF_A_TARGET])],
+    ['ALERTS_FOR_STATE', new Set(['alertname', ...LABELS_OF_A_TARGET])],
   ]);
   for (const { samples } of parseExposition(await metrics.render()).values()) {
     for (const series of samples.keys()) {
