@@ -79,12 +79,15 @@ export function interpolate(
   });
 }
 
-/** With the secrets of the simulator where the user has to name a directory of his own. */
-const SECRETS = { EVALWATCH_SECRETS_DIR: './compose/simulator/secrets' };
+/** Where the user has to name directories of his own: the example, and the secrets of the simulator. */
+export const DIRECTORIES = {
+  EVALWATCH_CONFIG_DIR: '.',
+  EVALWATCH_SECRETS_DIR: './compose/simulator/secrets',
+};
 
 export function mounts(
   { volumes = [] }: Pick<Service, 'volumes'>,
-  env: Readonly<Record<string, string | undefined>> = SECRETS,
+  env: Readonly<Record<string, string | undefined>> = DIRECTORIES,
 ): readonly Mount[] {
   return volumes.map((text) => {
     const [source = '', target = '', mode] = interpolate(text, env).split(':');

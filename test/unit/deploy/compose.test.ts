@@ -6,6 +6,7 @@ import type { Config } from '../../../src/config/config.ts';
 import { DEFAULT_KEY } from '../../../src/simulator/key-ring.ts';
 import { DEFAULT_PROJECTS } from '../../../src/simulator/vocabulary.ts';
 import {
+  DIRECTORIES,
   interpolate,
   isFile,
   mounts,
@@ -81,10 +82,11 @@ describe.each(EVERY)('every service of %s', (_file, of: Compose) => {
   });
 });
 
-/** The configuration that evalwatch reads there. */
-async function configOf(service: Service): Promise<Config> {
+/** The configuration that evalwatch reads there, if it is in this directory. */
+async function configOf(service: Service, from: string): Promise<Config> {
   const file = image.env['EVALWATCH_CONFIG'] ?? '';
-  const directory = mounts(service).find(({ target }) => target === dirname(file))?.source ?? '';
+  const mounted = mounts(service, { ...DIRECTORIES, EVALWATCH_CONFIG_DIR: from });
+  const directory = mounted.find(({ target }) => target === dirname(file))?.source ?? '';
   return await loadInImage(join(CONFIG, directory, basename(file)));
 }
 
@@ -99,6 +101,15 @@ it.each(EVERY)(
     expect(of.services['evalwatch']?.secrets).toBeUndefined();
   },
 );
+
+it.each(EVERY)('evalwatch in %s does not take an example for the configuration', (_, of) => {
+  // As with the variables of an earlier version.
+  const { EVALWATCH_CONFIG_DIR: __, ...others } = DIRECTORIES;
+  const env = { ...others, EVALWATCH_CONFIG_FILE: './my.yaml' };
+  expect(() => mounts(of.services['evalwatch'] as Service, env)).toThrow(
+    'name the directory that holds evalwatch.yaml, in the place of EVALWATCH_CONFIG_FILE',
+  );
+});
 
 describe('evalwatch in compose.yaml', () => {
   const { evalwatch } = compose.services as { readonly evalwatch: Service };
@@ -115,14 +126,16 @@ describe('evalwatch in compose.yaml', () => {
   });
 
   it('reads the configuration where the image looks for it, and the key where that says', async () => {
-    const config = await configOf(evalwatch);
+    const config = await configOf(evalwatch, '.');
     const key = { file: '/run/secrets/evaluation_api_key' };
     expect(config.projects.map((project) => project.key)).toEqual([key]);
   });
 
   it('asks for the directory of the key by name rather than start without one', () => {
-    expect(() => mounts(evalwatch, {})).toThrow('name the directory that holds evaluation_api_key');
-    const env = { EVALWATCH_SECRETS_DIR: './keys' };
+    expect(() => mounts(evalwatch, { EVALWATCH_CONFIG_DIR: '.' })).toThrow(
+      'name the directory that holds evaluation_api_key',
+    );
+    const env = { ...DIRECTORIES, EVALWATCH_SECRETS_DIR: './keys' };
     expect(mounts(evalwatch, env)).toContainEqual({
       source: './keys',
       target: '/run/secrets',
@@ -176,7 +189,7 @@ describe('evalwatch in compose.scale.yaml', () => {
   });
 
   it('reads the address of the database and the key where they are mounted', async () => {
-    const config = await configOf(evalwatch as Service);
+    const config = await configOf(evalwatch as Service, './compose/scale');
     const secrets = ['evaluation_api_key', 'evalwatch_postgres'];
     const [key, url] = secrets.map((name) => ({ file: `/run/secrets/${name}` }));
     expect(config.projects.map((project) => project.key)).toEqual([key]);
