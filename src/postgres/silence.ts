@@ -118,10 +118,16 @@ function trafficOf(client: Client): Traffic {
   return { received: stream.bytesRead, unsent: stream.writableLength + queuedBelow(stream) };
 }
 
-/** What the system has not yet taken of the chunk that is being written: Node shows it nowhere else. */
-function queuedBelow(stream: object): number {
-  const handle: unknown = Reflect.get(stream, '_handle');
-  const queued: unknown =
-    typeof handle === 'object' && handle !== null ? Reflect.get(handle, 'writeQueueSize') : 0;
+/**
+ * What the system has not yet taken of the chunk that is being written. Node shows it nowhere else: `bytesWritten` and
+ * `writableLength` stay the same until it has all, and TLS has handed all of it to the socket below at once.
+ */
+function queuedBelow(stream: Socket): number {
+  const carrier: unknown = Reflect.get(stream, '_parent') ?? stream;
+  const queued = fieldOf(fieldOf(carrier, '_handle'), 'writeQueueSize');
   return typeof queued === 'number' ? queued : 0;
+}
+
+function fieldOf(value: unknown, name: string): unknown {
+  return typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined;
 }

@@ -2,17 +2,20 @@ import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openDatabase } from '../../../src/postgres/database.ts';
 import { readUrl } from '../../../src/postgres/url.ts';
+import { makeCertificate } from '../../support/certificates.ts';
 import { startCuttingProxy } from '../../support/cutting-proxy.ts';
 import { startPostgres } from '../../support/postgres.ts';
 import { postgresPrograms, type PostgresServer } from '../../support/postgres-server.ts';
 import { healthAt, startWorker } from '../../support/postgres-store.ts';
+import { temporaryDirectory } from '../../support/temporary.ts';
 
 const MIB = 1024 * 1024;
 
 describe.skipIf(postgresPrograms === undefined)('a PostgreSQL that does not answer', () => {
   let server: PostgresServer;
   beforeAll(async () => {
-    server = await startPostgres();
+    await using directory = await temporaryDirectory();
+    server = await startPostgres({ certificate: makeCertificate(directory.path, 'server') });
   });
   afterAll(() => server[Symbol.asyncDispose]());
 
@@ -137,7 +140,7 @@ describe.skipIf(postgresPrograms === undefined)('a PostgreSQL that does not answ
     await database.close();
   });
 
-  describe('over a connection that is slow', () => {
+  describe.each(['', '?sslmode=require'])('over a connection that is slow (%s)', (parameters) => {
     const COUNT = { name: 'count', text: 'SELECT length($1::text) AS length' };
     const BACKEND = { text: 'SELECT pg_backend_pid() AS pid' };
 
@@ -145,7 +148,7 @@ describe.skipIf(postgresPrograms === undefined)('a PostgreSQL that does not answ
       const { url } = await server.createDatabase();
       const proxy = await startCuttingProxy(server.port);
       const database = openDatabase({
-        settings: await readUrl(url.replace(`:${server.port}/`, `:${proxy.port}/`)),
+        settings: await readUrl(url.replace(`:${server.port}/`, `:${proxy.port}/`) + parameters),
         connections: 1,
         patienceMs: 60_000,
       });
