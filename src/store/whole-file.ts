@@ -1,5 +1,6 @@
+import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { renameSync, rmSync } from 'node:fs';
+import { renameSync } from 'node:fs';
 import { open, rm, stat, type FileHandle } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { StoreError } from '../monitor/errors.ts';
@@ -14,13 +15,17 @@ interface Draft {
 /** What is to go away if a signal ends the process: drafts, and names that are taken for files that are not there yet. */
 const unfinished = new Set<string>();
 process.on('exit', () => {
-  for (const path of unfinished) rmSync(path, { force: true });
+  if (unfinished.size === 0) return;
+  // By a process for which nobody waits: a file system that hangs would hold this one up.
+  const script = 'for (const path of process.argv.slice(1)) fs.rmSync(path, { force: true })';
+  const args = ['--eval', script, '--', ...unfinished];
+  spawn(process.execPath, args, { detached: true, stdio: 'ignore' }).unref();
 });
 
 /**
  * Makes a file that only its owner may read, so that under its name there is never half of it: `write` fills an empty
  * one beside it, which gets the name once it is on the disk. An existing file is replaced only with `replace`. An error leaves
- * nothing behind, nor does `process.exit`.
+ * nothing behind, nor does `process.exit`, after which another process removes what there is.
  * @throws {StoreError} because `target` exists, or is a directory or a device
  * @throws whatever `write` throws, or an error with a system `code`
  */

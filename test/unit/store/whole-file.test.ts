@@ -14,6 +14,7 @@ beforeEach(async () => {
 });
 afterEach(() => directory[Symbol.asyncDispose]());
 
+const PATIENCE = { timeout: 20_000, interval: 50 };
 const names = async () => (await readdir(directory.path)).toSorted();
 
 describe('a file that is written whole', () => {
@@ -65,7 +66,17 @@ describe('a file that is written whole', () => {
     process.kill(Number(child.pid), 'SIGTERM');
     // Until stdout is closed.
     await child.lines.next();
-    expect(await names()).toEqual(left);
+    // By another process.
+    await expect.poll(names, PATIENCE).toEqual(left);
+  });
+
+  it('does not hold up the end of a process whose file system hangs, and leaves no draft behind', async () => {
+    await using child = startChild('write-hanging.ts', target);
+    await child.lines.next();
+    expect(await names()).toContainEqual(expect.stringMatching(/^file\.partial-/));
+    process.kill(Number(child.pid), 'SIGTERM');
+    expect(await child.lines.next()).toMatchObject({ done: true });
+    await expect.poll(names, PATIENCE).toEqual(['file.pipe']);
   });
 
   it('takes the place of a file only, never of a device or a pipe', async () => {
