@@ -1,10 +1,12 @@
+import { basename } from 'node:path';
 import { findFileMounts, readMounts, type Mounts } from './files/mounts.ts';
 import type { Logger } from './log/logger.ts';
 
 export interface MountedFiles {
   /**
    * Logs once for each of these files (absolute) that it is a mount of its own, and once that it was replaced since: another
-   * file has its name outside, and this process sees the old one until it is restarted. Resolves to those that were.
+   * file has its name outside, and this process sees the old one until it is restarted. Resolves to those that were. Logs
+   * once, too, that one is in another directory outside, which says nothing of whether anything took its place.
    */
   look(files: readonly string[]): Promise<readonly string[]>;
   /** Whether a file of the last look is a mount of its own: the others need no further look. */
@@ -23,11 +25,23 @@ export function watchMountedFiles({
   /** What was mounted when it was first seen, by the path of the file. */
   const first = new Map<string, string>();
   const replaced = new Set<string>();
+  const moved = new Set<string>();
   let current: Mounts = new Map();
 
   function isReplaced([path, source]: readonly [string, string]): boolean {
     // What was deleted is shown so; what was moved away, as editors do with the one before, has another name.
-    return source.endsWith('//deleted') || source !== first.get(path);
+    return source.endsWith('//deleted') || basename(source) !== basename(first.get(path) ?? '');
+  }
+
+  function isMoved([path, source]: readonly [string, string]): boolean {
+    return !isReplaced([path, source]) && source !== first.get(path);
+  }
+
+  /** Those of these files that are not in `told` yet, which they are afterwards. */
+  function news(paths: readonly string[], told: Set<string>): readonly string[] {
+    const added = paths.filter((path) => !told.has(path));
+    for (const path of added) told.add(path);
+    return added;
   }
 
   return {
@@ -38,11 +52,17 @@ export function watchMountedFiles({
       if (added.length > 0) {
         logger.warn({ event: 'config.file_mounted', paths: added }, 'File is mounted by itself');
       }
+      const elsewhere = news(
+        [...current].filter(isMoved).map(([path]) => path),
+        moved,
+      );
+      if (elsewhere.length > 0) {
+        logger.warn({ event: 'config.file_moved', paths: elsewhere }, 'Mounted file was moved');
+      }
       const paths = [...current].filter(isReplaced).map(([path]) => path);
-      const news = paths.filter((path) => !replaced.has(path));
-      for (const path of news) replaced.add(path);
-      if (news.length > 0) {
-        logger.error({ event: 'config.file_replaced', paths: news }, 'Mounted file was replaced');
+      const gone = news(paths, replaced);
+      if (gone.length > 0) {
+        logger.error({ event: 'config.file_replaced', paths: gone }, 'Mounted file was replaced');
       }
       return paths;
     },

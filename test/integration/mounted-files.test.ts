@@ -42,6 +42,19 @@ describe.skipIf(!canMount)('a daemon whose files are mounted one by one', UNHURR
     await daemon.line('config.reloaded');
     expect(daemon.of('config.file_replaced')).toEqual([]);
 
+    // Nor is it another one because a directory above it has another name.
+    const renamed = join(place.directory, 'renamed');
+    await rename(outside, renamed);
+    await writeFile(join(renamed, 'evalwatch.yaml'), `# still\n`, { flag: 'a' });
+    daemon.process.kill('SIGHUP');
+    expect(await daemon.line('config.file_moved')).toMatchObject({
+      level: 'warn',
+      paths: [inside.config, inside.key],
+    });
+    await expect.poll(() => daemon.of('config.reloaded').length, UNHURRIED).toBe(2);
+    expect(daemon.of('config.file_replaced')).toEqual([]);
+    await rename(renamed, outside);
+
     await writeFile(join(outside, 'new'), 'another-key-of-many');
     await rename(join(outside, 'new'), key);
     daemon.process.kill('SIGHUP');
@@ -56,7 +69,7 @@ describe.skipIf(!canMount)('a daemon whose files are mounted one by one', UNHURR
     expect(await daemon.line('config.reload_failed')).toMatchObject({
       reasons: [expect.stringContaining('is mounted by itself and was replaced outside')],
     });
-    expect(daemon.of('config.reloaded')).toHaveLength(2);
+    expect(daemon.of('config.reloaded')).toHaveLength(3);
     expect(await daemon.stop()).toMatchObject({ code: 0 });
   });
 });

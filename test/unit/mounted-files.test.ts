@@ -48,6 +48,21 @@ it.each([
   ]);
 });
 
+it('does not take a directory that was renamed outside for a file that was replaced, and says so once', async () => {
+  const { files, mount, said } = setUp({ [CONFIG]: '/srv/my.yaml' });
+  await files.look([CONFIG]);
+  mount({ [CONFIG]: '/srv-2/my.yaml' });
+  expect(await files.look([CONFIG])).toEqual([]);
+  expect(await files.look([CONFIG])).toEqual([]);
+  expect(said()).toEqual([
+    ['config.file_mounted', CONFIG],
+    ['config.file_moved', CONFIG],
+  ]);
+  mount({ [CONFIG]: '/srv-2/my.yaml//deleted' });
+  expect(await files.look([CONFIG])).toEqual([CONFIG]);
+  expect(said()).toEqual([['config.file_replaced', CONFIG]]);
+});
+
 it('says nothing where directories are mounted', async () => {
   const { files, said } = setUp({ '/etc/evalwatch': '/srv', '/run/secrets': '/srv' });
   expect(await files.look([CONFIG, KEY])).toEqual([]);
