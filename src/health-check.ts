@@ -1,6 +1,8 @@
 import { once } from 'node:events';
 import { get as getPlain, type IncomingMessage } from 'node:http';
 import { get as getSecure } from 'node:https';
+import { DEFAULT_LISTEN, parseListen } from './config/address.ts';
+import { ConfigError } from './config/config-error.ts';
 import { configFile, environment } from './config/environment.ts';
 import { localAddresses, readListen } from './config/listen.ts';
 
@@ -8,10 +10,22 @@ import { localAddresses, readListen } from './config/listen.ts';
 
 const TIMEOUT_MS = 4000;
 
+type Listen = Awaited<ReturnType<typeof readListen>>;
+
 /** Undefined if the daemon is alive, else why it is not known to be. */
 async function findFault(): Promise<string | undefined> {
   const env = environment();
-  const { value, fault } = await readListen(configFile(undefined, env), env);
+  try {
+    return await findFaultOf(await readListen(configFile(undefined, env), env));
+  } catch (error) {
+    if (!(error instanceof ConfigError) || error.reason !== 'unreadable') throw error;
+    // The daemon may have another file, of `--config`, which is not known here.
+    const isAlive = (await findFaultOf(parseListen(DEFAULT_LISTEN))) === undefined;
+    return isAlive ? undefined : error.message;
+  }
+}
+
+async function findFaultOf({ value, fault }: Listen): Promise<string | undefined> {
   if (fault !== undefined) return `web.listen ${fault}`;
   const { host, port } = value;
   if (port === 0) return 'web.listen has port 0, so the port cannot be known: name one';

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { appendFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
 import { networkInterfaces } from 'node:os';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
@@ -50,6 +51,24 @@ describe('the health check of the image', UNHURRIED, () => {
     const { code, stderr } = await healthCheck({ EVALWATCH_CONFIG: place.config });
     expect(code).toBe(1);
     expect(stderr).toContain(`${place.config}:1:`);
+  });
+
+  it('asks the default address where it finds no configuration, as the daemon may have one of --config', async ({
+    skip,
+  }) => {
+    const server = createServer((_, response) => response.end());
+    const listening = once(server.listen(10_570, '127.0.0.1'), 'listening');
+    if (!(await listening.then(() => true).catch(() => false))) skip('somebody has the port');
+    expect(await healthCheck({ EVALWATCH_CONFIG: '/nowhere/x.yaml' })).toEqual({
+      code: 0,
+      stderr: '',
+    });
+    server.close();
+    await once(server, 'close');
+    expect(await healthCheck({ EVALWATCH_CONFIG: '/nowhere/x.yaml' })).toEqual({
+      code: 1,
+      stderr: expect.stringContaining('/nowhere/x.yaml:1:1: '),
+    });
   });
 
   it('says where it asked in vain', async () => {
