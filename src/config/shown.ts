@@ -5,8 +5,8 @@ const PLAIN = /^[\w.:/+*[\] -]+$/;
 const MAX_ID_LENGTH = 64;
 
 /**
- * `, not …` with a wrong value of an option that holds no secret; nothing for one that does not look like what the option
- * holds, as a key might that was written there by mistake.
+ * `, not …` with a wrong value of an option that holds no secret; nothing for one that is longer than such values are or has
+ * other characters. A short key that was written there by mistake can look like one of them, and is shown.
  */
 export function butIsValue(input: unknown): string {
   if (typeof input === 'number' || typeof input === 'boolean') return `, not ${String(input)}`;
@@ -19,9 +19,13 @@ export function shownId(id: string): string {
   return JSON.stringify(id.length > MAX_ID_LENGTH ? `${id.slice(0, MAX_ID_LENGTH)}…` : id);
 }
 
-/** The name of an environment variable; undefined where it may be the secret itself, written in the place of the name. */
+/**
+ * The name of an environment variable; undefined where it is likely the secret itself, written in the place of the name:
+ * what names are not made of, or capitals and digits in one run, as keys of some services are.
+ */
 function shownVariable(name: string): string | undefined {
-  return /^[A-Z_][A-Z0-9_]{0,63}$/.test(name) ? name : undefined;
+  if (!/^[A-Z_][A-Z0-9_]{0,63}$/.test(name)) return undefined;
+  return name.includes('_') || !/\d/.test(name) ? name : undefined;
 }
 
 /** What is wrong with an option that names a variable without a value, as the end of a sentence about the option. */

@@ -84,6 +84,9 @@ const EXPECTED: Readonly<Record<string, readonly string[]>> = {
     '12:10 log.level must be one of debug, info, warn, error, not "loud"',
   ],
   'key-as-variable': ['3:16 service.api_key_env must be the name of an environment variable'],
+  'key-as-variable-in-capitals': [
+    '3:16 service.api_key_env names an environment variable that is not set or empty',
+  ],
   'key-at-the-wrong-level': ['4:1 unknown key "timeout" here, it belongs under "service"'],
   'key-file-empty': ['3:17 service.api_key_file must be a path, not empty'],
   'key-in-the-wrong-section': ['6:5 unknown key "retention" here, it belongs under "store"'],
