@@ -174,8 +174,8 @@ describe.skipIf(postgresPrograms === undefined)('workers on one PostgreSQL', () 
     });
 
     it.each([
-      ['soon', 50, '45 seconds'],
-      ['soon also after an hour', 50, '1 hour'],
+      ['soon', 0.1, '45 seconds'],
+      ['soon also after an hour', 0.1, '1 hour'],
       ['as seldom as they may', 0.01, '1 hour'],
     ])('send requests %s', async (_name, perSecond, back) => {
       const shift = await makeClock();
