@@ -1,32 +1,32 @@
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { renameSync } from 'node:fs';
-import { open, rm, stat, type FileHandle } from 'node:fs/promises';
+import { closeSync, openSync, renameSync } from 'node:fs';
+import { lstat, open, rm, stat, type FileHandle } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { StoreError } from '../monitor/errors.ts';
 import { isSystemError } from './errors.ts';
 
-/** An empty file beside the target, which nobody had before. */
+/** An empty file beside the target, under a name that did not exist before. */
 interface Draft {
   readonly path: string;
   readonly file: FileHandle;
 }
 
-/** What is to go away if a signal ends the process: drafts, and names that are taken for files that are not there yet. */
-const unfinished = new Set<string>();
+/** Drafts to remove if a signal ends the process. Their names are random, so that a late removal takes no other file. */
+const drafts = new Set<string>();
 process.on('exit', () => {
-  if (unfinished.size === 0) return;
-  // By a process for which nobody waits: a file system that hangs would hold this one up.
+  if (drafts.size === 0) return;
+  // In a detached process: a removal from a file system that hangs would block the end of this one.
   const script = 'for (const path of process.argv.slice(1)) fs.rmSync(path, { force: true })';
-  const args = ['--eval', script, '--', ...unfinished];
+  const args = ['--eval', script, '--', ...drafts];
   spawn(process.execPath, args, { detached: true, stdio: 'ignore' }).unref();
 });
 
 /**
- * Makes a file that only its owner may read, so that under its name there is never half of it: `write` fills an empty
- * one beside it, which gets the name once it is on the disk. An existing file is replaced only with `replace`. An error leaves
- * nothing behind, nor does `process.exit`, after which another process removes what there is.
- * @throws {StoreError} because `target` exists, or is a directory or a device
+ * Makes a file that only its owner may read, and that is complete from the moment it has its name: `write` fills a draft
+ * beside it, which gets the name once it is on the disk. An existing file is replaced only with `replace`. An error leaves
+ * nothing behind. After `process.exit` another process removes the draft.
+ * @throws {StoreError} because `target` exists, is a directory or is a device
  * @throws whatever `write` throws, or an error with a system `code`
  */
 export async function writeWhole(
@@ -34,64 +34,46 @@ export async function writeWhole(
   replace: boolean,
   write: (draft: Draft) => Promise<void>,
 ): Promise<void> {
-  const reserved = replace ? await assertReplaceable(target) : await reserve(target);
+  await assertFree(target, replace);
+  const path = `${target}.partial-${randomBytes(6).toString('hex')}`;
+  // `x` follows no link and opens no existing file.
+  await using file = await open(path, 'wx', 0o600);
+  drafts.add(path);
   try {
-    await fill(target, write);
+    await write({ path, file });
+    await file.sync();
+    if (!replace) reserve(target);
+    renameSync(path, target);
   } catch (error) {
-    if (reserved) await rm(target, { force: true });
+    await rm(path, { force: true });
     throw error;
   } finally {
-    unfinished.delete(target);
+    drafts.delete(path);
   }
   await using directory = await open(dirname(resolve(target)), 'r');
   await directory.sync();
 }
 
-async function fill(target: string, write: (draft: Draft) => Promise<void>): Promise<void> {
-  const path = `${target}.partial-${randomBytes(6).toString('hex')}`;
-  await using file = await create(path);
-  unfinished.add(path);
-  try {
-    await write({ path, file });
-    await file.sync();
-    // At once: no signal comes between a file that is complete and the knowledge of it.
-    renameSync(path, target);
-    unfinished.delete(target);
-  } catch (error) {
-    await rm(path, { force: true });
-    throw error;
-  } finally {
-    unfinished.delete(path);
-  }
-}
-
-/** Takes the name, so that nobody else's file of this name can be lost. */
-async function reserve(target: string): Promise<true> {
-  try {
-    const file = await create(target);
-    unfinished.add(target);
-    await file.close();
-    return true;
-  } catch (error) {
-    if (!isSystemError(error, 'EEXIST')) throw error;
-    throw new StoreError(
-      'other',
-      `${target} exists: choose another name, or replace it by --force`,
-    );
-  }
-}
-
 /** A device such as /dev/null must stay one. */
-async function assertReplaceable(target: string): Promise<false> {
-  const found = await stat(target).catch((error: unknown) => {
+async function assertFree(target: string, replace: boolean): Promise<void> {
+  const found = await (replace ? stat : lstat)(target).catch((error: unknown) => {
     if (isSystemError(error, 'ENOENT')) return undefined;
     throw error;
   });
-  if (found === undefined || found.isFile()) return false;
+  if (found === undefined || (replace && found.isFile())) return;
+  if (!replace) throw existsError(target);
   throw new StoreError('other', `${target} is not a file: choose another name`);
 }
 
-/** A file that did not exist; `x` follows no link and takes over nothing that somebody has put there. */
-function create(path: string): Promise<FileHandle> {
-  return open(path, 'wx', 0o600);
+/** Creates the target, as `rename` would replace a file that appeared meanwhile. Synchronous, so that no signal comes before `rename`. */
+function reserve(target: string): void {
+  try {
+    closeSync(openSync(target, 'wx', 0o600));
+  } catch (error) {
+    throw isSystemError(error, 'EEXIST') ? existsError(target) : error;
+  }
+}
+
+function existsError(target: string): StoreError {
+  return new StoreError('other', `${target} exists: choose another name, or replace it by --force`);
 }

@@ -70,6 +70,26 @@ describe('a file that is written whole', () => {
     await expect.poll(names, PATIENCE).toEqual(left);
   });
 
+  it('leaves a file that another program wrote meanwhile, also when a signal ends the process', async () => {
+    await using child = startChild('write-forever.ts', target, 'draft');
+    await child.lines.next();
+    await writeFile(target, 'of another program');
+    process.kill(Number(child.pid), 'SIGTERM');
+    await child.lines.next();
+    await expect.poll(names, PATIENCE).toEqual(['file']);
+    expect(await readFile(target, 'utf8')).toBe('of another program');
+  });
+
+  it('takes no name that another program took meanwhile', async () => {
+    const written = writeWhole(target, false, async ({ file }) => {
+      await file.appendFile('ours');
+      await writeFile(target, 'of another program');
+    });
+    await expect(written).rejects.toThrow(`${target} exists`);
+    expect(await readFile(target, 'utf8')).toBe('of another program');
+    expect(await names()).toEqual(['file']);
+  });
+
   it('does not hold up the end of a process whose file system hangs, and leaves no draft behind', async () => {
     await using child = startChild('write-hanging.ts', target);
     await child.lines.next();
