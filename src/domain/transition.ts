@@ -1,6 +1,6 @@
 import type { KnownListing, KnownRecord, Listing, ObservedRecord } from './record.ts';
 import type { Origin, Status } from './status.ts';
-import { ITEMS_PER_STEP, takeAtOnce, type Steps } from './steps.ts';
+import { ITEMS_PER_STEP, type Steps } from './steps.ts';
 
 /** A record's move from one status to another. */
 export interface Transition {
@@ -29,15 +29,6 @@ export interface DetectionOptions {
   readonly at: number;
   /** Complete listings in a row without a record before it is gone; 1 or more. */
   readonly missingAfter: number;
-}
-
-/** {@link compareListing} in one go. */
-export function detectChanges(
-  known: KnownListing,
-  listing: Listing,
-  options: DetectionOptions,
-): Changes {
-  return takeAtOnce(compareListing(known, listing, options));
 }
 
 /**

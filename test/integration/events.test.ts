@@ -5,7 +5,6 @@ import { text } from 'node:stream/consumers';
 import { EventSource } from 'undici';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
-import { detectChanges } from '../../src/domain/transition.ts';
 import type { JournalEntry } from '../../src/simulator/journal.ts';
 import { startSimulator } from '../../src/simulator/server.ts';
 import { openStore } from '../../src/store/sqlite-store.ts';
@@ -27,6 +26,7 @@ import { createLivingWorld } from '../support/soak/living-world.ts';
 import { runCommand } from '../support/soak/processes.ts';
 import { watchDaemons } from '../support/soak/watch.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
+import { detectChanges } from '../support/at-once.ts';
 
 const HEAVY = { timeout: 240_000 };
 const LONG = { timeout: 60_000, interval: 50 };

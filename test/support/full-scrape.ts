@@ -1,6 +1,5 @@
 import { join } from 'node:path';
 import { KINDS } from '../../src/domain/status.ts';
-import { detectChanges } from '../../src/domain/transition.ts';
 import { createMetrics } from '../../src/metrics/metrics.ts';
 import { POLL_FAILURE_REASONS, type PollFailureReason } from '../../src/monitor/errors.ts';
 import { afterPoll, NEVER_POLLED } from '../../src/monitor/poll-health.ts';
@@ -9,6 +8,7 @@ import { openStore } from '../../src/store/sqlite-store.ts';
 import { parseExposition, type ParsedFamily } from '../unit/metrics/parse-exposition.ts';
 import { fakeClock, listingOf } from './monitor.ts';
 import { temporaryDirectory } from './temporary.ts';
+import { detectChanges } from './at-once.ts';
 
 const PROJECT = 'alpha';
 

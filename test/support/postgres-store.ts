@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { systemClock } from '../../src/clock.ts';
 import type { Coordinator } from '../../src/coordination/ports.ts';
 import type { KnownRecord } from '../../src/domain/record.ts';
-import { detectChanges } from '../../src/domain/transition.ts';
 import type { CommittedTransition, PollHealth, Store } from '../../src/monitor/ports.ts';
 import { openPostgres, type PostgresStore } from '../../src/postgres/postgres-store.ts';
 import { eventLog, listingOf } from './monitor.ts';
+import { detectChanges } from './at-once.ts';
 
 /** One worker's store and coordinator, with what a coordination and a poller would do with them, in a word. */
 export async function startWorker(

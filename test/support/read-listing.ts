@@ -1,8 +1,8 @@
 import type { Listing } from '../../src/domain/record.ts';
 import type { Kind } from '../../src/domain/status.ts';
-import { takeAtOnce } from '../../src/domain/steps.ts';
 import { createItemScanner } from '../../src/evaluation-api/item-scanner.ts';
 import { readListing as steps } from '../../src/evaluation-api/listing-body.ts';
+import { takeAtOnce } from './at-once.ts';
 
 const startScan = createItemScanner(1_000_000);
 

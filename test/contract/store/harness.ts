@@ -1,7 +1,7 @@
 import { afterEach, beforeEach } from 'vitest';
 import type { KnownRecord } from '../../../src/domain/record.ts';
 import { KINDS, type Kind, type Status } from '../../../src/domain/status.ts';
-import { detectChanges, type Changes, type Transition } from '../../../src/domain/transition.ts';
+import { type Changes, type Transition } from '../../../src/domain/transition.ts';
 import type { Observer } from '../../../src/monitor/events.ts';
 import type {
   CommittedTransition,
@@ -12,6 +12,7 @@ import type {
   StoreReader,
 } from '../../../src/monitor/ports.ts';
 import { eventLog, listingOf } from '../../support/monitor.ts';
+import { detectChanges } from '../../support/at-once.ts';
 
 /** One engine's store, new and empty. */
 interface StoreUnderTest extends AsyncDisposable {

@@ -2,7 +2,6 @@ import { join } from 'node:path';
 import type { Settlement } from '../../../src/domain/failure.ts';
 import type { ObservedRecord } from '../../../src/domain/record.ts';
 import { statusOf, type Kind } from '../../../src/domain/status.ts';
-import { detectChanges } from '../../../src/domain/transition.ts';
 import type { PollFailureReason } from '../../../src/monitor/errors.ts';
 import { afterPoll } from '../../../src/monitor/poll-health.ts';
 import type { Store } from '../../../src/monitor/ports.ts';
@@ -14,6 +13,7 @@ import { createEventFeed } from '../../../src/web/events/feed.ts';
 import { startWebServer } from '../../../src/web/server.ts';
 import { fakeClock } from '../monitor.ts';
 import { temporaryDirectory } from '../temporary.ts';
+import { detectChanges } from '../at-once.ts';
 
 /** 3 in the morning. */
 export const NIGHT = Date.parse('2026-11-21T03:12:40Z');

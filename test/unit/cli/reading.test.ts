@@ -6,11 +6,11 @@ import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import type { Listing } from '../../../src/domain/record.ts';
 import { statusOf, type Kind } from '../../../src/domain/status.ts';
-import { detectChanges } from '../../../src/domain/transition.ts';
 import type { Store } from '../../../src/monitor/ports.ts';
 import { openStore } from '../../../src/store/sqlite-store.ts';
 import { commandLine, entry, evalwatch, execute } from './command-line.ts';
 import { temporaryDirectory, writeConfiguration } from './configuration-file.ts';
+import { detectChanges } from '../../support/at-once.ts';
 
 const HOUR = 60 * 60 * 1000;
 const NOW = Date.now();

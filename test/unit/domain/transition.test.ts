@@ -6,12 +6,8 @@ import {
   transitionPairs,
   type Status,
 } from '../../../src/domain/status.ts';
-import { takeAtOnce } from '../../../src/domain/steps.ts';
-import {
-  missingIds,
-  detectChanges,
-  detectRepeatedAbsence,
-} from '../../../src/domain/transition.ts';
+import { missingIds, detectRepeatedAbsence } from '../../../src/domain/transition.ts';
+import { detectChanges, takeAtOnce } from '../../support/at-once.ts';
 
 const options = { at: 5000, missingAfter: 3 };
 

@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { takeAtOnce } from '../../../src/domain/steps.ts';
 import { readErrorInfo } from '../../../src/evaluation-api/error-info.ts';
 import { connectionError } from '../../../src/evaluation-api/errors.ts';
 import { readReply } from '../../../src/evaluation-api/reply.ts';
@@ -8,6 +7,7 @@ import type { ObservedRecord } from '../../../src/domain/record.ts';
 import { ApiError } from '../../../src/monitor/errors.ts';
 import { readListing } from '../../support/read-listing.ts';
 import { KEY_FORMS } from '../../support/written-keys.ts';
+import { takeAtOnce } from '../../support/at-once.ts';
 
 const KEY = 'T3st"key/é\\w+ith&<all>%41=';
 const secrets = createSecrets();

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { takeAtOnce } from '../../../src/domain/steps.ts';
 import { createSecrets } from '../../../src/evaluation-api/secrets.ts';
 import { readErrorInfo } from '../../../src/evaluation-api/error-info.ts';
+import { takeAtOnce } from '../../support/at-once.ts';
 
 const KEY = 'the-secret-key';
 const secrets = createSecrets();

@@ -1,9 +1,9 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { takeAtOnce } from '../../../src/domain/steps.ts';
 import { readErrorInfo } from '../../../src/evaluation-api/error-info.ts';
 import { type Keep, SCALAR, skim } from '../../../src/evaluation-api/skim.ts';
 import { readListing } from '../../support/read-listing.ts';
+import { takeAtOnce } from '../../support/at-once.ts';
 
 const same = (text: string) => text;
 const fieldsOf = (...names: readonly string[]): Keep => ({

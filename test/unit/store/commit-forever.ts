@@ -1,9 +1,9 @@
 /** Polls a project over and over, and says the transition id of each commit once it has been acknowledged. */
 import { writeSync } from 'node:fs';
 import { systemClock } from '../../../src/clock.ts';
-import { detectChanges } from '../../../src/domain/transition.ts';
 import { openStore } from '../../../src/store/sqlite-store.ts';
 import { listingOf } from '../../support/monitor.ts';
+import { detectChanges } from '../../support/at-once.ts';
 
 const store = await openStore({
   path: process.argv[2] ?? '',

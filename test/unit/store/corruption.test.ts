@@ -3,12 +3,12 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { KINDS } from '../../../src/domain/status.ts';
-import { detectChanges } from '../../../src/domain/transition.ts';
 import { StoreError } from '../../../src/monitor/errors.ts';
 import { openReader } from '../../../src/store/sqlite-reader.ts';
 import { openStore } from '../../../src/store/sqlite-store.ts';
 import { listingOf } from '../../support/monitor.ts';
 import { temporaryDirectory } from '../../support/temporary.ts';
+import { detectChanges } from '../../support/at-once.ts';
 
 describe('a damaged store', () => {
   let directory: Awaited<ReturnType<typeof temporaryDirectory>>;

@@ -1,9 +1,9 @@
 import { systemClock } from '../../../src/clock.ts';
 import type { Kind } from '../../../src/domain/status.ts';
-import { detectChanges } from '../../../src/domain/transition.ts';
 import type { Store } from '../../../src/monitor/ports.ts';
 import { openStore } from '../../../src/store/sqlite-store.ts';
 import { listingOf } from '../../support/monitor.ts';
+import { detectChanges } from '../../support/at-once.ts';
 
 /** Commits a listing of `project` that shows these statuses by id. */
 export async function see(

@@ -2,10 +2,10 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, it } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
-import { detectChanges } from '../../../src/domain/transition.ts';
 import { openStore } from '../../../src/store/sqlite-store.ts';
 import { listingOf } from '../../support/monitor.ts';
 import { temporaryDirectory } from '../../support/temporary.ts';
+import { detectChanges } from '../../support/at-once.ts';
 
 const TABLES = ['project', 'listing', 'record', 'transition', 'transition_total', 'failure'];
 

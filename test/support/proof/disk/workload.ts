@@ -5,12 +5,12 @@
 import { writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemClock } from '../../../../src/clock.ts';
-import { detectChanges } from '../../../../src/domain/transition.ts';
 import { StoreError } from '../../../../src/monitor/errors.ts';
 import type { Store } from '../../../../src/monitor/ports.ts';
 import type * as SqliteStore from '../../../../src/store/sqlite-store.ts';
 import { listingOf } from '../../monitor.ts';
 import { ROUNDS, statusesIn, type WorkloadReport } from './rounds.ts';
+import { detectChanges } from '../../at-once.ts';
 
 const PATIENCE = 20;
 /** Every opening has a thread of its own, for which strace begins to count anew: it fails again and again. */

@@ -3,8 +3,8 @@ import * as fc from 'fast-check';
 import type * as ErrorInfoRoom from '../../../../src/evaluation-api/error-info.ts';
 import type * as ListingRoom from '../../../../src/evaluation-api/listing-body.ts';
 import type * as ScannerRoom from '../../../../src/evaluation-api/item-scanner.ts';
-import { takeAtOnce } from '../../../../src/domain/steps.ts';
 import type { Surface } from './surface.ts';
+import { takeAtOnce } from '../../at-once.ts';
 
 const KEY = 'an-api-key-of-the-fuzzer';
 const scrub = (text: string) => text.replaceAll(KEY, '[redacted]');

@@ -1,5 +1,4 @@
 import { statusOf } from '../../../../src/domain/status.ts';
-import { takeAtOnce } from '../../../../src/domain/steps.ts';
 import { decodersFor } from '../../../../src/evaluation-api/decompress.ts';
 import { readErrorInfo } from '../../../../src/evaluation-api/error-info.ts';
 import { connectionError } from '../../../../src/evaluation-api/errors.ts';
@@ -16,6 +15,7 @@ import { createSecrets } from '../../../../src/evaluation-api/secrets.ts';
 import { skim } from '../../../../src/evaluation-api/skim.ts';
 import { cleanText, cutCodePoints, cutUtf8 } from '../../../../src/evaluation-api/text.ts';
 import type { TextFunction } from './text-function.ts';
+import { takeAtOnce } from '../../at-once.ts';
 
 const one = createSecrets();
 one.remember('an\\api"key%41 of+the &lt;proof');

@@ -7,9 +7,9 @@ import { join } from 'node:path';
 import type { Store } from '../../../../src/monitor/ports.ts';
 import type * as SqliteStore from '../../../../src/store/sqlite-store.ts';
 import { systemClock } from '../../../../src/clock.ts';
-import { detectChanges } from '../../../../src/domain/transition.ts';
 import { listingOf } from '../../monitor.ts';
 import { WIDE, wideId } from './promises.ts';
+import { detectChanges } from '../../at-once.ts';
 
 const [, , source = '', path = '', rounds = ''] = process.argv;
 const { openStore } = (await import(join(source, 'store/sqlite-store.ts'))) as typeof SqliteStore;
