@@ -1,9 +1,7 @@
 import { DEFAULT_LISTEN, parseListen, type Checked } from './address.ts';
 import { type Env, readVariable } from './environment.ts';
-import { readDocument } from './read-document.ts';
+import { MAX_CONFIG_BYTES, readDocument } from './read-document.ts';
 import { isMapping, mappingAt } from './tree.ts';
-
-const MAX_FILE_BYTES = 4 * 1024 * 1024;
 
 /**
  * The address that a daemon with this file and environment listens on, whatever mistakes the file has elsewhere.
@@ -15,7 +13,7 @@ export async function readListen(
 ): Promise<Checked<{ readonly host: string; readonly port: number }>> {
   const override = readVariable(env, 'EVALWATCH_WEB_LISTEN');
   if (override !== undefined) return parseListen(override);
-  const { value: root } = await readDocument(file, MAX_FILE_BYTES, '');
+  const { value: root } = await readDocument(file, MAX_CONFIG_BYTES, '');
   const { listen } = mappingAt(isMapping(root) ? root : {}, 'web');
   return parseListen(typeof listen === 'string' ? listen : DEFAULT_LISTEN);
 }

@@ -5,7 +5,7 @@ import type { Env } from './environment.ts';
 import { judge, noMapping } from './faults.ts';
 import { applyOverrides } from './overrides.ts';
 import { checkRules, type Finding } from './rules.ts';
-import { readDocument } from './read-document.ts';
+import { MAX_CONFIG_BYTES, readDocument } from './read-document.ts';
 import { fileSchema, KEYS } from './schema.ts';
 import { toConfig } from './to-config.ts';
 import { isMapping, mappingAt, type Tree } from './tree.ts';
@@ -21,8 +21,6 @@ export interface LoadOptions {
 }
 
 /** Some 40,000 projects. */
-const MAX_FILE_BYTES = 4 * 1024 * 1024;
-
 /**
  * Reads and checks the configuration: the file, and the variables that override it (docs/specification.md#configuration-file).
  * Sends no request and reads no key file.
@@ -30,7 +28,7 @@ const MAX_FILE_BYTES = 4 * 1024 * 1024;
  */
 export async function loadConfig(options: LoadOptions): Promise<Config> {
   const { file, env } = options;
-  const document = await readDocument(file, MAX_FILE_BYTES, ADVICE);
+  const document = await readDocument(file, MAX_CONFIG_BYTES, ADVICE);
   const root = document.value ?? {};
   if (!isMapping(root)) throw noMapping(document, file);
   const { tree, variables } = applyOverrides(withSections(root), env);

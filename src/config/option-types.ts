@@ -142,8 +142,10 @@ export function checked<T>(what: string, check: (value: string) => Checked<T>) {
 
 /** What is wrong with a value of an option that holds no secret. */
 export function wrongValue(what: string) {
-  return ({ input }: { readonly input?: unknown }): string =>
-    `${wrongType(what)({ input: butIsValue(input) === '' ? input : 0 })}${butIsValue(input)}`;
+  return ({ input }: { readonly input?: unknown }): string => {
+    const value = butIsValue(input);
+    return value === '' ? wrongType(what)({ input }) : `must be ${what}${value}`;
+  };
 }
 
 /** What is wrong with a value of another type, without repeating it. */

@@ -2,6 +2,9 @@ import { ConfigError } from './config-error.ts';
 import { readTextFile } from './text-file.ts';
 import { readYaml, type YamlDocument } from './yaml-document.ts';
 
+/** Largest configuration file, in bytes. */
+export const MAX_CONFIG_BYTES = 4 * 1024 * 1024;
+
 /**
  * Reads a YAML file.
  * @param advice what to say after the reason why it cannot be read at all

@@ -2,7 +2,7 @@ import type { Steps } from '../domain/steps.ts';
 import type { ErrorInfo } from '../domain/failure.ts';
 import { ApiError } from '../monitor/errors.ts';
 import { isObject, readJson } from './json.ts';
-import type { Scrub } from './secrets.ts';
+import type { Scrub } from '../domain/scrub.ts';
 import { type Keep, SCALAR } from './skim.ts';
 import { cleanText, cutUtf8 } from './text.ts';
 

@@ -1,6 +1,6 @@
 import { ApiError, type ApiFailureReason } from '../monitor/errors.ts';
 import type { RequestFailureReason } from '../monitor/events.ts';
-import type { Scrub } from './secrets.ts';
+import type { Scrub } from '../domain/scrub.ts';
 import { cleanText } from './text.ts';
 
 const LONGEST_MESSAGE = 300;

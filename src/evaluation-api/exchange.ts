@@ -3,7 +3,7 @@ import { ApiError } from '../monitor/errors.ts';
 import { createBodyReader, type BodyReader, type Headers } from './body.ts';
 import { releasePieces } from './body-pieces.ts';
 import { connectionError } from './errors.ts';
-import type { Scrub } from './secrets.ts';
+import type { Scrub } from '../domain/scrub.ts';
 
 /** Of a body that is no listing: a 422's tells what is wrong, the others are read to keep the connection. */
 const MOST_ERROR_BYTES = 1024 * 1024;

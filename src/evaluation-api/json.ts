@@ -1,10 +1,8 @@
 import type { Steps } from '../domain/steps.ts';
 import { isAscii, isUtf8 } from 'node:buffer';
 import { ApiError } from '../monitor/errors.ts';
-import { type Keep, skim } from './skim.ts';
+import { type Keep, MAX_DEPTH, skim } from './skim.ts';
 
-/** Levels of arrays and objects, the outermost being 1 (docs/specification.md#fetching). */
-const DEEPEST = 64;
 /**
  * Of a text of more bytes only what is wanted is built, step by step: JSON.parse, the faster one otherwise, would make a
  * million fields of it in one go, a second and hundreds of megabytes.
@@ -35,7 +33,7 @@ export function* readJson(body: Buffer, wanted: Keep): Steps<unknown> {
 export function parseJson(body: Buffer): unknown {
   // Before parsing: what comes out of a deep body is a danger to whoever walks through it.
   if (isTooDeep(body)) {
-    throw new ApiError('invalid_response', `the body is nested deeper than ${DEEPEST}`);
+    throw new ApiError('invalid_response', `the body is nested deeper than ${MAX_DEPTH}`);
   }
   return parse(withoutMark(body));
 }
@@ -97,7 +95,7 @@ function isTooDeep(body: Buffer): boolean {
     else if (inString) index += byte === BACKSLASH ? 1 : 0;
     else if (byte === OPENING_BRACKET || byte === OPENING_BRACE) depth += 1;
     else if (byte === CLOSING_BRACKET || byte === CLOSING_BRACE) depth -= 1;
-    if (depth > DEEPEST) return true;
+    if (depth > MAX_DEPTH) return true;
   }
   return false;
 }

@@ -8,7 +8,7 @@ import { hasAny, matchItems, tableAfter } from './item-table.ts';
 import type { ScannedItems } from './item-scanner.ts';
 import { readItems } from './json.ts';
 import { createListingReader, WANTED_OF_LISTING } from './listing.ts';
-import type { Scrub } from './secrets.ts';
+import type { Scrub } from '../domain/scrub.ts';
 
 /** How much is parsed in one go: some milliseconds. */
 const STRETCH_BYTES = 256 * 1024;

@@ -2,7 +2,7 @@ import type { AnomalyReason, Listing, ObservedRecord } from '../domain/record.ts
 import { statusOf, type Kind, type Status } from '../domain/status.ts';
 import { createAnomalyCounter } from './anomaly-counter.ts';
 import { isObject } from './json.ts';
-import type { Scrub } from './secrets.ts';
+import type { Scrub } from '../domain/scrub.ts';
 import { type Keep, SCALAR } from './skim.ts';
 import { cleanText, cutCodePoints } from './text.ts';
 

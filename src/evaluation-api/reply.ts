@@ -2,7 +2,7 @@ import { ApiError, type ApiErrorDetails, type ApiFailureReason } from '../monito
 import type { Exchange, ResponseHead } from './exchange.ts';
 import { isObject, parseJson } from './json.ts';
 import { parseRetryAfter } from './retry-after.ts';
-import type { Scrub } from './secrets.ts';
+import type { Scrub } from '../domain/scrub.ts';
 import { cleanText } from './text.ts';
 
 /** In code points. */

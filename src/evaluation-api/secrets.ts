@@ -1,12 +1,7 @@
+import type { Scrub } from '../domain/scrub.ts';
 import { decodeEscapes, mayHaveEscapes } from './escapes.ts';
 import { formsOf, type KeyForm } from './key-forms.ts';
 import { createTextSearch, type TextSearch } from './text-search.ts';
-
-/**
- * A text with `[redacted]` for each key in it. Where so many characters of the result are `enough`, a long text is read
- * only as far as they need, and what comes after them may be missing.
- */
-export type Scrub = (text: string, enough?: number) => string;
 
 /** Hides every key that was read from whatever is logged, stored or shown (docs/security.md). */
 export interface Secrets {

@@ -7,7 +7,7 @@ import { requestFailure } from './errors.ts';
 import { exchange, type ResponseHead } from './exchange.ts';
 import type { Gate, RequestClass } from './gate.ts';
 import { readReply, withStatus } from './reply.ts';
-import type { Scrub } from './secrets.ts';
+import type { Scrub } from '../domain/scrub.ts';
 
 export interface SenderOptions {
   /** Without a trailing slash; may have a path. */

@@ -10,8 +10,8 @@ export interface Keep {
 /** A value that is no container. */
 export const SCALAR: Keep = {};
 
-/** Arrays and objects within each other, the outermost being 1. */
-const MAX_DEPTH = 64;
+/** Levels of arrays and objects, the outermost being 1 (docs/specification.md#fetching). */
+export const MAX_DEPTH = 64;
 /** In characters, quotes included: no name that is wanted is longer, in whatever way it is written. */
 const MAX_NAME_LENGTH = 100;
 /** How many characters are read in one step: some milliseconds. */
@@ -32,7 +32,7 @@ type Kept = Record<string, unknown> | unknown[];
 /**
  * The value of a JSON text, of which only what is wanted is built: an object of a million fields costs no more than its
  * text. A container that is wanted, but nothing that it holds, comes out empty.
- * @throws {SyntaxError} also if it is nested deeper than 64
+ * @throws {SyntaxError} also if it is nested deeper than {@link MAX_DEPTH}
  */
 export function* skim(text: string, wanted: Keep): Steps<unknown> {
   const { position, peek, skip, skipString, skipLiteral } = createJsonLexer(text);

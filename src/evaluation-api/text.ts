@@ -1,4 +1,4 @@
-import type { Scrub } from './secrets.ts';
+import type { Scrub } from '../domain/scrub.ts';
 
 /** The first `max` code points of a text. */
 export function cutCodePoints(text: string, max: number): string {

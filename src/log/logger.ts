@@ -1,4 +1,5 @@
 import { pino } from 'pino';
+import type { Scrub } from '../domain/scrub.ts';
 import { visibleJson } from '../domain/visible.ts';
 import { LOG_LEVELS, type LogLevel } from '../monitor/ports.ts';
 import type { Destination } from './destination.ts';
@@ -23,8 +24,7 @@ export interface LoggerOptions {
   readonly level: LogLevel;
   /** Where lines go, whole and in order before the call returns. */
   readonly destination: Destination;
-  /** Takes every key out of a text. Where so many characters are `enough`, what comes after them may be missing. */
-  readonly scrub: (text: string, enough?: number) => string;
+  readonly scrub: Scrub;
   /**
    * Called once, when the destination fails to take a line; nothing is written from then on. It must end the process
    * before it returns: the next step would have no line (docs/specification.md#log-lines).

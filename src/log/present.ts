@@ -1,9 +1,8 @@
+import type { Scrub } from '../domain/scrub.ts';
+
 const LONGEST_ERROR_TEXT = 2048;
 const DEEPEST_CAUSE = 4;
 const DEEPEST_VALUE = 8;
-
-/** A text without keys; where so many characters are `enough`, what comes after them may be missing. */
-type Clean = (text: string, enough?: number) => string;
 
 /**
  * The fields as they may be printed: every text, however deep, without a key and well-formed, every error described
@@ -11,19 +10,19 @@ type Clean = (text: string, enough?: number) => string;
  */
 export function presentFields(
   fields: Readonly<Record<string, unknown>>,
-  scrub: Clean,
+  scrub: Scrub,
 ): Record<string, unknown> {
-  const clean: Clean = (text, enough) => scrub(text, enough).toWellFormed();
+  const clean: Scrub = (text, enough) => scrub(text, enough).toWellFormed();
   return presentObject(fields, clean, 0);
 }
 
-function presentObject(value: object, clean: Clean, depth: number): Record<string, unknown> {
+function presentObject(value: object, clean: Scrub, depth: number): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(value).map(([name, member]) => [name, present(member, clean, depth + 1)]),
   );
 }
 
-function present(value: unknown, clean: Clean, depth: number): unknown {
+function present(value: unknown, clean: Scrub, depth: number): unknown {
   if (typeof value === 'string') return clean(value);
   if (value instanceof Error) return describeError(value, clean, 0);
   if (typeof value !== 'object' || value === null) return value;
@@ -32,7 +31,7 @@ function present(value: unknown, clean: Clean, depth: number): unknown {
   return presentObject(value, clean, depth);
 }
 
-function describeError(error: unknown, clean: Clean, depth: number): Record<string, unknown> {
+function describeError(error: unknown, clean: Scrub, depth: number): Record<string, unknown> {
   const text = (value: unknown): string | undefined =>
     typeof value === 'string' || typeof value === 'number'
       ? clean(String(value), LONGEST_ERROR_TEXT).slice(0, LONGEST_ERROR_TEXT).toWellFormed()

@@ -7,10 +7,10 @@ import { visibleJson } from '../domain/visible.ts';
 import { StoreError } from '../monitor/errors.ts';
 import type {
   Clock,
-  FailureRow,
   PollHealth,
   ProjectSnapshot,
   PromptPosition,
+  RowQuery,
   StatusRow,
   StoreReader,
   TransitionRow,
@@ -145,29 +145,20 @@ export function createApi(content: ApiContent): Hono<ConnectionEnv> {
   });
 
   api.get('/transitions', async (context) => {
-    const { project, limit, cursor } = await read(context, operations['/transitions']);
-    const start = idOf(cursor);
-    const source: RowSource<TransitionRow> = {
-      read: (last, count) =>
-        store.transitions({ project, limit: count, afterTransition: last?.transitionId ?? start }),
-      atOnce: Infinity,
-      toFields: transitionFields,
-      toPosition: ({ transitionId }) => transitionId,
-    };
-    return json(context, await readPage(source, limit));
+    const query = await read(context, operations['/transitions']);
+    const rows = byTransition(query, (page) => store.transitions(page), Infinity, transitionFields);
+    return json(context, await readPage(rows, query.limit));
   });
 
   api.get('/failures', async (context) => {
-    const { project, limit, cursor } = await read(context, operations['/failures']);
-    const start = idOf(cursor);
-    const source: RowSource<FailureRow> = {
-      read: (last, count) =>
-        store.failures({ project, limit: count, afterTransition: last?.transitionId ?? start }),
-      atOnce: FAILURES_AT_ONCE,
-      toFields: failureFields,
-      toPosition: ({ transitionId }) => transitionId,
-    };
-    return json(context, await readPage(source, limit));
+    const query = await read(context, operations['/failures']);
+    const rows = byTransition(
+      query,
+      (page) => store.failures(page),
+      FAILURES_AT_ONCE,
+      failureFields,
+    );
+    return json(context, await readPage(rows, query.limit));
   });
 
   api.onError((error, context) => {
@@ -176,6 +167,26 @@ export function createApi(content: ApiContent): Hono<ConnectionEnv> {
     return context.json({ error: 'the store cannot be read at the moment' }, 503);
   });
   return api;
+}
+
+/** Rows that the store orders by the number of their transition, which is their position. */
+function byTransition<Row extends Pick<TransitionRow, 'transitionId'>>(
+  {
+    project,
+    cursor,
+  }: { readonly project?: string | undefined; readonly cursor?: string | undefined },
+  read: (query: RowQuery) => Promise<readonly Row[]>,
+  atOnce: number,
+  toFields: (row: Row) => object,
+): RowSource<Row> {
+  const start = idOf(cursor);
+  return {
+    read: (last, count) =>
+      read({ project, limit: count, afterTransition: last?.transitionId ?? start }),
+    atOnce,
+    toFields,
+    toPosition: ({ transitionId }) => transitionId,
+  };
 }
 
 /** Sends a visible JSON text with its ETag, which the ETag middleware would otherwise take from a copy. */
