@@ -182,6 +182,10 @@ describe('the simulator in compose.yaml', () => {
 describe('evalwatch in compose.scale.yaml', () => {
   const { evalwatch, postgres } = scale.services as Record<string, Service>;
 
+  it('gives no worker a store of its own where the configuration names no database', () => {
+    expect(evalwatch?.environment?.['EVALWATCH_STORE_PATH']).toBe('');
+  });
+
   it('runs three times, each on a port of its own, with a store that all share', () => {
     expect(evalwatch?.deploy).toEqual({ replicas: 3 });
     expect(evalwatch?.ports).toMatchObject([{ published: '10570-10572', target: image.port }]);
