@@ -36,7 +36,7 @@ Every series of a configured project is there from the first scrape on, counters
 
 No label holds the id of a prompt or dataset, an error, a URL or a raw status; these are in the log.
 
-When the store cannot be read, or does not answer within 2 s, \`/metrics\` still answers with 200: of what comes from the store only \`evalwatch_project_up\`, \`evalwatch_project_consecutive_poll_failures\` and \`evalwatch_project_poll_failing\` are there then, of several workers only from the one that polls the project. A read that fails counts in \`evalwatch_store_commit_failures_total\`; one that takes longer counts as one scrape after the other has been without its answer for 25 s, so that a single slow scrape wakes nobody.`;
+When the store cannot be read, or does not answer within 2 s, \`/metrics\` still answers with 200: of what comes from the store only \`evalwatch_project_up\`, \`evalwatch_project_consecutive_poll_failures\` and \`evalwatch_project_poll_failing\` are there then, of several workers only from the one that polls the project. A read that fails counts in \`evalwatch_store_commit_failures_total\` at once. A slow read counts only after the store has answered no scrape for 25 s. A single slow scrape therefore fires no alert.`;
 
 const VALUES = `\`project\` is the id in the configuration. The others take these values and no others; where a metric is not absent, all of them are there from the start.`;
 

@@ -27,7 +27,7 @@ import { parseTimezone } from './timezone.ts';
 
 const keySource = {
   api_key_file: path(
-    'File that holds the API key, relative to this file. Read again before each poll; white space around the key is dropped.',
+    'File that holds the API key, relative to this file. Read again before each request; white space around the key is dropped.',
   ).optional(),
   api_key_env: variableName('Environment variable that holds the API key, instead of a file.'),
 };
@@ -144,7 +144,7 @@ const web = {
     .prefault([])
     .meta({
       description:
-        'Further names by which browsers may open evalwatch where it asks for neither TLS nor a login. Addresses, the host of listen, and names that are private by nature (localhost, evalwatch, evalwatch.local) need not be listed.',
+        'Further names by which browsers may open evalwatch where it asks for neither TLS nor a login. Addresses, the host of listen, localhost and names without a dot need not be listed; nor names such as evalwatch.local where listen is no loopback address.',
     }),
   enable_lifecycle: flag(false, 'Allow POST /-/reload.'),
   config_file: path(

@@ -101,7 +101,7 @@ export function createProcessMetrics(
     }),
     storeCommitFailures: new Counter({
       name: 'evalwatch_store_commit_failures_total',
-      help: 'Write transactions, and reads for this page, that the store failed to do, by reason.',
+      help: 'Writes and reads that the store failed to do, by reason; also looks that find its file replaced, and scrapes that it does not answer.',
       labelNames: ['reason'],
       registers,
     }),

@@ -89,7 +89,7 @@ interface Route {
   readonly silence: SilenceWatch;
 }
 
-/** Nothing is kept in a session but prepared statements, which a pooler may forbid (`prepared=false`). */
+/** Opens the database. A session keeps prepared statements, which a pooler may forbid (`prepared=false`), and its isolation. */
 export function openDatabase(options: DatabaseOptions): Database {
   const { settings, connections, patienceMs, signal } = options;
   const { servers, secrets } = settings;
