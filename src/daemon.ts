@@ -224,7 +224,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   };
 }
 
-/** It would load what is in force already, and say that it loaded what somebody has written. */
+/** A reload would load the old file again, and log success for an edit that it did not read. */
 function replacedError(file: string): ConfigError {
   const message =
     'this file is mounted by itself and was replaced outside, so the old one is all that can be read here: ' +

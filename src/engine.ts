@@ -127,7 +127,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     const added = sharing ? [] : [...configured.keys()].filter((id) => !projects.has(id));
     let health: readonly PollHealth[];
     try {
-      // Whatever can fail comes before the one change.
+      // Every step that can fail precedes the one change.
       health = await healthOfEach(added);
       await store.configureProjects(await watchedWith([...configured.keys()]), clock.now());
     } catch (error) {

@@ -6,7 +6,8 @@ import { ConfigError } from './config/config-error.ts';
 import { configFile, environment } from './config/environment.ts';
 import { localAddresses, readListen } from './config/listen.ts';
 
-// For the image, which sets the variables: exits 0 if the daemon in the same container is alive, else 1 with the reason.
+// The health check of the image, which sets the variables. Exits 0 if the daemon in the same container is alive, else 1
+// with the reason.
 
 const TIMEOUT_MS = 4000;
 

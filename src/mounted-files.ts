@@ -37,7 +37,7 @@ export function watchMountedFiles({
     return !isReplaced([path, source]) && source !== first.get(path);
   }
 
-  /** Those of these files that are not in `told` yet, which they are afterwards. */
+  /** Returns the paths that are not in `told` yet, and adds them. */
   function news(paths: readonly string[], told: Set<string>): readonly string[] {
     const added = paths.filter((path) => !told.has(path));
     for (const path of added) told.add(path);

@@ -25,7 +25,7 @@ export interface ReloadOptions {
   /** Takes a configuration over whole, or rejects and changes nothing. */
   readonly apply: (config: Config) => Promise<void>;
   readonly onResult: (result: ReloadResult) => void;
-  /** Is told errors that nobody expects. */
+  /** Receives unexpected errors: bugs. */
   readonly onError: (error: unknown) => void;
 }
 

@@ -21,7 +21,7 @@ export interface WorkSharing {
   configure(config: Config): void;
   /** Undefined where there is no limit. */
   rateLimit(perSecond: number): RateLimit | undefined;
-  /** That of the workers. Snapshots are remembered here, and it gives out failures only of projects that are configured here. */
+  /** The store of the workers. It remembers snapshots, and returns pending failures only of projects configured here. */
   readonly store: Store;
   /** How the polls of a project went when the store was last shown; undefined if that was never. */
   health(project: string): PollHealth | undefined;
@@ -82,7 +82,7 @@ export function createWorkSharing(options: WorkSharingOptions): WorkSharing {
     ...(takesAll && { share: (projects: number) => projects }),
   });
 
-  /** Nobody else can have the error_info: who has no key for a project would only put its failures off. */
+  /** Returns the projects whose failures this worker can report: without a key for a project it could only postpone them. */
   async function reportable(): Promise<readonly string[]> {
     const failing = await store.failingProjects();
     return failing

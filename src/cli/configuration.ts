@@ -29,7 +29,7 @@ export async function loadForStore(option: string | undefined, context: Context)
   try {
     return await loadConfiguration(option, context, 'without keys');
   } catch (error) {
-    // Of a file that cannot be read the message says what to do.
+    // The message about an unreadable file already says what to do.
     if (!(error instanceof ConfigError) || error.reason === 'unreadable') throw error;
     const file = configFile(option, context.env);
     throw new ConfigError(error.reason, [

@@ -9,7 +9,7 @@ import type { QueryOptions } from './options.ts';
 import { openStoreReader } from './reader.ts';
 import { jsonLines, tableLines, type Column } from './table.ts';
 
-/** Of the projects that there are, in the message about one that there is not. */
+/** Number of known projects that the message about an unknown one lists. */
 const MAX_LISTED = 10;
 
 /** What a reading command reads and how it shows it. */

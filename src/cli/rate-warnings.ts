@@ -3,7 +3,7 @@ import { timeText } from './text.ts';
 
 const HOUR = 60 * 60 * 1000;
 const WEEK = 7 * 24;
-/** A second's worth: of very many schedules fewer hours are looked at, a day at least. */
+/** Limit of counts, about a second. With very many schedules fewer hours are counted, at least a day. */
 const MAX_COUNTS = 1_000_000;
 
 /**

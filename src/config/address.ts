@@ -21,7 +21,7 @@ export function parseBaseUrl(text: string): Checked<string> {
     return { fault: 'must hold no user or password: name a key with api_key_file or api_key_env' };
   }
   if (/[?#]/.test(text)) return { fault: 'must have no query (?) and no fragment (#)' };
-  // Of a run of slashes only the first is a place to begin: from each of them it would take quadratic time.
+  // The match may begin only at the first slash of a run: a try from each slash would take quadratic time.
   return { value: url.href.replace(/(?<!\/)\/+$/, '') };
 }
 

@@ -2,7 +2,7 @@
 export interface ConfigFault {
   /** The configuration file, or the name of the environment variable that overrides it. */
   readonly file: string;
-  /** From 1; 0, like `column`, where there is no such place: for an environment variable, and for what says that there is more. */
+  /** From 1. 0, like `column`, for a fault without a place: in an environment variable, or the count of further mistakes. */
   readonly line: number;
   readonly column: number;
   /** Plain words, without any value that could be a key. */

@@ -38,7 +38,7 @@ interface ServiceConfig {
   /** 0 is no limit; may be fractional. */
   readonly maxRequestsPerSecond: number;
   readonly maxResponseBytes: number;
-  /** Of one listing. */
+  /** Largest number of items in one listing. */
   readonly maxItems: number;
   /** PEM certificates that are trusted instead of the usual authorities: what `ca_file` held when it was read. */
   readonly authorities: string | undefined;
@@ -50,7 +50,7 @@ interface ServiceConfig {
 export interface Config {
   /** The file it was read from. */
   readonly file: string;
-  /** That one, and each that it names but the store, once. */
+  /** Absolute paths of that file and of every file that it names, without the store and without duplicates. */
   readonly files: readonly string[];
   readonly service: ServiceConfig;
   readonly jitterMs: number;
@@ -63,7 +63,7 @@ export interface Config {
     readonly host: string;
     /** 0 is any free one. */
     readonly port: number;
-    /** In lower case. */
+    /** Host names in lower case. */
     readonly allowedHosts: readonly string[];
     readonly enableLifecycle: boolean;
     readonly configFile: string | undefined;

@@ -2,7 +2,7 @@
 export const DURATION_PATTERN = '^(?=\\d)(\\d+d)?(\\d+h)?(\\d+m)?(\\d+s)?(\\d+ms)?$';
 
 const DURATION = new RegExp(DURATION_PATTERN);
-/** Of the units, in the order of the grammar. */
+/** Length of each unit, in the order of the grammar. */
 const UNITS_MS = [86_400_000, 3_600_000, 60_000, 1000, 1] as const;
 
 /** Returns `500ms`, `10s`, `1h30m` as ms; undefined for any other text (docs/specification.md#durations-and-sizes). */

@@ -8,7 +8,7 @@ import type { Path, YamlDocument } from './yaml-document.ts';
 /** The options of each section, `''` being the top level. */
 type Keys = Readonly<Record<string, readonly string[]>>;
 
-/** More would be read by nobody, and a file may have a million. */
+/** Number of mistakes that are shown. A file may have a million. */
 const MAX_FAULTS = 100;
 
 export interface Checked {
@@ -45,7 +45,7 @@ function few<Item>(items: readonly Item[]): readonly Item[] {
 }
 
 interface UnknownKey {
-  /** Of the mapping that has it. */
+  /** Path of the mapping that has the key. */
   readonly path: Path;
   readonly key: string;
 }

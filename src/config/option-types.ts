@@ -14,7 +14,7 @@ export function mapping<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
   return z.strictObject(shape, { error: wrongType('a mapping (key: value)') });
 }
 
-/** As long as a path can be. What is longer is looked at no further, and never repeated. */
+/** The length limit of paths. A longer text is refused unread, and no message repeats it. */
 export const MAX_TEXT_LENGTH = 4096;
 const TOO_LONG = `must have at most ${MAX_TEXT_LENGTH} characters`;
 

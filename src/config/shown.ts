@@ -1,4 +1,4 @@
-/** Longer than any zone, address, level, duration or size that somebody may have meant. */
+/** No valid zone, address, level, duration or size is longer. */
 const MAX_LENGTH = 40;
 /** Neither what a login has (`@`) nor what no option has. */
 const PLAIN = /^[\w.:/+*[\] -]+$/;

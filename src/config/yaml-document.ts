@@ -17,7 +17,7 @@ export type Path = readonly PropertyKey[];
 
 /** A YAML text, read. */
 export interface YamlDocument {
-  /** As plain JavaScript, in which mappings have no prototype; `null` for an empty text. */
+  /** The value as plain JavaScript, in which mappings have no prototype; `null` for an empty text. */
   readonly value: unknown;
   /** Mistakes that leave the rest readable: keys given twice, unknown tags. */
   readonly faults: readonly YamlFault[];

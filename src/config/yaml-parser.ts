@@ -29,7 +29,7 @@ export function parseYaml(text: string, lines: LineCounter): ParsedYaml {
     prettyErrors: false,
     // They are found with everything else, in less than quadratic time.
     uniqueKeys: false,
-    // Whatever a %YAML directive says.
+    // Independent of any %YAML directive.
     schema: 'core',
     merge: false,
     resolveKnownTags: false,
@@ -49,7 +49,7 @@ export function parseYaml(text: string, lines: LineCounter): ParsedYaml {
   return { mistake: { offset: second.range[0], message } };
 }
 
-/** A text may have a million mistakes, each of them an error with a stack that nobody reads. */
+/** Runs `make` without stack traces: a text may have a million mistakes, each an error whose stack is not used. */
 function withoutStacks<Item>(make: () => Iterable<Item>): readonly Item[] {
   const { stackTraceLimit } = Error;
   Error.stackTraceLimit = 0;

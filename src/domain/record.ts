@@ -33,7 +33,7 @@ export interface Listing {
   readonly presentIds: ReadonlySet<string>;
   /** False when an item had no usable id: then nobody can be said to be absent. */
   readonly complete: boolean;
-  /** At most one for each reason. */
+  /** One summary for each reason that occurred. */
   readonly anomalies: readonly AnomalySummary[];
 }
 

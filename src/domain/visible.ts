@@ -3,7 +3,7 @@
  * Joiners are part of ordinary words.
  */
 const UNSAFE = /[[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]--[\u200c\u200d]]/gv;
-/** Those that JSON leaves as they are. */
+/** The unsafe characters that JSON does not escape. */
 const UNSAFE_IN_JSON = /[[\p{Cf}\p{Zl}\p{Zp}\u007f-\u009f]--[\u200c\u200d]]/gv;
 
 /** A text of unknown origin on one line: what is unsafe on a terminal is shown as an escape such as `\u001b`. */
@@ -16,7 +16,7 @@ export function visibleJson(json: string): string {
   return json.replace(UNSAFE_IN_JSON, escapeUnits);
 }
 
-/** Made before; Unicode has few of them. */
+/** Cache of escapes: Unicode has few unsafe characters. */
 const escapes = new Map<string, string>();
 
 function escape(character: string): string {

@@ -2,7 +2,7 @@ import { hash, randomBytes } from 'node:crypto';
 import { ANOMALY_REASONS, type AnomalyReason, type AnomalySummary } from '../domain/record.ts';
 
 const MAX_INDEXES = 10;
-/** 32 bits each. */
+/** Number of 32-bit words in a digest. */
 const DIGEST_WORDS = 4;
 /** A service that could compute digests could look for different anomalies that have the same one. */
 const SEED = randomBytes(32).toString('hex');
@@ -11,7 +11,7 @@ const SEED = randomBytes(32).toString('hex');
 export interface AnomalyCounter {
   /** `identity` is what distinguishes one anomaly from another between polls. */
   add(reason: AnomalyReason, index: number, identity: string): void;
-  /** Of the reasons that occurred. */
+  /** Returns one summary for each reason that occurred. */
   summaries(): readonly AnomalySummary[];
 }
 

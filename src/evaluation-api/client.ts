@@ -27,7 +27,7 @@ export interface ServiceSettings {
   /** 0 is no limit; may be fractional. */
   readonly maxRequestsPerSecond: number;
   readonly maxResponseBytes: number;
-  /** Of one listing. */
+  /** Largest number of items in one listing. */
   readonly maxItems: number;
   /** PEM certificates that are trusted instead of the usual authorities. */
   readonly authorities: string | undefined;

@@ -8,7 +8,7 @@ import { cleanText, cutUtf8 } from './text.ts';
 
 /** In code points. */
 const LONGEST_ERROR_ID = 1024;
-/** In bytes of UTF-8 (docs/specification.md#error_info). */
+/** Longest message that is kept, in bytes of UTF-8 (docs/specification.md#error_info). */
 const LONGEST_ERROR_MSG = 8192;
 
 const TEXTS: Keep = { fields: new Map(['error_id', 'error_msg'].map((name) => [name, SCALAR])) };

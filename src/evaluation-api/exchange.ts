@@ -7,9 +7,9 @@ import type { Scrub } from '../domain/scrub.ts';
 
 /** Of a body that is no listing: a 422's tells what is wrong, the others are read to keep the connection. */
 const MOST_ERROR_BYTES = 1024 * 1024;
-/** Some milliseconds: a connection can bring hundreds of thousands of tiny chunks before anything else has a turn. */
+/** Chunks in one turn, some milliseconds: a connection can bring hundreds of thousands of tiny ones at once. */
 const MAX_CHUNKS_PER_TURN = 16_384;
-/** Answers before the answer, such as 103 Early Hints: a flood of them would hold the event loop up until the deadline. */
+/** Limit of interim answers, such as 103 Early Hints: a flood of them would block the event loop until the deadline. */
 const MAX_INTERIM_ANSWERS = 1000;
 
 export interface ExchangeOptions {
@@ -61,10 +61,10 @@ export async function exchange(
   let head: ResponseHead | undefined;
   let reader: BodyReader | undefined;
   const pieces: Buffer[] = [];
-  /** Since others had their turn. */
+  /** Chunks since the event loop last had a turn. */
   let chunks = 0;
   let interimAnswers = 0;
-  /** The decoders take no more for now. */
+  /** Whether the decoders have no room at the moment. */
   let isFull = false;
   let isOver = false;
 

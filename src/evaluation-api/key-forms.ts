@@ -8,13 +8,13 @@ export interface KeyForm {
   readonly after: 0 | 1;
 }
 
-/** Less of a key than this, once its own escapes are undone, would be found everywhere. */
+/** A shorter form, as of a key without its own escapes, would match ordinary text. */
 const MIN_LENGTH = 6;
 
 /**
- * What to look for in a text, and in the same text without its escapes: the key, as it is and without its own escapes, in
- * hexadecimal of small letters, and in base64 and base64url wherever it stands in what was encoded. The base64 of a key has at least 10
- * characters of 6 bits each that depend on nothing but the key, so that ordinary text does not match.
+ * Returns the texts that give a key away, in a text with or without its escapes: the key, as it is and without its own
+ * escapes, in hexadecimal of small letters, and in base64 and base64url at each place in the encoded bytes. The base64 of a
+ * key has at least 10 characters of 6 bits each that depend on the key alone, so that ordinary text does not match.
  */
 export function formsOf(key: string): readonly KeyForm[] {
   const inBytes = [Buffer.from(key, 'latin1'), Buffer.from(key, 'utf8')];

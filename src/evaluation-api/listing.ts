@@ -6,7 +6,7 @@ import type { Scrub } from '../domain/scrub.ts';
 import { type Keep, SCALAR } from './skim.ts';
 import { cleanText, cutCodePoints } from './text.ts';
 
-/** In code points (docs/specification.md#reading-items). */
+/** Lengths in code points (docs/specification.md#reading-items). */
 const LONGEST_ID = 512;
 const LONGEST_TEXT = 1024;
 const LONGEST_STATUS = 256;

@@ -86,7 +86,7 @@ function inOrder(spans: readonly Span[]): readonly Span[] {
   return spans.length < 2 ? spans : spans.toSorted((one, other) => one.start - other.start);
 }
 
-/** Keys in hexadecimal with capitals, or with some: what is looked for is in small letters. */
+/** Finds keys in hexadecimal with capital letters: the search itself knows small letters only. */
 function findInCapitals(text: string, find: TextSearch<KeyForm>): readonly Span[] {
   const spans: Span[] = [];
   for (const { 0: digits, index } of text.matchAll(HEX_DIGITS)) {
@@ -99,7 +99,7 @@ function findInCapitals(text: string, find: TextSearch<KeyForm>): readonly Span[
   return spans;
 }
 
-/** In their order; those that overlap are one. */
+/** Returns the spans of keys in the order of the text; spans that overlap are merged. */
 function findSpans(text: string, find: TextSearch<KeyForm>): readonly Span[] {
   const spans: Span[] = [];
   find(text, (form, found) => {

@@ -12,9 +12,9 @@ export const SCALAR: Keep = {};
 
 /** Levels of arrays and objects, the outermost being 1 (docs/specification.md#fetching). */
 export const MAX_DEPTH = 64;
-/** In characters, quotes included: no name that is wanted is longer, in whatever way it is written. */
+/** Longest name that is compared, in characters with its quotes. No wanted name is longer, however it is escaped. */
 const MAX_NAME_LENGTH = 100;
-/** How many characters are read in one step: some milliseconds. */
+/** Number of characters that one step reads: some milliseconds. */
 const STEP_LENGTH = 256 * 1024;
 
 /** An object or array that has begun and not ended. */

@@ -1,4 +1,4 @@
-/** How many characters at the end of a text are looked at first. */
+/** Longest window that the search moves over a text, in characters. */
 const MAX_WINDOW = 32;
 const BLOCK = 3;
 const HASHES = 0x1_00_00;
@@ -46,7 +46,7 @@ export function createTextSearch<Entry extends { readonly text: string }>(
   };
 }
 
-/** Of the three characters up to this place. */
+/** Hash of the three characters that end at `last`. */
 function hashAt(text: string, last: number): number {
   return (
     ((codeAt(text, last - 2) << 10) ^ (codeAt(text, last - 1) << 5) ^ codeAt(text, last)) &

@@ -10,7 +10,7 @@ export async function readMounts(): Promise<Mounts> {
   return parseMounts(await readFile('/proc/self/mountinfo', 'utf8').catch(() => ''));
 }
 
-/** Of the format of proc_pid_mountinfo(5). */
+/** Parses the format of proc_pid_mountinfo(5). */
 export function parseMounts(text: string): Mounts {
   return new Map(
     text.split('\n').flatMap((line) => {
@@ -20,7 +20,7 @@ export function parseMounts(text: string): Mounts {
   );
 }
 
-/** Of these files (absolute) those that are mounts of their own, not files in a mounted directory, and what is mounted there. */
+/** Finds the files (absolute paths) that are mounts by themselves, not parts of a mounted directory, with their sources. */
 export async function findFileMounts(paths: readonly string[], mounts: Mounts): Promise<Mounts> {
   const found = new Map<string, string>();
   const directories = new Map<string, string>();

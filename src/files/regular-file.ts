@@ -8,10 +8,10 @@ import { inTurn } from './in-turn.ts';
  */
 export type FileContent =
   | { readonly bytes: Buffer; readonly fault?: never; readonly cause?: never }
-  /** With a `cause` if the system refused it. */
+  /** Has a `cause` if the system refused to read. */
   | { readonly fault: string; readonly cause?: unknown; readonly bytes?: never };
 
-/** A pipe that takes the file's place is not waited for, a terminal not taken over. */
+/** Opening never waits for the writer of a pipe, and never takes over a terminal. */
 const FLAGS = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY;
 const PIECE_BYTES = 64 * 1024;
 /** A change this soon after another one may leave the same times behind: file systems keep them as coarsely as 2 s. */

@@ -40,7 +40,7 @@ export interface MetricsOptions extends BuildInfo {
   readonly worker?: () => WorkerReading;
   /** Receives `store.commit_failed` when scrapes cannot read the store (docs/specification.md#scrapes). */
   readonly emit: Observer;
-  /** Is told errors that nobody expects: they are not those of a request. */
+  /** Receives unexpected errors: a bug, and no fault of a request. */
   readonly onError: (error: unknown) => void;
 }
 

@@ -2,28 +2,28 @@ import { setImmediate } from 'node:timers/promises';
 import { StoreError } from '../monitor/errors.ts';
 import type { Clock } from '../monitor/ports.ts';
 
-/** Prometheus gives a target 10 s, and thinks it is down after that. */
+/** How long a scrape waits for the store. Prometheus takes a target for down after 10 s. */
 const PATIENCE_MS = 2000;
-/** Two scrapes in a row are as far apart where there is one every 30 or 60 s, three where there is one every 15 s. */
+/** How long a store may be too slow. Covers two scrapes at intervals of 30 or 60 s, three at 15 s. */
 const MUTE_AFTER_MS = 25_000;
 
 export interface ScrapeReadOptions<Value> {
   readonly read: () => Promise<Value>;
   readonly clock: Pick<Clock, 'monotonic'>;
-  /** Is told each read that failed, and each scrape for which a store was too slow that has been so for a while. */
+  /** Receives each failed read, and each slow scrape once the store has been too slow for a while. */
   readonly onFailure: (error: StoreError) => void;
 }
 
 /**
- * A way to read the store for a scrape: undefined if it fails, or does not answer in time. It is not asked again before it
- * has answered: a mute one would have all its connections taken by scrapes that have long given up.
+ * Creates a function that reads the store for a scrape. It resolves to undefined if the store fails or is too slow. A new
+ * read begins only after the last one has ended: reads of a mute store would otherwise take all connections.
  */
 export function createScrapeRead<Value>(
   options: ScrapeReadOptions<Value>,
 ): () => Promise<Value | undefined> {
   const { read, clock, onFailure } = options;
   let underWay: Promise<Value | undefined> | undefined;
-  /** When a scrape first waited in vain, none since having been answered in time. */
+  /** Start of the current run of slow scrapes; undefined after a scrape in time. */
   let slowSince: number | undefined;
 
   async function begin(): Promise<Value | undefined> {
@@ -36,7 +36,7 @@ export function createScrapeRead<Value>(
     }
   }
 
-  /** One slow answer is none of the failures that wake somebody: everything may have been committed. */
+  /** One slow answer is no failure: all may have been committed. Only a store that stays slow counts. */
   function noteSlow(): void {
     const now = clock.monotonic();
     slowSince ??= now;
@@ -74,7 +74,7 @@ async function withinPatience<Value>(
   }
 }
 
-/** In a process that was stopped timers run before what has come meanwhile is read, which the second turn can use. */
+/** Lets pending input in. After a pause of the process, timers run before the input that came meanwhile. */
 async function yieldToInput(): Promise<void> {
   await setImmediate();
   await setImmediate();

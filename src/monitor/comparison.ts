@@ -17,11 +17,11 @@ export interface ComparisonOptions {
   readonly missingAfter: () => number;
 }
 
-/** What the listings of a poll come to beside what is known. */
+/** Result of comparing the listings of a poll with the known records. */
 export interface Comparison {
-  /** Of what is known. */
+  /** Version of the known records, which the commit checks. */
   readonly version: number;
-  /** Those that are worth storing. */
+  /** Changes to store, by kind; kinds without any are absent. */
   readonly changes: ReadonlyMap<Kind, Changes>;
   readonly answers: ReadonlyMap<Kind, RememberedAnswer>;
 }
@@ -42,7 +42,7 @@ export type Compare = (
 
 /** Compares the listings of a poll with what is known of their project. */
 export function createComparison({ store, missingAfter }: ComparisonOptions): Compare {
-  /** Of a listing that is the same as the last one, or of which only the difference was read, no more than has a part in it. */
+  /** Loads the known records. For an unchanged listing, or one read in part, loads only those that can change. */
   async function loadWhatIsNeeded(
     project: string,
     readings: readonly Reading[],

@@ -61,9 +61,9 @@ interface PollReading {
   readonly failure: PollFailure | undefined;
   /** Every listing was the same as the last time. */
   readonly unchanged: boolean;
-  /** Of each listing that there was. */
+  /** Anomalies of each listing that was read. */
   readonly anomalies: ReadonlyMap<Kind, readonly AnomalySummary[]>;
-  /** What it comes to beside what is known; or why the store did not say that. */
+  /** Comparison with the known records, or why the store could not load them. */
   readonly compared: Comparison | StoreError;
 }
 
@@ -112,7 +112,7 @@ export function createPoller(options: PollerOptions): Poller {
       transitions: outcome.transitions.length,
       changed: outcome.changes.size > 0,
     };
-    tellAnomalies(project.id, reading.anomalies, state);
+    emitAnomalies(project.id, reading.anomalies, state);
     await takeSteps(emitChanges(emit, { project: project.id, ...outcome }));
     emit(finished);
     return finished;
@@ -194,8 +194,8 @@ export function createPoller(options: PollerOptions): Poller {
     }
   }
 
-  /** Only when the poll has ended: one that is refused is repeated, and would count them twice. */
-  function tellAnomalies(
+  /** Runs only when the poll has ended: a refused poll is repeated, and would count them twice. */
+  function emitAnomalies(
     project: string,
     anomalies: PollReading['anomalies'],
     state: ProjectState,

@@ -103,7 +103,7 @@ export interface PollHealth {
   readonly consecutiveFailures: number;
   /** Why the last finished poll failed. */
   readonly reason: PollFailureReason | undefined;
-  /** With the reason `auth`, of a poll of this process: the service refused the key, or there was none to send. */
+  /** For the reason `auth` of a poll of this process: true if the service refused the key, false if there was none to send. */
   readonly keyWasRefused?: boolean | undefined;
   readonly lastPollAt: number | undefined;
   readonly lastSuccessAt: number | undefined;
@@ -249,7 +249,7 @@ export interface RecordedEvents {
 
 /** The moves of prompts in the spans of time that follow each other from `since`. */
 export interface MoveQuery {
-  /** Of this project; without it of all that are configured. */
+  /** Restricts the query to one project; absent for all configured projects. */
   readonly project?: string | undefined;
   /** Epoch ms: where the first span begins. */
   readonly since: number;
@@ -278,11 +278,11 @@ export interface MoveCount {
 
 /** The moves of prompts to FAILED. */
 export interface FailureCountQuery {
-  /** Of this project; without it of all that are configured. */
+  /** Restricts the query to one project; absent for all configured projects. */
   readonly project?: string | undefined;
   /** Epoch ms: those at this time and later. */
   readonly since: number;
-  /** Where counting stops: what bounds the cost. */
+  /** Counting stops at this number, which bounds the cost. */
   readonly limitPerProject: number;
 }
 
@@ -314,7 +314,7 @@ export interface StoreReader {
 export interface Store extends StoreReader {
   /**
    * Makes these the configured projects: new ones are added, absent ones marked removed, with their polls' failures
-   * and statuses kept. Where nobody knows whether it was done the error says so.
+   * and statuses kept. The error says so if the change may have been made.
    */
   configureProjects(ids: readonly string[], at: number): Promise<void>;
   loadHealth(project: string): Promise<PollHealth>;

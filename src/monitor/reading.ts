@@ -49,7 +49,7 @@ export function createReading(options: ReadingOptions): ReadListings {
   /** Runs that have started: a poll whose commit is refused is repeated, and starts no second time. */
   const started = new WeakSet<PollRun>();
 
-  function lagTeller(project: string, run: PollRun): () => void {
+  function createLagEmitter(project: string, run: PollRun): () => void {
     const { dueAt } = run;
     return () => {
       if (started.has(run)) return;
@@ -60,7 +60,7 @@ export function createReading(options: ReadingOptions): ReadListings {
   }
 
   return async (project, { run, inTrouble, memory }) => {
-    const onFirstRequest = lagTeller(project.id, run);
+    const onFirstRequest = createLagEmitter(project.id, run);
     const read = async (kind: Kind): Promise<Reading> => {
       const last = memory.get(kind);
       try {

@@ -8,15 +8,15 @@ import { CONFIGURE, UNCONFIGURED } from './projects.ts';
 /** Rounds against prunes that delete what was just configured. */
 const ROUNDS = 5;
 const AGAIN_MS = 500;
-/** Of what passes by itself; anything else is what the database has to say to it. */
+/** Reasons that pass by themselves. For any other reason the database has answered, and refused. */
 const PASSING: ReadonlySet<StoreFailureReason> = new Set(['io', 'busy']);
 
 export interface ConfigureOptions {
   readonly database: Pick<Database, 'attempt'>;
   readonly clock: Pick<Clock, 'monotonic'>;
-  /** Is told `store.committed` and `store.commit_failed`. */
+  /** Receives `store.committed` and `store.commit_failed`. */
   readonly emit: Observer;
-  /** Aborted when nobody waits any longer. */
+  /** Aborts when the store closes. */
   readonly signal: AbortSignal;
 }
 
@@ -26,7 +26,7 @@ export type Configure = (ids: readonly string[], at: number) => Promise<void>;
 /**
  * Rejects only while nothing can have been changed: a project that is marked removed although its configuration was
  * refused would lose its failures. Once a change was made, or its answer was lost, it is repeated until the database
- * answers: made twice it is the same. Is it refused then, the error says that it may have been made.
+ * answers: made twice it is the same. If the database refuses it then, the error says that it may have been made.
  */
 export function createConfigure({ database, clock, emit, signal }: ConfigureOptions): Configure {
   return async (ids, at) => {

@@ -26,8 +26,8 @@ export interface Statement {
 /** The one server that takes writes, of those that are named. */
 export interface Database {
   /**
-   * One statement, committed when it resolves; its rows. One whose connection has gone silent is sent once more on another:
-   * it has to be one that may be done twice. @throws {StoreError}
+   * Runs one statement, committed when it resolves, and returns its rows. If its connection goes silent, the statement is
+   * sent once more on another: it must be safe to run twice. @throws {StoreError}
    */
   query<Row>(statement: Statement, values?: readonly unknown[]): Promise<readonly Row[]>;
   /** The same for a statement of which one must know: `unknown` if it may have been committed, or may be yet. */
@@ -75,7 +75,7 @@ const CONNECT_MS = 3000;
 /** The server's own limits, should we not be there any more to give up. */
 const STATEMENT_MS = 60_000;
 const IDLE_IN_TRANSACTION_MS = 10_000;
-/** Sooner than firewalls forget a connection on which nothing is said. */
+/** Delay of TCP keepalives. Firewalls forget a silent connection later than this. */
 const KEEP_ALIVE_MS = 10_000;
 const COLLISIONS = 5;
 /** For what is begun after the signal. */
@@ -356,7 +356,7 @@ async function prepareSession(client: ClientBase): Promise<void> {
   }
 }
 
-/** Whoever may take so long is looked after meanwhile: were its client gone, it would hold its locks to the end. */
+/** Sets the time limit of a long statement, and lets the server end it when its client is gone: it holds locks. */
 const LIMIT = `SELECT set_config('statement_timeout', $1, true),
     CASE WHEN version() LIKE '%linux%' THEN set_config('client_connection_check_interval', '10s', true) END`;
 

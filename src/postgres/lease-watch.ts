@@ -5,13 +5,13 @@ export interface LeaseRow {
   readonly worker: string;
   /** Epoch µs: each renewal changes it. */
   readonly expires_us: number;
-  /** By the database's clock. */
+  /** Time that remains by the database's clock. */
   readonly remaining_ms: number;
 }
 
 /**
- * Tells which of the leases that were read have run out, also if the database's clock was set back since: one that was read
- * before, and was not renewed, has no more time than it had then. To be called with all rows, as soon as they were read.
+ * Creates a function that returns the rows whose leases have run out, even after the database's clock was set back: a lease
+ * that was read before and not renewed has no more time than it had then. Call it with all rows, right after reading them.
  */
 export function watchLeases(
   clock: Pick<Clock, 'monotonic'>,

@@ -18,7 +18,7 @@ const SCHEMA_VERSION: number = MIGRATIONS.length;
 /** Any number will do, if only every evalwatch has the same: "EVWT". */
 const LOCK = 0x45565754;
 
-/** An index of a large store takes long, and whoever waits for the lock waits as long. */
+/** Limit of a statement of a migration. An index of a large store takes long, and other workers wait for the lock as long. */
 const STATEMENT_MS = 24 * 60 * 60 * 1000;
 
 const FIND: Statement = {

@@ -26,8 +26,9 @@ export function toHealth(row: HealthColumns): PollHealth {
 }
 
 /**
- * One that is removed is nobody's any more, also if it is still in the configuration of its owner: that would poll on what
- * nobody shows. In the order of their ids, so that two who do it at the same time do not wait for each other in a circle.
+ * Makes these the configured projects. A removed project loses its owner, even one whose configuration still has it: that
+ * worker would go on polling a project without series. Locks rows in the order of their ids, so that two workers that do so
+ * at the same time do not deadlock.
  */
 export const CONFIGURE: Statement = {
   name: 'configure_projects',

@@ -1,12 +1,12 @@
 import { Socket } from 'node:net';
 import type { Client } from 'pg';
 
-/** How often is looked for statements that have waited as long, ms. */
+/** Interval of the looks at waiting statements, and the wait after which a statement is looked at, ms. */
 const LOOK_EVERY_MS = 1500;
-/** A statement is given up if the server was asked so often and did nothing about it, and nothing came or went meanwhile. */
+/** Number of looks in a row at which the server does not work on a statement and no byte has moved, before it is given up. */
 const DENIALS = 2;
 
-/** A connection that says nothing, while the server answers on a new one and has no more to do for it: it leads nowhere. */
+/** A connection is silent although the server answers on a new one and does not work on its statement. */
 export class SilentConnectionError extends Error {
   override readonly name = 'SilentConnectionError';
 
@@ -15,9 +15,9 @@ export class SilentConnectionError extends Error {
   }
 }
 
-/** Tells a connection that leads nowhere, as firewalls make them, from a statement that takes long. */
+/** Distinguishes a dead connection, as behind a firewall that forgot it, from a statement that takes long. */
 export interface SilenceWatch {
-  /** What `answer` brings, to a statement on this connection. @throws {SilentConnectionError} */
+  /** Resolves to the answer to a statement on this connection. @throws {SilentConnectionError} */
   during<T>(text: string, client: Client, answer: Promise<T>): Promise<T>;
 }
 
@@ -30,15 +30,15 @@ interface Waiting {
   traffic: Traffic;
 }
 
-/** What a connection has brought, and has yet to send: while either changes it leads somewhere. */
+/** Bytes that a connection has received and has yet to send. A connection on which either changes is alive. */
 interface Traffic {
   readonly received: number;
   readonly unsent: number;
 }
 
 /**
- * The statements that this role has under way in this database. By their texts, as a pooler hides which connection is whose;
- * these are cut off where the server does not keep more.
+ * Selects the statements that this role runs in this database. Statements are compared by their texts, because a pooler
+ * hides which connection is whose. The server cuts long texts off.
  */
 const UNDER_WAY = `SELECT query FROM pg_catalog.pg_stat_activity
   WHERE usename = session_user AND datname = current_database() AND state = 'active'`;
@@ -92,7 +92,7 @@ export function createSilenceWatch(open: () => Promise<Client>): SilenceWatch {
   };
 }
 
-/** Undefined if it does not answer, or keeps to itself what it does. */
+/** Resolves to undefined if the server does not answer, or does not show its statements. */
 async function askWhatIsUnderWay(
   open: () => Promise<Client>,
 ): Promise<readonly string[] | undefined> {
@@ -111,7 +111,7 @@ async function askWhatIsUnderWay(
   }
 }
 
-/** A server begins with what a prepared statement is given only when it has all of it, which can be megabytes. */
+/** Counts unsent bytes too: a server starts a prepared statement only after it has all parameters, which can be megabytes. */
 function trafficOf(client: Client): Traffic {
   const { stream } = client.connection;
   if (!(stream instanceof Socket)) return { received: 0, unsent: 0 };
@@ -119,8 +119,8 @@ function trafficOf(client: Client): Traffic {
 }
 
 /**
- * What the system has not yet taken of the chunk that is being written. Node shows it nowhere else: `bytesWritten` and
- * `writableLength` stay the same until it has all, and TLS has handed all of it to the socket below at once.
+ * Returns the bytes of the current chunk that the system has not taken yet. Node shows them nowhere else: `bytesWritten` and
+ * `writableLength` do not change before all is taken, and TLS hands the whole chunk to the socket below at once.
  */
 function queuedBelow(stream: Socket): number {
   const carrier: unknown = Reflect.get(stream, '_parent') ?? stream;

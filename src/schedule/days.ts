@@ -4,7 +4,7 @@ const DAY = 24 * 60 * 60 * 1000;
 /** 29 February falls on a given weekday at least once in 40 years, 1900 and 2100 included. */
 const PATIENCE = 41 * 366;
 
-/** As many as `check` prints, and one. */
+/** Number of answers that are kept: one more than `check` prints. */
 const KEPT = 6;
 
 /** The civil days on which an expression runs, counted from 1 January 1970. */
@@ -67,8 +67,8 @@ function covers(values: readonly DayValue[], first: number, last: number): boole
 }
 
 /**
- * Whether a civil day of a month that matches, given as its midnight in UTC, matches too. It says the same as the `match` of a node-cron task,
- * which takes 8 µs: too long for each day of many years.
+ * Whether a day of a matching month matches, given as its midnight in UTC. The result is that of the `match` of a node-cron
+ * task, which takes 8 µs: too long for each day of many years.
  */
 function matches({ dayOfMonth, dayOfWeek }: DayFields, midnight: Date): boolean {
   const date = midnight.getUTCDate();

@@ -18,8 +18,8 @@ export function connect(
 }
 
 /**
- * Trusts nothing that somebody else may have put into the file: its schema calls no function with effects, and each page
- * is looked at before it is used. The driver itself lets no SQL write to the schema or the log ("defensive").
+ * Trusts no content of the file, which another program may have written: the schema calls no function with effects, and
+ * SQLite checks each page before it uses it. The driver itself lets no SQL write to the schema or the log ("defensive").
  */
 export function distrust(db: Connection): Connection {
   db.pragma('trusted_schema = OFF');

@@ -25,7 +25,7 @@ interface StoreContents {
  */
 export async function openContents(path: string): Promise<StoreContents> {
   using opened = new DisposableStack();
-  // Before it is opened: under the lock nobody else has it open.
+  // Taken before the store is opened: under the lock no other process has it open.
   const release = await withStoreErrors(path, async () => takeLock(await findStore(path)));
   opened.defer(release);
   const { db, close } = await openReadable(path);

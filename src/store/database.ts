@@ -70,7 +70,7 @@ export interface OpenDatabase {
 }
 
 export interface DatabasePaths {
-  /** As configured: a symlink on it can be made to lead elsewhere. */
+  /** Path as configured. A symlink on it can be changed to lead elsewhere. */
   readonly path: string;
   /** The real path, which need not exist yet. */
   readonly file: string;
@@ -82,7 +82,7 @@ export async function openDatabase({ path, file }: DatabasePaths): Promise<OpenD
   using opened = new DisposableStack();
   opened.defer(await takeLock(file));
   await createPrivately(file);
-  // Before it is opened: to look through a large one takes long enough to replace it meanwhile.
+  // Remembered before the store is opened: the check of a large store takes long enough to replace it meanwhile.
   const assertFiles = rememberFiles([file, path, `${file}.lock`]);
   const db = connect(file, { readonly: false, busyTimeoutMs: BUSY_TIMEOUT_MS });
   opened.defer(() => db.close());

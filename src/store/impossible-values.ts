@@ -10,7 +10,7 @@ const isTooLong = (column: string) => `octet_length(${column}) > 65536`;
 const isNoneOf = (column: string, words: readonly string[]) =>
   `${column} NOT IN (${quoted(words)})`;
 
-/** By column: what its value has to meet to be impossible. */
+/** For each column the SQL condition of an impossible value. */
 type Conditions = Readonly<Record<string, string>>;
 
 /** Selects a text for each row of a table in which a column holds what it cannot. */

@@ -10,7 +10,7 @@ interface Known<Listing> {
 
 /**
  * What is known of a project. `next` reads further rows of a listing, so many at most; fewer if there are no more. What is
- * committed in between can show in them, and the version then tells that it was.
+ * committed in between can show in them; the version then differs.
  */
 export type KnownRows = Known<{ readonly next: (most: number) => readonly RecordRow[] }>;
 
@@ -26,7 +26,7 @@ export interface KnownPages {
   next(more: number): KnownPage;
 }
 
-/** Deals out what is known in pages, so that a large project takes no more memory than a page, and holds up nobody for long. */
+/** Reads known records page by page, so that a large project needs the memory and the time of one page at once. */
 export function createKnownPages(): KnownPages {
   const dealing = new Map<number, KnownRows>();
   let last = 0;

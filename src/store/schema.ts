@@ -25,7 +25,7 @@ const MAX_SHOWN = 3;
 
 /**
  * What a store has in its schema, or lacks, that the migrations up to its version do not make: a foreign trigger, say,
- * can undo what is written or settle failures that nobody was told of.
+ * can undo writes, or settle failures that were never reported.
  * @throws {Error} of SQLite when the schema cannot be read
  */
 export function findForeignSchema(

@@ -84,7 +84,7 @@ function createReader(
   const read = <Result>(work: () => Result) =>
     withStoreErrors(path, () => {
       if (!db.open) throw new StoreError('other', `the store is closed (${path})`);
-      // A command that reads again and again would show a store that nobody writes any more.
+      // A command that reads repeatedly would show a store that no daemon writes any more.
       assertInPlace();
       return work();
     });

@@ -32,14 +32,14 @@ import { RequestError } from './request-error.ts';
 
 /** Part of the time that making answers may take, all of them together. */
 const SHARE = 1 / 4;
-/** So much may be made at once after a rest. */
+/** Time that answers may take at once after a rest. */
 const BURST_MS = 2000;
 const MAX_PAUSE_MS = 8000;
 const LIMITS = { maxWaiting: 32, maxWaitingPerKey: 32, maxWaitMs: 10_000 };
 /** Streams are limited elsewhere: all of them may come back at the same time. */
 const NO_LIMITS = { maxWaiting: Infinity, maxWaitingPerKey: Infinity };
 const JSON_HEADERS = { 'content-type': 'application/json' };
-/** Those with an `error_info` are up to 10 kB long. */
+/** Failures read at once: a row with an `error_info` has up to 10 kB. */
 const FAILURES_AT_ONCE = 100;
 
 /** What the API answers from. */

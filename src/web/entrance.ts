@@ -13,7 +13,7 @@ import { isCrossSite } from './server-names.ts';
 
 const NO_SNIFFING = ['x-content-type-options', 'nosniff'] as const;
 const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE']);
-/** For what Node's parser refuses; everything else is a 400. */
+/** Status codes of requests that Node's parser refuses; 400 for all others. */
 const STATUS_OF_FAULT: Readonly<Record<string, number>> = {
   HPE_HEADER_OVERFLOW: 431,
   HPE_CHUNK_EXTENSIONS_OVERFLOW: 413,
@@ -82,7 +82,7 @@ export function createEntrance(names: () => readonly string[], onBug: OnBug): En
         refuse(response, 417, 'no expectation can be met but 100-continue');
       });
       server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-        // In the middle of an answer its text would be taken for a part of it.
+        // Within an answer, the client would take the text of the refusal for a part of it.
         if (!socket.writable || (pending.get(socket) ?? 0) > 0) socket.destroy();
         else socket.end(refusal(STATUS_OF_FAULT[error.code ?? ''] ?? 400), () => socket.destroy());
       });

@@ -30,8 +30,8 @@ const HANDSHAKE_TIMEOUT_MS = 10_000;
 
 /**
  * Creates a server that answers requests only as its protection allows; probes need neither login nor client certificate.
- * Users, headers and certificates count from the next request or connection on; whoever is being answered when users or
- * client certificates change has to come again.
+ * Users, headers and certificates count from the next request or connection on. A change of users or client certificates
+ * ends the answers under way.
  */
 export function createGuardedServer(
   options: ServerOptions,

@@ -18,10 +18,10 @@ export function refuse(response: ServerResponse, status: number, error: string):
   response.end(body);
 }
 
-/** Is told an error that nobody expects while a request is answered. */
+/** Receives an unexpected error, a bug, in the answering of a request. */
 export type OnBug = (error: unknown) => void;
 
-/** Tells a bug, and answers in the place of what failed; the connection ends if an answer has begun. */
+/** Reports a bug and answers 500. If an answer has begun, ends the connection instead. */
 export function fail(response: ServerResponse, error: unknown, onBug: OnBug): void {
   onBug(error);
   if (response.headersSent) response.destroy();

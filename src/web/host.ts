@@ -2,7 +2,7 @@ import { isIP, isIPv6 } from 'node:net';
 
 /** The host that a client asked for, from `Host` or from a request target in absolute form. */
 export interface Host {
-  /** In lower case, without the brackets of an IPv6 address and without a final dot. */
+  /** Name in lower case, without the brackets of an IPv6 address and without a final dot. */
   readonly name: string;
   /** Undefined for the default port of the scheme. */
   readonly port: number | undefined;

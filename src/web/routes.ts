@@ -15,7 +15,7 @@ export interface WebContent {
   isReady(): boolean;
   readonly api: ApiContent;
   readonly page: PageContent;
-  /** Is told bugs: the daemon goes on, as no request may end it. */
+  /** Receives bugs. The daemon goes on: no request may end it. */
   readonly onBug: OnBug;
   /** Whether the configuration allows a reload over HTTP. */
   mayReload(): boolean;

@@ -16,14 +16,14 @@ export interface Scrape {
 }
 
 /**
- * Answers scrapes with the exposition of their moment. Those who ask at the same time share it, and so do those who ask
- * while slow clients still hold many older ones: an exposition can be 16 MB long.
+ * Answers scrapes with the current exposition. Scrapes at the same time share it, and so do scrapes while slow clients still
+ * hold many older ones: an exposition can be 16 MB long.
  * @param render makes the exposition; not called again before it has ended
  */
 export function createScrapes(
   render: () => Promise<string>,
 ): (response: ServerResponse | undefined) => Promise<Scrape> {
-  /** Those that are being read, the newest last. */
+  /** Renderings that clients are reading, the newest last. */
   const held = new Set<Rendering>();
   let rendering: Promise<Rendering> | undefined;
 

@@ -18,7 +18,7 @@ export interface ServerNames {
 
 /**
  * Whether a request that shows no login may be answered. A page that rebinds its own name to this server's address would
- * otherwise read this server with the browser of whoever looks at that page.
+ * otherwise read this server through the browser of a visitor of that page.
  */
 export function isForThisServer(
   { host, route }: Pick<RequestTarget, 'host' | 'route'>,

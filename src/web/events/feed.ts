@@ -7,11 +7,11 @@ import { createTurns } from '../fairness/turns.ts';
 import { eventText, type StreamedEvent, writeId } from './event.ts';
 import { type EventPage, nothingAfter, toPage } from './page.ts';
 
-/** Of transitions and of failures that are read at once, at most: those with an `error_info` are up to 10 kB long. */
+/** Transitions, and failures, read at once: a row with an `error_info` has up to 10 kB. */
 const MAX_ROWS = 100;
 /** Part of the time that streams may take to catch up, all of them together. */
 const CATCH_UP_SHARE = 1 / 10;
-/** So much of it may be taken at once after a rest: clients that have missed little wait for nothing. */
+/** Time that may be taken at once after a rest: clients that have missed little do not wait. */
 const CATCH_UP_BURST_MS = 200;
 const MAX_CATCH_UP_PAUSE_MS = 2000;
 /** Streams have a limit of their own. */
@@ -23,12 +23,12 @@ const MIN_GATHER_MS = 50;
 /** Writing to a client takes a tenth of it. */
 const GATHER_MS_PER_CLIENT = 1;
 
-/** Enough for those who are at the end and those who catch up in step. */
+/** Pages that are kept: clients at the end share one, and so do clients that catch up in step. */
 const MAX_PAGES = 8;
 const BEGINNING: EventPosition = { transition: 0, settlement: 0 };
 
 interface FeedReader extends Asker {
-  /** It has not had everything before the last news. */
+  /** Whether it misses events from before the last news. */
   readonly isBehind: boolean;
 }
 
@@ -39,8 +39,8 @@ export interface EventFeed {
   /** Where the recorded events end now. @throws {StoreError} */
   end(): Promise<EventPosition>;
   /**
-   * The events after a position. Whoever catches up waits for its turn, in which it has to write at once what it gets; those
-   * who have had everything before the last news do not wait, and share what is read.
+   * Resolves to the events after a position. A client that catches up waits for its turn, and must write the events at once.
+   * Clients that had every event before the last news do not wait, and share one read.
    * @throws {StoreError}
    */
   read(after: EventPosition, reader: FeedReader): Promise<EventPage>;

@@ -7,7 +7,7 @@ interface PlacedEvent extends StreamedEvent {
   readonly position: EventPosition;
 }
 
-/** Of text in a page: so much, and one event, a client that does not read can hold in memory. */
+/** Longest text of a page. A client that does not read can hold this much and one event in memory. */
 const MAX_CHARACTERS = 32 * 1024;
 
 /** A stretch of the recorded events, no longer than a client is sent at once. */
@@ -54,7 +54,7 @@ export function toPage(
   return { events, gap, next: { transition, settlement }, more: !allTransitions || !allFailures };
 }
 
-/** The page of one who has everything. */
+/** The page of a client that has all events. */
 export function nothingAfter(position: EventPosition): EventPage {
   return { events: [], gap: undefined, next: position, more: false };
 }
@@ -76,7 +76,7 @@ function* placed(
   }
 }
 
-/** Those that fit into a page, one at least. */
+/** Takes the events that fit into a page, at least one. */
 function takeEvents(events: Iterable<PlacedEvent>): {
   readonly events: readonly PlacedEvent[];
   readonly isWhole: boolean;

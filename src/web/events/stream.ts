@@ -8,7 +8,7 @@ import { type EventPage, nothingAfter } from './page.ts';
 const HEARTBEAT_MS = 15_000;
 /** How long a client whose connection broke waits before it resumes. */
 const RETRY_MS = 2000;
-/** Of text that is written at once; a client that does not read holds it in memory. */
+/** Longest text that is written at once. A client that does not read holds it in memory. */
 const MAX_CHARACTERS = 32 * 1024;
 
 export interface StreamQuery {
@@ -18,7 +18,7 @@ export interface StreamQuery {
   readonly isBehind: boolean;
   readonly project: string | undefined;
   readonly type: EventType | undefined;
-  /** Who asks, for the turns of those that are behind. */
+  /** Name of the client, for the turns of streams that catch up. */
   readonly client: string;
 }
 
@@ -103,7 +103,7 @@ async function readable(page: Promise<EventPage>): Promise<EventPage | undefined
   }
 }
 
-/** What a page tells a client: the events that it wants, and a gap; and the last id in that. */
+/** Returns the texts of a page for a client: a gap, then the events that it asked for; and the last id in them. */
 function textsOf(
   page: EventPage,
   isWanted: (event: StreamedEvent) => boolean,

@@ -32,7 +32,7 @@ export interface Asker {
   readonly gone?: AbortSignal;
 }
 
-/** Names who made a request; without a connection, as in tests, it is nobody in particular. */
+/** Names the client of a request. Without a connection, as in tests, the name is empty. */
 export function askerOf(context: AskedContext): Asker {
   return {
     client: clientOf(context.env?.incoming?.socket.remoteAddress),

@@ -25,7 +25,7 @@ interface Connection {
 export function limitConnections(server: Server, limits: ConnectionLimits): void {
   const { maxConnections, maxPerClient } = limits;
   const open = createGrouped<Connection>();
-  /** Those without a request, the one that has been so for longest first. */
+  /** Connections without a request, the longest idle one first. */
   const idle = createGrouped<Connection>();
   /** A TLS socket is another object than the connection below it, with the same other end. */
   const byEnd = new Map<string, Connection>();

@@ -18,7 +18,7 @@ interface Place {
   readonly client: string;
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  /** By the monotonic clock. */
+  /** Start of the answer by the monotonic clock, ms. */
   readonly since: number;
 }
 

@@ -21,8 +21,8 @@ export interface Turns {
 type Waiter = (turn: Disposable | undefined) => void;
 
 /**
- * Creates turns. All the time from the grant of a turn to its end counts, whoever had the event loop meanwhile: what is
- * waited for, such as the store, is busy as well.
+ * Creates turns. All the time from the grant of a turn to its end counts, also while other work has the event loop: the
+ * store that a turn waits for is busy, too.
  */
 export function createTurns({ budget, maxWaitMs, ...limits }: TurnOptions): Turns {
   const lines = createWaitingLines<Waiter>(limits);

@@ -18,12 +18,12 @@ export interface WaitingLimits {
   readonly maxWaitingPerKey: number;
 }
 
-/** Creates lines that nobody can fill for the others: a key with one item keeps its place whatever another adds. */
+/** Creates lines that no key can fill for the others: a key with one item keeps its place whatever another adds. */
 export function createWaitingLines<Item>({
   maxWaiting,
   maxWaitingPerKey,
 }: WaitingLimits): WaitingLines<Item> {
-  /** In the order in which they are served; none is empty. */
+  /** Lines that are not empty, in the order in which they are served. */
   const lines = new Map<string, Item[]>();
   let count = 0;
 

@@ -6,7 +6,7 @@ import { createTurns } from '../fairness/turns.ts';
 const MIN_AGE_MS = 1000;
 /** Part of the time that making pages may take, all of them together. */
 const SHARE = 1 / 20;
-/** So much may be made at once after a rest: some people who look around wait for nothing. */
+/** Time that pages may take at once after a rest: a few people who look around do not wait. */
 const BURST_MS = 1000;
 const MAX_PAGES = 32;
 /** A client alone always gets its page: the longest pause is shorter than the longest wait. */
