@@ -16,7 +16,7 @@ export interface CuttingProxy extends AsyncDisposable {
    * is lost, or only the `answers`. New ones work.
    */
   silence(what: 'everything' | 'answers'): void;
-  /** Of what is sent on connections that there are by now, so many bytes a second get through; new ones are fast. */
+  /** Limits the connections that are open now to this many bytes a second; new ones are fast. */
   slow(bytesPerSecond: number): void;
   /** What is sent next gets lost with its connection. */
   loseRequest(): void;

@@ -29,7 +29,7 @@ describe.skipIf(postgresPrograms === undefined)('a PostgreSQL store', () => {
       const { url, name } = await server.createDatabase();
       const setting = `default_transaction_isolation = '${isolation}'`;
       await server.query(name, `ALTER DATABASE ${name} SET ${setting}`);
-      // Whoever has the lock makes the schema; all of the others have found none before they wait for it.
+      // The holder of the lock makes the schema. All others have found none before they wait for the lock.
       const blocking = await server.connect(name);
       await blocking.query('BEGIN');
       await blocking.query('SELECT pg_advisory_xact_lock($1)', [0x45565754]);

@@ -103,7 +103,7 @@ it.each(EVERY)(
 );
 
 it.each(EVERY)('evalwatch in %s does not take an example for the configuration', (_, of) => {
-  // As with the variables of an earlier version.
+  // The variables are those of an earlier version.
   const { EVALWATCH_CONFIG_DIR: __, ...others } = DIRECTORIES;
   const env = { ...others, EVALWATCH_CONFIG_FILE: './my.yaml' };
   expect(() => mounts(of.services['evalwatch'] as Service, env)).toThrow(

@@ -75,7 +75,7 @@ describe('a body that comes byte by byte', () => {
       response.writeHead(200, { 'content-encoding': coding });
       response.flushHeaders();
       response.socket?.cork();
-      // So that compressed ones have as many bytes.
+      // Compressed bodies then have as many bytes.
       for (const byte of coding === 'gzip' ? gzipSync(body, { level: 0 }) : body) {
         response.write(Buffer.of(byte));
       }

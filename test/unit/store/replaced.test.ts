@@ -56,7 +56,7 @@ describe('a store whose file is replaced under it', () => {
     });
     await vi.waitFor(() => expect(store.isInPlace()).toBe(false), PATIENCE);
     expect(failures()).toContainEqual(expect.objectContaining({ reason: 'replaced' }));
-    // As with a full disk, what was stored before can still be read.
+    // What was stored before can still be read, as with a full disk.
     expect(await store.transitions({})).toEqual([]);
 
     await rename(at('elsewhere'), at(path));

@@ -6,7 +6,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { createEntrance } from '../../../src/web/entrance.ts';
 import type { Handler } from '../../../src/web/handler.ts';
 
-/** Of what node:http reads from a connection at once. */
+/** Bytes that node:http reads from a connection at once. */
 const READ_BYTES = 64 * 1024;
 
 it('answers nothing behind the end of a connection, which would end the process', async () => {

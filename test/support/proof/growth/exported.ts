@@ -18,7 +18,7 @@ const ROOMS = [
 
 const FUNCTION =
   /^export (?:async )?function\*? (?<name>\w+)(?:<[^(]*>)?\(\s*(?<first>[^,)]*(?:\{[^}]*\}[^,)]*)?)/gm;
-/** Of a first parameter: types that may hold text. */
+/** Types of a first parameter that may hold text. */
 const TEXT = /\b(?:string|Buffer|unknown)\b/;
 
 /** Every exported function whose first parameter may hold text, as `config/size.ts parseSize`. */

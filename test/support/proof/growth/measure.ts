@@ -44,7 +44,7 @@ export async function measureGrowth(
   let length = FIRST_LENGTH;
   let ms = await cost(call, rule.make(length));
   while (suspicion !== '' || (length < longest && ms < limits.ms)) {
-    // As long as there is nothing to compare, the steps are large.
+    // The steps are large until there is something to compare.
     const step = ms * 16 < FLOOR_MS ? 4 : 2;
     const next = length * step;
     const allowed = MAX_RATIO ** Math.log2(step);

@@ -13,7 +13,7 @@ import type { Cost } from './measured-engine.ts';
 import { tinyChunks } from './tiny-chunks.ts';
 
 const ENGINE = fileURLToPath(new URL('measured-engine.ts', import.meta.url));
-/** As long as the busiest machine takes: no time is measured here. */
+/** Longer than the busiest machine takes: this part measures no time. */
 const TIMEOUT = '5m';
 
 const FORMS = {

@@ -27,7 +27,7 @@ const SPECIALS: readonly string[] = [
   encodeURIComponent(KEY).slice(0, -1),
 ];
 const RUN_LENGTH = 25_000;
-/** Of a header; all of them together may have 16 KiB. */
+/** Length of one header; all headers together may have 16 KiB. */
 const HEADER_LENGTH = 12_000;
 
 /** Runs of everything, one behind the other. */

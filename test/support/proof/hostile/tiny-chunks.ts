@@ -9,7 +9,7 @@ export interface TinyChunks {
 }
 
 const SLICE = 64 * 1024;
-/** Of a body, below `max_response_size`. */
+/** Size of a body, below `max_response_size`. */
 const MAX_BYTES = 60_000_000;
 /** HTTP chunks of these sizes, around compressed blocks of the same. */
 const SIZES = [1, 7];

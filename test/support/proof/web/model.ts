@@ -91,7 +91,7 @@ function refused(route: string, ...statuses: readonly number[]): Judgement {
 
 interface Shape {
   readonly authority: string | undefined;
-  /** Of the path, without the empty one before the first slash; percent-decoded, as bytes. */
+  /** Segments of the path, without the empty one before the first slash; percent-decoded, as bytes. */
   readonly segments: readonly string[];
   /** The segments with slashes between; a text of its own if one of them holds a slash, for there is nothing then. */
   readonly path: string;

@@ -102,7 +102,7 @@ function makeTarget(
   return target;
 }
 
-/** As a browser would never send it. */
+/** Writes a request as no browser would send it. */
 function escape(character: string, chance: (share: number) => boolean): string {
   const hex = character.charCodeAt(0).toString(16).padStart(2, '0');
   return `%${chance(0.5) ? hex : hex.toUpperCase()}`;
