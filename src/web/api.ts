@@ -30,11 +30,8 @@ import { readPage, type RowSource } from './page-of-rows.ts';
 import { readParameters } from './parameters.ts';
 import { RequestError } from './request-error.ts';
 
-/** Part of the time that making answers may take, all of them together. */
-const SHARE = 1 / 4;
-/** Time that answers may take at once after a rest. */
-const BURST_MS = 2000;
-const MAX_PAUSE_MS = 8000;
+/** Time that all answers together may take. */
+const BUDGET = { share: 1 / 4, burstMs: 2000, maxPauseMs: 8000 };
 const LIMITS = { maxWaiting: 32, maxWaitingPerKey: 32, maxWaitMs: 10_000 };
 /** Streams are limited elsewhere: all of them may come back at the same time. */
 const NO_LIMITS = { maxWaiting: Infinity, maxWaitingPerKey: Infinity };
@@ -63,12 +60,7 @@ export interface ApiContent {
 export function createApi(content: ApiContent): Hono<ConnectionEnv> {
   const { store, feed, clock } = content;
   const api = new Hono<ConnectionEnv>();
-  const budget = createTimeBudget({
-    clock,
-    share: SHARE,
-    burstMs: BURST_MS,
-    maxPauseMs: MAX_PAUSE_MS,
-  });
+  const budget = createTimeBudget({ clock, ...BUDGET });
   const turns = createTurns({ budget, ...LIMITS });
   const opening = createTurns({ budget, ...NO_LIMITS });
   let document: string | undefined;

@@ -9,11 +9,8 @@ import { type EventPage, nothingAfter, toPage } from './page.ts';
 
 /** Transitions, and failures, read at once: a row with an `error_info` has up to 10 kB. */
 const MAX_ROWS = 100;
-/** Part of the time that streams may take to catch up, all of them together. */
-const CATCH_UP_SHARE = 1 / 10;
-/** Time that may be taken at once after a rest: clients that have missed little do not wait. */
-const CATCH_UP_BURST_MS = 200;
-const MAX_CATCH_UP_PAUSE_MS = 2000;
+/** Time that all streams together may take to catch up. After a rest, clients that have missed little do not wait. */
+const BUDGET = { share: 1 / 10, burstMs: 200, maxPauseMs: 2000 };
 /** Streams have a limit of their own. */
 const ALL = { maxWaiting: Infinity, maxWaitingPerKey: Infinity };
 /** Finished polls that are remembered for clients that are a little behind. */
@@ -58,12 +55,7 @@ export function createEventFeed(
   clock: Pick<Clock, 'monotonic'>,
   { lookEveryMs }: { readonly lookEveryMs?: number } = {},
 ): EventFeed {
-  const budget = createTimeBudget({
-    clock,
-    share: CATCH_UP_SHARE,
-    burstMs: CATCH_UP_BURST_MS,
-    maxPauseMs: MAX_CATCH_UP_PAUSE_MS,
-  });
+  const budget = createTimeBudget({ clock, ...BUDGET });
   const turns = createTurns({ budget, ...ALL });
   let version = 0;
   /** Where the events ended when they were last read. */

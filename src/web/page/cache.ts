@@ -4,13 +4,12 @@ import { createTimeBudget } from '../fairness/time-budget.ts';
 import { createTurns } from '../fairness/turns.ts';
 
 const MIN_AGE_MS = 1000;
-/** Part of the time that making pages may take, all of them together. */
-const SHARE = 1 / 20;
-/** Time that pages may take at once after a rest: a few people who look around do not wait. */
-const BURST_MS = 1000;
 const MAX_PAGES = 32;
-/** A client alone always gets its page: the longest pause is shorter than the longest wait. */
-const MAX_PAUSE_MS = 8000;
+/**
+ * Time that all pages together may take. After a rest a few people who look around do not wait, and a client alone always
+ * gets its page: the longest pause is shorter than the longest wait.
+ */
+const BUDGET = { share: 1 / 20, burstMs: 1000, maxPauseMs: 8000 };
 const LIMITS = { maxWaiting: 32, maxWaitingPerKey: 32, maxWaitMs: 12_000 };
 
 /**
@@ -26,12 +25,7 @@ export type PageCache<Page> = (
 
 export function createPageCache<Page>(clock: Pick<Clock, 'monotonic'>): PageCache<Page> {
   const entries = new Map<string, { readonly page: Promise<Page>; until: number }>();
-  const budget = createTimeBudget({
-    clock,
-    share: SHARE,
-    burstMs: BURST_MS,
-    maxPauseMs: MAX_PAUSE_MS,
-  });
+  const budget = createTimeBudget({ clock, ...BUDGET });
   const turns = createTurns({ budget, ...LIMITS });
 
   async function makeEntry(key: string, make: () => Promise<Page>): Promise<Page> {
@@ -47,7 +41,7 @@ export function createPageCache<Page>(clock: Pick<Clock, 'monotonic'>): PageCach
     try {
       const made = await page;
       const ended = clock.monotonic();
-      entry.until = ended + Math.max(MIN_AGE_MS, (ended - started) / SHARE);
+      entry.until = ended + Math.max(MIN_AGE_MS, (ended - started) / BUDGET.share);
       return made;
     } catch (error) {
       entry.until = -Infinity;
