@@ -1,8 +1,6 @@
-import { spawn } from 'node:child_process';
-import { createInterface } from 'node:readline';
-import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { temporaryDirectory } from '../temporary.ts';
+import { programLines } from './program-lines.ts';
 import { type Row, SOURCE } from './row.ts';
 
 const CHILD = fileURLToPath(new URL('fuzz/child.ts', import.meta.url));
@@ -38,27 +36,17 @@ export const fuzz: Row = {
     const counts = Object.entries(INPUTS).map(
       ([name, [few, many]]) => `${name}=${short ? few : many}`,
     );
-    const child = spawn(
-      process.execPath,
-      [CHILD, source, directory.path, String(seed), ...counts],
-      {
-        cwd: directory.path,
-        env: { PATH: process.env['PATH'] },
-        stdio: ['ignore', 'pipe', 'pipe'],
-      },
-    );
-    const stderr = text(child.stderr);
     const totals = new Map<string, Portion>();
     let last = 'nothing';
-    let hangs = false;
-    const watchdog = setTimeout(() => {
-      hangs = true;
-      child.kill('SIGKILL');
-    }, HANGING_MS);
-    for await (const line of createInterface(child.stdout)) {
-      watchdog.refresh();
+    const lines = programLines({
+      args: [CHILD, source, directory.path, String(seed), ...counts],
+      cwd: directory.path,
+      hangingMs: HANGING_MS,
+      place: () => last,
+    });
+    for await (const line of lines) {
       last = line;
-      if (line.includes('"error":')) break;
+      if (line.includes('"error":')) throw new Error(line);
       const { surface, inputs, slowest } = JSON.parse(line) as Portion;
       const before = totals.get(surface);
       if (before === undefined) print(surface);
@@ -68,11 +56,6 @@ export const fuzz: Row = {
         slowest: Math.max(before?.slowest ?? 0, slowest),
       });
     }
-    clearTimeout(watchdog);
-    if (hangs) throw new Error(`no end of the inputs after ${last}`);
-    if (last.includes('"error":')) throw new Error(last);
-    const written = (await stderr).trim();
-    if (written !== '') throw new Error(`on stderr: ${written}`);
     const all = totals.values().reduce((sum, { inputs }) => sum + inputs, 0);
     const asked = Object.values(INPUTS).reduce((sum, [few, many]) => sum + (short ? few : many), 0);
     if (all !== asked) throw new Error(`ended after ${all} inputs of ${asked}`);

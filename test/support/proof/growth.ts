@@ -1,10 +1,7 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { createInterface } from 'node:readline';
-import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { temporaryDirectory } from '../temporary.ts';
 import type { Finding } from './growth/child.ts';
+import { programLines } from './program-lines.ts';
 import { type Row, SOURCE } from './row.ts';
 
 const CHILD = fileURLToPath(new URL('growth/child.ts', import.meta.url));
@@ -55,25 +52,18 @@ export const growth: Row = {
   run: async ({ short, seed, print, source = SOURCE, part = '' }) => {
     await using directory = await temporaryDirectory();
     const { length, ms, further } = short ? SHORT : LONG;
-    const child = spawn(
-      process.execPath,
-      [CHILD, source, directory.path, part, ...[length, ms, further, seed].map(String)],
-      { env: { PATH: process.env['PATH'] }, stdio: ['ignore', 'pipe', 'pipe'] },
-    );
-    const stderr = text(child.stderr);
-    const ended = once(child, 'close') as Promise<[code: number | null, signal: string | null]>;
     let last = 'nothing';
-    let hangs = false;
-    const watchdog = setTimeout(() => {
-      hangs = true;
-      child.kill('SIGKILL');
-    }, HANGING_MS);
     const faults: string[] = [];
     let functions = 0;
     let texts = 0;
     let steepest = { ratio: 0, of: '' };
-    for await (const line of createInterface(child.stdout)) {
-      watchdog.refresh();
+    const lines = programLines({
+      args: [CHILD, source, directory.path, part, ...[length, ms, further, seed].map(String)],
+      cwd: directory.path,
+      hangingMs: HANGING_MS,
+      place: () => last,
+    });
+    for await (const line of lines) {
       const finding = JSON.parse(line) as Finding;
       if ('function' in finding) {
         functions += 1;
@@ -81,20 +71,14 @@ export const growth: Row = {
         last = finding.function;
       } else if ('fault' in finding) {
         faults.push(finding.fault);
-        if (short) child.kill();
+        if (short) break;
       } else {
         texts += 1;
         const of = `${last}, ${finding.rule}`;
         if (finding.ratio > steepest.ratio) steepest = { ratio: finding.ratio, of };
       }
     }
-    clearTimeout(watchdog);
-    if (hangs) throw new Error(`no end of the texts for ${last}`);
-    const written = (await stderr).trim();
-    if (written !== '') throw new Error(`on stderr: ${written}`);
     if (faults.length > 0) throw new Error(faults.join('\n'));
-    const [code, signal] = await ended;
-    if (code !== 0) throw new Error(`ended with ${code ?? signal} at ${last}`);
     return [
       ['functions', String(functions)],
       ['kinds of text, of each function', String(Math.round(texts / functions))],
