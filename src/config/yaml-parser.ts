@@ -1,6 +1,6 @@
 import {
   Composer,
-  type CST,
+  CST,
   type Document,
   Lexer,
   type LineCounter,
@@ -76,13 +76,18 @@ function createTokens(text: string, lines: LineCounter) {
     for (const lexeme of new Lexer().lex(text)) {
       count += 1;
       if (count > MAX_TOKENS) return stop(`there are more than ${MAX_TOKENS} tokens up to here`);
-      if (parser.stack.length > MAX_DEPTH) return stop('it is nested too deeply');
+      if (depthOf(parser) > MAX_DEPTH) return stop('it is nested too deeply');
       yield* parser.next(lexeme);
     }
     return yield* parser.end();
   }
 
   return { read, excess: () => excess };
+}
+
+/** Collections that have begun and not ended: all that is open but the document below them and a scalar in them. */
+function depthOf({ stack }: Parser): number {
+  return stack.length - (CST.isCollection(stack.at(-1)) ? 1 : 2);
 }
 
 /** What is wrong where an alias has no anchor before it: nearly always a cron expression. */

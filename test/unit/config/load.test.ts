@@ -436,6 +436,36 @@ describe('a file that cannot be read is one mistake', () => {
   });
 });
 
+describe('a file that would cost too much', () => {
+  const flow = (levels: number) => `${'['.repeat(levels)}1${']'.repeat(levels)}`;
+  const block = (levels: number) =>
+    Array.from({ length: levels }, (_, level) => `${' '.repeat(level)}a:`)
+      .join('\n')
+      .concat(' 1\n');
+
+  it.each([
+    ['brackets', flow],
+    ['indentation', block],
+  ])('has 100 levels at most: %s', async (_, nested) => {
+    const deepest = await errorOf(loadText(directory, nested(100)));
+    expect(deepest.reason).toBe('invalid');
+    const { faults } = await errorOf(loadText(directory, nested(101)));
+    expect(faults.map(({ message }) => message)).toEqual([
+      'not usable YAML: it is nested too deeply',
+    ]);
+  });
+
+  it('has 1,500,000 tokens at most', { timeout: 120_000 }, async () => {
+    const refused = 'not usable YAML: there are more than 1500000 tokens up to here';
+    const messagesOf = async (text: string) => {
+      const { faults } = await errorOf(loadText(directory, text));
+      return faults.map(({ message }) => message);
+    };
+    expect(await messagesOf('\n'.repeat(1_499_000))).not.toContain(refused);
+    expect(await messagesOf('\n'.repeat(1_501_000))).toEqual([refused]);
+  });
+});
+
 describe('an error', () => {
   it.each([
     ['syntax', 'a: [\n'],
