@@ -149,7 +149,8 @@ function checkSecretSource(
   if (place[fileOption] !== undefined && variable !== undefined) {
     return [{ path: option, message: `cannot stand beside ${fileOption}: give one of them` }];
   }
-  if (!requireKeys || typeof variable !== 'string' || !VARIABLE_NAME.test(variable)) return [];
+  if (!requireKeys || typeof variable !== 'string') return [];
+  if (variable.length > MAX_TEXT_LENGTH || !VARIABLE_NAME.test(variable)) return [];
   if (readVariable(env, variable) !== undefined) return [];
   return [{ path: option, message: unsetVariable(variable) }];
 }

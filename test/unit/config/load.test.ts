@@ -224,6 +224,31 @@ describe('a range holds both of its ends', () => {
   });
 });
 
+describe('a text', () => {
+  const TOO_LONG = 'must have at most 4096 characters';
+
+  it('may be as long as 4,096 characters', async () => {
+    const path = '/'.padEnd(4096, 'x');
+    const config = await loadText(directory, minimal({ top: `store: { path: "${path}" }` }));
+    expect(config.store).toMatchObject({ path });
+    const { faults } = await errorOf(
+      loadText(directory, minimal({ top: `schedule: "${'x'.repeat(4096)}"` })),
+    );
+    expect(places(faults)).toEqual(['6:11 schedule must be a cron expression']);
+  });
+
+  it.each([
+    ['6:16', 'store.path', minimal({ top: `store: { path: "/${'x'.repeat(4096)}" }` })],
+    ['6:11', 'schedule', minimal({ top: `schedule: "${'x'.repeat(4097)}"` })],
+    ['6:15', 'projects[0].schedule', minimal({ project: `schedule: "${'x'.repeat(4097)}"` })],
+    ['6:9', 'jitter', minimal({ top: `jitter: "${'1'.repeat(4097)}"` })],
+    ['6:18', 'projects[0].api_key_env', minimal({ project: `api_key_env: ${'X'.repeat(4097)}` })],
+  ])('that is longer is one mistake, and not repeated: %s %s', async (place, option, text) => {
+    const { faults } = await errorOf(loadText(directory, text));
+    expect(places(faults)).toEqual([`${place} ${option} ${TOO_LONG}`]);
+  });
+});
+
 describe('http:// to the service', () => {
   const service = (url: string, more = '') =>
     minimal({ service: more }).replace('https://evaluation.example.com', url);
