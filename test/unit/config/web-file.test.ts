@@ -17,6 +17,9 @@ writeFileSync(join(directory, 'text'), 'neither certificate nor key\n');
 writeFileSync(join(directory, 'damaged.crt'), server.cert.replace(/\n.{8}/, '\nAAAAAAAA'));
 const locking = ['ec', '-aes128', '-passout', 'pass:secret', '-in', server.keyFile];
 execFileSync('openssl', [...locking, '-out', join(directory, 'locked.key')], { stdio: 'ignore' });
+const short = ['req', '-x509', '-newkey', 'rsa:512', '-nodes', '-subj', '/CN=short'];
+const shortFiles = ['-keyout', join(directory, 'short.key'), '-out', join(directory, 'short.crt')];
+execFileSync('openssl', [...short, ...shortFiles], { stdio: 'ignore' });
 
 function load(text: string) {
   const file = join(directory, 'web.yaml');
@@ -206,6 +209,11 @@ basic_auth_users:
       'with the key of another certificate',
       'tls_server_config: { cert_file: server.crt, key_file: other.key }\n',
       [`1:55 ${section}.key_file is not the key of the certificate`],
+    ],
+    [
+      'with a key that OpenSSL finds too short',
+      'tls_server_config: { cert_file: short.crt, key_file: short.key }\n',
+      [`1:20 ${section} cannot be used with these files (ERR_SSL_EE_KEY_TOO_SMALL)`],
     ],
     [
       'without a key',
