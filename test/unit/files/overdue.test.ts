@@ -1,0 +1,19 @@
+import { expect, it, vi } from 'vitest';
+import { readRegularFile } from '../../../src/files/regular-file.ts';
+import { errorOf, loadText, minimal, temporaryDirectory } from '../config/loading.ts';
+
+// As for work whose file system hangs.
+vi.mock(import('../../../src/files/in-turn.ts'), async (original) => ({
+  ...(await original()),
+  inTurn: async () => undefined,
+}));
+
+const directory = temporaryDirectory();
+
+it('a file whose file system does not answer is overdue, and a configuration says so', async () => {
+  expect(await readRegularFile(import.meta.filename, 1_000_000)).toEqual({ fault: 'OVERDUE' });
+  const { message } = await errorOf(loadText(directory, minimal()));
+  expect(message).toMatch(
+    /evalwatch\.yaml:1:1: the file could not be read within 5 s: its file system does not answer/,
+  );
+});
