@@ -1,9 +1,10 @@
-import { execFileSync } from 'node:child_process';
 import { mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { readKey } from '../../../src/evaluation-api/api-key.ts';
+import { notFiles } from '../../support/not-a-file.ts';
+import { temporaryDirectory } from '../../support/temporary.ts';
 import { failureOf } from './harness.ts';
 
 async function keyFile(content: string | Buffer): Promise<string> {
@@ -60,16 +61,29 @@ describe('reading a key', () => {
     ['no project', undefined, 'no API key'],
     ['an unset variable', { env: 'KEY', value: undefined }, 'the variable KEY is empty'],
     ['no such file', { file: '/nowhere/key' }, '/nowhere/key cannot be read: ENOENT'],
-    ['a folder', { file: tmpdir() }, 'no regular file'],
   ])('says so when there is %s', async (_, source, wording) => {
     const { reason, message } = await failureOf(readKey(source));
     expect(reason).toBe('auth');
     expect(message).toContain(wording);
   });
 
-  it('does not wait at a named pipe', async () => {
-    const path = join(await mkdtemp(join(tmpdir(), 'evalwatch-key-')), 'pipe');
-    execFileSync('mkfifo', [path]);
-    expect((await failureOf(readKey({ file: path }))).message).toContain('no regular file');
+  it('takes one from a file of 16 KiB, and from none that is larger', async () => {
+    const file = await keyFile('abcdefgh'.padEnd(16_384));
+    expect(await readKey({ file })).toBe('abcdefgh');
+    await writeFile(file, 'abcdefgh'.padEnd(16_385));
+    expect(await failureOf(readKey({ file }))).toMatchObject({
+      reason: 'auth',
+      message: `the key file ${file} is too large for a key`,
+    });
+  });
+
+  it('takes none from what is no regular file, and waits for no writer of a pipe', async () => {
+    await using directory = await temporaryDirectory();
+    for (const file of Object.values(await notFiles(directory.path))) {
+      expect(await failureOf(readKey({ file }))).toMatchObject({
+        reason: 'auth',
+        message: `the key file ${file} is no regular file`,
+      });
+    }
   });
 });
