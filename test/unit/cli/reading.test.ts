@@ -359,6 +359,17 @@ describe('a reading command', () => {
     ]);
   });
 
+  it('lists ten of the known projects, and says how many more there are', async () => {
+    const stored = Array.from({ length: 10 }, (_, n) => `stored-${n}`);
+    const known = ['checkout-bot', 'search', ...stored];
+    await withStore((store) => store.configureProjects(known, NOW));
+    const listed = known.slice(0, 10).map((id) => `"${id}"`);
+    expect(await run('failures', '--project', 'no-such-thing')).toMatchObject({
+      code: 2,
+      stderr: `error: unknown project "no-such-thing"; the known ones are ${listed.join(', ')} and 2 more\n`,
+    });
+  });
+
   it('says so when there is no store yet, and makes none', async () => {
     const { code, stdout, stderr } = await run('status');
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });

@@ -117,6 +117,8 @@ describe('bad usage', () => {
     [['status', '--limit', '1.5'], /'1.5' is invalid/],
     [['status', '--limit', '0x10'], /'0x10' is invalid/],
     [['status', '--limit', '99999999999999999999'], /is invalid/],
+    [['simulate', '--projects', 'a,b, a'], /Project "a" is named twice\./],
+    [['simulate', '--projects', 'a,,b'], /A project has an empty id\./],
   ])('%j exits 2 and says why', async (args, message) => {
     const { code, stdout, stderr } = await commandLine(args);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });

@@ -1,0 +1,62 @@
+import { beforeEach, expect, it, vi } from 'vitest';
+import { openEngine, type Engine } from '../../../src/engine.ts';
+import { StoreError } from '../../../src/monitor/errors.ts';
+import { commandLine } from './command-line.ts';
+import { temporaryDirectory, writeConfiguration } from './configuration-file.ts';
+
+vi.mock(import('../../../src/engine.ts'));
+
+let config: string;
+beforeEach(() => {
+  config = writeConfiguration(temporaryDirectory(), [{ id: 'beta' }]);
+});
+
+/** Polls a project that nobody owns before, and that this process no longer polls when it is done. */
+function pollWhile(ownerAfterwards: () => Promise<string | undefined>) {
+  const ownerOf = vi.fn<Engine['ownerOf']>(ownerAfterwards).mockResolvedValueOnce(undefined);
+  const engine: Partial<Engine> = {
+    sharing: undefined,
+    ownerOf,
+    configure: async () => {},
+    poll: async () => undefined,
+    mayPoll: () => false,
+    reporter: { drain: async () => {} } as unknown as Engine['reporter'],
+    close: async () => {},
+  };
+  vi.mocked(openEngine).mockResolvedValue(engine as Engine);
+  return commandLine(['poll', '--json', '--config', config]);
+}
+
+it('a project that another worker took over meanwhile is not polled: poll says which one has it', async () => {
+  const { code, stdout, stderr } = await pollWhile(async () => 'w2');
+  expect(code).toBe(1);
+  expect(JSON.parse(stdout)).toMatchObject([{ project: 'beta', ok: false, reason: 'not_owned' }]);
+  expect(stderr).toBe(
+    'error: project "beta" was not polled: the worker w2 took it over and polls it from now on\n',
+  );
+});
+
+it.each([
+  ['nobody owns', async () => undefined],
+  [
+    'a store that does not answer cannot tell the owner of',
+    async () => {
+      throw new StoreError('io', 'it does not answer');
+    },
+  ],
+])('poll names no owner of a lost project that %s', async (_, ownerAfterwards) => {
+  const { code, stdout, stderr } = await pollWhile(ownerAfterwards);
+  expect(code).toBe(1);
+  expect(JSON.parse(stdout)).toMatchObject([{ project: 'beta', ok: false, reason: 'not_owned' }]);
+  expect(stderr).toBe(
+    'error: project "beta" was not polled: this process no longer owns it, because its lease ran out, the database did not answer or another process claimed it; run the command again\n',
+  );
+});
+
+it('poll does not take a bug for a store that does not answer', async () => {
+  const { code, stdout, stderr } = await pollWhile(async () => {
+    throw new TypeError('a bug');
+  });
+  expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+  expect(stderr).toMatch(/^error: unexpected, .*TypeError: a bug\n$/);
+});
