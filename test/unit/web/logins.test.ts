@@ -111,6 +111,19 @@ describe('a login', () => {
     expect(before).toBeLessThan(settled.length);
   });
 
+  it.each([
+    [64, 'right'],
+    [65, 'busy'],
+  ])('that comes behind one of each of %i other addresses is %s', async (others, verdict) => {
+    const logins = createLogins();
+    const guesses = Array.from({ length: others }, (_, n) =>
+      logins.check(basic('alice', `guess ${n}`), users, `192.0.2.${n}`),
+    );
+    const bob = logins.check(basic('bob', 'other'), users, '198.51.100.1');
+    expect(await bob).toBe(verdict);
+    expect(new Set(await Promise.all(guesses))).toEqual(new Set(['wrong']));
+  });
+
   it('that comes several times at once is hashed once', async () => {
     const hashing = vi.spyOn(bcrypt, 'hash');
     onTestFinished(() => hashing.mockRestore());
