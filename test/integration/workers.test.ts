@@ -239,6 +239,23 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
     },
   );
 
+  it('take over a project while it is polled, and poll says which one did', async () => {
+    await using given = await setUp(server);
+    given.onListing(async (project) => {
+      if (project !== 'beta') return;
+      await given.query(
+        `INSERT INTO evalwatch.worker VALUES ('another', now() + interval '5 minutes', '1', '');
+         UPDATE evalwatch.project SET owner = 'another', epoch = nextval('evalwatch.epoch')
+           WHERE id = 'beta'`,
+      );
+    });
+    const { code, stderr } = await evalwatch(given.place, ['poll', '--project', 'beta']);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(
+      /^error: project "beta" was not polled: the worker another took it over and polls it from now on$/m,
+    );
+  });
+
   it('show what was polled also when the failures cannot be looked for', async () => {
     await using given = await setUp(server);
     given.onListing(async () => {
