@@ -10,7 +10,7 @@ afterEach(() => {
 });
 
 function setUp() {
-  const lines: { failures: number; err: { message: string } }[] = [];
+  const lines: { event: string; level: string; failures: number; err: { message: string } }[] = [];
   const logger = createLogger({
     level: 'info',
     destination: { write: (line) => lines.push(JSON.parse(line)) },
@@ -19,7 +19,11 @@ function setUp() {
       throw error;
     },
   });
-  const told = () => lines.splice(0).map(({ failures, err }) => [failures, err.message]);
+  const told = () =>
+    lines.splice(0).map(({ event, level, failures, err }) => {
+      expect({ event, level }).toEqual({ event: 'request.failed', level: 'error' });
+      return [failures, err.message];
+    });
   return { onBug: createRequestFailureLog(logger), told };
 }
 

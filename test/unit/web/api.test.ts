@@ -1,5 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
 import { StoreError } from '../../../src/monitor/errors.ts';
 import type { FailureRow } from '../../../src/monitor/ports.ts';
 import { createApi } from '../../../src/web/api.ts';
@@ -193,6 +194,76 @@ describe('a page of rows', () => {
     ]);
 
     expect(reading).toEqual(['a 1', 'a 1', 'b 1', 'a 1', 'a 1', 'a 1']);
+  });
+});
+
+describe('answers that take long', () => {
+  /** An API whose failures take some time to read. */
+  async function setUpSlow(ms: number) {
+    const { content } = await startApi();
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const failures = async () => {
+      await new Promise((resolve) => setTimeout(resolve, ms));
+      return [];
+    };
+    const store = { ...content.store, failures };
+    const api = createApi({ ...content, clock: systemClock, store });
+    const answered: { readonly from: string; readonly answer: Response }[] = [];
+    const ask = async (from: string, count = 1) => {
+      const env = { incoming: { socket: { remoteAddress: from } } };
+      const one = async () => {
+        answered.push({ from, answer: await api.request('/failures', {}, env) });
+      };
+      await Promise.all(Array.from({ length: count }, one));
+    };
+    const answers = (from: string, status: number) =>
+      answered.filter((each) => each.from === from && each.answer.status === status);
+    return { ask, answers };
+  }
+
+  it('have a quarter of the time, and turn away who is too many or waits too long', async () => {
+    const { ask, answers } = await setUpSlow(500);
+    const [attacker, visitor] = ['192.0.2.1', '192.0.2.2'];
+
+    const all = [ask(attacker, 40)];
+    await vi.advanceTimersByTimeAsync(2000);
+    expect(answers(attacker, 200)).toHaveLength(4);
+    // One is being answered, 32 wait.
+    expect(answers(attacker, 503)).toHaveLength(7);
+
+    // The time saved up is used up in the meantime.
+    await vi.advanceTimersByTimeAsync(2500);
+    expect(answers(attacker, 200)).toHaveLength(7);
+    all.push(ask(visitor));
+    await vi.advanceTimersByTimeAsync(4000);
+    expect(answers(attacker, 200)).toHaveLength(8);
+    expect(answers(visitor, 200)).toHaveLength(1);
+
+    await vi.advanceTimersByTimeAsync(1499);
+    expect(answers(attacker, 503)).toHaveLength(7);
+    await vi.advanceTimersByTimeAsync(1);
+    const refused = answers(attacker, 503).map(({ answer }) => answer);
+    expect(refused).toHaveLength(32);
+    expect(refused.map(({ headers }) => headers.get('retry-after'))).toEqual(
+      Array.from({ length: 32 }, () => '1'),
+    );
+    expect(await refused[0]?.json()).toEqual({
+      error: 'too much is asked for at the same time: try again',
+    });
+    await Promise.all(all);
+  });
+
+  it('keep the next one out for no longer than 8 s', async () => {
+    const { ask, answers } = await setUpSlow(600_000);
+    const all = [ask('192.0.2.1')];
+    await vi.advanceTimersByTimeAsync(600_000);
+
+    all.push(ask('192.0.2.2'));
+    await vi.advanceTimersByTimeAsync(608_000);
+
+    expect(answers('192.0.2.2', 200)).toHaveLength(1);
+    await Promise.all(all);
   });
 });
 

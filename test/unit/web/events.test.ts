@@ -2,9 +2,12 @@ import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { StoreError } from '../../../src/monitor/errors.ts';
+import type { FinishedPoll } from '../../../src/monitor/events.ts';
+import { NEVER_POLLED } from '../../../src/monitor/poll-health.ts';
 import type { EventPosition, RecordedEvents } from '../../../src/monitor/ports.ts';
 import { createApi } from '../../../src/web/api.ts';
 import { createEventFeed } from '../../../src/web/events/feed.ts';
+import type { EventPage } from '../../../src/web/events/page.ts';
 import { openApiDocument } from '../../../src/web/openapi.ts';
 import { readEvents, take } from '../../support/event-stream.ts';
 import { readOpenApi } from '../../support/openapi.ts';
@@ -123,6 +126,21 @@ describe('the event stream', () => {
     expect(await first).toMatchObject({
       value: { type: 'poll', data: { project: 'p', ok: false, reason: 'timeout', prompts: null } },
     });
+  });
+
+  it('remembers the last 500 polls', () => {
+    const feed = createEventFeed(
+      { events: () => Promise.reject(new Error('not asked for')) },
+      systemClock,
+    );
+    for (let n = 1; n <= 501; n += 1) feed.observe(finishedPoll(`project ${n}`));
+
+    const { events, count } = feed.polls(0);
+
+    expect(count).toBe(501);
+    expect(events.map(({ project }) => project)).toEqual(
+      Array.from({ length: 500 }, (_, n) => `project ${n + 2}`),
+    );
   });
 
   it('tells hundreds of events, each once and in order', async () => {
@@ -314,6 +332,42 @@ describe('the event stream', () => {
     }
   });
 
+  it('reads in a tenth of the time for all who catch up, and at once for who has all but the news', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setImmediate', 'performance'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const end = { transition: 0, settlement: 1_000_000 };
+    let reads = 0;
+    const events = async (): Promise<RecordedEvents> => {
+      reads += 1;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      return { transitions: [], settled: [], end };
+    };
+    const feed = createEventFeed({ events }, systemClock);
+    const isOver = new AbortController();
+    let place = 0;
+    const catchUp = async (client: string) => {
+      while (!isOver.signal.aborted) {
+        // Each time somewhere else, as who reads at the same place shares what is read.
+        const after = { transition: 0, settlement: (place += 1) };
+        await feed.read(after, { client, isBehind: true, gone: isOver.signal });
+      }
+    };
+    const readers = Promise.all(Array.from({ length: 20 }, (_, n) => catchUp(`192.0.2.${n}`)));
+    await vi.advanceTimersByTimeAsync(10_000);
+    const timeRead = reads * 50;
+    const live = vi.fn<(page: EventPage) => void>();
+    const reading = feed.read(end, { client: '192.0.2.0', isBehind: false }).then(live);
+    await vi.advanceTimersByTimeAsync(50);
+
+    expect(live).toHaveBeenCalledOnce();
+    // A tenth, the burst after the rest, and a read that is under way.
+    expect(timeRead).toBeLessThanOrEqual(1000 + 200 + 50);
+    expect(timeRead).toBeGreaterThanOrEqual(1000);
+    isOver.abort();
+    await vi.runAllTimersAsync();
+    await Promise.all([readers, reading]);
+  });
+
   it('tells news at once while others catch up', async () => {
     const { content } = await startApi();
     const { store, end } = storeOfFailures(2000, 8000);
@@ -343,6 +397,21 @@ describe('the event stream', () => {
     await Promise.all(readers.map((reader) => reader.cancel()));
   });
 });
+
+function finishedPoll(project: string): FinishedPoll {
+  return {
+    type: 'poll.finished',
+    project,
+    durationMs: 1,
+    health: NEVER_POLLED,
+    failuresBefore: 0,
+    failure: undefined,
+    unchanged: false,
+    prompts: 0,
+    transitions: 0,
+    changed: false,
+  };
+}
 
 /** A store in which as many failures as its end says have messages of some length, and as many readings of it. */
 function storeOfFailures(count: number, length: number) {

@@ -4,7 +4,7 @@ import { connect as connectPlainly, type AddressInfo } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
 import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls';
 import { text } from 'node:stream/consumers';
-import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createEntrance } from '../../../src/web/entrance.ts';
 import { createGuardedServer } from '../../../src/web/guarded-server.ts';
 import type { Handler } from '../../../src/web/handler.ts';
@@ -198,6 +198,28 @@ describe('with users', () => {
     expect((await ask(url, ALICE)).status).toBe(401);
     expect((await ask(url, { auth: 'bob:other' })).status).toBe(200);
     expect(await stream).toBe('aborted');
+  });
+
+  it('does not let in who was removed while the login was checked', async () => {
+    const [hashing, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const { hash } = bcrypt;
+    // oxlint-disable-next-line typescript/no-misused-promises -- this one of its overloads is called
+    const slowly = vi.spyOn(bcrypt, 'hash').mockImplementationOnce(async (password, salt) => {
+      hashing.resolve();
+      await released.promise;
+      return await hash(password, salt);
+    });
+    onTestFinished(() => slowly.mockRestore());
+    const { url, become } = await serve(WITH_LOGIN);
+    const alice = ask(url, ALICE);
+    await hashing.promise;
+
+    become({ ...WITH_LOGIN, users: new Map([['bob', bcrypt.hashSync('other', 4)]]) });
+    // By it the server learns of the change.
+    expect((await ask(url)).status).toBe(401);
+    released.resolve();
+
+    expect((await alice).status).toBe(401);
   });
 
   it('does nothing for who has left while the login was checked', async () => {

@@ -1,10 +1,12 @@
 import { once } from 'node:events';
-import { connect } from 'node:net';
-import { afterEach, describe, expect, it } from 'vitest';
+import { connect, type Socket } from 'node:net';
+import { text as textOf } from 'node:stream/consumers';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { NEVER_POLLED } from '../../../src/monitor/poll-health.ts';
 import { createEventFeed } from '../../../src/web/events/feed.ts';
 import { watchMonitor } from '../../../src/web/page/monitor-state.ts';
 import { startWebServer, type WebServer } from '../../../src/web/server.ts';
+import { ask } from '../../support/ask.ts';
 import { fakeClock } from '../../support/monitor.ts';
 
 const rows = () => Promise.resolve([]);
@@ -271,15 +273,79 @@ describe('every answer', () => {
     [417, request('/metrics', 'Host: x\r\nExpect: more')],
     [421, request('/', 'Host: evil.example')],
     [431, request('/', `Host: x\r\nX: ${'x'.repeat(20_000)}`)],
-  ])('of status %d says nosniff', async (status, bytes) => {
+  ])('of status %d says nosniff, and lets no other origin read it', async (status, bytes) => {
     const url = await start();
     const answer = await send(url, bytes);
     expect(statusOf(answer)).toBe(status);
     expect(answer).toMatch(/^x-content-type-options: nosniff\r$/im);
+    expect(answer).not.toMatch(/^access-control-/im);
     const isError =
       /^content-type: application\/json\r$/im.test(answer) && answer.includes('{"error"');
     expect(isError).toBe(status >= 400);
   });
+});
+
+describe('what never becomes a whole request', () => {
+  it('has 10 s, and is answered 408', { timeout: 60_000 }, async () => {
+    const url = await start();
+    const begunAt = performance.now();
+    const answer = await send(url, 'GET /metrics HTTP/1.1\r\nHost: x');
+    expect(statusOf(answer)).toBe(408);
+    expect(answer).toMatch(/^x-content-type-options: nosniff\r$/im);
+    expect(answer).toContain('{"error":"request timeout"}');
+    expect(performance.now() - begunAt).toBeGreaterThan(9000);
+  });
+
+  it('is answered 413 where too much stands beside the chunks of its body', async () => {
+    const url = await start();
+    const socket = connect(Number(new URL(url).port), '127.0.0.1');
+    socket.setEncoding('latin1');
+    socket.write('GET /-/healthy HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n');
+    const [healthy] = (await once(socket, 'data')) as [string];
+    expect(statusOf(healthy)).toBe(200);
+    socket.write(`1;${'x'.repeat(20_000)}\r\n`);
+    const answer = await textOf(socket);
+    expect(statusOf(answer)).toBe(413);
+    expect(answer).toMatch(/^x-content-type-options: nosniff\r$/im);
+  });
+});
+
+it('tells clients that it keeps a connection for 30 s', async () => {
+  const url = await start();
+  expect((await fetch(`${url}/metrics`)).headers.get('keep-alive')).toBe('timeout=30');
+});
+
+it('holds 1000 connections of one client and 2000 of all, and lets the next one in', async () => {
+  const url = await start();
+  const sockets: Socket[] = [];
+  /** Opens connections that ask for nothing. */
+  const hold = (localAddress: string, count: number) => {
+    for (let n = 0; n < count; n += 1) {
+      const socket = connect({ host: '127.0.0.1', port: Number(new URL(url).port), localAddress });
+      sockets.push(socket.on('error', () => {}).resume());
+    }
+  };
+  const isHealthy = async () =>
+    (await ask(`${url}/-/healthy`, { localAddress: '127.0.0.2' })).status === 200;
+  /** Places of the connections that were closed, but for those that were told that they took too long. */
+  const closed = () =>
+    sockets.flatMap((socket, n) => (socket.closed && socket.bytesRead === 0 ? [n] : []));
+  const isClosed = (place: number) =>
+    vi.waitFor(() => expect(closed()).toContain(place), { timeout: 20_000 });
+
+  hold('127.0.0.1', 1000);
+  expect([await isHealthy(), closed()]).toEqual([true, []]);
+  hold('127.0.0.1', 1);
+  await isClosed(0);
+  // Some are left over for the visits.
+  hold('127.0.0.3', 990);
+  expect([await isHealthy(), closed()]).toEqual([true, [0]]);
+  hold('127.0.0.3', 10);
+  hold('127.0.0.4', 1);
+  await isClosed(1);
+  expect(await isHealthy()).toBe(true);
+
+  for (const socket of sockets) socket.destroy();
 });
 
 it('writes no 100 into an answer that comes before', async () => {

@@ -74,6 +74,8 @@ function faultOf(
   if (!is.statuses.includes(status) && !isBusy)
     return `${seen} instead of ${is.statuses.join(' or ')} (${is.route})`;
   if (headers.get('x-content-type-options') !== 'nosniff') return `${seen} without nosniff`;
+  if ([...headers.keys()].some((name) => name.startsWith('access-control-')))
+    return `${seen} lets other origins read it`;
   if (is.shows === undefined && body.includes(PROTECTED)) return `${seen} shows what is protected`;
   // A stream may have to end before it says anything, as another request broke its connection.
   const isSilent = method === 'HEAD' || headers.get('content-type') === 'text/event-stream';
