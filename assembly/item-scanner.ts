@@ -1,7 +1,7 @@
 /**
  * Finds the items of a JSON array in a body that comes piece by piece, and hashes the bytes of each. An item is what lies
  * between two commas of the outer array, white space included; whether it is JSON is for others to find out. Compiled to
- * WebAssembly by `npm run generate`; src/evaluation-api/item-scanner.ts is the only caller.
+ * WebAssembly by `npm run generate`; src/evaluation-api/listing/item-scanner.ts is the only caller.
  */
 
 // The memory: seeds, the state of one body (zeros at its beginning), bytes carried over from its last piece, the piece

@@ -2,9 +2,9 @@
 import { cp } from 'node:fs/promises';
 
 const ASSETS = [
-  'store/migrations',
-  'postgres/migrations',
-  'evaluation-api/item-scanner.wasm',
+  'store/sqlite/migrations',
+  'store/postgres/migrations',
+  'evaluation-api/listing/item-scanner.wasm',
   'web/page/assets',
 ];
 for (const asset of ASSETS) {

@@ -1,8 +1,8 @@
 /** Writes docs/configuration.md from the JSON Schema; with --check only tells, by its exit code, whether it is current. */
-import { DURATION_PATTERN } from '../src/config/duration.ts';
+import { DURATION_PATTERN } from '../src/config/values/duration.ts';
 import { configJsonSchema } from '../src/config/json-schema.ts';
 import { OVERRIDES } from '../src/config/overrides.ts';
-import { SIZE_PATTERN } from '../src/config/size.ts';
+import { SIZE_PATTERN } from '../src/config/values/size.ts';
 import { writeOrCheck } from './generated-file.ts';
 
 interface Option {

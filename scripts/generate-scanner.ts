@@ -1,5 +1,5 @@
 /**
- * Compiles assembly/item-scanner.ts to src/evaluation-api/item-scanner.wasm; with --check only tells, by its exit code,
+ * Compiles assembly/item-scanner.ts to src/evaluation-api/listing/item-scanner.wasm; with --check only tells, by its exit code,
  * whether the one that is there is current.
  */
 import { execFile } from 'node:child_process';
@@ -10,7 +10,7 @@ import { promisify } from 'node:util';
 import { temporaryDirectory } from '../test/support/temporary.ts';
 
 const root = join(import.meta.dirname, '..');
-const file = join(root, 'src/evaluation-api/item-scanner.wasm');
+const file = join(root, 'src/evaluation-api/listing/item-scanner.wasm');
 // A process of its own: its types would change those of every array here.
 const compiler = fileURLToPath(import.meta.resolve('assemblyscript/bin/asc.js'));
 const PAGES = '14';

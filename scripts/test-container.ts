@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startSimulator } from '../src/simulator/server.ts';
-import { World } from '../src/simulator/world.ts';
+import { World } from '../src/simulator/world/world.ts';
 import { findEngine, type Engine } from './container/engine.ts';
 import { createMountedSecret } from './container/secret.ts';
 

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { get as getPlain, type IncomingMessage } from 'node:http';
 import { get as getSecure } from 'node:https';
-import { DEFAULT_LISTEN, parseListen } from './config/address.ts';
+import { DEFAULT_LISTEN, parseListen } from './config/values/address.ts';
 import { ConfigError } from './config/config-error.ts';
 import { configFile, environment } from './config/environment.ts';
 import { localAddresses, readListen } from './config/listen.ts';

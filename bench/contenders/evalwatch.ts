@@ -1,8 +1,8 @@
 import { openSync, closeSync } from 'node:fs';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/app/clock.ts';
 import type { Config } from '../../src/config/config.ts';
 import { loadConfig } from '../../src/config/load.ts';
-import { openEngine, type Engine } from '../../src/engine.ts';
+import { openEngine, type Engine } from '../../src/app/engine.ts';
 import { createSecrets } from '../../src/evaluation-api/secrets.ts';
 import { fileDescriptor } from '../../src/log/destination.ts';
 import { createLogger } from '../../src/log/logger.ts';

@@ -1,7 +1,7 @@
-import { systemClock } from '../../src/clock.ts';
-import { endProcess } from '../../src/lifecycle.ts';
+import { systemClock } from '../../src/app/clock.ts';
+import { endProcess } from '../../src/app/lifecycle.ts';
 import { createMetrics } from '../../src/metrics/metrics.ts';
-import { version } from '../../src/version.ts';
+import { version } from '../../src/app/version.ts';
 import type { OpenContender, Task } from './contender.ts';
 import { openBenchEngine, pollAll } from './evalwatch.ts';
 

@@ -1,8 +1,8 @@
 /** Measures the PostgreSQL engine on a server of its own and prints each figure beside its bound: `npm run bench:postgres`. */
 import { randomUUID } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
-import { systemClock } from '../../src/clock.ts';
-import { openPostgres } from '../../src/postgres/postgres-store.ts';
+import { systemClock } from '../../src/app/clock.ts';
+import { openPostgres } from '../../src/store/postgres/postgres-store.ts';
 import { startPostgres } from '../../test/support/postgres.ts';
 import { median } from '../statistics.ts';
 import { report, reportPolls, serverCounters } from './figures.ts';

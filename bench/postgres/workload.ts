@@ -1,7 +1,7 @@
 import type { KnownRecord } from '../../src/domain/record.ts';
 import type { Changes } from '../../src/domain/transition.ts';
 import type { PollCommit, PollHealth } from '../../src/monitor/ports.ts';
-import type { PostgresStore } from '../../src/postgres/postgres-store.ts';
+import type { PostgresStore } from '../../src/store/postgres/postgres-store.ts';
 
 const UP: PollHealth = {
   up: true,

@@ -1,12 +1,12 @@
-import { systemClock } from '../clock.ts';
+import { systemClock } from '../app/clock.ts';
 import { allowsColor, environment } from '../config/environment.ts';
 import { visible } from '../domain/visible.ts';
 import type { Act, Context, Signals } from './command.ts';
 import { createProgram } from './program.ts';
 import { outcomeOf } from './faults.ts';
 import { resolveHelpWords } from './help-words.ts';
-import { createOutput, type Output, type OutputStream } from './output.ts';
-import { cut } from './text.ts';
+import { createOutput, type Output, type OutputStream } from './output/output.ts';
+import { cut } from './output/text.ts';
 
 /**
  * Runs one command line (without the two words for Node and the script) and resolves to its exit code

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { Clock } from '../monitor/ports.ts';
 import type { Env } from '../config/environment.ts';
-import type { Output } from './output.ts';
+import type { Output } from './output/output.ts';
 
 /** Filled by main.js from its first line on. */
 export interface Signals {

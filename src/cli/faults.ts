@@ -1,6 +1,6 @@
 import { CommanderError } from 'commander';
 import { ConfigError } from '../config/config-error.ts';
-import { ReaderGoneError } from './output.ts';
+import { ReaderGoneError } from './output/output.ts';
 
 /** The command line asks for what cannot be; its message is one line for the user. */
 export class UsageError extends Error {

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { TransitionRow } from '../monitor/ports.ts';
 import type { Context } from './command.ts';
-import { newestTransition, transitionsAfter } from './oldest-first.ts';
+import { newestTransition, transitionsAfter } from './output/oldest-first.ts';
 import type { QueryOptions } from './options.ts';
 import { toQuery, withReader, type View } from './query.ts';
-import { createTable } from './table.ts';
-import { toJsonLine } from './json.ts';
+import { createTable } from './output/table.ts';
+import { toJsonLine } from './output/json.ts';
 
 const EVERY_MS = 1000;
 const FIRST_ROWS = 10;

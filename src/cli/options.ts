@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { parseDuration, suggestDuration } from '../config/duration.ts';
+import { parseDuration, suggestDuration } from '../config/values/duration.ts';
 import { didYouMean } from '../config/suggest.ts';
 import { PROMPT_STATUSES, type Status } from '../domain/status.ts';
 

@@ -1,19 +1,19 @@
 import { Command, type OutputConfiguration } from 'commander';
-import { version } from '../version.ts';
+import { version } from '../app/version.ts';
 import type { Act } from './command.ts';
-import { registerBackup } from './backup.ts';
-import { registerCheck } from './check.ts';
-import { registerCompletion } from './completion.ts';
-import { registerDemo } from './demo.ts';
-import { registerExport } from './export.ts';
-import { registerFailures } from './failures.ts';
-import { registerMigrateStore } from './migrate-store.ts';
-import { registerPoll } from './poll.ts';
-import { registerRun } from './run.ts';
-import { registerSimulate } from './simulate.ts';
-import { registerStatus } from './status.ts';
-import { registerStore } from './store.ts';
-import { registerTransitions } from './transitions.ts';
+import { registerBackup } from './commands/backup.ts';
+import { registerCheck } from './commands/check.ts';
+import { registerCompletion } from './commands/completion.ts';
+import { registerDemo } from './commands/demo.ts';
+import { registerExport } from './commands/export.ts';
+import { registerFailures } from './commands/failures.ts';
+import { registerMigrateStore } from './commands/migrate-store.ts';
+import { registerPoll } from './commands/poll.ts';
+import { registerRun } from './commands/run.ts';
+import { registerSimulate } from './commands/simulate.ts';
+import { registerStatus } from './commands/status.ts';
+import { registerStore } from './commands/store.ts';
+import { registerTransitions } from './commands/transitions.ts';
 
 /** The commands in the order of the help text; each adds itself to the program. */
 const COMMANDS = [

@@ -7,7 +7,7 @@ import { loadForStore } from './configuration.ts';
 import { UsageError } from './faults.ts';
 import type { QueryOptions } from './options.ts';
 import { openStoreReader } from './reader.ts';
-import { jsonLines, tableLines, type Column } from './table.ts';
+import { jsonLines, tableLines, type Column } from './output/table.ts';
 
 /** Number of known projects that the message about an unknown one lists. */
 const MAX_LISTED = 10;

@@ -1,5 +1,5 @@
 import type { PlannedProject } from './plan.ts';
-import { timeText } from './text.ts';
+import { timeText } from './output/text.ts';
 
 const HOUR = 60 * 60 * 1000;
 const WEEK = 7 * 24;

@@ -8,11 +8,11 @@ import type { StoreReader } from '../monitor/ports.ts';
  */
 export async function openStoreReader(store: Config['store']): Promise<StoreReader> {
   if ('path' in store) {
-    const { openReader } = await import('../store/sqlite-reader.ts');
+    const { openReader } = await import('../store/sqlite/sqlite-reader.ts');
     return await openReader({ path: store.path });
   }
   const [{ openPostgresReader }, { readPostgresUrl }] = await Promise.all([
-    import('../postgres/postgres-reader.ts'),
+    import('../store/postgres/postgres-reader.ts'),
     import('../config/postgres-url.ts'),
   ]);
   return await openPostgresReader({ url: await readPostgresUrl(store.postgresUrl) });

@@ -17,7 +17,7 @@ export async function storeWarnings(store: Config['store']): Promise<readonly st
   if ('path' in store) return [];
   const [{ readPostgresUrl }, { readUrl }] = await Promise.all([
     import('../config/postgres-url.ts'),
-    import('../postgres/url.ts'),
+    import('../store/postgres/url.ts'),
   ]);
   try {
     await readUrl(await readPostgresUrl(store.postgresUrl));

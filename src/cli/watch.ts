@@ -3,8 +3,8 @@ import type { Context } from './command.ts';
 import { UsageError } from './faults.ts';
 import type { QueryOptions } from './options.ts';
 import { toQuery, withReader, type View } from './query.ts';
-import { createTable } from './table.ts';
-import { cut, timeText } from './text.ts';
+import { createTable } from './output/table.ts';
+import { cut, timeText } from './output/text.ts';
 
 /** Home, then each line up to its end, then what is below: the picture changes without a flicker. */
 const HOME = '\u001b[H';

@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto';
-import type { Checked } from './address.ts';
-import { readTextFile } from './text-file.ts';
+import type { Checked } from './values/address.ts';
+import { readTextFile } from './document/text-file.ts';
 
 const MAX_BYTES = 16 * 1024 * 1024;
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;

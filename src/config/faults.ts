@@ -3,7 +3,7 @@ import { ConfigError, type ConfigFault } from './config-error.ts';
 import type { Finding } from './rules.ts';
 import { isPlainKey } from './shown.ts';
 import { closest, didYouMean } from './suggest.ts';
-import type { Path, YamlDocument } from './yaml-document.ts';
+import type { Path, YamlDocument } from './document/yaml-document.ts';
 
 /** The options of each section, `''` being the top level. */
 type Keys = Readonly<Record<string, readonly string[]>>;

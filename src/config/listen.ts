@@ -1,7 +1,7 @@
-import { DEFAULT_LISTEN, parseListen, type Checked } from './address.ts';
+import { DEFAULT_LISTEN, parseListen, type Checked } from './values/address.ts';
 import { type Env, readVariable } from './environment.ts';
-import { MAX_CONFIG_BYTES, readDocument } from './read-document.ts';
-import { isMapping, mappingAt } from './tree.ts';
+import { MAX_CONFIG_BYTES, readDocument } from './document/read-document.ts';
+import { isMapping, mappingAt } from './document/tree.ts';
 
 /**
  * The address that a daemon with this file and environment listens on, whatever mistakes the file has elsewhere.

@@ -5,10 +5,10 @@ import type { Env } from './environment.ts';
 import { judge, noMapping } from './faults.ts';
 import { applyOverrides } from './overrides.ts';
 import { checkRules, type Finding } from './rules.ts';
-import { MAX_CONFIG_BYTES, readDocument } from './read-document.ts';
+import { MAX_CONFIG_BYTES, readDocument } from './document/read-document.ts';
 import { fileSchema, KEYS } from './schema.ts';
 import { toConfig } from './to-config.ts';
-import { isMapping, mappingAt, type Tree } from './tree.ts';
+import { isMapping, mappingAt, type Tree } from './document/tree.ts';
 
 export interface LoadOptions {
   /** Its directory is where the paths in it start. */

@@ -1,6 +1,6 @@
 import { postgresOption } from './rules.ts';
 import { type Env, readVariable, resolveFromUser } from './environment.ts';
-import { isMapping, type Tree } from './tree.ts';
+import { isMapping, type Tree } from './document/tree.ts';
 
 /** Variables that replace options of the file (docs/specification.md#environment-overrides). */
 export const OVERRIDES = [

@@ -1,7 +1,7 @@
 import type { SecretSource } from './config.ts';
 import { ConfigError } from './config-error.ts';
 import { unsetVariable } from './shown.ts';
-import { readTextFile } from './text-file.ts';
+import { readTextFile } from './document/text-file.ts';
 
 const MAX_FILE_BYTES = 16 * 1024;
 

@@ -1,9 +1,9 @@
-import { isPlainHttp } from './address.ts';
+import { isPlainHttp } from './values/address.ts';
 import { type Env, readVariable, VARIABLE_NAME } from './environment.ts';
-import { MAX_TEXT_LENGTH } from './option-types.ts';
+import { MAX_TEXT_LENGTH } from './values/option-types.ts';
 import { shownId, unsetVariable } from './shown.ts';
-import { isMapping, mappingAt, type Tree } from './tree.ts';
-import type { Path } from './yaml-document.ts';
+import { isMapping, mappingAt, type Tree } from './document/tree.ts';
+import type { Path } from './document/yaml-document.ts';
 
 const POSTGRES_URL = ['postgres_url_file', 'postgres_url_env'] as const;
 

@@ -6,7 +6,7 @@ import {
   parseHostName,
   parseListen,
   parseProxyUrl,
-} from './address.ts';
+} from './values/address.ts';
 import {
   checked,
   choice,
@@ -20,8 +20,8 @@ import {
   wholeNumber,
   wrongType,
   wrongValue,
-} from './option-types.ts';
-import { parseTimezone } from './timezone.ts';
+} from './values/option-types.ts';
+import { parseTimezone } from './values/timezone.ts';
 
 // Rules that concern several options are in rules.ts: zod skips those of an object with any mistake in it.
 

@@ -3,19 +3,19 @@ import { ApiError } from '../monitor/errors.ts';
 import type { Observer } from '../monitor/events.ts';
 import type { Clock, EvaluationService, ListingAnswer } from '../monitor/ports.ts';
 import { readKey, type KeySource } from './api-key.ts';
-import { createDispatcher } from './dispatcher.ts';
+import { createDispatcher } from './sending/dispatcher.ts';
 import { readErrorInfo } from './error-info.ts';
-import { createGate } from './gate.ts';
-import { createHolds } from './holds.ts';
-import { createItemScanner } from './item-scanner.ts';
-import { createLane } from './lane.ts';
-import { answerWith } from './listing-answer.ts';
-import { createRateLimit, type RateLimit } from './rate-limit.ts';
-import { etagOf } from './reply.ts';
-import { withRetries } from './retry.ts';
+import { createGate } from './fairness/gate.ts';
+import { createHolds } from './fairness/holds.ts';
+import { createItemScanner } from './listing/item-scanner.ts';
+import { createLane } from './fairness/lane.ts';
+import { answerWith } from './listing/listing-answer.ts';
+import { createRateLimit, type RateLimit } from './fairness/rate-limit.ts';
+import { etagOf } from './sending/reply.ts';
+import { withRetries } from './sending/retry.ts';
 import type { Secrets } from './secrets.ts';
-import { createSender } from './sender.ts';
-import { createTroubles } from './troubles.ts';
+import { createSender } from './sending/sender.ts';
+import { createTroubles } from './fairness/troubles.ts';
 
 /** The `service` section of the configuration (docs/configuration.md#service). */
 export interface ServiceSettings {

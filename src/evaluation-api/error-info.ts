@@ -1,9 +1,9 @@
 import type { Steps } from '../domain/steps.ts';
 import type { ErrorInfo } from '../domain/failure.ts';
 import { ApiError } from '../monitor/errors.ts';
-import { isObject, readJson } from './json.ts';
+import { isObject, readJson } from './listing/json.ts';
 import type { Scrub } from '../domain/scrub.ts';
-import { type Keep, SCALAR } from './skim.ts';
+import { type Keep, SCALAR } from './listing/skim.ts';
 import { cleanText, cutUtf8 } from './text.ts';
 
 /** In code points. */

@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import { type Coding, contentEncoding, encode } from './encoding.ts';
-import type { ItemStatus } from './listings.ts';
-import type { Kind } from './records.ts';
+import type { ItemStatus } from './world/listings.ts';
+import type { Kind } from './world/records.ts';
 
 /** So many spaces, made only while they are sent. */
 export interface Filler {

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
-import type { Endpoint } from './fault-plan.ts';
+import type { Endpoint } from './faults/fault-plan.ts';
 
 /** A request that arrived at the simulated service. */
 interface SeenRequest {

@@ -4,13 +4,13 @@ import { compressed } from './answer.ts';
 import { control, isControl } from './control.ts';
 import { deliver } from './deliver.ts';
 import { negotiate } from './encoding.ts';
-import { applyFault } from './fault.ts';
-import { createFaultPlan, type FaultPlan, type FaultRule } from './fault-plan.ts';
-import { createJournal, type JournalEntry } from './journal.ts';
-import { createKeyRing, type KeyRing } from './key-ring.ts';
+import { applyFault } from './faults/fault.ts';
+import { createFaultPlan, type FaultPlan, type FaultRule } from './faults/fault-plan.ts';
+import { createJournal, type JournalEntry } from './world/journal.ts';
+import { createKeyRing, type KeyRing } from './world/key-ring.ts';
 import { createRequestLog, type RequestLog } from './request-log.ts';
 import { createService, type EtagStyle, keyOf } from './service.ts';
-import type { World } from './world.ts';
+import type { World } from './world/world.ts';
 
 export interface SimulatorOptions {
   readonly world: World;

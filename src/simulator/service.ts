@@ -7,11 +7,11 @@ import {
   jsonAnswer,
   validationAnswer,
 } from './answer.ts';
-import type { Endpoint } from './fault-plan.ts';
-import type { KeyRing } from './key-ring.ts';
-import { createListings } from './listings.ts';
-import { type Kind, promptDetail } from './records.ts';
-import type { World } from './world.ts';
+import type { Endpoint } from './faults/fault-plan.ts';
+import type { KeyRing } from './world/key-ring.ts';
+import { createListings } from './world/listings.ts';
+import { type Kind, promptDetail } from './world/records.ts';
+import type { World } from './world/world.ts';
 
 export type EtagStyle = 'none' | 'weak' | 'strong';
 

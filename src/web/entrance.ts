@@ -9,7 +9,7 @@ import type { Duplex } from 'node:stream';
 import { fail, type Handler, type OnBug, refuse } from './handler.ts';
 import { RequestError } from './request-error.ts';
 import { readTarget, type RequestTarget } from './request-target.ts';
-import { isCrossSite } from './server-names.ts';
+import { isCrossSite } from './protection/server-names.ts';
 
 const NO_SNIFFING = ['x-content-type-options', 'nosniff'] as const;
 const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE']);

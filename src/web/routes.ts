@@ -1,5 +1,5 @@
 import { Hono, type Context } from 'hono';
-import { createApi, type ApiContent } from './api.ts';
+import { createApi, type ApiContent } from './api/api.ts';
 import type { ConnectionEnv } from './fairness/client.ts';
 import type { OnBug } from './handler.ts';
 import type { PageContent } from './page/content.ts';

@@ -2,14 +2,14 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { getRequestListener } from '@hono/node-server';
 import { createEntrance, type Entrance } from './entrance.ts';
-import type { GuardedHandlers } from './guarded-server.ts';
+import type { GuardedHandlers } from './protection/guarded-server.ts';
 import { type Handler, refuse } from './handler.ts';
 import { limitConnections } from './fairness/connections.ts';
-import type { ChangingProtection } from './protection.ts';
+import type { ChangingProtection } from './protection/protection.ts';
 import { parseHost } from './host.ts';
-import { isForThisServer, type ServerNames } from './server-names.ts';
+import { isForThisServer, type ServerNames } from './protection/server-names.ts';
 import { createRoutes, type WebContent } from './routes.ts';
-import { withinSlots } from './slots.ts';
+import { withinSlots } from './fairness/slots.ts';
 
 export interface WebServer {
   /** Where it listens, `http://host:port` or `https://host:port`. */
@@ -86,7 +86,7 @@ async function guarded(
   answers: Omit<GuardedHandlers, 'enter'>,
   entrance: Entrance,
 ): Promise<Server> {
-  const { createGuardedServer } = await import('./guarded-server.ts');
+  const { createGuardedServer } = await import('./protection/guarded-server.ts');
   return createGuardedServer(OPTIONS, protection, { ...answers, enter: entrance.enter });
 }
 

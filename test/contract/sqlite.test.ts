@@ -1,7 +1,7 @@
 import { join } from 'node:path';
-import { systemClock } from '../../src/clock.ts';
-import { openReader } from '../../src/store/sqlite-reader.ts';
-import { openStore } from '../../src/store/sqlite-store.ts';
+import { systemClock } from '../../src/app/clock.ts';
+import { openReader } from '../../src/store/sqlite/sqlite-reader.ts';
+import { openStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
 import { describeStore } from './store-suite.ts';
 

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { startSimulator } from '../../src/simulator/server.ts';
-import { World } from '../../src/simulator/world.ts';
+import { World } from '../../src/simulator/world/world.ts';
 import { startDaemon, workspace } from '../support/evalwatch.ts';
 import { freePort } from '../support/free-port.ts';
 import { startServer } from './server.ts';

@@ -4,7 +4,7 @@ import { createMetrics } from '../../src/metrics/metrics.ts';
 import { POLL_FAILURE_REASONS, type PollFailureReason } from '../../src/monitor/errors.ts';
 import { afterPoll, NEVER_POLLED } from '../../src/monitor/poll-health.ts';
 import type { Store } from '../../src/monitor/ports.ts';
-import { openStore } from '../../src/store/sqlite-store.ts';
+import { openStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { parseExposition, type ParsedFamily } from '../unit/metrics/parse-exposition.ts';
 import { fakeClock, listingOf } from './monitor.ts';
 import { temporaryDirectory } from './temporary.ts';

@@ -1,7 +1,7 @@
 import type { Listing } from '../../src/domain/record.ts';
 import type { Kind } from '../../src/domain/status.ts';
-import { createItemScanner } from '../../src/evaluation-api/item-scanner.ts';
-import { readListing as steps } from '../../src/evaluation-api/listing-body.ts';
+import { createItemScanner } from '../../src/evaluation-api/listing/item-scanner.ts';
+import { readListing as steps } from '../../src/evaluation-api/listing/listing-body.ts';
 import { takeAtOnce } from './at-once.ts';
 
 const startScan = createItemScanner(1_000_000);

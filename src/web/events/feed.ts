@@ -1,6 +1,6 @@
 import type { Observer } from '../../monitor/events.ts';
 import type { Clock, EventPosition, StoreReader } from '../../monitor/ports.ts';
-import { isoTime, pollFields, pollResult } from '../../monitor/row-fields.ts';
+import { isoTime, pollFields, pollResult } from '../../rows/fields.ts';
 import type { Asker } from '../fairness/client.ts';
 import { createTimeBudget } from '../fairness/time-budget.ts';
 import { createTurns } from '../fairness/turns.ts';

@@ -1,5 +1,5 @@
 import type { EventPosition, RecordedEvents } from '../../monitor/ports.ts';
-import { failureFields, transitionFields } from '../../monitor/row-fields.ts';
+import { failureFields, transitionFields } from '../../rows/fields.ts';
 import { eventText, type StreamedEvent } from './event.ts';
 
 /** An event with its place. */

@@ -1,5 +1,5 @@
 import { html } from 'hono/html';
-import { isoTime } from '../../monitor/row-fields.ts';
+import { isoTime } from '../../rows/fields.ts';
 import type { Html } from './upstream.ts';
 
 const UNITS = [

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { systemClock } from '../../../src/clock.ts';
+import { systemClock } from '../../../src/app/clock.ts';
 import { createPoller } from '../../../src/monitor/poller.ts';
 import type { ListingAnswer, ListOptions } from '../../../src/monitor/ports.ts';
 import { listingOf, neverStopping } from '../../support/monitor.ts';

@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openDatabase } from '../../../src/postgres/database.ts';
-import { migrate } from '../../../src/postgres/migrate.ts';
-import { readUrl } from '../../../src/postgres/url.ts';
+import { openDatabase } from '../../../src/store/postgres/database.ts';
+import { migrate } from '../../../src/store/postgres/sql/migrate.ts';
+import { readUrl } from '../../../src/store/postgres/url.ts';
 import { startPostgres } from '../../support/postgres.ts';
 import { postgresPrograms, type PostgresServer } from '../../support/postgres-server.ts';
 

@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openPostgresReader } from '../../../src/postgres/postgres-reader.ts';
+import { openPostgresReader } from '../../../src/store/postgres/postgres-reader.ts';
 import { makeCertificate } from '../../support/certificates.ts';
 import { healthAt, startWorker } from '../../support/postgres-store.ts';
 import { startPostgres } from '../../support/postgres.ts';

@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { PATIENCE } from '../../support/evalwatch.ts';
-import { openPostgresReader } from '../../../src/postgres/postgres-reader.ts';
+import { openPostgresReader } from '../../../src/store/postgres/postgres-reader.ts';
 import { startWorker } from '../../support/postgres-store.ts';
 import { startPostgres } from '../../support/postgres.ts';
 import { postgresPrograms, type PostgresServer } from '../../support/postgres-server.ts';

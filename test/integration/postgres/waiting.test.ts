@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openDatabase } from '../../../src/postgres/database.ts';
-import { readUrl } from '../../../src/postgres/url.ts';
+import { openDatabase } from '../../../src/store/postgres/database.ts';
+import { readUrl } from '../../../src/store/postgres/url.ts';
 import { makeCertificate } from '../../support/certificates.ts';
 import { startCuttingProxy } from '../../support/cutting-proxy.ts';
 import { startPostgres } from '../../support/postgres.ts';

@@ -1,4 +1,4 @@
-import type { JournalEntry } from '../../../src/simulator/journal.ts';
+import type { JournalEntry } from '../../../src/simulator/world/journal.ts';
 import type { Kind } from './observation.ts';
 
 // The rules of docs/specification.md#transitions once more, written from that page and not from the daemon's code.

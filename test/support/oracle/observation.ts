@@ -1,4 +1,4 @@
-import type { JournalEntry } from '../../../src/simulator/journal.ts';
+import type { JournalEntry } from '../../../src/simulator/world/journal.ts';
 import type { State } from './model.ts';
 
 /** Everything that there is to compare once the world stands still and nothing polls any more. */

@@ -1,4 +1,4 @@
-import type { JournalEntry } from '../../../src/simulator/journal.ts';
+import type { JournalEntry } from '../../../src/simulator/world/journal.ts';
 import { type Move, type Rules, type State, takeNote, UNKNOWING } from './model.ts';
 import {
   type Before,

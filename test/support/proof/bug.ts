@@ -20,7 +20,7 @@ export interface Bug {
 /** For the rows whose disk fails under a daemon. */
 export const TOLD_THOUGH_NOT_COMMITTED: Bug = {
   what: 'what a COMMIT that failed was to store is told',
-  file: 'store/transactions.ts',
+  file: 'store/sqlite/sql/transactions.ts',
   replace: [
     [
       'if (place.ends) commit.run();',

@@ -3,7 +3,7 @@ import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import Database from 'better-sqlite3';
-import { SCHEMA_VERSION } from '../../../src/store/migrate.ts';
+import { SCHEMA_VERSION } from '../../../src/store/sqlite/sql/migrate.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import {
   type Answer,
@@ -30,7 +30,7 @@ export const corruptStore: Row = {
   name: 'corrupt-store',
   bug: {
     what: 'a newer schema is read as if it were known',
-    file: 'store/migrate.ts',
+    file: 'store/sqlite/sql/migrate.ts',
     replace: [['if (version <= SCHEMA_VERSION) return;', 'if (version > 0) return;']],
     notice: /newer schema/,
   },

@@ -12,7 +12,7 @@ export const disk: Row = {
   name: 'disk',
   bug: {
     what: 'a COMMIT that failed is taken for one that did not',
-    file: 'store/transactions.ts',
+    file: 'store/sqlite/sql/transactions.ts',
     replace: [
       ['if (place.ends) commit.run();', 'if (place.ends) try { commit.run(); } catch { undo(); }'],
     ],

@@ -28,7 +28,7 @@ export const fuzz: Row = {
   name: 'fuzz',
   bug: {
     what: 'ids with lone surrogates are let in',
-    file: 'evaluation-api/listing.ts',
+    file: 'evaluation-api/listing/listing.ts',
     replace: [['    id.isWellFormed() &&\n', '']],
   },
   run: async ({ short, seed, print, source = SOURCE }) => {

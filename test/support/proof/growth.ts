@@ -39,7 +39,7 @@ export const growth: Row = {
     {
       what: 'a port is looked for behind each colon',
       part: 'parseListen',
-      file: 'config/address.ts',
+      file: 'config/values/address.ts',
       replace: [
         [
           "const end = text.lastIndexOf(':');",

@@ -12,7 +12,7 @@ export const hostile: Row = {
     {
       what: 'a list that was cut is closed and used',
       part: 'cuts',
-      file: 'evaluation-api/item-scanner.ts',
+      file: 'evaluation-api/listing/item-scanner.ts',
       replace: [
         ['if (fault !== undefined) throw', 'if (fault !== undefined && found.length === 0) throw'],
       ],
@@ -21,7 +21,7 @@ export const hostile: Row = {
     {
       what: 'a connection that breaks is the end of the body',
       part: 'cuts',
-      file: 'evaluation-api/exchange.ts',
+      file: 'evaluation-api/sending/exchange.ts',
       replace: [
         [
           'onResponseError: (_, error) => stop(connectionError(error, scrub)),',
@@ -33,7 +33,7 @@ export const hostile: Row = {
     {
       what: 'redirects are followed',
       part: 'siege',
-      file: 'evaluation-api/dispatcher.ts',
+      file: 'evaluation-api/sending/dispatcher.ts',
       replace: [
         [
           "import { Pool, ProxyAgent, type Dispatcher } from 'undici';",
@@ -49,7 +49,7 @@ export const hostile: Row = {
     {
       what: 'the deadline ends with the headers',
       part: 'siege',
-      file: 'evaluation-api/exchange.ts',
+      file: 'evaluation-api/sending/exchange.ts',
       replace: [
         [
           'head = { statusCode, headers: responseHeaders };',
@@ -61,7 +61,7 @@ export const hostile: Row = {
     {
       what: 'small pieces of a body are not joined',
       part: 'costs',
-      file: 'evaluation-api/body-pieces.ts',
+      file: 'evaluation-api/sending/body-pieces.ts',
       replace: [
         ['if (piece.length >= MIN_KEPT_BYTES) {', 'if (piece.length >= 0) {'],
         // What others share cannot be given back.
@@ -72,7 +72,7 @@ export const hostile: Row = {
     {
       what: 'each anomaly is kept',
       part: 'costs',
-      file: 'evaluation-api/anomaly-counter.ts',
+      file: 'evaluation-api/listing/anomaly-counter.ts',
       replace: [
         [
           'group.count += 1;',
@@ -91,7 +91,7 @@ export const hostile: Row = {
     {
       what: 'a compressed body may be 40 times as large',
       part: 'cuts',
-      file: 'evaluation-api/body.ts',
+      file: 'evaluation-api/sending/body.ts',
       replace: [
         [
           'if (bytes > maxBytes) throw',

@@ -22,7 +22,7 @@ export const partialParsing: Row = {
   name: 'partial-parsing',
   bug: {
     what: 'a new item with the id of a known one is not noticed',
-    file: 'evaluation-api/listing-body.ts',
+    file: 'evaluation-api/listing/listing-body.ts',
     replace: [['hasAny(table, match.places, added)', 'hasAny(table, match.places, new Set())']],
   },
   run: async ({ short, seed, print, source = SOURCE }) => {

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type * as SqliteStore from '../../../src/store/sqlite-store.ts';
+import type * as SqliteStore from '../../../src/store/sqlite/sqlite-store.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { createDisk } from './power-loss/disk.ts';
 import { inspect, promisedAfter, restore } from './power-loss/inspect.ts';
@@ -23,7 +23,7 @@ export const powerLoss: Row = {
   name: 'power-loss',
   bug: {
     what: 'synchronous=NORMAL',
-    file: 'store/durability.ts',
+    file: 'store/sqlite/file/durability.ts',
     replace: [
       ['synchronous = FULL', 'synchronous = NORMAL'],
       ['synchronous === 2', 'synchronous === 1'],
@@ -35,7 +35,9 @@ export const powerLoss: Row = {
     if (strace === undefined) return [['skipped', 'no strace']];
     const images = short ? 150 : 10_000;
     const steps = await record(strace, source, short ? 100 : 320);
-    const store = (await import(join(source, 'store/sqlite-store.ts'))) as typeof SqliteStore;
+    const store = (await import(
+      join(source, 'store/sqlite/sqlite-store.ts')
+    )) as typeof SqliteStore;
     const promised = promisedAfter(
       steps.flatMap((step) => (step.type === 'say' ? [step.said] : [])),
     );

@@ -7,7 +7,7 @@ import { json } from 'node:stream/consumers';
 import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { startSimulator } from '../../../src/simulator/server.ts';
-import { World } from '../../../src/simulator/world.ts';
+import { World } from '../../../src/simulator/world/world.ts';
 import { NODE_FLAGS } from '../node-flags.ts';
 import { scrape } from '../scrape.ts';
 import { KEY, writeConfiguration } from '../soak/configuration.ts';
@@ -45,7 +45,7 @@ export const scrapePressure: Row = {
   bug: [
     {
       what: 'every scrape is answered, however many there are',
-      file: 'web/slots.ts',
+      file: 'web/fairness/slots.ts',
       replace: [['metrics: 16,', 'metrics: 100_000,']],
     },
     {

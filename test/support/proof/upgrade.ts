@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { isDeepStrictEqual } from 'node:util';
 import Database from 'better-sqlite3';
-import type * as Migrate from '../../../src/store/migrate.ts';
+import type * as Migrate from '../../../src/store/sqlite/sql/migrate.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { copyWithBug } from './bug.ts';
 import { randomNumbers } from './random.ts';
@@ -34,7 +34,7 @@ export const upgrade: Row = {
   name: 'upgrade',
   bug: {
     what: 'migrations without a transaction',
-    file: 'store/migrate.ts',
+    file: 'store/sqlite/sql/migrate.ts',
     replace: [
       ['db.transaction(() => {', '(() => {'],
       ['}).immediate();', '})();'],
@@ -48,10 +48,10 @@ export const upgrade: Row = {
     const shipped = await upgradeFromEach(strace, source ?? SOURCE, options);
     if (source !== undefined) return shipped;
     await using copy = await copyWithBug({
-      file: 'store/migrate.ts',
+      file: 'store/sqlite/sql/migrate.ts',
       replace: [["'] as const;", "', 'made-up.sql'] as const;"]],
     });
-    await writeFile(join(copy.source, 'store/migrations/sqlite/made-up.sql'), MADE_UP);
+    await writeFile(join(copy.source, 'store/sqlite/migrations/made-up.sql'), MADE_UP);
     const madeUp = await upgradeFromEach(strace, copy.source, options);
     return [
       ...shipped,
@@ -66,7 +66,7 @@ async function upgradeFromEach(
   { short, seed, print }: RowOptions,
 ): Promise<Figures> {
   const { migrate, readMigrations } = (await import(
-    join(source, 'store/migrate.ts')
+    join(source, 'store/sqlite/sql/migrate.ts')
   )) as typeof Migrate;
   const migrations = await readMigrations();
   const random = randomNumbers(seed);

@@ -25,7 +25,7 @@ export const web: Row = {
   bug: [
     {
       what: 'the guard judges the target as it was sent',
-      file: 'web/guarded-server.ts',
+      file: 'web/protection/guarded-server.ts',
       replace: [
         [
           "target.route !== 'probe'",
@@ -59,7 +59,7 @@ export const web: Row = {
     },
     {
       what: 'a connection that was let in once is let in again',
-      file: 'web/guarded-server.ts',
+      file: 'web/protection/guarded-server.ts',
       replace: [
         [
           "if (verdict === 'wrong') {",
@@ -74,7 +74,7 @@ export const web: Row = {
     },
     {
       what: 'a stream is told by the path that was sent',
-      file: 'web/slots.ts',
+      file: 'web/fairness/slots.ts',
       replace: [
         [
           'const { route } = target;',

@@ -83,7 +83,7 @@ export const workers: Row = {
   name: 'workers',
   bug: {
     what: 'a commit is not held to the ownership that it was made under',
-    file: 'postgres/poll-commit.ts',
+    file: 'store/postgres/sql/poll-commit.ts',
     replace: [
       [
         'WHERE id = $1 AND epoch = $2 AND version = $3 AND owner = $15\n  RETURNING project_key',

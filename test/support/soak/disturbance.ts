@@ -1,5 +1,5 @@
 import { setImmediate, setTimeout } from 'node:timers/promises';
-import type { JournalEntry } from '../../../src/simulator/journal.ts';
+import type { JournalEntry } from '../../../src/simulator/world/journal.ts';
 import type { TimeSpan } from '../oracle/observation.ts';
 import { scrape } from '../scrape.ts';
 import type { DaemonWatch, Life } from './watch.ts';

@@ -1,5 +1,5 @@
-import type { FaultRule } from '../../../src/simulator/fault-plan.ts';
-import { parseFaults } from '../../../src/simulator/fault-text.ts';
+import type { FaultRule } from '../../../src/simulator/faults/fault-plan.ts';
+import { parseFaults } from '../../../src/simulator/faults/fault-text.ts';
 
 /** What the preset `all` lacks and a reader of listings has to stand. */
 const DAMAGES = [

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { ErrorInfo } from '../../../src/simulator/records.ts';
-import { World } from '../../../src/simulator/world.ts';
+import type { ErrorInfo } from '../../../src/simulator/world/records.ts';
+import { World } from '../../../src/simulator/world/world.ts';
 
 const TICK_MS = 300;
 /** Longer than a daemon on a busy machine needs from asking for an error_info to its line, ms. */

@@ -1,4 +1,4 @@
-import type { JournalEntry } from '../../../src/simulator/journal.ts';
+import type { JournalEntry } from '../../../src/simulator/world/journal.ts';
 import { listingsOf, type Observation } from '../oracle/observation.ts';
 import { MISSING_AFTER } from './configuration.ts';
 import { until } from './disturbance.ts';

@@ -1,5 +1,5 @@
-import type { FaultRule } from '../../../src/simulator/fault-plan.ts';
-import type { JournalEntry } from '../../../src/simulator/journal.ts';
+import type { FaultRule } from '../../../src/simulator/faults/fault-plan.ts';
+import type { JournalEntry } from '../../../src/simulator/world/journal.ts';
 import { startSimulator } from '../../../src/simulator/server.ts';
 import { compare } from '../oracle.ts';
 import {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { csvLine } from '../../../src/cli/csv.ts';
+import { csvLine } from '../../../src/cli/output/csv.ts';
 
 it.each([
   [['a', 7, ''], 'a,7,'],

@@ -1,9 +1,9 @@
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { systemClock } from '../../../src/clock.ts';
-import { openStore } from '../../../src/store/sqlite-store.ts';
-import { see } from '../store/history.ts';
+import { systemClock } from '../../../src/app/clock.ts';
+import { openStore } from '../../../src/store/sqlite/sqlite-store.ts';
+import { see } from '../store/sqlite/history.ts';
 import { commandLine, entry, evalwatch, execute } from './command-line.ts';
 import { temporaryDirectory, writeConfiguration } from './configuration-file.ts';
 

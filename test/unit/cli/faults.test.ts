@@ -1,7 +1,7 @@
 import { CommanderError } from 'commander';
 import { describe, expect, it } from 'vitest';
 import { outcomeOf, UsageError } from '../../../src/cli/faults.ts';
-import { ReaderGoneError } from '../../../src/cli/output.ts';
+import { ReaderGoneError } from '../../../src/cli/output/output.ts';
 import { ConfigError } from '../../../src/config/config-error.ts';
 import { ApiError, StoreError } from '../../../src/monitor/errors.ts';
 

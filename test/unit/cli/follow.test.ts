@@ -4,10 +4,10 @@ import { renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { systemClock } from '../../../src/clock.ts';
+import { systemClock } from '../../../src/app/clock.ts';
 import type { Store } from '../../../src/monitor/ports.ts';
-import { openStore } from '../../../src/store/sqlite-store.ts';
-import { see } from '../store/history.ts';
+import { openStore } from '../../../src/store/sqlite/sqlite-store.ts';
+import { see } from '../store/sqlite/history.ts';
 import { entry, evalwatch, execute } from './command-line.ts';
 import { temporaryDirectory, writeConfiguration } from './configuration-file.ts';
 

@@ -1,7 +1,7 @@
 import { PassThrough, Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
-import { createOutput, ReaderGoneError } from '../../../src/cli/output.ts';
+import { createOutput, ReaderGoneError } from '../../../src/cli/output/output.ts';
 
 const failing = (code: string) =>
   new Writable({

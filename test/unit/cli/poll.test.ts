@@ -1,10 +1,10 @@
 import { beforeEach, expect, it, vi } from 'vitest';
-import { openEngine, type Engine } from '../../../src/engine.ts';
+import { openEngine, type Engine } from '../../../src/app/engine.ts';
 import { StoreError } from '../../../src/monitor/errors.ts';
 import { commandLine } from './command-line.ts';
 import { temporaryDirectory, writeConfiguration } from './configuration-file.ts';
 
-vi.mock(import('../../../src/engine.ts'));
+vi.mock(import('../../../src/app/engine.ts'));
 
 let config: string;
 beforeEach(() => {

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { writeHistory } from '../store/history.ts';
+import { writeHistory } from '../store/sqlite/history.ts';
 import { commandLine, evalwatch } from './command-line.ts';
 import { temporaryDirectory, writeConfiguration } from './configuration-file.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { jsonLines, tableLines, type Column } from '../../../src/cli/table.ts';
-import { widthOf } from '../../../src/cli/text.ts';
+import { jsonLines, tableLines, type Column } from '../../../src/cli/output/table.ts';
+import { widthOf } from '../../../src/cli/output/text.ts';
 
 interface Row {
   readonly id: string;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { cut, timeText, widthOf, zonedTimeText } from '../../../src/cli/text.ts';
+import { cut, timeText, widthOf, zonedTimeText } from '../../../src/cli/output/text.ts';
 
 describe('widthOf', () => {
   it.each([

@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { loadWebConfig } from '../../../src/config/web-file.ts';
-import { readYaml } from '../../../src/config/yaml-document.ts';
+import { loadWebConfig } from '../../../src/config/web-file/web-file.ts';
+import { readYaml } from '../../../src/config/document/yaml-document.ts';
 import { errorOf, loadText, places, temporaryDirectory } from './loading.ts';
 
 const directory = temporaryDirectory();

@@ -4,11 +4,11 @@ import {
   parseBaseUrl,
   parseListen,
   parseProxyUrl,
-} from '../../../src/config/address.ts';
-import { parseDuration, suggestDuration } from '../../../src/config/duration.ts';
-import { parseSize, suggestSize } from '../../../src/config/size.ts';
+} from '../../../src/config/values/address.ts';
+import { parseDuration, suggestDuration } from '../../../src/config/values/duration.ts';
+import { parseSize, suggestSize } from '../../../src/config/values/size.ts';
 import { closest } from '../../../src/config/suggest.ts';
-import { parseTimezone } from '../../../src/config/timezone.ts';
+import { parseTimezone } from '../../../src/config/values/timezone.ts';
 
 describe('a duration', () => {
   it.each([

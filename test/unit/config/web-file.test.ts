@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import bcrypt from 'bcrypt';
 import { describe, expect, it } from 'vitest';
 import { ConfigError } from '../../../src/config/config-error.ts';
-import { loadWebConfig } from '../../../src/config/web-file.ts';
+import { loadWebConfig } from '../../../src/config/web-file/web-file.ts';
 import { makeCertificate } from '../../support/certificates.ts';
 import { places, temporaryDirectory } from './loading.ts';
 

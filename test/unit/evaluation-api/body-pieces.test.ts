@@ -4,9 +4,9 @@ import {
   createPieceJoiner,
   createPieceReader,
   releasePieces,
-} from '../../../src/evaluation-api/body-pieces.ts';
-import { createDispatcher } from '../../../src/evaluation-api/dispatcher.ts';
-import { exchange } from '../../../src/evaluation-api/exchange.ts';
+} from '../../../src/evaluation-api/sending/body-pieces.ts';
+import { createDispatcher } from '../../../src/evaluation-api/sending/dispatcher.ts';
+import { exchange } from '../../../src/evaluation-api/sending/exchange.ts';
 import { connect, listOptions, serve } from './harness.ts';
 
 /** What a joiner passes on of these pieces. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { readErrorInfo } from '../../../src/evaluation-api/error-info.ts';
 import { connectionError } from '../../../src/evaluation-api/errors.ts';
-import { readReply } from '../../../src/evaluation-api/reply.ts';
+import { readReply } from '../../../src/evaluation-api/sending/reply.ts';
 import { createSecrets } from '../../../src/evaluation-api/secrets.ts';
 import type { ObservedRecord } from '../../../src/domain/record.ts';
 import { ApiError } from '../../../src/monitor/errors.ts';

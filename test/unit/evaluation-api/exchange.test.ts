@@ -1,9 +1,9 @@
 import type { Dispatcher } from 'undici';
 import { expect, it, vi } from 'vitest';
-import { createBodyReader, type BodyOptions } from '../../../src/evaluation-api/body.ts';
-import { exchange } from '../../../src/evaluation-api/exchange.ts';
+import { createBodyReader, type BodyOptions } from '../../../src/evaluation-api/sending/body.ts';
+import { exchange } from '../../../src/evaluation-api/sending/exchange.ts';
 
-vi.mock(import('../../../src/evaluation-api/body.ts'));
+vi.mock(import('../../../src/evaluation-api/sending/body.ts'));
 
 const MAX_CHUNKS_PER_TURN = 16_384;
 const nextTurn = () => new Promise((resolve) => void setImmediate(resolve));

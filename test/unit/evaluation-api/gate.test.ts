@@ -5,8 +5,8 @@ import {
   type Gate,
   type Pass,
   type RequestClass,
-} from '../../../src/evaluation-api/gate.ts';
-import { createRateLimit } from '../../../src/evaluation-api/rate-limit.ts';
+} from '../../../src/evaluation-api/fairness/gate.ts';
+import { createRateLimit } from '../../../src/evaluation-api/fairness/rate-limit.ts';
 
 const clock = { monotonic: () => performance.now() };
 const never = new AbortController().signal;

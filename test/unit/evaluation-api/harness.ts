@@ -8,7 +8,7 @@ import {
 } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
-import { systemClock } from '../../../src/clock.ts';
+import { systemClock } from '../../../src/app/clock.ts';
 import type { KeySource } from '../../../src/evaluation-api/api-key.ts';
 import {
   createEvaluationService,

@@ -1,5 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { createItemScanner, type ScannedItems } from '../../../src/evaluation-api/item-scanner.ts';
+import {
+  createItemScanner,
+  type ScannedItems,
+} from '../../../src/evaluation-api/listing/item-scanner.ts';
 import { ApiError } from '../../../src/monitor/errors.ts';
 
 const startScan = createItemScanner(1_000_000);

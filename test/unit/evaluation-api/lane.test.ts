@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, it } from 'vitest';
-import { createLane } from '../../../src/evaluation-api/lane.ts';
+import { createLane } from '../../../src/evaluation-api/fairness/lane.ts';
 
 it('does one thing after the other, in their order, whatever fails', async () => {
   const lane = createLane();

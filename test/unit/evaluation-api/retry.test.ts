@@ -1,5 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { delayBefore, shouldRetry, withRetries } from '../../../src/evaluation-api/retry.ts';
+import {
+  delayBefore,
+  shouldRetry,
+  withRetries,
+} from '../../../src/evaluation-api/sending/retry.ts';
 import {
   API_FAILURE_REASONS,
   ApiError,

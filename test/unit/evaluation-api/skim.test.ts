@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { readErrorInfo } from '../../../src/evaluation-api/error-info.ts';
-import { type Keep, SCALAR, skim } from '../../../src/evaluation-api/skim.ts';
+import { type Keep, SCALAR, skim } from '../../../src/evaluation-api/listing/skim.ts';
 import { readListing } from '../../support/read-listing.ts';
 import { takeAtOnce } from '../../support/at-once.ts';
 

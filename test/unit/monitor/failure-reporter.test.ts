@@ -5,7 +5,7 @@ import { ApiError, StoreError, type ApiFailureReason } from '../../../src/monito
 import { createFailureReporter } from '../../../src/monitor/failure-reporter.ts';
 import type { Store } from '../../../src/monitor/ports.ts';
 import { createPoller } from '../../../src/monitor/poller.ts';
-import { openStore } from '../../../src/store/sqlite-store.ts';
+import { openStore } from '../../../src/store/sqlite/sqlite-store.ts';
 import {
   eventLog,
   fakeClock,

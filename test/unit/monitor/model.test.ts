@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { StoreError } from '../../../src/monitor/errors.ts';
 import { createPoller } from '../../../src/monitor/poller.ts';
 import type { Store } from '../../../src/monitor/ports.ts';
-import { openStore } from '../../../src/store/sqlite-store.ts';
+import { openStore } from '../../../src/store/sqlite/sqlite-store.ts';
 import {
   eventLog,
   fakeClock,

@@ -4,7 +4,7 @@ import { StoreError } from '../../../src/monitor/errors.ts';
 import { createPoller } from '../../../src/monitor/poller.ts';
 import type { PolledProject } from '../../../src/monitor/reading.ts';
 import type { Store } from '../../../src/monitor/ports.ts';
-import { openStore } from '../../../src/store/sqlite-store.ts';
+import { openStore } from '../../../src/store/sqlite/sqlite-store.ts';
 import { eventLog, fakeClock, listingOf, scriptedService } from '../../support/monitor.ts';
 import { temporaryDirectory } from '../../support/temporary.ts';
 

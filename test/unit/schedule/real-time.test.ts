@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { getTasks } from 'node-cron';
 import { expect, it } from 'vitest';
-import { systemClock } from '../../../src/clock.ts';
+import { systemClock } from '../../../src/app/clock.ts';
 import { createScheduler } from '../../../src/schedule/scheduler.ts';
 
 it('polls every second of real time, and no more after the stop', async () => {

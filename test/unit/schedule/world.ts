@@ -1,6 +1,6 @@
 import { getTasks } from 'node-cron';
 import { afterEach, beforeEach, expect, vi } from 'vitest';
-import { systemClock } from '../../../src/clock.ts';
+import { systemClock } from '../../../src/app/clock.ts';
 import type { MonitorEvent } from '../../../src/monitor/events.ts';
 import {
   createScheduler,

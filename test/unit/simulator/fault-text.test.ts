@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { faultSyntax, parseFaults } from '../../../src/simulator/fault-text.ts';
-import type { Fault } from '../../../src/simulator/fault.ts';
+import { faultSyntax, parseFaults } from '../../../src/simulator/faults/fault-text.ts';
+import type { Fault } from '../../../src/simulator/faults/fault.ts';
 
 describe('A text of faults', () => {
   it.each<[string, number, Fault]>([

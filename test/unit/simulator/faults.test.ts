@@ -7,7 +7,7 @@ import {
   zstdDecompressSync,
 } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { parseFaults } from '../../../src/simulator/fault-text.ts';
+import { parseFaults } from '../../../src/simulator/faults/fault-text.ts';
 import { KEY, PROMPTS, simulate, stillWorld } from './simulation.ts';
 
 function withFaults(text: string) {

@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { parseFaults } from '../../../src/simulator/fault-text.ts';
-import type { JournalEntry } from '../../../src/simulator/journal.ts';
+import { parseFaults } from '../../../src/simulator/faults/fault-text.ts';
+import type { JournalEntry } from '../../../src/simulator/world/journal.ts';
 import { DATASETS, KEY, PROMPTS, simulate, stillWorld } from './simulation.ts';
 
 /** A journaling simulation of one prompt, `only`, in PENDING. */

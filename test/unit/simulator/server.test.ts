@@ -1,10 +1,10 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { DEFAULT_KEY } from '../../../src/simulator/key-ring.ts';
-import { parseFaults } from '../../../src/simulator/fault-text.ts';
+import { DEFAULT_KEY } from '../../../src/simulator/world/key-ring.ts';
+import { parseFaults } from '../../../src/simulator/faults/fault-text.ts';
 import { startSimulator } from '../../../src/simulator/server.ts';
-import { World } from '../../../src/simulator/world.ts';
+import { World } from '../../../src/simulator/world/world.ts';
 import { KEY, PROMPTS, simulate } from './simulation.ts';
 
 describe('A simulator', () => {

@@ -1,4 +1,4 @@
-import { parseFaults } from '../../../src/simulator/fault-text.ts';
+import { parseFaults } from '../../../src/simulator/faults/fault-text.ts';
 import { gunzipSync, zstdDecompressSync } from 'node:zlib';
 import { request } from 'undici';
 import { describe, expect, it } from 'vitest';

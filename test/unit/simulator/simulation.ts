@@ -1,7 +1,7 @@
 import { request } from 'undici';
 import { onTestFinished } from 'vitest';
 import { startSimulator, type SimulatorOptions } from '../../../src/simulator/server.ts';
-import { World, type WorldOptions } from '../../../src/simulator/world.ts';
+import { World, type WorldOptions } from '../../../src/simulator/world/world.ts';
 
 export const KEY = 'a-key-for-all-projects';
 export const PROMPTS = '/v2/projects/checkout-bot/prompts/';

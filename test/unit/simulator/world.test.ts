@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { World, type WorldOptions } from '../../../src/simulator/world.ts';
-import type { Move } from '../../../src/simulator/moves.ts';
+import { World, type WorldOptions } from '../../../src/simulator/world/world.ts';
+import type { Move } from '../../../src/simulator/world/moves.ts';
 
 function lived(steps: number, options: Partial<WorldOptions> = {}): World {
   let time = Date.UTC(2026, 0, 1);

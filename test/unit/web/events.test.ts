@@ -1,17 +1,17 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { systemClock } from '../../../src/clock.ts';
+import { systemClock } from '../../../src/app/clock.ts';
 import { StoreError } from '../../../src/monitor/errors.ts';
 import type { FinishedPoll } from '../../../src/monitor/events.ts';
 import { NEVER_POLLED } from '../../../src/monitor/poll-health.ts';
 import type { EventPosition, RecordedEvents } from '../../../src/monitor/ports.ts';
-import { createApi } from '../../../src/web/api.ts';
+import { createApi } from '../../../src/web/api/api.ts';
 import { createEventFeed } from '../../../src/web/events/feed.ts';
 import type { EventPage } from '../../../src/web/events/page.ts';
-import { openApiDocument } from '../../../src/web/openapi.ts';
+import { openApiDocument } from '../../../src/web/api/openapi.ts';
 import { readEvents, take } from '../../support/event-stream.ts';
 import { readOpenApi } from '../../support/openapi.ts';
-import { startApi } from './api-under-test.ts';
+import { startApi } from './api/api-under-test.ts';
 
 const document = readOpenApi(openApiDocument());
 

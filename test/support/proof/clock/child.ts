@@ -1,7 +1,7 @@
 /** Runs scenarios, JSON on stdin, through the scheduler of a copy of src/ in virtual time; a line for each outcome. */
 import { join } from 'node:path';
 import { json } from 'node:stream/consumers';
-import type * as ClockRoom from '../../../../src/clock.ts';
+import type * as ClockRoom from '../../../../src/app/clock.ts';
 import type * as SchedulerRoom from '../../../../src/schedule/scheduler.ts';
 import type { Outcome, Scenario } from './scenario.ts';
 import { installVirtualTime } from './virtual-time.ts';

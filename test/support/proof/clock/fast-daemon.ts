@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout } from 'node:timers/promises';
 import type { LogLine } from '../../oracle/observation.ts';
 import { startSimulator } from '../../../../src/simulator/server.ts';
-import { World } from '../../../../src/simulator/world.ts';
+import { World } from '../../../../src/simulator/world/world.ts';
 import { KEY, writeConfiguration } from '../../soak/configuration.ts';
 import { scrape, type Scrape } from '../../scrape.ts';
 import { temporaryDirectory } from '../../temporary.ts';

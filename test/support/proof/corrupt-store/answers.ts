@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import Database from 'better-sqlite3';
 import { join } from 'node:path';
-import { systemClock } from '../../../../src/clock.ts';
-import type * as SqliteReader from '../../../../src/store/sqlite-reader.ts';
-import type * as SqliteStore from '../../../../src/store/sqlite-store.ts';
+import { systemClock } from '../../../../src/app/clock.ts';
+import type * as SqliteReader from '../../../../src/store/sqlite/sqlite-reader.ts';
+import type * as SqliteStore from '../../../../src/store/sqlite/sqlite-store.ts';
 import type { Store, StoreReader } from '../../../../src/monitor/ports.ts';
 
 export interface Stores {
@@ -12,9 +12,11 @@ export interface Stores {
 }
 
 export async function loadStores(source: string): Promise<Stores> {
-  const { openStore } = (await import(join(source, 'store/sqlite-store.ts'))) as typeof SqliteStore;
+  const { openStore } = (await import(
+    join(source, 'store/sqlite/sqlite-store.ts')
+  )) as typeof SqliteStore;
   const { openReader } = (await import(
-    join(source, 'store/sqlite-reader.ts')
+    join(source, 'store/sqlite/sqlite-reader.ts')
   )) as typeof SqliteReader;
   return { openStore, openReader };
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { isDeepStrictEqual, promisify } from 'node:util';
 import Database from 'better-sqlite3';
-import { openReader } from '../../../../src/store/sqlite-reader.ts';
+import { openReader } from '../../../../src/store/sqlite/sqlite-reader.ts';
 import { temporaryDirectory } from '../../temporary.ts';
 import { callsOf, EVERY_THREAD } from '../strace.ts';
 import type { WorkloadReport } from './rounds.ts';

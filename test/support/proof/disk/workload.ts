@@ -4,10 +4,10 @@
  */
 import { writeSync } from 'node:fs';
 import { join } from 'node:path';
-import { systemClock } from '../../../../src/clock.ts';
+import { systemClock } from '../../../../src/app/clock.ts';
 import { StoreError } from '../../../../src/monitor/errors.ts';
 import type { Store } from '../../../../src/monitor/ports.ts';
-import type * as SqliteStore from '../../../../src/store/sqlite-store.ts';
+import type * as SqliteStore from '../../../../src/store/sqlite/sqlite-store.ts';
 import { listingOf } from '../../monitor.ts';
 import { ROUNDS, statusesIn, type WorkloadReport } from './rounds.ts';
 import { detectChanges } from '../../at-once.ts';
@@ -16,7 +16,9 @@ const PATIENCE = 20;
 /** Every opening has a thread of its own, for which strace begins to count anew: it fails again and again. */
 const OPENINGS = 2;
 const [, , source = '', path = ''] = process.argv;
-const { openStore } = (await import(join(source, 'store/sqlite-store.ts'))) as typeof SqliteStore;
+const { openStore } = (await import(
+  join(source, 'store/sqlite/sqlite-store.ts')
+)) as typeof SqliteStore;
 
 let counted = 0;
 const failed: string[] = [];

@@ -4,8 +4,8 @@ import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import * as fc from 'fast-check';
 import type * as CliRoom from '../../../../src/cli/cli.ts';
-import type * as ClockRoom from '../../../../src/clock.ts';
-import type * as StoreRoom from '../../../../src/store/sqlite-store.ts';
+import type * as ClockRoom from '../../../../src/app/clock.ts';
+import type * as StoreRoom from '../../../../src/store/sqlite/sqlite-store.ts';
 import type { Surface } from './surface.ts';
 
 const COMMANDS = ['status', 'transitions', 'failures', 'check', 'poll', 'run', 'simulate', 'demo'];
@@ -73,7 +73,9 @@ export async function commandLines(source: string, directory: string): Promise<r
 }
 
 async function prepare(source: string, directory: string, config: string): Promise<void> {
-  const { openStore } = (await import(join(source, 'store/sqlite-store.ts'))) as typeof StoreRoom;
+  const { openStore } = (await import(
+    join(source, 'store/sqlite/sqlite-store.ts')
+  )) as typeof StoreRoom;
   const { systemClock } = (await import(join(source, 'clock.ts'))) as typeof ClockRoom;
   writeFileSync(
     config,

@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import * as fc from 'fast-check';
 import type * as ErrorInfoRoom from '../../../../src/evaluation-api/error-info.ts';
-import type * as ListingRoom from '../../../../src/evaluation-api/listing-body.ts';
-import type * as ScannerRoom from '../../../../src/evaluation-api/item-scanner.ts';
+import type * as ListingRoom from '../../../../src/evaluation-api/listing/listing-body.ts';
+import type * as ScannerRoom from '../../../../src/evaluation-api/listing/item-scanner.ts';
 import type { Surface } from './surface.ts';
 import { takeAtOnce } from '../../at-once.ts';
 
@@ -89,10 +89,10 @@ function written(list: Iterable<unknown>): readonly string[] {
 /** Lists of items and single prompts, whole and damaged, beside a naive reading. */
 export async function listings(source: string): Promise<readonly Surface[]> {
   const { readListing } = (await import(
-    join(source, 'evaluation-api/listing-body.ts')
+    join(source, 'evaluation-api/listing/listing-body.ts')
   )) as typeof ListingRoom;
   const { createItemScanner } = (await import(
-    join(source, 'evaluation-api/item-scanner.ts')
+    join(source, 'evaluation-api/listing/item-scanner.ts')
   )) as typeof ScannerRoom;
   const startScan = createItemScanner(1_000_000);
   const { readErrorInfo } = (await import(

@@ -6,24 +6,24 @@ import {
   parseHostName,
   parseListen,
   parseProxyUrl,
-} from '../../../../src/config/address.ts';
+} from '../../../../src/config/values/address.ts';
 import { readCertificates } from '../../../../src/config/ca-file.ts';
-import { parseDuration, suggestDuration } from '../../../../src/config/duration.ts';
+import { parseDuration, suggestDuration } from '../../../../src/config/values/duration.ts';
 import { loadConfig } from '../../../../src/config/load.ts';
 import { readPostgresUrl } from '../../../../src/config/postgres-url.ts';
-import { parseSize, suggestSize } from '../../../../src/config/size.ts';
+import { parseSize, suggestSize } from '../../../../src/config/values/size.ts';
 import { butIsValue, isPlainKey, shownId, unsetVariable } from '../../../../src/config/shown.ts';
 import { closest, didYouMean } from '../../../../src/config/suggest.ts';
-import { parseTimezone } from '../../../../src/config/timezone.ts';
-import { loadWebConfig } from '../../../../src/config/web-file.ts';
-import { readYaml } from '../../../../src/config/yaml-document.ts';
+import { parseTimezone } from '../../../../src/config/values/timezone.ts';
+import { loadWebConfig } from '../../../../src/config/web-file/web-file.ts';
+import { readYaml } from '../../../../src/config/document/yaml-document.ts';
 import { readKey } from '../../../../src/evaluation-api/api-key.ts';
-import { readUrl } from '../../../../src/postgres/url.ts';
+import { readUrl } from '../../../../src/store/postgres/url.ts';
 import { parseSchedule, validateSchedule } from '../../../../src/schedule/calendar.ts';
 import { readExpression } from '../../../../src/schedule/expression.ts';
 import { zoneOf } from '../../../../src/schedule/zone.ts';
 import { negotiate } from '../../../../src/simulator/encoding.ts';
-import { parseFaults } from '../../../../src/simulator/fault-text.ts';
+import { parseFaults } from '../../../../src/simulator/faults/fault-text.ts';
 import type { TextFunction } from './text-function.ts';
 
 const OPTIONS = ['base_url', 'timeout', 'max_requests_per_second', 'api_key_file'];

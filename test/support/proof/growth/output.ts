@@ -1,25 +1,25 @@
 import { DatabaseError } from 'pg';
-import { csvLine } from '../../../../src/cli/csv.ts';
-import { toJsonLine } from '../../../../src/cli/json.ts';
-import { jsonLines, tableLines } from '../../../../src/cli/table.ts';
-import { cut, widthOf } from '../../../../src/cli/text.ts';
+import { csvLine } from '../../../../src/cli/output/csv.ts';
+import { toJsonLine } from '../../../../src/cli/output/json.ts';
+import { jsonLines, tableLines } from '../../../../src/cli/output/table.ts';
+import { cut, widthOf } from '../../../../src/cli/output/text.ts';
 import { visible, visibleJson } from '../../../../src/domain/visible.ts';
 import { createSecrets } from '../../../../src/evaluation-api/secrets.ts';
 import { createLogger } from '../../../../src/log/logger.ts';
 import { presentFields } from '../../../../src/log/present.ts';
 import { renderLabels } from '../../../../src/metrics/exposition.ts';
-import { toStoreError } from '../../../../src/postgres/errors.ts';
-import { fromStored, toStored } from '../../../../src/postgres/text.ts';
-import { readCursor, writeCursor } from '../../../../src/web/cursor.ts';
+import { toStoreError } from '../../../../src/store/postgres/errors.ts';
+import { fromStored, toStored } from '../../../../src/store/postgres/sql/text.ts';
+import { readCursor, writeCursor } from '../../../../src/web/api/cursor.ts';
 import { eventText, readId } from '../../../../src/web/events/event.ts';
 import { parseHost } from '../../../../src/web/host.ts';
-import { createLogins } from '../../../../src/web/logins.ts';
+import { createLogins } from '../../../../src/web/protection/logins.ts';
 import { beginning, message, name, shortName } from '../../../../src/web/page/upstream.ts';
-import { readParameters } from '../../../../src/web/parameters.ts';
+import { readParameters } from '../../../../src/web/api/parameters.ts';
 import { z } from 'zod';
-import * as parameters from '../../../../src/web/parameters.ts';
+import * as parameters from '../../../../src/web/api/parameters.ts';
 import { readTarget } from '../../../../src/web/request-target.ts';
-import { isCrossSite, isForThisServer } from '../../../../src/web/server-names.ts';
+import { isCrossSite, isForThisServer } from '../../../../src/web/protection/server-names.ts';
 import type { TextFunction } from './text-function.ts';
 
 /** Node reads no more of the head of a request. */

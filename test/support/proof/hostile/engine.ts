@@ -1,7 +1,7 @@
 import { join } from 'node:path';
-import type * as Clocks from '../../../../src/clock.ts';
+import type * as Clocks from '../../../../src/app/clock.ts';
 import type * as Load from '../../../../src/config/load.ts';
-import type * as Engines from '../../../../src/engine.ts';
+import type * as Engines from '../../../../src/app/engine.ts';
 import type * as SecretsOf from '../../../../src/evaluation-api/secrets.ts';
 import type * as Logging from '../../../../src/log/logger.ts';
 

@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import type { Config } from '../../../../src/config/config.ts';
-import type { JournalEntry } from '../../../../src/simulator/journal.ts';
+import type { JournalEntry } from '../../../../src/simulator/world/journal.ts';
 import { startSimulator } from '../../../../src/simulator/server.ts';
 import { differences } from '../../oracle.ts';
 import type {

@@ -7,7 +7,7 @@ import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { Worker } from 'node:worker_threads';
 import Database from 'better-sqlite3';
-import type { Answer, Asked } from '../../../../src/store/thread-messages.ts';
+import type { Answer, Asked } from '../../../../src/store/sqlite/thread/thread-messages.ts';
 import type { Step } from './steps.ts';
 
 const step = process.env['DIE_AT_STEP'];

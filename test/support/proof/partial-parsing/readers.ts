@@ -1,8 +1,8 @@
 import { join } from 'node:path';
-import type * as AnswerRoom from '../../../../src/evaluation-api/listing-answer.ts';
-import type * as ScannerRoom from '../../../../src/evaluation-api/item-scanner.ts';
-import { createListingReader } from '../../../../src/evaluation-api/listing.ts';
-import type { Lane } from '../../../../src/evaluation-api/lane.ts';
+import type * as AnswerRoom from '../../../../src/evaluation-api/listing/listing-answer.ts';
+import type * as ScannerRoom from '../../../../src/evaluation-api/listing/item-scanner.ts';
+import { createListingReader } from '../../../../src/evaluation-api/listing/listing.ts';
+import type { Lane } from '../../../../src/evaluation-api/fairness/lane.ts';
 import type { Secrets } from '../../../../src/evaluation-api/secrets.ts';
 import type { Kind } from '../../../../src/domain/status.ts';
 import type * as ErrorsRoom from '../../../../src/monitor/errors.ts';
@@ -25,10 +25,10 @@ export async function byDifference(
   count: (how: 'unchanged' | 'partly' | 'whole' | 'failed') => void,
 ): Promise<Reader> {
   const { createItemScanner } = (await import(
-    join(source, 'evaluation-api/item-scanner.ts')
+    join(source, 'evaluation-api/listing/item-scanner.ts')
   )) as typeof ScannerRoom;
   const { answerWith } = (await import(
-    join(source, 'evaluation-api/listing-answer.ts')
+    join(source, 'evaluation-api/listing/listing-answer.ts')
   )) as typeof AnswerRoom;
   const startScan = createItemScanner(1_000_000);
   const { signal } = new AbortController();

@@ -5,14 +5,16 @@
 import { writeSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Store } from '../../../../src/monitor/ports.ts';
-import type * as SqliteStore from '../../../../src/store/sqlite-store.ts';
-import { systemClock } from '../../../../src/clock.ts';
+import type * as SqliteStore from '../../../../src/store/sqlite/sqlite-store.ts';
+import { systemClock } from '../../../../src/app/clock.ts';
 import { listingOf } from '../../monitor.ts';
 import { WIDE, wideId } from './promises.ts';
 import { detectChanges } from '../../at-once.ts';
 
 const [, , source = '', path = '', rounds = ''] = process.argv;
-const { openStore } = (await import(join(source, 'store/sqlite-store.ts'))) as typeof SqliteStore;
+const { openStore } = (await import(
+  join(source, 'store/sqlite/sqlite-store.ts')
+)) as typeof SqliteStore;
 const STATUSES = ['PENDING', 'RUNNING', 'COMPLETED', 'FAILED'] as const;
 
 const open = () => openStore({ path, clock: systemClock, emit: () => {} });

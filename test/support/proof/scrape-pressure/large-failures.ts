@@ -1,7 +1,7 @@
 import { join } from 'node:path';
-import { systemClock } from '../../../../src/clock.ts';
+import { systemClock } from '../../../../src/app/clock.ts';
 import { createPoller } from '../../../../src/monitor/poller.ts';
-import { openStore } from '../../../../src/store/sqlite-store.ts';
+import { openStore } from '../../../../src/store/sqlite/sqlite-store.ts';
 import { listingOf, neverStopping, scriptedService } from '../../monitor.ts';
 
 const FAILURES = 1000;

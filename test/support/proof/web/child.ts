@@ -5,12 +5,12 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import bcrypt from 'bcrypt';
-import type * as ClockRoom from '../../../../src/clock.ts';
+import type * as ClockRoom from '../../../../src/app/clock.ts';
 import { NEVER_POLLED } from '../../../../src/monitor/poll-health.ts';
 import type * as FeedRoom from '../../../../src/web/events/feed.ts';
 import type * as AssetsRoom from '../../../../src/web/page/assets.ts';
 import type * as MonitorRoom from '../../../../src/web/page/monitor-state.ts';
-import type { Protection } from '../../../../src/web/protection.ts';
+import type { Protection } from '../../../../src/web/protection/protection.ts';
 import type * as ServerRoom from '../../../../src/web/server.ts';
 import type { Certificate } from '../../certificates.ts';
 import { PASSWORD, PROJECTS, PROTECTED, type Served, USER } from './served.ts';

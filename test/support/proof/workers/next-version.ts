@@ -15,9 +15,9 @@ CREATE INDEX transition_record ON evalwatch.transition (record_id);
 /** Sources as they are but for one more migration, a made-up one; `await using` removes them. */
 export async function copyOfNextVersion() {
   const copy = await copyWithBug({
-    file: 'postgres/migrate.ts',
+    file: 'store/postgres/sql/migrate.ts',
     replace: [[LAST, `${LAST}  { file: '0003-made-up.sql', compatibleFrom: 1 },\n`]],
   });
-  await writeFile(join(copy.source, 'postgres/migrations/0003-made-up.sql'), MADE_UP);
+  await writeFile(join(copy.source, 'store/postgres/migrations/0003-made-up.sql'), MADE_UP);
   return { ...copy, schemaVersion: 3 };
 }

@@ -1,11 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
-import {
-  failureFields,
-  statusFields,
-  transitionFields,
-} from '../../../../src/monitor/row-fields.ts';
-import { openPostgresReader } from '../../../../src/postgres/postgres-reader.ts';
-import type { JournalEntry } from '../../../../src/simulator/journal.ts';
+import { failureFields, statusFields, transitionFields } from '../../../../src/rows/fields.ts';
+import { openPostgresReader } from '../../../../src/store/postgres/postgres-reader.ts';
+import type { JournalEntry } from '../../../../src/simulator/world/journal.ts';
 import type { RequestLog } from '../../../../src/simulator/request-log.ts';
 import { startSimulator } from '../../../../src/simulator/server.ts';
 import { differences } from '../../oracle.ts';

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { systemClock } from '../../../../src/clock.ts';
+import { systemClock } from '../../../../src/app/clock.ts';
 import { createTimeBudget } from '../../../../src/web/fairness/time-budget.ts';
 import { createTurns, type TurnOptions } from '../../../../src/web/fairness/turns.ts';
 

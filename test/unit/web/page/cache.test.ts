@@ -1,5 +1,5 @@
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { systemClock } from '../../../../src/clock.ts';
+import { systemClock } from '../../../../src/app/clock.ts';
 import { createPageCache } from '../../../../src/web/page/cache.ts';
 import { fakeClock } from '../../../support/monitor.ts';
 

@@ -1,0 +1,6 @@
+import type { Clock } from '../monitor/ports.ts';
+
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  monotonic: () => performance.now(),
+};

@@ -1,0 +1,92 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Config } from '../config/config.ts';
+import { ConfigError } from '../config/config-error.ts';
+import type { Logger } from '../log/logger.ts';
+import { StoreError } from '../monitor/errors.ts';
+
+export interface ReloadResult {
+  readonly ok: boolean;
+  /** Why it was not possible, a line each. */
+  readonly reasons: readonly string[];
+}
+
+export interface Reload {
+  /** Rejects only with a bug; one after the other, however many are asked for. */
+  run(): Promise<ReloadResult>;
+  /** The configuration in force. */
+  config(): Config;
+}
+
+export interface ReloadOptions {
+  readonly config: Config;
+  /** @throws {ConfigError} */
+  readonly loadConfig: () => Promise<Config>;
+  readonly logger: Logger;
+  /** Takes a configuration over whole, or rejects and changes nothing. */
+  readonly apply: (config: Config) => Promise<void>;
+  readonly onResult: (result: ReloadResult) => void;
+  /** Receives unexpected errors: bugs. */
+  readonly onError: (error: unknown) => void;
+}
+
+/** Reloads the configuration: applies the new one as a whole, or keeps the old one (docs/specification.md#reload). */
+export function createReload(options: ReloadOptions): Reload {
+  const { loadConfig, logger, apply, onResult, onError } = options;
+  let current = options.config;
+  let last: Promise<unknown> = Promise.resolve();
+
+  async function reload(): Promise<ReloadResult> {
+    try {
+      const next = await loadConfig();
+      const reasons = fixedOptions(current, next);
+      if (reasons.length > 0) return failed(reasons);
+      await apply(next);
+      current = next;
+    } catch (error) {
+      // Half a configuration may be in force.
+      if (!(error instanceof ConfigError || error instanceof StoreError)) {
+        onError(error);
+        throw error;
+      }
+      return failed(error.message.split('\n'));
+    }
+    const result = { ok: true, reasons: [] };
+    onResult(result);
+    logger.info(
+      { event: 'config.reloaded', projects: current.projects.length },
+      'Configuration reloaded',
+    );
+    return result;
+  }
+
+  function failed(reasons: readonly string[]): ReloadResult {
+    const result = { ok: false, reasons };
+    onResult(result);
+    logger.error({ event: 'config.reload_failed', reasons }, 'Configuration not reloaded');
+    return result;
+  }
+
+  return {
+    run: () => {
+      const result = last.then(reload);
+      last = result;
+      return result;
+    },
+    config: () => current,
+  };
+}
+
+/** What cannot change at run time and has, by name. */
+function fixedOptions(current: Config, next: Config): readonly string[] {
+  const changed = [
+    { name: 'store', differs: !isDeepStrictEqual(current.store, next.store) },
+    {
+      name: 'web.listen',
+      differs: current.web.host !== next.web.host || current.web.port !== next.web.port,
+    },
+    { name: 'web.config_file', differs: current.web.configFile !== next.web.configFile },
+  ];
+  return changed
+    .filter(({ differs }) => differs)
+    .map(({ name }) => `${name} cannot change while evalwatch runs: restart it`);
+}

@@ -1,0 +1,134 @@
+import { isDeepStrictEqual } from 'node:util';
+import { ConfigError } from '../config/config-error.ts';
+import type { WebConfig } from '../config/web-file/web-config.ts';
+import { loadWebConfig } from '../config/web-file/web-file.ts';
+import { versionOf } from '../files/regular-file.ts';
+import type { Logger } from '../log/logger.ts';
+import type { Clock } from '../monitor/ports.ts';
+import type { ChangingProtection } from '../web/protection/protection.ts';
+
+/**
+ * How long the last good web configuration stands in for a bad one. Longer than EvalwatchConfigReloadFailed takes to
+ * fire, so that somebody knows before nobody may enter; not for ever, or a user who was removed would stay.
+ */
+const GRACE_MS = 15 * 60 * 1000;
+
+export interface WebProtection extends ChangingProtection {
+  /**
+   * Takes over what has changed.
+   * @throws {ConfigError} if it cannot be used, or not without a restart; then nothing has changed
+   */
+  reload(): Promise<void>;
+  /** The file and those that it names, as far as it can be used; absolute. */
+  files(): readonly string[];
+}
+
+export interface WebProtectionOptions {
+  /** The web configuration file, absolute. */
+  readonly file: string;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Whether the file can be used, when that has changed. */
+  readonly onResult: (ok: boolean) => void;
+}
+
+/**
+ * The web configuration, read again by each request and connection after a file of it has changed
+ * (docs/web-configuration.md#while-it-runs).
+ * @throws {ConfigError} if it cannot be used
+ */
+export async function openWebProtection(options: WebProtectionOptions): Promise<WebProtection> {
+  const { file, clock, logger, onResult } = options;
+  const first = await loadWebConfig(file);
+  let good = first;
+  /** Version of the files of `good`; undefined: they have to be read in any case. */
+  let known: string | undefined;
+  let bad: { readonly since: number; readonly error: ConfigError } | undefined;
+  let looking: Promise<void> | undefined;
+
+  async function look(): Promise<void> {
+    // Before they are read, so that a change in between is noticed the next time.
+    const version = await versionOf(good.files, clock.now());
+    if (version !== undefined && version === known) return;
+    try {
+      const next = await loadWebConfig(file);
+      checkChange(good, next, file);
+      known = isDeepStrictEqual(next.files, good.files) ? version : undefined;
+      accept(next);
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      known = undefined;
+      reject(error);
+    }
+  }
+
+  function accept(next: WebConfig): void {
+    const isChanged = !isDeepStrictEqual(next, good);
+    if (isChanged) good = next;
+    if (isChanged || bad) {
+      logger.info({ event: 'web_config.reloaded' }, 'Web configuration reloaded');
+    }
+    if (bad) onResult(true);
+    bad = undefined;
+  }
+
+  function reject(error: ConfigError): void {
+    if (error.message !== bad?.error.message) {
+      const reasons = error.message.split('\n');
+      const event = 'web_config.reload_failed';
+      logger.error({ event, reasons }, 'Web configuration not reloaded');
+    }
+    if (!bad) onResult(false);
+    bad = { since: bad?.since ?? clock.monotonic(), error };
+  }
+
+  const lookOnce = () => {
+    looking ??= look().finally(() => {
+      looking = undefined;
+    });
+    return looking;
+  };
+
+  return {
+    first,
+    files: () => good.files,
+    now: async () => {
+      await lookOnce();
+      return bad && clock.monotonic() - bad.since > GRACE_MS ? undefined : good;
+    },
+    reload: async () => {
+      // What looks already may have read the file too early.
+      await looking;
+      await lookOnce();
+      if (bad) throw bad.error;
+    },
+  };
+}
+
+/** A file that was cut short, or is being written, must not open what was closed. */
+function checkChange(before: WebConfig, next: WebConfig, file: string): void {
+  const needsRestart = [
+    {
+      what: 'tls_server_config cannot come or go',
+      is: (before.tls === undefined) !== (next.tls === undefined),
+    },
+    {
+      what: 'client_auth_type cannot become NoClientCert or anything else than that',
+      is: asksForCertificate(before) !== asksForCertificate(next),
+    },
+    {
+      what: 'basic_auth_users cannot become empty',
+      is: before.users.size > 0 && next.users.size === 0,
+    },
+  ].filter(({ is }) => is);
+  if (needsRestart.length === 0) return;
+  const message = (what: string) => `${what} while evalwatch runs: restart it`;
+  throw new ConfigError(
+    'invalid',
+    needsRestart.map(({ what }) => ({ file, line: 1, column: 1, message: message(what) })),
+  );
+}
+
+function asksForCertificate({ tls }: WebConfig): boolean {
+  return tls !== undefined && tls.clientAuth !== 'NoClientCert';
+}

@@ -1,0 +1,44 @@
+import { visible } from '../../domain/visible.ts';
+import { resolveFromUser } from '../../config/environment.ts';
+import type { Register } from '../command.ts';
+import { loadForStore } from '../configuration.ts';
+import { UsageError } from '../faults.ts';
+import { configOption } from '../options.ts';
+import { storeFile } from '../store-engine.ts';
+
+interface BackupCommandOptions {
+  readonly config?: string;
+  readonly force?: true;
+}
+
+const HELP = `
+The copy is a store itself: to go back to it, stop the daemon, remove the store's -wal and -shm files,
+put the copy in the store's place, and start the daemon.
+
+Example:
+  evalwatch backup /var/backups/evalwatch-$(date +%F).db`;
+
+export const registerBackup: Register = (program, act) => {
+  program
+    .command('backup')
+    .description('Copy the store as it is now, also while the daemon runs, needing no key')
+    .argument('<file>', 'where to')
+    .addOption(configOption())
+    .option('--force', 'replace an existing file')
+    .addHelpText('after', HELP)
+    .action((file: string, options: BackupCommandOptions) =>
+      act<BackupCommandOptions>(async ({ config: option, force }, context) => {
+        if (file === '-') {
+          const instead = 'name a file, or ./- for one of this name';
+          throw new UsageError(`a backup cannot be written to stdout: ${instead}`);
+        }
+        const config = await loadForStore(option, context);
+        const path = storeFile(config.store, 'pg_dump copies it, see docs/scaling.md');
+        const { backUp } = await import('../../store/sqlite/backup.ts');
+        const target = resolveFromUser(file, context.env);
+        const bytes = await backUp({ path, target, replace: force ?? false });
+        await context.stdout.write(`${visible(target)}: ${bytes} bytes\n`);
+        return 0;
+      })(options),
+    );
+};

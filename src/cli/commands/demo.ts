@@ -1,0 +1,139 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Daemon } from '../../app/daemon.ts';
+import { visible } from '../../domain/visible.ts';
+import type { MonitorEvent } from '../../monitor/events.ts';
+import type { Action, Context, Register } from '../command.ts';
+import { loadConfiguration } from '../configuration.ts';
+import { startUnlessStopped } from '../start-unless-stopped.ts';
+
+const PORT = 10570;
+
+export const registerDemo: Register = (program, act) => {
+  program
+    .command('demo')
+    .description('Show it all at work: a simulated service and a daemon that watches it')
+    .action(act(demo));
+};
+
+const demo: Action<Record<string, never>> = async (_options, context) => {
+  const stop = Promise.withResolvers<void>();
+  context.signals.onSignal = () => stop.resolve();
+  await using opened = new AsyncDisposableStack();
+  const started = await startUnlessStopped(async (signal) => {
+    await start(context, opened, signal);
+    return true;
+  }, stop.promise);
+  if (started) await stop.promise;
+  return 0;
+};
+
+async function start(
+  context: Context,
+  opened: AsyncDisposableStack,
+  signal: AbortSignal,
+): Promise<void> {
+  const directory = await mkdtemp(join(tmpdir(), 'evalwatch-demo-'));
+  opened.defer(() => rm(directory, { recursive: true, force: true }));
+  const [{ startSimulator }, { World }, { DEFAULT_KEY }] = await Promise.all([
+    import('../../simulator/server.ts'),
+    import('../../simulator/world/world.ts'),
+    import('../../simulator/world/key-ring.ts'),
+  ]);
+  const world = new World({ now: () => context.clock.now() });
+  const simulator = await startSimulator({ world, tickMs: 1000 });
+  opened.defer(() => simulator.close());
+  signal.throwIfAborted();
+
+  const file = join(directory, 'evalwatch.yaml');
+  await writeFile(join(directory, 'api-key'), DEFAULT_KEY, { mode: 0o600 });
+  await writeFile(file, configuration(simulator.url, world.projects));
+  const daemon = await startOnFreePort(file, context, signal);
+  opened.defer(() => daemon.stop());
+  await context.stdout.writeLines([
+    'A simulated Evaluation Service, and evalwatch polling it every 2 seconds. Ctrl-C ends both.',
+    '',
+    `  overview  ${daemon.url}/`,
+    `  metrics   ${daemon.url}/metrics`,
+    `  service   ${simulator.url}  (API key ${DEFAULT_KEY})`,
+    `  ask it    npm run --silent evalwatch -- failures --config ${file}`,
+    '',
+  ]);
+}
+
+function configuration(baseUrl: string, projects: readonly string[]): string {
+  return `service:
+  base_url: ${baseUrl}
+  api_key_file: api-key
+schedule: "*/2 * * * * *"
+projects:
+${projects.map((id) => `  - id: ${JSON.stringify(id)}\n    datasets: true`).join('\n')}
+store:
+  path: evalwatch.db
+web:
+  listen: 127.0.0.1:${PORT}
+`;
+}
+
+async function startOnFreePort(
+  file: string,
+  context: Context,
+  signal: AbortSignal,
+): Promise<Daemon> {
+  const [{ createSecrets }, { createLogger }, { startDaemon }] = await Promise.all([
+    import('../../evaluation-api/secrets.ts'),
+    import('../../log/logger.ts'),
+    import('../../app/daemon.ts'),
+  ]);
+  // What the variables of a real installation say is not meant for the demo.
+  const config = await loadConfiguration(file, { env: {} }, 'with keys');
+  const secrets = createSecrets();
+  const startOn = (port: number) =>
+    startDaemon({
+      config: { ...config, web: { ...config.web, port } },
+      loadConfig: () => Promise.resolve(config),
+      // The readable lines below take the place of the log.
+      logger: createLogger({
+        level: 'error',
+        destination: { write: () => {} },
+        scrub: secrets.scrub,
+        onDead: () => {},
+      }),
+      secrets,
+      clock: context.clock,
+      revision: 'unknown',
+      signal,
+      observers: [(event) => void tell(event, context)],
+    });
+  return await startOn(PORT).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EADDRINUSE') throw error;
+    return startOn(0);
+  });
+}
+
+async function tell(event: MonitorEvent, { stdout, clock }: Context): Promise<void> {
+  const text = readable(event);
+  if (text === undefined) return;
+  const time = new Date(clock.now()).toISOString().slice(11, 19);
+  // Nobody is left to be told when the terminal has gone.
+  await stdout.write(`${time}  ${visible(text)}\n`).catch(() => {});
+}
+
+function readable(event: MonitorEvent): string | undefined {
+  if (event.type === 'listing.baseline') {
+    const counts = Object.entries(event.counts).map(([status, count]) => `${count} ${status}`);
+    return `${event.project}  first look at its ${event.kind}s: ${counts.join(', ')}`;
+  }
+  if (event.type === 'record.transition') {
+    const { kind, id, from, to } = event.transition;
+    return `${event.project}  ${kind} ${id}  ${from} -> ${to}`;
+  }
+  if (event.type === 'prompt.failed') {
+    const { error_id, error_msg } = event.errorInfo ?? {};
+    const why = event.reason ?? `${error_id}: ${error_msg}`;
+    return `${event.project}  prompt ${event.promptId}  FAILED because of ${why}`;
+  }
+  if (event.type !== 'poll.finished' || event.failure === undefined) return undefined;
+  return `${event.project}  poll failed: ${event.failure.message}`;
+}

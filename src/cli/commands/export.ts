@@ -1,0 +1,95 @@
+import { Option } from 'commander';
+import { resolveFromUser } from '../../config/environment.ts';
+import type { StoreReader, TransitionRow } from '../../monitor/ports.ts';
+import { isoTime, transitionFields } from '../../rows/fields.ts';
+import type { Action, Register } from '../command.ts';
+import { csvLine } from '../output/csv.ts';
+import { toJsonLine } from '../output/json.ts';
+import { transitionsAfter, type TransitionFilter } from '../output/oldest-first.ts';
+import { configOption, duration } from '../options.ts';
+import { withReader } from '../query.ts';
+
+const FORMATS = {
+  ndjson: {
+    header: '',
+    line: (row: TransitionRow) => `${toJsonLine(transitionFields(row))}\n`,
+  },
+  csv: {
+    // Without a byte order mark Excel takes UTF-8 for something else.
+    header: `\u{feff}${csvLine(['transition_id', 'time', 'project', 'kind', 'id', 'from', 'to'])}`,
+    line: ({ transitionId, at, project, kind, id, from, to }: TransitionRow) =>
+      csvLine([transitionId, isoTime(at), project, kind, id, from, to]),
+  },
+} as const;
+
+interface ExportOptions {
+  readonly config?: string;
+  readonly project?: string;
+  /** How far back, ms. */
+  readonly since?: number;
+  readonly format: keyof typeof FORMATS;
+  readonly output?: string;
+  readonly force?: true;
+}
+
+const HELP = `
+CSV is meant for spreadsheets: UTF-8 with a byte order mark. Line breaks, control characters and invisible ones are
+written as escapes such as \\u001b, and an apostrophe comes before a sign that could start a formula (= + - @, also
+full-width) at the beginning of a text or after ; or |, spaces and quotes in between or not. NDJSON is meant for
+programs: one JSON object a line, in which these characters are JSON's own escapes, so that every value is exact.
+
+Examples:
+  evalwatch export --since 7d --format csv --output week.csv
+  evalwatch export --project checkout-bot | jq 'select(.to == "FAILED")'`;
+
+export const registerExport: Register = (program, act) => {
+  program
+    .command('export')
+    .description('Write the recorded moves of prompts and datasets to a file, oldest first')
+    .addOption(configOption())
+    .option('--project <id>', 'of this project only')
+    .option('--since <duration>', 'of this last while only, such as 24h or 1h30m', duration)
+    .addOption(
+      new Option('--format <format>', 'what to write')
+        .choices(Object.keys(FORMATS))
+        .default('ndjson'),
+    )
+    .option('--output <file>', 'where to (default: stdout, as is -)')
+    .option('--force', 'replace an existing file')
+    .addHelpText('after', HELP)
+    .action(act(exportTransitions));
+};
+
+const exportTransitions: Action<ExportOptions> = async (options, context) => {
+  const { project, format, output, force } = options;
+  const since = options.since === undefined ? undefined : context.clock.now() - options.since;
+  await withReader(options, context, async (reader, path) => {
+    const pieces = toPieces(reader, { project, since }, format);
+    if (output === undefined || output === '-') {
+      for await (const piece of pieces) await context.stdout.write(piece);
+      return;
+    }
+    const [{ writeWhole }, { assertNotOwn }] = await Promise.all([
+      import('../../store/sqlite/file/whole-file.ts'),
+      import('../../store/sqlite/file/own-files.ts'),
+    ]);
+    const target = resolveFromUser(output, context.env);
+    if (path !== undefined) await assertNotOwn(path, target);
+    await writeWhole(target, force ?? false, async ({ file }) => {
+      for await (const piece of pieces) await file.appendFile(piece);
+    });
+  });
+  return 0;
+};
+
+async function* toPieces(
+  reader: StoreReader,
+  filter: TransitionFilter,
+  format: ExportOptions['format'],
+): AsyncGenerator<string> {
+  const { header, line } = FORMATS[format];
+  if (header !== '') yield header;
+  for await (const { rows } of transitionsAfter(reader, 0, filter)) {
+    if (rows.length > 0) yield rows.map(line).join('');
+  }
+}

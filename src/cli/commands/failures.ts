@@ -1,0 +1,45 @@
+import type { FailureRow } from '../../monitor/ports.ts';
+import { failureFields } from '../../rows/fields.ts';
+import type { Register } from '../command.ts';
+import { addQueryOptions } from '../options.ts';
+import { queryAction, type View } from '../query.ts';
+import { timeText } from '../output/text.ts';
+
+const view: View<FailureRow> = {
+  noun: 'failures',
+  read: (reader, query) => reader.failures(query),
+  columns: [
+    { name: 'transition_id', cell: (row) => String(row.transitionId) },
+    { name: 'time', cell: (row) => timeText(row.at) },
+    { name: 'project', cell: (row) => row.project, cuttable: true },
+    { name: 'prompt_id', cell: (row) => row.promptId, cuttable: true },
+    { name: 'settled', cell: (row) => (row.settlement === undefined ? 'no' : 'yes') },
+    { name: 'reason', cell: (row) => row.settlement?.reason },
+    {
+      name: 'error_id',
+      cell: (row) => row.settlement?.errorInfo?.error_id ?? undefined,
+      cuttable: true,
+    },
+    {
+      name: 'error_msg',
+      cell: (row) => row.settlement?.errorInfo?.error_msg ?? undefined,
+      cuttable: true,
+    },
+  ],
+  toJson: failureFields,
+};
+
+const HELP = `
+Examples:
+  evalwatch failures --since 24h
+  evalwatch failures --project checkout-bot --limit 5 --json`;
+
+export const registerFailures: Register = (program, act) => {
+  addQueryOptions(
+    program
+      .command('failures')
+      .description('Print every move of a prompt to FAILED with its error_info, newest first'),
+  )
+    .addHelpText('after', HELP)
+    .action(act(queryAction(view)));
+};

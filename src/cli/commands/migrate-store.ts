@@ -1,0 +1,70 @@
+import { resolveFromUser } from '../../config/environment.ts';
+import type { Action, Register } from '../command.ts';
+import { loadConfiguration } from '../configuration.ts';
+import { UsageError } from '../faults.ts';
+import { configOption, jsonOption } from '../options.ts';
+import { jsonLines, tableLines, type Column } from '../output/table.ts';
+
+interface MigrateOptions {
+  readonly from: string;
+  readonly config?: string;
+  readonly json?: true;
+}
+
+const HELP = `
+All of it is moved or, should it be interrupted, nothing, and the same command begins again. The file stays as it is.
+Exits 1 while a daemon holds the file, or if there is something else in the database.
+
+Examples:
+  evalwatch migrate-store --from data/evalwatch.db --config config/scale.yaml`;
+
+export const registerMigrateStore: Register = (program, act) => {
+  program
+    .command('migrate-store')
+    .description('Copy a SQLite store into the empty PostgreSQL of the configuration')
+    .requiredOption('--from <file>', 'the SQLite store, which no daemon may hold')
+    .addOption(configOption())
+    .addOption(jsonOption())
+    .addHelpText('after', HELP)
+    .action(act(migrateStore));
+};
+
+const migrateStore: Action<MigrateOptions> = async (options, context) => {
+  const { stdout, progress, warn } = context;
+  const { file, store } = await loadConfiguration(options.config, context, 'without keys');
+  if ('path' in store) {
+    const instead = 'name one with postgres_url_file or postgres_url_env in the place of path';
+    throw new UsageError(`the store of ${file} is no PostgreSQL: ${instead}`);
+  }
+  const [{ openContents }, { importStore }, { readPostgresUrl }] = await Promise.all([
+    import('../../store/sqlite/contents.ts'),
+    import('../../store/postgres/import.ts'),
+    import('../../config/postgres-url.ts'),
+  ]);
+  const url = await readPostgresUrl(store.postgresUrl);
+  const source = await openContents(resolveFromUser(options.from, context.env));
+  try {
+    const onProgress = (rows: number) => progress(`${rows} rows written`);
+    const { before, rows } = await importStore({ url, source, onProgress });
+    progress('');
+    if (before) warn('this store was moved there before: nothing was done now');
+    const lines = Object.entries(rows).map(([what, moved]): Line => ({ what, moved }));
+    await stdout.writeLines(
+      options.json ? jsonLines(lines, (line) => line) : tableLines(lines, COLUMNS, stdout),
+    );
+    return 0;
+  } finally {
+    progress('');
+    source.close();
+  }
+};
+
+interface Line {
+  readonly what: string;
+  readonly moved: number;
+}
+
+const COLUMNS: readonly Column<Line>[] = [
+  { name: 'what', cell: ({ what }) => what },
+  { name: 'moved', cell: ({ moved }) => String(moved) },
+];

@@ -1,0 +1,185 @@
+import type { Config } from '../../config/config.ts';
+import type { Engine } from '../../app/engine.ts';
+import { StoreError } from '../../monitor/errors.ts';
+import { pollFields, pollResult, type PollResult } from '../../rows/fields.ts';
+import type { Action, Context, Register } from '../command.ts';
+import { loadConfiguration } from '../configuration.ts';
+import { UsageError } from '../faults.ts';
+import { configOption, jsonOption } from '../options.ts';
+import { requireKnown } from '../query.ts';
+import { jsonLines, tableLines, type Column } from '../output/table.ts';
+
+interface PollOptions {
+  readonly config?: string;
+  readonly project?: string;
+  readonly json?: true;
+}
+
+const HELP = `
+Log lines go to stderr. Exits 1 unless every poll succeeded, and if a daemon holds the store.
+
+Examples:
+  evalwatch poll --project checkout-bot
+  evalwatch poll --json`;
+
+export const registerPoll: Register = (program, act) => {
+  program
+    .command('poll')
+    .description('Poll every project once, or one, and log what has failed')
+    .addOption(configOption())
+    .option('--project <id>', 'only this project')
+    .addOption(jsonOption())
+    .addHelpText('after', HELP)
+    .action(act(poll));
+};
+
+/** Reasons of projects without a finished poll; they occur only where several processes share the store. */
+type NotPolledReason = 'not_owned' | 'outdated';
+
+interface NotPolled {
+  readonly project: string;
+  readonly reason: NotPolledReason;
+  /** Worker that owns the project now; undefined if no worker does, or if the store does not answer. */
+  readonly owner: string | undefined;
+}
+
+type Polled = PollResult & { readonly notPolled?: NotPolled };
+
+const poll: Action<PollOptions> = async (options, context) => {
+  const config = await loadConfiguration(options.config, context, 'with keys');
+  const polled = await pollOnce(config, options, context);
+  for (const { notPolled } of polled) if (notPolled) context.warn(`error: ${why(notPolled)}`);
+  return polled.some(({ reason }) => reason !== undefined) ? 1 : 0;
+};
+
+/** Polls, reports failures and shows the results. @throws {StoreError} also when a daemon holds the store */
+async function pollOnce(
+  config: Config,
+  { project: only, json }: PollOptions,
+  context: Context,
+): Promise<readonly Polled[]> {
+  const [{ openEngine }, { createLogger }, { fileDescriptor }, { createSecrets }] =
+    await Promise.all([
+      import('../../app/engine.ts'),
+      import('../../log/logger.ts'),
+      import('../../log/destination.ts'),
+      import('../../evaluation-api/secrets.ts'),
+    ]);
+  const secrets = createSecrets();
+  const logger = createLogger({
+    level: config.log.level,
+    destination: fileDescriptor(2),
+    scrub: secrets.scrub,
+    onDead: () => process.exit(1),
+  });
+  const progress = context.progress;
+  const { clock } = context;
+  const engine = await openEngine({ config, logger, secrets, clock, takesAll: true });
+  try {
+    const projects = config.projects.filter(({ id }) => only === undefined || id === only);
+    if (only !== undefined && projects.length === 0) {
+      requireKnown(only, config, await engine.store.projects());
+      throw new UsageError(`project ${JSON.stringify(only)} is no longer in the configuration`);
+    }
+    const ids = projects.map(({ id }) => id);
+    // Before anything is changed for those that poll already.
+    await refuseOwned(engine, ids);
+    await engine.configure(config);
+    await takeOver(engine, ids);
+    let done = 0;
+    const polled = await Promise.all(
+      ids.map(async (id) => {
+        const run = { dueAt: clock.now(), nextAt: undefined };
+        const finished = await engine.poll(id, run);
+        done += 1;
+        progress(`polled ${done} of ${ids.length}`);
+        return finished === undefined ? await whyNotPolled(engine, id) : pollResult(finished);
+      }),
+    );
+    try {
+      await engine.reporter.drain(ids);
+    } finally {
+      // Also when the store fails meanwhile: the polls have ended, and their results are known.
+      progress('');
+      await show(polled, json, context);
+    }
+    return polled;
+  } finally {
+    progress('');
+    await engine.sharing?.worker.stop();
+    await engine.close();
+  }
+}
+
+async function show(
+  polled: readonly Polled[],
+  json: true | undefined,
+  { stdout }: Context,
+): Promise<void> {
+  const lines = json ? jsonLines(polled, pollFields) : tableLines(polled, COLUMNS, stdout);
+  await stdout.writeLines(lines);
+}
+
+/** The result of a project whose poll resolved without an outcome. */
+async function whyNotPolled(engine: Engine, project: string): Promise<Polled> {
+  const reason: NotPolledReason = engine.mayPoll(project) ? 'outdated' : 'not_owned';
+  const owner = reason === 'outdated' ? undefined : await ownerIfKnown(engine, project);
+  const notPolled = { project, reason, owner };
+  return { project, reason, prompts: undefined, transitions: 0, durationMs: undefined, notPolled };
+}
+
+async function ownerIfKnown(engine: Engine, project: string): Promise<string | undefined> {
+  try {
+    return await engine.ownerOf(project);
+  } catch (error) {
+    if (error instanceof StoreError) return undefined;
+    throw error;
+  }
+}
+
+function why({ project, reason, owner }: NotPolled): string {
+  const what = `project ${JSON.stringify(project)} was not polled`;
+  if (reason === 'outdated') {
+    return `${what}: another process committed it first at each try; run the command again`;
+  }
+  return owner === undefined
+    ? `${what}: this process no longer owns it, because its lease ran out, the database did not answer or another process claimed it; run the command again`
+    : `${what}: the worker ${owner} took it over and polls it from now on`;
+}
+
+/** Where daemons share the store it is these that poll. @throws {StoreError} naming one that owns a project */
+async function takeOver(engine: Engine, projects: readonly string[]): Promise<void> {
+  const worker = engine.sharing?.worker;
+  if (worker === undefined) return;
+  worker.configure(projects);
+  await worker.start();
+  const others = projects.filter((project) => !worker.mayPoll(project));
+  await refuseOwned(engine, others);
+}
+
+async function refuseOwned(engine: Engine, projects: readonly string[]): Promise<void> {
+  for (const project of projects) {
+    // oxlint-disable-next-line no-await-in-loop -- the first one is enough
+    const owner = await engine.ownerOf(project);
+    if (owner === undefined) continue;
+    const what = `project ${JSON.stringify(project)} is polled by the daemon ${owner}`;
+    throw new StoreError('busy', what);
+  }
+}
+
+const COLUMNS: readonly Column<Polled>[] = [
+  { name: 'project', cell: ({ project }) => project, cuttable: true },
+  {
+    name: 'ok',
+    cell: ({ reason }) => (reason === undefined ? 'yes' : 'no'),
+    color: ({ reason }) => (reason === undefined ? 'green' : 'red'),
+  },
+  { name: 'reason', cell: ({ reason }) => reason ?? '' },
+  { name: 'prompts', cell: ({ prompts }) => String(prompts ?? '') },
+  { name: 'transitions', cell: ({ transitions }) => String(transitions) },
+  { name: 'duration_ms', cell: ({ durationMs }) => durationText(durationMs) },
+];
+
+function durationText(ms: number | undefined): string {
+  return ms === undefined ? '' : String(Math.round(ms));
+}

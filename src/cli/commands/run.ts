@@ -1,0 +1,81 @@
+import { readVariable } from '../../config/environment.ts';
+import type { Daemon } from '../../app/daemon.ts';
+import type { Action, Context, Register } from '../command.ts';
+import { loadConfiguration } from '../configuration.ts';
+import { configOption } from '../options.ts';
+import { startUnlessStopped } from '../start-unless-stopped.ts';
+
+interface RunOptions {
+  readonly config?: string;
+}
+
+const HELP = `
+SIGTERM or SIGINT stops it, SIGHUP reloads the configuration. It logs JSON lines on stdout and serves metrics,
+health checks, a status page and an API at web.listen.
+
+Examples:
+  evalwatch run --config /etc/evalwatch/evalwatch.yaml`;
+
+export const registerRun: Register = (program, act) => {
+  program
+    .command('run')
+    .description('Watch the configured projects until SIGTERM or SIGINT: the daemon')
+    .addOption(configOption())
+    .addHelpText('after', HELP)
+    .action(act(run));
+};
+
+const run: Action<RunOptions> = async (options, context) => {
+  const stop = Promise.withResolvers<void>();
+  let reload: (() => Promise<unknown>) | undefined;
+  context.signals.onSignal = (signal) => {
+    if (signal === 'SIGHUP') void reload?.();
+    else stop.resolve();
+  };
+  const daemon = await startUnlessStopped(
+    (signal) => start(options, context, signal),
+    stop.promise,
+  );
+  if (daemon === undefined) return 0;
+  reload = () => daemon.reload();
+  await stop.promise;
+  await daemon.stop();
+  return 0;
+};
+
+async function start(options: RunOptions, context: Context, signal: AbortSignal): Promise<Daemon> {
+  const loadConfig = () => loadConfiguration(options.config, context, 'with keys');
+  const config = await loadConfig();
+  signal.throwIfAborted();
+  const [{ createSecrets }, { createLogger }, { fileDescriptor }, { startDaemon }] =
+    await Promise.all([
+      import('../../evaluation-api/secrets.ts'),
+      import('../../log/logger.ts'),
+      import('../../log/destination.ts'),
+      import('../../app/daemon.ts'),
+    ]);
+  const secrets = createSecrets();
+  const logger = createLogger({
+    level: config.log.level,
+    destination: fileDescriptor(1),
+    scrub: secrets.scrub,
+    onDead: (error) => {
+      // At once: no step may follow whose line is not written (docs/specification.md#log-lines).
+      context.warn(`error: stdout cannot be written, so evalwatch ends: ${error.message}`);
+      process.exit(1);
+    },
+  });
+  process.on('uncaughtException', (error) => {
+    logger.error({ event: 'daemon.crashed', err: error }, 'Unexpected error, the daemon ends');
+    process.exit(1);
+  });
+  return await startDaemon({
+    config,
+    loadConfig,
+    logger,
+    secrets,
+    clock: context.clock,
+    revision: readVariable(context.env, 'EVALWATCH_REVISION') ?? 'unknown',
+    signal,
+  });
+}

@@ -1,0 +1,111 @@
+import { InvalidArgumentError, Option } from 'commander';
+import { DEFAULT_KEY } from '../../simulator/world/key-ring.ts';
+import type { FaultRule } from '../../simulator/faults/fault-plan.ts';
+import { faultSyntax, parseFaults } from '../../simulator/faults/fault-text.ts';
+import { DEFAULT_PROJECTS } from '../../simulator/world/vocabulary.ts';
+import { DEFAULT_PROMPTS_PER_PROJECT } from '../../simulator/world/world.ts';
+import type { Action, Register } from '../command.ts';
+import { duration, portNumber, positiveInteger } from '../options.ts';
+
+interface SimulateOptions {
+  readonly port: number;
+  readonly seed: number;
+  /** Ms. */
+  readonly tick: number;
+  readonly projects: readonly string[];
+  readonly prompts: number;
+  readonly faults: readonly FaultRule[];
+}
+
+export const registerSimulate: Register = (program, act) => {
+  program
+    .command('simulate')
+    .description('Run a simulated Evaluation Service whose prompts move by themselves')
+    .option('--port <n>', 'port on 127.0.0.1, 0 for any free one', portNumber, 10580)
+    .option('--seed <n>', 'the same seed gives the same moves', positiveInteger, 1)
+    .addOption(
+      new Option('--tick <duration>', 'time between two steps')
+        .argParser(duration)
+        .default(1000, '1s'),
+    )
+    .addOption(
+      new Option('--projects <ids>', 'ids of the projects, separated by commas')
+        .argParser(list)
+        .default(DEFAULT_PROJECTS, DEFAULT_PROJECTS.join()),
+    )
+    .option(
+      '--prompts <n>',
+      'prompts of each project',
+      positiveInteger,
+      DEFAULT_PROMPTS_PER_PROJECT,
+    )
+    .addOption(
+      new Option('--faults <list>', 'what goes wrong, as kind[=argument][:probability],…')
+        .argParser(faults)
+        .default([], 'none'),
+    )
+    .addHelpText(
+      'after',
+      `\nFaults:\n${faultSyntax()
+        .map((line) => `  ${line}`)
+        .join('\n')}
+
+Examples:
+  evalwatch simulate
+  evalwatch simulate --projects checkout-bot --prompts 200 --tick 200ms --faults status=503/2:0.1,drip=100:0.05`,
+    )
+    .action(act(simulate));
+};
+
+const simulate: Action<SimulateOptions> = async (options, context) => {
+  const stop = Promise.withResolvers<void>();
+  context.signals.onSignal = () => stop.resolve();
+  const [{ startSimulator }, { World }] = await Promise.all([
+    import('../../simulator/server.ts'),
+    import('../../simulator/world/world.ts'),
+  ]);
+  const { port, seed, tick, projects, prompts } = options;
+  const world = new World({
+    now: () => context.clock.now(),
+    seed,
+    projects,
+    promptsPerProject: prompts,
+  });
+  const simulator = await startSimulator({
+    world,
+    port,
+    tickMs: tick,
+    faults: options.faults,
+    faultSeed: seed,
+    journal: true,
+  });
+  try {
+    await context.stdout.writeLines([
+      `base_url  ${simulator.url}`,
+      `API key   ${DEFAULT_KEY}`,
+      `projects  ${projects.join(', ')}`,
+    ]);
+    await stop.promise;
+  } finally {
+    await simulator.close();
+  }
+  return 0;
+};
+
+function list(text: string): readonly string[] {
+  const ids = text.split(',').map((id) => id.trim());
+  if (ids.some((id) => id === '')) throw new InvalidArgumentError('A project has an empty id.');
+  const twice = ids.find((id, index) => ids.indexOf(id) < index);
+  if (twice !== undefined) {
+    throw new InvalidArgumentError(`Project ${JSON.stringify(twice)} is named twice.`);
+  }
+  return ids;
+}
+
+function faults(text: string): readonly FaultRule[] {
+  try {
+    return parseFaults(text);
+  } catch (error) {
+    throw new InvalidArgumentError(error instanceof Error ? error.message : String(error));
+  }
+}

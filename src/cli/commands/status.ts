@@ -1,0 +1,60 @@
+import type { StatusRow } from '../../monitor/ports.ts';
+import { statusFields } from '../../rows/fields.ts';
+import type { Action, Register } from '../command.ts';
+import { addQueryOptions, duration, statusOption, type QueryOptions } from '../options.ts';
+import { queryAction, type View } from '../query.ts';
+import { statusColor } from '../output/status-color.ts';
+import { timeText } from '../output/text.ts';
+import { watch } from '../watch.ts';
+
+const view: View<StatusRow> = {
+  noun: 'prompts',
+  read: (reader, query) => reader.statuses(query),
+  columns: [
+    { name: 'project', cell: (row) => row.project, cuttable: true },
+    { name: 'prompt_id', cell: (row) => row.promptId, cuttable: true },
+    { name: 'status', cell: (row) => row.status, color: (row) => statusColor(row.status) },
+    { name: 'since', cell: (row) => timeText(row.since) },
+    { name: 'missing', cell: (row) => String(row.missing) },
+    { name: 'prompt_name', cell: (row) => row.promptName, cuttable: true },
+  ],
+  toJson: statusFields,
+};
+
+interface StatusOptions extends QueryOptions {
+  /** Time between two looks, ms; true for the default. */
+  readonly watch?: number | true;
+}
+
+const HELP = `
+Examples:
+  evalwatch status --status failed
+  evalwatch status --project checkout-bot --since 1h --json
+  evalwatch status --watch 5s`;
+
+export const registerStatus: Register = (program, act) => {
+  addQueryOptions(
+    program
+      .command('status')
+      .description('Print the status of every prompt that is not gone, newest change first')
+      .addOption(statusOption())
+      .option(
+        '--watch [duration]',
+        'show it again and again on the terminal (default: 2s)',
+        duration,
+      ),
+  )
+    .addHelpText('after', HELP)
+    .action(act(status));
+};
+
+const print = queryAction(view);
+
+const status: Action<StatusOptions> = async (options, context) => {
+  if (options.watch === undefined) return await print(options, context);
+  return await watch(
+    view,
+    { ...options, everyMs: options.watch === true ? 2000 : options.watch },
+    context,
+  );
+};

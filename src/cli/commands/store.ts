@@ -1,0 +1,60 @@
+import { visible } from '../../domain/visible.ts';
+import type { CheckResult } from '../../store/sqlite/check.ts';
+import type { Action, Register } from '../command.ts';
+import { loadForStore } from '../configuration.ts';
+import { configOption, jsonOption } from '../options.ts';
+import { storeFile } from '../store-engine.ts';
+import { jsonLines } from '../output/table.ts';
+
+interface CheckOptions {
+  readonly config?: string;
+  readonly json?: true;
+}
+
+/** Of each rule; the JSON document has all. */
+const SHOWN_FINDINGS = 10;
+const ADVICE =
+  'restore a backup (see `evalwatch backup --help`), or move the store away with its -wal and -shm files to start anew';
+
+export const registerStore: Register = (program, act) => {
+  program
+    .command('store')
+    .description('Look after the store')
+    .command('check')
+    .description('Look whether the store is sound, also while the daemon runs, changing nothing')
+    .addOption(configOption())
+    .addOption(jsonOption())
+    .addHelpText('after', '\nExits 1 if something is wrong, and says what to do.')
+    .action(act(check));
+};
+
+const check: Action<CheckOptions> = async (options, context) => {
+  const config = await loadForStore(options.config, context);
+  const path = storeFile(config.store, 'pg_amcheck looks at it, see docs/scaling.md');
+  const { checkStore } = await import('../../store/sqlite/check.ts');
+  const results = await checkStore(path);
+  await context.stdout.writeLines(
+    options.json ? jsonLines(results, toJson) : results.flatMap(toLines),
+  );
+  if (results.every(isSound)) return 0;
+  context.warn(`${path} is not sound: ${ADVICE}`);
+  return 1;
+};
+
+function isSound({ findings }: CheckResult): boolean {
+  return findings.length === 0;
+}
+
+function toJson({ rule, findings }: CheckResult): object {
+  return { rule, ok: findings.length === 0, findings };
+}
+
+function toLines(result: CheckResult): readonly string[] {
+  const { rule, findings } = result;
+  const more = findings.length - SHOWN_FINDINGS;
+  return [
+    `${isSound(result) ? 'ok   ' : 'WRONG'}  ${rule}`,
+    ...findings.slice(0, SHOWN_FINDINGS).map((finding) => `       ${visible(finding)}`),
+    ...(more > 0 ? [`       and ${more} more: see --json`] : []),
+  ];
+}

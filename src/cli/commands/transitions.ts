@@ -1,0 +1,52 @@
+import type { TransitionRow } from '../../monitor/ports.ts';
+import { transitionFields } from '../../rows/fields.ts';
+import type { Action, Register } from '../command.ts';
+import { follow } from '../follow.ts';
+import { addQueryOptions, type QueryOptions } from '../options.ts';
+import { queryAction, type View } from '../query.ts';
+import { statusColor } from '../output/status-color.ts';
+import { timeText } from '../output/text.ts';
+
+const view: View<TransitionRow> = {
+  noun: 'transitions',
+  read: (reader, query) => reader.transitions(query),
+  columns: [
+    { name: 'transition_id', cell: (row) => String(row.transitionId) },
+    { name: 'time', cell: (row) => timeText(row.at) },
+    { name: 'from', cell: (row) => row.from },
+    { name: 'to', cell: (row) => row.to, color: (row) => statusColor(row.to) },
+    { name: 'project', cell: (row) => row.project, cuttable: true },
+    { name: 'kind', cell: (row) => row.kind },
+    { name: 'id', cell: (row) => row.id, cuttable: true },
+  ],
+  toJson: transitionFields,
+};
+
+interface TransitionOptions extends QueryOptions {
+  readonly follow?: true;
+}
+
+const HELP = `
+With --follow the newest 10 (--limit) come first, the oldest of them on top, then each new one as it is
+recorded; with --json as one object a line.
+
+Examples:
+  evalwatch transitions --since 24h
+  evalwatch transitions --project checkout-bot --follow
+  evalwatch transitions --follow --json | jq 'select(.to == "FAILED")'`;
+
+export const registerTransitions: Register = (program, act) => {
+  addQueryOptions(
+    program
+      .command('transitions')
+      .description('Print the recorded moves of prompts and datasets, newest first')
+      .option('--follow', 'go on printing what is recorded from now on'),
+  )
+    .addHelpText('after', HELP)
+    .action(act(transitions));
+};
+
+const print = queryAction(view);
+
+const transitions: Action<TransitionOptions> = async (options, context) =>
+  options.follow ? await follow(view, options, context) : await print(options, context);

@@ -1,0 +1,15 @@
+import type { Status } from '../../domain/status.ts';
+import type { Color } from './table.ts';
+
+const COLORS: Readonly<Partial<Record<Status, Color>>> = {
+  PENDING: 'yellow',
+  RUNNING: 'cyan',
+  COMPLETED: 'green',
+  FAILED: 'red',
+  UNKNOWN: 'magenta',
+};
+
+/** The colour of a status, beside its word. */
+export function statusColor(status: Status): Color | undefined {
+  return COLORS[status];
+}

@@ -1,0 +1,66 @@
+import { isoTime } from '../../rows/fields.ts';
+
+const PLAIN = /^[ -~]*$/;
+const NO_WIDTH = /^(?:\p{Mn}|\p{Me}|\u200c|\u200d)$/v;
+const WIDE =
+  /^(?:[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|[\u{20000}-\u{3fffd}]|\p{Emoji_Presentation})$/v;
+
+/** Columns that a text takes on a terminal, roughly: East Asian characters and emoji take two. */
+export function widthOf(text: string): number {
+  if (PLAIN.test(text)) return text.length;
+  let width = 0;
+  for (const character of text) width += characterWidth(character);
+  return width;
+}
+
+/** A text in at most so many columns (1 or more); what does not fit gives way to `…`. */
+export function cut(text: string, width: number): string {
+  if (widthOf(text) <= width) return text;
+  let kept = '';
+  let left = width - 1;
+  for (const character of text) {
+    left -= characterWidth(character);
+    if (left < 0) break;
+    kept += character;
+  }
+  return `${kept}…`;
+}
+
+function characterWidth(character: string): number {
+  if (NO_WIDTH.test(character)) return 0;
+  return WIDE.test(character) ? 2 : 1;
+}
+
+/** A time for people: ISO 8601 UTC, whole seconds. `ms` is epoch ms. */
+export function timeText(ms: number): string {
+  return `${isoTime(ms).slice(0, 19)}Z`;
+}
+
+/** The same in a time zone, with its offset from UTC: `2026-03-29T09:00:00+02:00`. */
+export function zonedTimeText(ms: number, timezone: string): string {
+  const parts = formatFor(timezone).formatToParts(ms);
+  const part = Object.fromEntries(parts.map(({ type, value }) => [type, value]));
+  const offset = part['timeZoneName']?.replace('GMT', '') || '+00:00';
+  return `${part['year']}-${part['month']}-${part['day']}T${part['hour']}:${part['minute']}:${part['second']}${offset}`;
+}
+
+const formats = new Map<string, Intl.DateTimeFormat>();
+
+/** Making one takes fifty times as long as using it. */
+function formatFor(timezone: string): Intl.DateTimeFormat {
+  const known = formats.get(timezone);
+  if (known !== undefined) return known;
+  const format = new Intl.DateTimeFormat('en-US', {
+    timeZone: timezone,
+    timeZoneName: 'longOffset',
+    hourCycle: 'h23',
+    year: 'numeric',
+    month: '2-digit',
+    day: '2-digit',
+    hour: '2-digit',
+    minute: '2-digit',
+    second: '2-digit',
+  });
+  formats.set(timezone, format);
+  return format;
+}

@@ -1,0 +1,28 @@
+import { ConfigError } from '../config-error.ts';
+import { readTextFile } from './text-file.ts';
+import { readYaml, type YamlDocument } from './yaml-document.ts';
+
+/** Largest configuration file, in bytes. */
+export const MAX_CONFIG_BYTES = 4 * 1024 * 1024;
+
+/**
+ * Reads a YAML file.
+ * @param advice what to say after the reason why it cannot be read at all
+ * @throws {ConfigError} `unreadable` or `syntax`
+ */
+export async function readDocument(
+  file: string,
+  maxBytes: number,
+  advice: string,
+): Promise<YamlDocument> {
+  const { text, fault, cause } = await readTextFile(file, maxBytes);
+  if (fault !== undefined) {
+    const message = cause === undefined ? fault : fault + advice;
+    throw new ConfigError('unreadable', [{ file, line: 1, column: 1, message }], cause);
+  }
+  const document = readYaml(text);
+  if ('syntaxFault' in document) {
+    throw new ConfigError('syntax', [{ file, ...document.syntaxFault }]);
+  }
+  return document;
+}

@@ -1,0 +1,105 @@
+import { type Document, LineCounter, type Node, type Pair, type YAMLMap, isMap, isSeq } from 'yaml';
+import { parseYaml, type YamlMistake } from './yaml-parser.ts';
+import { isPlainKey } from '../shown.ts';
+import { keyName, type KeyMistake, readValues, startOf } from './yaml-values.ts';
+
+/** From 1, as editors count. */
+interface Position {
+  readonly line: number;
+  readonly column: number;
+}
+
+export interface YamlFault extends Position {
+  readonly message: string;
+}
+
+export type Path = readonly PropertyKey[];
+
+/** A YAML text, read. */
+export interface YamlDocument {
+  /** The value as plain JavaScript, in which mappings have no prototype; `null` for an empty text. */
+  readonly value: unknown;
+  /** Mistakes that leave the rest readable: keys given twice, unknown tags. */
+  readonly faults: readonly YamlFault[];
+  /** Where the value at this path stands; if there is none, the nearest one around it. */
+  locate(path: Path): Position;
+  /** Where the key of the last step of this path stands. */
+  locateKey(path: Path): Position;
+}
+
+/**
+ * Reads one YAML 1.2 document (core schema, no merge keys). Of a text that is not YAML, or more than any configuration
+ * needs, the first mistake is all there is. No message repeats any of the text but keys.
+ */
+export function readYaml(text: string): YamlDocument | { readonly syntaxFault: YamlFault } {
+  const lines = new LineCounter();
+  const { document, mistake } = parseYaml(text, lines);
+  if (mistake !== undefined) return { syntaxFault: toFault(mistake, lines) };
+  const values = readValues(document);
+  if (values.mistake !== undefined) return { syntaxFault: toFault(values.mistake, lines) };
+  const { value, targets, keyMistakes } = values;
+  const locate = locator(document, targets);
+  return {
+    value,
+    faults: [...keyMistakes.map((key) => describeKey(key, lines)), ...findTags(document, lines)],
+    locate: (path) => positionOf(locate(path).value, lines),
+    locateKey: (path) => positionOf(locate(path).key, lines),
+  };
+}
+
+function describeKey({ offset, name = '', before }: KeyMistake, lines: LineCounter): YamlFault {
+  const what = isPlainKey(name) ? `the key ${JSON.stringify(name)}` : 'this key';
+  const message =
+    before === undefined
+      ? 'a key must be a text, not a list or a mapping'
+      : `${what} is given twice, first on line ${positionOf(before, lines).line}`;
+  return toFault({ offset, message }, lines);
+}
+
+function findTags(document: Document, lines: LineCounter): readonly YamlFault[] {
+  const message = 'this tag (!) means nothing here';
+  return document.warnings
+    .filter((warning) => warning.code === 'TAG_RESOLVE_FAILED')
+    .map((warning) => toFault({ offset: warning.pos[0], message }, lines));
+}
+
+/** Finds the key and the value at a path, by offset. */
+function locator(document: Document, targets: ReadonlyMap<unknown, Node>) {
+  const indexes = new WeakMap<YAMLMap, ReadonlyMap<string | undefined, Pair>>();
+  const pairOf = (map: YAMLMap, key: PropertyKey): Pair | undefined => {
+    const index =
+      indexes.get(map) ?? new Map(map.items.map((pair) => [keyName(pair.key, targets), pair]));
+    indexes.set(map, index);
+    return index.get(String(key));
+  };
+  return (path: Path): { readonly key: number; readonly value: number } => {
+    let node: unknown = document.contents;
+    let key = startOf(node) ?? 0;
+    let value = key;
+    for (const step of path) {
+      node = targets.get(node) ?? node;
+      if (isSeq(node)) {
+        node = node.items[Number(step)];
+        key = startOf(node) ?? key;
+        value = key;
+        continue;
+      }
+      const pair = isMap(node) ? pairOf(node, step) : undefined;
+      if (pair === undefined) break;
+      node = pair.value;
+      key = startOf(pair.key) ?? key;
+      value = startOf(node) ?? key;
+    }
+    return { key, value };
+  };
+}
+
+function positionOf(offset: number, lines: LineCounter): Position {
+  const { line, col } = lines.linePos(offset);
+  // An empty text has no line that could be found.
+  return { line: Math.max(line, 1), column: Math.max(col, 1) };
+}
+
+function toFault({ offset, message }: YamlMistake, lines: LineCounter): YamlFault {
+  return { ...positionOf(offset, lines), message };
+}

@@ -1,0 +1,111 @@
+import { isIP, isIPv4 } from 'node:net';
+import { butIsValue } from '../shown.ts';
+import { didYouMean } from '../suggest.ts';
+
+/** A value as the configuration uses it, or what is wrong with it, as `must …`. */
+export type Checked<T> =
+  | { readonly value: T; readonly fault?: never; readonly hint?: never }
+  /** `hint` finds what may have been meant instead. */
+  | { readonly fault: string; readonly hint?: () => string | undefined; readonly value?: never };
+
+/** `web.listen` where neither the file nor the environment says anything. */
+export const DEFAULT_LISTEN = '127.0.0.1:10570';
+
+const NO_URL = { fault: 'must be an address that starts with http:// or https://' };
+
+/** The service's address, without a trailing slash. A fault never repeats the text, which may hold a password. */
+export function parseBaseUrl(text: string): Checked<string> {
+  const url = parseHttpUrl(text);
+  if (url === undefined) return NO_URL;
+  if (hasLogin(url)) {
+    return { fault: 'must hold no user or password: name a key with api_key_file or api_key_env' };
+  }
+  if (/[?#]/.test(text)) return { fault: 'must have no query (?) and no fragment (#)' };
+  // The match may begin only at the first slash of a run: a try from each slash would take quadratic time.
+  return { value: url.href.replace(/(?<!\/)\/+$/, '') };
+}
+
+/** A proxy's address, which may hold a login. A fault never repeats the text. */
+export function parseProxyUrl(text: string): Checked<string> {
+  const url = parseHttpUrl(text);
+  if (url === undefined) return NO_URL;
+  if (!/^https?:\/\/[^/?#]+\/?$/i.test(text)) {
+    return { fault: 'must be scheme, host and port only, such as http://proxy.example.com:3128' };
+  }
+  if (!isDecodable(url.username) || !isDecodable(url.password)) {
+    return { fault: 'must have its login percent-encoded: a % in it is %25' };
+  }
+  return { value: url.href };
+}
+
+/** Whether an address is plain HTTP to another machine, so that the key could be read on its way. */
+export function isPlainHttp(text: string): 'loopback' | 'remote' | false {
+  const url = parseHttpUrl(text);
+  if (url?.protocol !== 'http:') return false;
+  const host = url.hostname;
+  const loopback =
+    host === 'localhost' || host === '[::1]' || (isIPv4(host) && host.startsWith('127.'));
+  return loopback ? 'loopback' : 'remote';
+}
+
+/** `host:port`, an IPv6 host in brackets; port 0 is any free one. */
+export function parseListen(
+  text: string,
+): Checked<{ readonly host: string; readonly port: number }> {
+  const [, bracketed, plain, digits] = /^(?:\[([^\]]*)\]|([^:[\]]+)):(\d{1,5})$/.exec(text) ?? [];
+  const host = bracketed ?? plain;
+  const port = Number(digits);
+  if (host === undefined || !isHost(host, bracketed !== undefined)) {
+    return {
+      fault: `must be host:port, such as ${DEFAULT_LISTEN}${butIsValue(text)}${didYouMean(suggestListen(text))}`,
+    };
+  }
+  return port > 65_535
+    ? { fault: `must have a port from 0 to 65535, not ${port}` }
+    : { value: { host, port } };
+}
+
+/** A host name as `Host` headers have it, in lower case. */
+export function parseHostName(text: string): Checked<string> {
+  if (text.length > 253 || !/^[\w-]+(?:\.[\w-]+)*$/.test(text)) {
+    return {
+      fault: `must be a host name such as evalwatch.example.com, without scheme, port or wildcard${butIsValue(text)}`,
+    };
+  }
+  return { value: text.toLowerCase() };
+}
+
+function suggestListen(text: string): string | undefined {
+  if (/^\d{1,5}$/.test(text)) return `127.0.0.1:${text}`;
+  if (/^(\*)?:\d{1,5}$/.test(text)) return `0.0.0.0:${text.replace(/^\*?:/, '')}`;
+  const end = text.lastIndexOf(':');
+  const [host, port] = [text.slice(0, end), text.slice(end + 1)];
+  if (/^\d{1,5}$/.test(port) && isIP(host) === 6) return `[${host}]:${port}`;
+  return isHost(text, false) ? `${text}:10570` : undefined;
+}
+
+function isHost(text: string, bracketed: boolean): boolean {
+  if (bracketed) return isIP(text) === 6;
+  // What looks like an IPv4 address has to be one.
+  if (/^[\d.]+$/.test(text)) return isIPv4(text);
+  return /^(?!-)[a-z\d_-]+(\.[a-z\d_-]+)*\.?$/i.test(text);
+}
+
+function parseHttpUrl(text: string): URL | undefined {
+  // The URL standard forgives white space and missing slashes; here they are mistakes.
+  if (!/^https?:\/\/[^\s\\]+$/i.test(text)) return undefined;
+  return URL.parse(text) ?? undefined;
+}
+
+function hasLogin(url: URL): boolean {
+  return url.username !== '' || url.password !== '';
+}
+
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
+}

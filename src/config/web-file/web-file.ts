@@ -1,0 +1,173 @@
+import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
+import { dirname, resolve } from 'node:path';
+import { createSecureContext } from 'node:tls';
+import type { Checked } from '../values/address.ts';
+import { readCertificates } from '../ca-file.ts';
+import { judge, noMapping } from '../faults.ts';
+import { readDocument } from '../document/read-document.ts';
+import type { Finding } from '../rules.ts';
+import { readTextFile } from '../document/text-file.ts';
+import { isMapping, mappingAt, type Tree } from '../document/tree.ts';
+import type { WebConfig, WebTls } from './web-config.ts';
+import { WEB_KEYS, webFileSchema, type WebFile } from './web-schema.ts';
+
+const MAX_FILE_BYTES = 1024 * 1024;
+const SECTION = 'tls_server_config';
+
+/**
+ * Reads and checks a web configuration file, and the certificates and keys that it names (docs/web-configuration.md).
+ * @param file absolute
+ * @throws {ConfigError} with every mistake at once, or the only one after which nothing else can be checked
+ */
+export async function loadWebConfig(file: string): Promise<WebConfig> {
+  const document = await readDocument(file, MAX_FILE_BYTES, '; web.config_file names it');
+  const root = document.value ?? {};
+  if (!isMapping(root)) throw noMapping(document, file);
+  const parsed = webFileSchema.safeParse(root);
+  const pems = await readPems(mappingAt(root, SECTION), dirname(file));
+  const findings = [
+    ...checkTlsRules(mappingAt(root, SECTION)),
+    ...pems.findings,
+    ...checkUsers(mappingAt(root, 'basic_auth_users')),
+  ];
+  const issues = parsed.error?.issues ?? [];
+  const checked = { file, document, keys: WEB_KEYS };
+  const error = judge({ ...checked, issues, findings });
+  if (!parsed.success || error !== undefined) throw error ?? parsed.error;
+  const config = toWebConfig(parsed.data, pems);
+  const unusable = judge({ ...checked, issues: [], findings: checkWhole(config) });
+  if (unusable !== undefined) throw unusable;
+  return { ...config, files: [file, ...pems.files] };
+}
+
+interface Pems {
+  readonly cert?: string | undefined;
+  readonly key?: string | undefined;
+  readonly ca?: string | undefined;
+  /** Absolute. */
+  readonly files: readonly string[];
+  readonly findings: readonly Finding[];
+}
+
+async function readPems(section: Tree, directory: string): Promise<Pems> {
+  const read = async (option: string, how: (path: string) => Promise<Checked<string>>) => {
+    const written = section[option];
+    if (typeof written !== 'string' || written === '' || written.includes('\0')) return {};
+    const path = resolve(directory, written);
+    const { value, fault } = await how(path);
+    const findings = fault === undefined ? [] : [{ path: [SECTION, option], message: fault }];
+    return { value, path, findings };
+  };
+  const [cert, key, ca] = await Promise.all([
+    read('cert_file', readCertificates),
+    read('key_file', readPrivateKey),
+    read('client_ca_file', readCertificates),
+  ]);
+  const both = [cert, key, ca];
+  return {
+    cert: cert.value,
+    key: key.value,
+    ca: ca.value,
+    files: both.flatMap(({ path }) => path ?? []),
+    findings: both.flatMap(({ findings = [] }) => findings),
+  };
+}
+
+async function readPrivateKey(path: string): Promise<Checked<string>> {
+  const { text, fault } = await readTextFile(path, MAX_FILE_BYTES);
+  if (fault !== undefined) return { fault: `cannot be used: ${fault} (${path})` };
+  return privateKey(text) === undefined
+    ? { fault: `must be a file with a private key in PEM form, without a passphrase (${path})` }
+    : { value: text };
+}
+
+function privateKey(pem: string): KeyObject | undefined {
+  try {
+    return createPrivateKey(pem);
+  } catch {
+    return undefined;
+  }
+}
+
+/** On the raw tree, so that they speak up also when something else is wrong. */
+function checkTlsRules(section: Tree): readonly Finding[] {
+  const { client_auth_type: asked = 'NoClientCert', client_ca_file: ca } = section;
+  const findings: Finding[] = [];
+  const isVerified = asked === 'VerifyClientCertIfGiven' || asked === 'RequireAndVerifyClientCert';
+  if (isVerified && ca === undefined) {
+    const message = 'needs client_ca_file: who would vouch for the clients?';
+    findings.push({ path: [SECTION, 'client_auth_type'], message });
+  }
+  if (ca !== undefined && asked === 'NoClientCert') {
+    const message = 'is of no use without a client_auth_type such as RequireAndVerifyClientCert';
+    findings.push({ path: [SECTION, 'client_ca_file'], message });
+  }
+  if (section['min_version'] === 'TLS13' && section['max_version'] === 'TLS12') {
+    findings.push({ path: [SECTION, 'max_version'], message: 'must not be below min_version' });
+  }
+  return findings;
+}
+
+function checkUsers(users: Tree): readonly Finding[] {
+  return Object.keys(users)
+    .filter((user) => user.includes(':'))
+    .map((user) => ({
+      path: ['basic_auth_users', user],
+      message: 'has a colon in its name, which no login can carry',
+    }));
+}
+
+type Content = Omit<WebConfig, 'files'>;
+
+function toWebConfig(content: WebFile, pems: Pems): Content {
+  const { tls_server_config: tls, basic_auth_users: users, http_server_config: http } = content;
+  const headers = Object.entries(http.headers).flatMap(([name, value]) =>
+    value ? [[name, value] as const] : [],
+  );
+  return {
+    tls: tls && toTls(tls, pems),
+    // For the correct hash, which `$2b$` names, `$2y$` is another name; so is `$2a$` for all that writes it today.
+    users: new Map(users.entries().map(([user, hash]) => [user, `$2b$${hash.slice(4)}`])),
+    headers: Object.fromEntries(headers),
+  };
+}
+
+type TlsSection = NonNullable<WebFile[typeof SECTION]>;
+
+function toTls(tls: TlsSection, { cert = '', key = '', ca }: Pems): WebTls {
+  const ciphers = tls.cipher_suites.join(':');
+  const curves = tls.curve_preferences.join(':');
+  return {
+    clientAuth: tls.client_auth_type,
+    context: {
+      cert,
+      key,
+      ca,
+      minVersion: tls.min_version,
+      maxVersion: tls.max_version,
+      honorCipherOrder: tls.prefer_server_cipher_suites,
+      ...(ciphers !== '' && { ciphers }),
+      ...(curves !== '' && { ecdhCurve: curves }),
+    },
+  };
+}
+
+/** What can be wrong with a file in which each option is right. */
+function checkWhole({ tls, users, headers }: Content): readonly Finding[] {
+  if (tls === undefined) {
+    const asksForNothing = users.size === 0 && Object.keys(headers).length === 0;
+    const message = 'is missing, and basic_auth_users too: this file asks for nothing';
+    return asksForNothing ? [{ path: [SECTION], message }] : [];
+  }
+  const { cert, key } = tls.context;
+  if (!new X509Certificate(cert).checkPrivateKey(createPrivateKey(key))) {
+    return [{ path: [SECTION, 'key_file'], message: 'is not the key of the certificate' }];
+  }
+  try {
+    createSecureContext(tls.context);
+    return [];
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
+    return [{ path: [SECTION], message: `cannot be used with these files (${code})` }];
+  }
+}

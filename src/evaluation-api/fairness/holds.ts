@@ -1,0 +1,37 @@
+import type { Kind } from '../../domain/status.ts';
+import { ApiError } from '../../monitor/errors.ts';
+import type { Clock } from '../../monitor/ports.ts';
+
+/** Listings that the service asked not to request for a while (docs/specification.md#retry-after). A restart loses them. */
+export interface Holds {
+  /** @throws {ApiError} the same again as long as the wait is not over */
+  check(project: string, kind: Kind): void;
+  /** Takes note of the `Retry-After` of a listing that was given up. */
+  note(project: string, kind: Kind, error: ApiError): void;
+}
+
+export function createHolds(clock: Pick<Clock, 'monotonic'>): Holds {
+  const holds = new Map<string, { readonly until: number; readonly error: ApiError }>();
+
+  function check(project: string, kind: Kind): void {
+    const hold = holds.get(`${kind} ${project}`);
+    if (hold === undefined) return;
+    const retryAfterMs = hold.until - clock.monotonic();
+    if (retryAfterMs <= 0) return;
+    const { reason, details } = hold.error;
+    throw new ApiError(reason, 'the service asked to wait, and nothing is sent until then', {
+      ...details,
+      retryAfterMs,
+    });
+  }
+
+  function note(project: string, kind: Kind, error: ApiError): void {
+    const now = clock.monotonic();
+    for (const [listing, { until }] of holds) if (until <= now) holds.delete(listing);
+    const { retryAfterMs } = error.details;
+    if (retryAfterMs === undefined) return;
+    holds.set(`${kind} ${project}`, { until: now + retryAfterMs, error });
+  }
+
+  return { check, note };
+}

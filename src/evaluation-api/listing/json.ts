@@ -1,0 +1,106 @@
+import type { Steps } from '../../domain/steps.ts';
+import { isAscii, isUtf8 } from 'node:buffer';
+import { ApiError } from '../../monitor/errors.ts';
+import { type Keep, MAX_DEPTH, skim } from './skim.ts';
+
+/**
+ * Of a text of more bytes only what is wanted is built, step by step: JSON.parse, the faster one otherwise, would make a
+ * million fields of it in one go, a second and hundreds of megabytes.
+ */
+const LARGE_BYTES = 256 * 1024;
+
+const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const OPENING_BRACKET = 0x5b;
+const CLOSING_BRACKET = 0x5d;
+const OPENING_BRACE = 0x7b;
+const CLOSING_BRACE = 0x7d;
+
+/**
+ * The value of a body of JSON in UTF-8; a byte order mark is let pass. Of a large one only what is `wanted`.
+ * @throws {ApiError} `invalid_response`; its message holds nothing of the body
+ */
+export function* readJson(body: Buffer, wanted: Keep): Steps<unknown> {
+  if (body.length <= LARGE_BYTES) return parseJson(body);
+  return yield* parseLarge(withoutMark(body), wanted);
+}
+
+/**
+ * All of a body that is known to be small, otherwise as `readJson`.
+ * @throws {ApiError} `invalid_response`
+ */
+export function parseJson(body: Buffer): unknown {
+  // Before parsing: what comes out of a deep body is a danger to whoever walks through it.
+  if (isTooDeep(body)) {
+    throw new ApiError('invalid_response', `the body is nested deeper than ${MAX_DEPTH}`);
+  }
+  return parse(withoutMark(body));
+}
+
+/**
+ * The items of a stretch of a JSON array that begins with the bracket or comma before its first item, and ends with the one
+ * after its last; these two bytes are overwritten. Of large ones only what is `wanted` of the array.
+ * @throws {ApiError} `invalid_response`
+ */
+export function* readItems(stretch: Buffer, wanted: Keep): Steps<readonly unknown[]> {
+  stretch[0] = OPENING_BRACKET;
+  stretch[stretch.length - 1] = CLOSING_BRACKET;
+  const isLarge = stretch.length > LARGE_BYTES;
+  const items = isLarge ? yield* parseLarge(stretch, wanted) : parse(stretch);
+  if (!Array.isArray(items)) throw notJson();
+  return items;
+}
+
+function parse(bytes: Buffer): unknown {
+  const text = decode(bytes);
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw notJson();
+  }
+}
+
+function* parseLarge(bytes: Buffer, wanted: Keep): Steps<unknown> {
+  const text = decode(bytes);
+  yield;
+  try {
+    return yield* skim(text, wanted);
+  } catch (error) {
+    throw error instanceof SyntaxError ? notJson() : error;
+  }
+}
+
+function notJson(): ApiError {
+  return new ApiError('invalid_response', 'the body is not JSON');
+}
+
+function withoutMark(body: Buffer): Buffer {
+  return body.subarray(body.subarray(0, 3).equals(BYTE_ORDER_MARK) ? 3 : 0);
+}
+
+function decode(bytes: Buffer): string {
+  // Most bodies are ASCII, which takes half the time.
+  if (isAscii(bytes)) return bytes.toString('latin1');
+  if (isUtf8(bytes)) return bytes.toString('utf8');
+  throw new ApiError('invalid_response', 'the body is not UTF-8');
+}
+
+function isTooDeep(body: Buffer): boolean {
+  let depth = 0;
+  let inString = false;
+  for (let index = 0; index < body.length; index += 1) {
+    const byte = body[index];
+    if (byte === QUOTE) inString = !inString;
+    else if (inString) index += byte === BACKSLASH ? 1 : 0;
+    else if (byte === OPENING_BRACKET || byte === OPENING_BRACE) depth += 1;
+    else if (byte === CLOSING_BRACKET || byte === CLOSING_BRACE) depth -= 1;
+    if (depth > MAX_DEPTH) return true;
+  }
+  return false;
+}
+
+/** An object or array. */
+export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null;
+}

@@ -1,0 +1,97 @@
+import type { AnomalyReason, Listing, ObservedRecord } from '../../domain/record.ts';
+import { statusOf, type Kind, type Status } from '../../domain/status.ts';
+import { createAnomalyCounter } from './anomaly-counter.ts';
+import { isObject } from './json.ts';
+import type { Scrub } from '../../domain/scrub.ts';
+import { type Keep, SCALAR } from './skim.ts';
+import { cleanText, cutCodePoints } from '../text.ts';
+
+/** Lengths in code points (docs/specification.md#reading-items). */
+const LONGEST_ID = 512;
+const LONGEST_TEXT = 1024;
+const LONGEST_STATUS = 256;
+
+/** All that is read of a listing. */
+export const WANTED_OF_LISTING: Keep = {
+  items: { fields: new Map(['id', 'status', 'name', 'timestamp'].map((name) => [name, SCALAR])) },
+};
+
+/** Turns the items of a listing into records, and counts anomalous items (docs/specification.md#reading-items). */
+export interface ListingReader {
+  /** `index` is the item's place in the whole listing. */
+  add(item: unknown, index: number): void;
+  /** Of all items so far. */
+  listing(): Listing;
+}
+
+export function createListingReader(kind: Kind, scrub: Scrub): ListingReader {
+  const records = new Map<string, ObservedRecord>();
+  const presentIds = new Set<string>();
+  const anomalies = createAnomalyCounter();
+  let complete = true;
+
+  function add(item: unknown, index: number): void {
+    const fields = fieldsOf(item);
+    const id = usableId(fields['id'], scrub);
+    const status = readStatus(fields['status'], kind, scrub);
+    const note = (reason: AnomalyReason) => {
+      anomalies.add(reason, index, identify(id, fields['status'], scrub));
+    };
+    if (id === undefined || status === undefined) {
+      note('invalid');
+      if (id === undefined) complete = false;
+      else presentIds.add(id);
+      return;
+    }
+    if (records.has(id) || presentIds.has(id)) note('duplicate_id');
+    if (status.status === 'UNKNOWN') note('unknown_status');
+    const name = readText(fields['name'], scrub);
+    const timestamp = readText(fields['timestamp'], scrub);
+    records.set(id, { ...status, id, name, timestamp });
+  }
+
+  return {
+    add,
+    listing: () => ({ records, presentIds, complete, anomalies: anomalies.summaries() }),
+  };
+}
+
+/** The fields of an item that came out of JSON; no object inherits any that is asked for here. */
+function fieldsOf(item: unknown): Readonly<Record<string, unknown>> {
+  return isObject(item) ? item : {};
+}
+
+/** An id that can be tracked and asked for. One that holds a key cannot be shown anywhere. */
+function usableId(id: unknown, scrub: Scrub): string | undefined {
+  return typeof id === 'string' &&
+    id !== '' &&
+    cutCodePoints(id, LONGEST_ID) === id &&
+    id.isWellFormed() &&
+    scrub(id) === id
+    ? id
+    : undefined;
+}
+
+type ReadStatus = Pick<ObservedRecord, 'status' | 'statusRaw'>;
+
+/** Undefined if the field is of no use. */
+function readStatus(raw: unknown, kind: Kind, scrub: Scrub): ReadStatus | undefined {
+  if (typeof raw === 'string') {
+    const status: Status = statusOf(raw);
+    const statusRaw = status === 'UNKNOWN' ? cleanText(raw, LONGEST_STATUS, scrub) : undefined;
+    return { status, statusRaw };
+  }
+  const mayBeAbsent = kind === 'dataset' && (raw === undefined || raw === null);
+  return mayBeAbsent ? { status: 'NONE', statusRaw: undefined } : undefined;
+}
+
+function readText(value: unknown, scrub: Scrub): string | undefined {
+  return typeof value === 'string' ? cleanText(value, LONGEST_TEXT, scrub) : undefined;
+}
+
+/** Unlike ids and statuses are told apart, unlike positions are not. */
+function identify(id: string | undefined, status: unknown, scrub: Scrub): string {
+  const shown =
+    typeof status === 'string' ? `=${cleanText(status, LONGEST_STATUS, scrub)}` : typeof status;
+  return `${id ?? ''}\0${shown}`;
+}

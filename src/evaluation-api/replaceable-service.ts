@@ -1,0 +1,43 @@
+import type { HttpEvaluationService } from './client.ts';
+
+/** The Evaluation Service of the configuration that is in force. */
+export interface ReplaceableService extends HttpEvaluationService {
+  /** What was begun ends with the old one, which is closed then; all that follows goes to the next. */
+  replace(next: HttpEvaluationService): void;
+}
+
+export function createReplaceableService(first: HttpEvaluationService): ReplaceableService {
+  const uses = new Map<HttpEvaluationService, number>([[first, 0]]);
+  let current = first;
+
+  function closeIfUnused(service: HttpEvaluationService): void {
+    if (service === current || uses.get(service) !== 0) return;
+    uses.delete(service);
+    void service.close();
+  }
+
+  async function using<T>(call: (service: HttpEvaluationService) => Promise<T>): Promise<T> {
+    const service = current;
+    uses.set(service, (uses.get(service) ?? 0) + 1);
+    try {
+      return await call(service);
+    } finally {
+      uses.set(service, (uses.get(service) ?? 1) - 1);
+      closeIfUnused(service);
+    }
+  }
+
+  return {
+    list: (...asked) => using((service) => service.list(...asked)),
+    getErrorInfo: (...asked) => using((service) => service.getErrorInfo(...asked)),
+    replace: (next) => {
+      const old = current;
+      current = next;
+      uses.set(next, 0);
+      closeIfUnused(old);
+    },
+    close: async () => {
+      await Promise.all([...uses.keys()].map((service) => service.close()));
+    },
+  };
+}

@@ -1,0 +1,146 @@
+import { Readable, Writable, type Duplex } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { ApiError } from '../../monitor/errors.ts';
+import { createPieceJoiner } from './body-pieces.ts';
+import { decodersFor } from './decompress.ts';
+import { codeOf } from '../errors.ts';
+
+export type Headers = Readonly<Record<string, string | readonly string[] | undefined>>;
+
+/** How much may wait between the socket and the decoders. */
+const BUFFERED_BYTES = 1024 * 1024;
+
+export interface BodyOptions {
+  readonly headers: Headers;
+  /** After decompression. */
+  readonly maxBytes: number;
+  /** Called with each piece, after decompression; small ones are joined. It may throw an `ApiError`, which ends the body. */
+  readonly onPiece: (piece: Buffer) => void;
+  readonly onEnd: () => void;
+  /**
+   * Called with `too_large`, with `invalid_response` if it cannot be decompressed, or with what `onPiece` threw. Only the
+   * first error counts.
+   */
+  readonly onError: (error: Error) => void;
+  /** Called when there is room again after `write` said that there is none. */
+  readonly onDrain: () => void;
+}
+
+/** Takes the body of an answer as it comes from the connection. */
+export interface BodyReader {
+  /** False if there is no room for more. */
+  write(chunk: Buffer): boolean;
+  end(): void;
+  /** Nothing more will come. */
+  destroy(): void;
+  /** Bytes of the body so far, after decompression. */
+  bytes(): number;
+}
+
+/**
+ * Passes the body on, decompressed, and no further than `maxBytes`. One that is not compressed goes through no stream,
+ * which would cost as much as the download.
+ * @throws {ApiError} as `onError`, if the headers say already that it will not do
+ */
+export function createBodyReader(options: BodyOptions): BodyReader {
+  const { headers, maxBytes, onPiece, onEnd, onError, onDrain } = options;
+  const joiner = createPieceJoiner(onPiece);
+  let bytes = 0;
+  const take = (piece: Buffer) => {
+    bytes += piece.length;
+    if (bytes > maxBytes) throw tooLarge(maxBytes);
+    joiner.push(piece);
+  };
+  const end = () => {
+    joiner.flush();
+    onEnd();
+  };
+  const count = { bytes: () => bytes };
+  const decoders = decodersFor(headers['content-encoding']);
+  if (decoders.length > 0)
+    return { ...decompress(decoders, { take, end, onError, onDrain }), ...count };
+  if (Number(headers['content-length']) > maxBytes) throw tooLarge(maxBytes);
+  return {
+    write: (chunk) => {
+      attempt(() => take(chunk), onError);
+      return true;
+    },
+    end: () => attempt(end, onError),
+    destroy: () => {},
+    ...count,
+  };
+}
+
+interface Decompression extends Pick<BodyOptions, 'onError' | 'onDrain'> {
+  readonly take: (piece: Buffer) => void;
+  readonly end: () => void;
+}
+
+function decompress(
+  decoders: readonly Duplex[],
+  { take, end, onError, onDrain }: Decompression,
+): Omit<BodyReader, 'bytes'> {
+  const source = new Readable({ highWaterMark: BUFFERED_BYTES, read: onDrain });
+  const sink = new Writable({
+    write: (piece: Buffer, _, done) => {
+      const isTaken = attempt(
+        () => take(piece),
+        (error) => {
+          onError(error);
+          done(error);
+        },
+      );
+      if (isTaken) done();
+    },
+  });
+  pipeline([source, ...decoders, sink]).then(
+    () => attempt(end, onError),
+    (error: unknown) => {
+      const message = `the compressed body is broken: ${codeOf(error)}`;
+      onError(new ApiError('invalid_response', message));
+    },
+  );
+  let hasRoom = true;
+  // A decoder takes as long for a byte as for a block, and passes on at once what came of it.
+  const joiner = createPieceJoiner((piece) => {
+    hasRoom = source.push(piece);
+  });
+  /** Passes on what came in one turn of the event loop: a fault is found before the body ends. */
+  let flushing: NodeJS.Immediate | undefined;
+  const flush = () => {
+    clearImmediate(flushing);
+    flushing = undefined;
+    joiner.flush();
+  };
+  return {
+    write: (chunk) => {
+      hasRoom = true;
+      joiner.push(chunk);
+      flushing ??= setImmediate(flush);
+      return hasRoom;
+    },
+    end: () => {
+      flush();
+      source.push(null);
+    },
+    destroy: () => {
+      clearImmediate(flushing);
+      source.destroy();
+    },
+  };
+}
+
+/** Does some work; what it throws goes to `onError`. */
+function attempt(work: () => void, onError: (error: Error) => void): boolean {
+  try {
+    work();
+    return true;
+  } catch (error) {
+    onError(error instanceof Error ? error : new Error('no error', { cause: error }));
+    return false;
+  }
+}
+
+function tooLarge(maxBytes: number): ApiError {
+  return new ApiError('too_large', `the body is larger than ${maxBytes} bytes`);
+}

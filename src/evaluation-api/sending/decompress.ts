@@ -1,0 +1,69 @@
+import { Duplex, pipeline, Readable } from 'node:stream';
+import {
+  constants,
+  createBrotliDecompress,
+  createGunzip,
+  createInflate,
+  createInflateRaw,
+  createZstdDecompress,
+} from 'node:zlib';
+import { ApiError } from '../../monitor/errors.ts';
+
+/** What is asked for; the order says what is preferred. */
+export const ACCEPT_ENCODING = 'gzip, br, zstd, deflate';
+
+/** Nobody needs more than one. */
+const MOST_CODINGS = 3;
+/** 8 MiB, which is what the web allows; a frame may ask for far more memory. */
+const ZSTD_WINDOW_LOG = 23;
+
+/**
+ * What undoes a `Content-Encoding`, in order; nothing for a plain body.
+ * @throws {ApiError} `invalid_response`, for a coding that was not asked for
+ */
+export function decodersFor(header: string | readonly string[] | undefined): readonly Duplex[] {
+  const codings = [header ?? []]
+    .flat()
+    .join(',')
+    .split(',')
+    .map((coding) => coding.trim().toLowerCase())
+    .filter((coding) => coding !== '' && coding !== 'identity');
+  if (codings.length > MOST_CODINGS) {
+    throw new ApiError('invalid_response', 'the body is compressed too many times');
+  }
+  return codings.toReversed().map(decoderFor);
+}
+
+function decoderFor(coding: string): Duplex {
+  switch (coding) {
+    case 'gzip':
+    case 'x-gzip':
+      return createGunzip();
+    case 'br':
+      return createBrotliDecompress();
+    case 'zstd':
+      return createZstdDecompress({
+        params: { [constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG },
+      });
+    case 'deflate':
+      return Duplex.from(inflate);
+    default:
+      throw new ApiError('invalid_response', 'the body is compressed in a way not asked for');
+  }
+}
+
+/** Some send `deflate` without the zlib header that it ought to have: the first byte tells. */
+async function* inflate(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  const chunks = source[Symbol.asyncIterator]();
+  const first = await chunks.next();
+  if (first.done === true) return;
+  const hasHeader = ((first.value[0] ?? 0) & 0x0f) === 0x08;
+  const decoder = hasHeader ? createInflate() : createInflateRaw();
+  const whole = async function* () {
+    yield first.value;
+    yield* { [Symbol.asyncIterator]: () => chunks };
+  };
+  // An error destroys the decoder, and so reaches whoever reads from it.
+  pipeline(Readable.from(whole()), decoder, () => {});
+  yield* decoder;
+}

@@ -1,0 +1,162 @@
+import type { Dispatcher } from 'undici';
+import { ApiError } from '../../monitor/errors.ts';
+import { createBodyReader, type BodyReader, type Headers } from './body.ts';
+import { releasePieces } from './body-pieces.ts';
+import { connectionError } from '../errors.ts';
+import type { Scrub } from '../../domain/scrub.ts';
+
+/** Of a body that is no listing: a 422's tells what is wrong, the others are read to keep the connection. */
+const MOST_ERROR_BYTES = 1024 * 1024;
+/** Chunks in one turn, some milliseconds: a connection can bring hundreds of thousands of tiny ones at once. */
+const MAX_CHUNKS_PER_TURN = 16_384;
+/** Limit of interim answers, such as 103 Early Hints: a flood of them would block the event loop until the deadline. */
+const MAX_INTERIM_ANSWERS = 1000;
+
+export interface ExchangeOptions {
+  readonly origin: string;
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  /** From now until the body is read. */
+  readonly timeoutMs: number;
+  /** Of the body of a 200, after decompression. */
+  readonly maxBytes: number;
+  readonly scrub: Scrub;
+  /** Called with each piece of the body of a 200, after decompression; an `ApiError` that it throws ends the exchange. */
+  readonly onPiece?: ((piece: Buffer) => void) | undefined;
+  /** Called when the request really goes out. */
+  readonly onSent: () => void;
+  /** Ends the exchange, and its connection with it. */
+  readonly signal: AbortSignal;
+}
+
+export interface ResponseHead {
+  readonly statusCode: number;
+  readonly headers: Headers;
+}
+
+/** What came of one request. */
+export interface Exchange {
+  /** Undefined if it got no answer. */
+  readonly head: ResponseHead | undefined;
+  /** Of the body, after decompression, as far as it was read. */
+  readonly bytes: number;
+  /** In the pieces in which it came; or why there is none that is whole and sound. */
+  readonly body: readonly Buffer[] | ApiError;
+  /** When nobody needs `body` any more: its memory is given back. */
+  readonly release: () => void;
+}
+
+/**
+ * Sends one GET and reads the answer within its limits of size and time (docs/specification.md#fetching). Follows no
+ * redirect. Rejects only with the signal's reason.
+ */
+export async function exchange(
+  dispatcher: Dispatcher,
+  options: ExchangeOptions,
+): Promise<Exchange> {
+  const { maxBytes, onPiece, signal, scrub } = options;
+  signal.throwIfAborted();
+  const { promise, resolve, reject } = Promise.withResolvers<readonly Buffer[]>();
+  let controller: Dispatcher.DispatchController | undefined;
+  let head: ResponseHead | undefined;
+  let reader: BodyReader | undefined;
+  const pieces: Buffer[] = [];
+  /** Chunks since the event loop last had a turn. */
+  let chunks = 0;
+  let interimAnswers = 0;
+  /** Whether the decoders have no room at the moment. */
+  let isFull = false;
+  let isOver = false;
+
+  const bytesRead = () => reader?.bytes() ?? 0;
+
+  /** The first reason counts: ending the connection makes errors of its own. */
+  function stop(error: Error): void {
+    isOver = true;
+    reject(error);
+    controller?.abort(error);
+    reader?.destroy();
+  }
+
+  const timer = setTimeout(() => {
+    stop(new ApiError('timeout', `no whole answer within ${options.timeoutMs} ms`));
+  }, options.timeoutMs);
+  const abort = () => stop(new Error('the exchange was aborted'));
+  signal.addEventListener('abort', abort, { once: true });
+
+  const { origin, path, headers } = options;
+  dispatcher.dispatch(
+    { origin, path, method: 'GET', headers: { ...headers } },
+    {
+      onRequestStart: (started) => {
+        // The connection may have come too late: then nothing is written to it.
+        controller = started;
+        if (isOver) started.abort(new Error('the exchange is over'));
+        else options.onSent();
+      },
+      onResponseStart: (responding, statusCode, responseHeaders) => {
+        if (statusCode < 200) {
+          interimAnswers += 1;
+          if (interimAnswers > MAX_INTERIM_ANSWERS) stop(tooManyInterimAnswers());
+          return;
+        }
+        head = { statusCode, headers: responseHeaders };
+        const isListing = statusCode === 200;
+        try {
+          reader = createBodyReader({
+            headers: responseHeaders,
+            maxBytes: isListing ? maxBytes : Math.min(maxBytes, MOST_ERROR_BYTES),
+            onPiece: (piece) => {
+              pieces.push(piece);
+              if (isListing) onPiece?.(piece);
+            },
+            onEnd: () => resolve(pieces),
+            onError: stop,
+            onDrain: () => {
+              isFull = false;
+              if (chunks < MAX_CHUNKS_PER_TURN) responding.resume();
+            },
+          });
+        } catch (error) {
+          stop(error instanceof Error ? error : new Error('no reader', { cause: error }));
+        }
+      },
+      onResponseData: (receiving, chunk) => {
+        isFull = reader?.write(chunk) === false;
+        if (chunks === 0) {
+          setImmediate(() => {
+            chunks = 0;
+            if (!isFull) receiving.resume();
+          });
+        }
+        chunks += 1;
+        if (isFull || chunks === MAX_CHUNKS_PER_TURN) receiving.pause();
+      },
+      onResponseEnd: () => {
+        reader?.end();
+      },
+      onResponseError: (_, error) => stop(connectionError(error, scrub)),
+    },
+  );
+
+  try {
+    const body = await promise;
+    return { head, bytes: bytesRead(), body, release: () => releasePieces(body) };
+  } catch (error) {
+    releasePieces(pieces);
+    signal.throwIfAborted();
+    if (!(error instanceof ApiError)) throw error;
+    return { head, bytes: bytesRead(), body: error, release: () => {} };
+  } finally {
+    isOver = true;
+    clearTimeout(timer);
+    signal.removeEventListener('abort', abort);
+  }
+}
+
+function tooManyInterimAnswers(): ApiError {
+  return new ApiError(
+    'invalid_response',
+    `more than ${MAX_INTERIM_ANSWERS} interim answers (status 1xx) came before the answer`,
+  );
+}

@@ -1,0 +1,105 @@
+import { ApiError, type ApiErrorDetails, type ApiFailureReason } from '../../monitor/errors.ts';
+import type { Exchange, ResponseHead } from './exchange.ts';
+import { isObject, parseJson } from '../listing/json.ts';
+import { parseRetryAfter } from './retry-after.ts';
+import type { Scrub } from '../../domain/scrub.ts';
+import { cleanText } from '../text.ts';
+
+/** In code points. */
+const LONGEST_LOCATION = 1024;
+const LONGEST_DETAIL = 2048;
+const LONGEST_ETAG = 1024;
+
+export interface ReplyOptions {
+  /** An ETag was sent, so that the service may answer 304. */
+  readonly conditional: boolean;
+  readonly scrub: Scrub;
+  /** Epoch ms. */
+  readonly now: number;
+}
+
+/**
+ * Returns the body of a 200, in pieces, or undefined for a 304 that was asked for (docs/specification.md#fetching).
+ * @throws {ApiError} for everything else
+ */
+export function readReply(
+  { head, body }: Exchange,
+  options: ReplyOptions,
+): readonly Buffer[] | undefined {
+  if (head?.statusCode === 304 && options.conditional) return undefined;
+  if (head !== undefined && head.statusCode !== 200) throw refusal(head, body, options);
+  if (body instanceof ApiError) throw withStatus(body, head);
+  return body;
+}
+
+/** The ETag of an answer, if it can be sent back. */
+export function etagOf(head: ResponseHead | undefined): string | undefined {
+  const etag = head?.headers['etag'];
+  const isSane =
+    typeof etag === 'string' && etag.length <= LONGEST_ETAG && /^[\x21-\x7e]+$/.test(etag);
+  return isSane ? etag : undefined;
+}
+
+/** The same error, with the status code of the answer that it is about. */
+export function withStatus(error: ApiError, head: ResponseHead | undefined): ApiError {
+  if (head === undefined) return error;
+  const { statusCode } = head;
+  return new ApiError(error.reason, error.message, { ...error.details, statusCode });
+}
+
+function refusal(head: ResponseHead, body: Exchange['body'], options: ReplyOptions): ApiError {
+  const reason = reasonOf(head.statusCode);
+  return new ApiError(reason, `the service answered ${head.statusCode}`, {
+    statusCode: head.statusCode,
+    ...furtherDetails(reason, head, body, options),
+  });
+}
+
+function reasonOf(statusCode: number): ApiFailureReason {
+  switch (statusCode) {
+    case 401:
+    case 403:
+      return 'auth';
+    case 404:
+      return 'not_found';
+    case 422:
+      return 'validation';
+    case 429:
+      return 'rate_limited';
+    case 304:
+      return 'invalid_response';
+  }
+  if (statusCode >= 600 || statusCode < 300) return 'invalid_response';
+  if (statusCode >= 500) return 'server_error';
+  return statusCode >= 400 ? 'client_error' : 'redirect';
+}
+
+function furtherDetails(
+  reason: ApiFailureReason,
+  { statusCode, headers }: ResponseHead,
+  body: Exchange['body'],
+  { scrub, now }: ReplyOptions,
+): ApiErrorDetails {
+  if (reason === 'redirect') {
+    const [location] = [headers['location'] ?? []].flat();
+    return { location: location && cleanText(location, LONGEST_LOCATION, scrub) };
+  }
+  if (reason === 'validation' && !(body instanceof ApiError)) {
+    return { detail: detailOf(Buffer.concat(body), scrub) };
+  }
+  const mayAskToWait = statusCode === 429 || statusCode === 503;
+  return mayAskToWait ? { retryAfterMs: parseRetryAfter(headers['retry-after'], now) } : {};
+}
+
+/** The `detail` of a 422 as JSON; undefined if the body is not as documented. */
+function detailOf(body: Buffer, scrub: Scrub): string | undefined {
+  try {
+    const fault = parseJson(body);
+    const detail = isObject(fault) ? JSON.stringify(fault['detail']) : undefined;
+    return detail && cleanText(detail, LONGEST_DETAIL, scrub);
+  } catch (error) {
+    // It is no JSON, or nested too deeply to be written again.
+    if (error instanceof ApiError || error instanceof RangeError) return undefined;
+    throw error;
+  }
+}

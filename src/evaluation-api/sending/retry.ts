@@ -1,0 +1,71 @@
+import { setTimeout } from 'node:timers/promises';
+import pRetry from 'p-retry';
+import { ApiError, type ApiFailureReason } from '../../monitor/errors.ts';
+import type { Shutdown } from '../../monitor/ports.ts';
+
+const FIRST_BACKOFF_MS = 500;
+const LONGEST_BACKOFF_MS = 10_000;
+/** A longer `Retry-After` ends the poll (docs/specification.md#retry-after). */
+const LONGEST_WAIT_IN_POLL_MS = 10_000;
+
+const RETRIED_REASONS: ReadonlySet<ApiFailureReason> = new Set([
+  'network',
+  'timeout',
+  'rate_limited',
+  'server_error',
+]);
+
+export interface RetryPolicy {
+  /** Further attempts after the first. */
+  readonly retries: number;
+  readonly signal: Pick<Shutdown, 'waits'>;
+  /** 0 up to, not including, 1. */
+  readonly random: () => number;
+  /** Called when an attempt has failed, whatever follows. */
+  readonly onFailure: () => void;
+  /** Called when the wait for the next attempt begins. */
+  readonly onWait: (error: ApiError, attempt: number, delayMs: number) => void;
+}
+
+/**
+ * Attempts until one succeeds, is not worth repeating or was the last. Attempts are counted from 1.
+ * Rejects with the signal's reason when it aborts a wait.
+ * @throws {ApiError} of the last attempt
+ */
+export async function withRetries<T>(
+  attempt: (number: number) => Promise<T>,
+  { retries, signal, random, onFailure, onWait }: RetryPolicy,
+): Promise<T> {
+  return await pRetry(attempt, {
+    retries,
+    // The wait is our own, since p-retry knows neither Retry-After nor jitter below its minimum.
+    minTimeout: 0,
+    onFailedAttempt: async ({ error, attemptNumber, retriesLeft }) => {
+      if (!(error instanceof ApiError)) throw error;
+      onFailure();
+      if (retriesLeft === 0 || !shouldRetry(error)) throw error;
+      signal.waits.throwIfAborted();
+      const delayMs = delayBefore(error, attemptNumber, random());
+      onWait(error, attemptNumber, delayMs);
+      await setTimeout(delayMs, undefined, { signal: signal.waits }).catch(() => {
+        signal.waits.throwIfAborted();
+      });
+    },
+  });
+}
+
+/** Whether a request that ended with this error is sent again (docs/specification.md#retries). */
+export function shouldRetry({ reason, details }: ApiError): boolean {
+  if ((details.retryAfterMs ?? 0) > LONGEST_WAIT_IN_POLL_MS) return false;
+  return RETRIED_REASONS.has(reason) || details.statusCode === 408;
+}
+
+/**
+ * How long to wait after a failed attempt, ms: half of the backoff is fixed, half is chance, and never less than asked for.
+ * @param attempt from 1
+ * @param chance 0 to 1
+ */
+export function delayBefore(error: ApiError, attempt: number, chance: number): number {
+  const backoff = Math.min(FIRST_BACKOFF_MS * 2 ** (attempt - 1), LONGEST_BACKOFF_MS);
+  return Math.max(Math.round((backoff * (1 + chance)) / 2), error.details.retryAfterMs ?? 0);
+}

@@ -1,0 +1,103 @@
+import type { Dispatcher } from 'undici';
+import { ApiError } from '../../monitor/errors.ts';
+import type { Endpoint, Observer } from '../../monitor/events.ts';
+import type { Clock, Shutdown } from '../../monitor/ports.ts';
+import { ACCEPT_ENCODING } from './decompress.ts';
+import { requestFailure } from '../errors.ts';
+import { exchange, type ResponseHead } from './exchange.ts';
+import type { Gate, RequestClass } from '../fairness/gate.ts';
+import { readReply, withStatus } from './reply.ts';
+import type { Scrub } from '../../domain/scrub.ts';
+
+export interface SenderOptions {
+  /** Without a trailing slash; may have a path. */
+  readonly baseUrl: string;
+  readonly timeoutMs: number;
+  readonly maxResponseBytes: number;
+  /** Of evalwatch. */
+  readonly version: string;
+  readonly dispatcher: Dispatcher;
+  readonly gate: Gate;
+  readonly clock: Clock;
+  readonly emit: Observer;
+  readonly scrub: Scrub;
+}
+
+interface ApiRequest<T> {
+  readonly endpoint: Endpoint;
+  /** Below the base address. */
+  readonly path: string;
+  readonly key: string;
+  /** The service may answer 304 to it. */
+  readonly etag?: string | undefined;
+  readonly classOf: () => RequestClass;
+  readonly signal: Shutdown;
+  /** Called when the request has its slot. */
+  readonly onStart?: () => void;
+  /** Called with each piece of the body of a 200 as it comes. */
+  readonly onPiece?: (piece: Buffer) => void;
+  /** Makes sense of the body of a 200, in pieces, or of the 304 to `etag`, which has none. @throws {ApiError} */
+  readonly interpret: (
+    body: readonly Buffer[] | undefined,
+    head: ResponseHead | undefined,
+  ) => T | Promise<T>;
+}
+
+/**
+ * One attempt: waits its turn, sends, reads and tells of it. Rejects with the signal's reason when that ends it.
+ * @throws {ApiError}
+ */
+export type Sender = <T>(request: ApiRequest<T>) => Promise<T>;
+
+export function createSender(options: SenderOptions): Sender {
+  const { timeoutMs, dispatcher, gate, clock, emit, scrub } = options;
+  const { origin, pathname } = new URL(options.baseUrl);
+  const basePath = pathname === '/' ? '' : pathname;
+  const usualHeaders = {
+    accept: 'application/json',
+    'accept-encoding': ACCEPT_ENCODING,
+    'user-agent': `evalwatch/${options.version}`,
+  };
+
+  return async ({ endpoint, path, key, etag, classOf, signal, onStart, onPiece, interpret }) => {
+    const pass = await gate.enter(classOf, signal.waits);
+    try {
+      onStart?.();
+      const startedAt = clock.monotonic();
+      const answer = await exchange(dispatcher, {
+        origin,
+        path: `${basePath}${path}`,
+        headers: {
+          ...usualHeaders,
+          'x-api-key': key,
+          ...(etag !== undefined && { 'if-none-match': etag }),
+        },
+        timeoutMs,
+        maxBytes: options.maxResponseBytes,
+        scrub,
+        onPiece,
+        onSent: pass.sent,
+        signal: signal.requests,
+      });
+      const durationMs = clock.monotonic() - startedAt;
+      const { head, bytes } = answer;
+      if (head !== undefined) {
+        emit({ type: 'api.responded', endpoint, statusCode: head.statusCode });
+      }
+      let failure: ApiError | undefined;
+      try {
+        const conditional = etag !== undefined;
+        return await interpret(readReply(answer, { conditional, scrub, now: clock.now() }), head);
+      } catch (error) {
+        if (error instanceof ApiError) failure = withStatus(error, head);
+        throw failure ?? error;
+      } finally {
+        answer.release();
+        const reason = failure && requestFailure(failure.reason);
+        emit({ type: 'api.request_finished', endpoint, durationMs, bytes, failure: reason });
+      }
+    } finally {
+      pass.leave();
+    }
+  };
+}

@@ -1,0 +1,54 @@
+import type { ServedListing } from '../answer.ts';
+import type { ItemStatus } from './listings.ts';
+import type { Kind } from './records.ts';
+
+/** A listing that was served completely: what a client may know from then on. */
+export interface JournalEntry {
+  /** From 1, in the order in which the answers were finished. */
+  readonly seq: number;
+  readonly project: string;
+  readonly kind: Kind;
+  /** When its body was made, epoch ms. */
+  readonly producedAt: number;
+  /** When its last byte was handed to the operating system, epoch ms. */
+  readonly finishedAt: number;
+  /** It was a 304. */
+  readonly unchanged: boolean;
+  /** In the order of the body, duplicates and unusable items included. */
+  readonly items: readonly ItemStatus[];
+}
+
+export interface Journal {
+  readonly entries: readonly JournalEntry[];
+  record(
+    listing: ServedListing,
+    times: { readonly producedAt: number; readonly finishedAt: number },
+    unchanged: boolean,
+  ): void;
+}
+
+/** Older entries are forgotten, so that a simulation may run for weeks. */
+const REMEMBERED = 100_000;
+
+/**
+ * @param keep true keeps the last 100,000 entries or more (they share what is the same in them); a function is handed
+ *   each one instead
+ */
+export function createJournal(keep: boolean | ((entry: JournalEntry) => void)): Journal {
+  const entries: JournalEntry[] = [];
+  const lastItems = new Map<string, readonly ItemStatus[]>();
+  let seq = 0;
+  return {
+    entries,
+    record({ project, kind, items: served }, { producedAt, finishedAt }, unchanged) {
+      const items = served ?? lastItems.get(`${kind} ${project}`);
+      if (keep === false || items === undefined) return;
+      lastItems.set(`${kind} ${project}`, items);
+      seq += 1;
+      const entry = { seq, project, kind, producedAt, finishedAt, unchanged, items };
+      if (keep === true) entries.push(entry);
+      else keep(entry);
+      if (entries.length > 2 * REMEMBERED) entries.splice(0, REMEMBERED);
+    },
+  };
+}

@@ -1,0 +1,270 @@
+import {
+  arrivalStatus,
+  DEFAULT_RATES,
+  initialStatus,
+  nextDatasetStatus,
+  nextStatus,
+  type Rates,
+} from './life.ts';
+import { createMoveLog, type Move } from './moves.ts';
+import { createRandom, type Random } from '../random.ts';
+import {
+  type Dataset,
+  type ErrorInfo,
+  type Kind,
+  makeDataset,
+  makePrompt,
+  movePrompt,
+  noErrorInfo,
+  type Prompt,
+} from './records.ts';
+import { DEFAULT_PROJECTS, ERRORS, nth, ODD_IDS } from './vocabulary.ts';
+
+export interface WorldOptions {
+  /** Wall time, epoch ms: dates the moves. It has no influence on what happens. */
+  readonly now: () => number;
+  /** The same seed and the same options give the same moves. Default 1. */
+  readonly seed?: number | undefined;
+  /** Default {@link DEFAULT_PROJECTS}. */
+  readonly projects?: readonly string[] | undefined;
+  /** Default {@link DEFAULT_PROMPTS_PER_PROJECT}. */
+  readonly promptsPerProject?: number | undefined;
+  /** Default 3; every third has no status. */
+  readonly datasetsPerProject?: number | undefined;
+  readonly rates?: Partial<Rates> | undefined;
+  /** Gives the first prompts ids with spaces, slashes, percent signs and the like. Default false. */
+  readonly oddIds?: boolean | undefined;
+}
+
+interface Project {
+  readonly prompt: Map<string, Prompt>;
+  readonly dataset: Map<string, Dataset>;
+  readonly version: Record<Kind, number>;
+  /** The last that were removed and may come back. */
+  readonly removed: Prompt[];
+}
+
+export const DEFAULT_PROMPTS_PER_PROJECT = 12;
+const REMEMBERED_REMOVED = 20;
+const STUCK_SHARE = 0.05;
+
+/** The projects, prompts and datasets of a simulated service. Records are immutable: a move replaces them. */
+export class World {
+  readonly now: () => number;
+  readonly #random: Random;
+  readonly #rates: Rates;
+  readonly #targetSize: number;
+  readonly #projects = new Map<string, Project>();
+  /** A prompt is asked for without its project, so its id is unique among all. */
+  readonly #projectOfPrompt = new Map<string, string>();
+  readonly #stuck = new Set<string>();
+  readonly #oddIds: string[];
+  #moves = createMoveLog();
+  #made = 0;
+
+  constructor(options: WorldOptions) {
+    this.now = options.now;
+    this.#random = createRandom(options.seed ?? 1);
+    this.#rates = { ...DEFAULT_RATES, ...options.rates };
+    this.#targetSize = options.promptsPerProject ?? DEFAULT_PROMPTS_PER_PROJECT;
+    this.#oddIds = options.oddIds === true ? [...ODD_IDS] : [];
+    for (const project of options.projects ?? DEFAULT_PROJECTS) {
+      this.addProject(project);
+      for (let n = 1; n <= (options.datasetsPerProject ?? 3); n += 1) {
+        this.addDataset(project, { status: n % 3 === 0 ? undefined : initialStatus(this.#random) });
+      }
+      for (let n = 1; n <= this.#targetSize; n += 1) {
+        this.addPrompt(project, { status: initialStatus(this.#random) });
+      }
+    }
+    // What it begins with did not move.
+    this.#moves = createMoveLog();
+  }
+
+  get projects(): readonly string[] {
+    return [...this.#projects.keys()];
+  }
+
+  /** Undefined if there is no such project; else its prompts by id, in the order in which they came. */
+  prompts(project: string): ReadonlyMap<string, Prompt> | undefined {
+    return this.#projects.get(project)?.prompt;
+  }
+
+  datasets(project: string): ReadonlyMap<string, Dataset> | undefined {
+    return this.#projects.get(project)?.dataset;
+  }
+
+  /** A number that grows with every change of what a listing shows. */
+  version(project: string, kind: Kind): number {
+    return this.#project(project).version[kind];
+  }
+
+  projectOfPrompt(id: string): string | undefined {
+    return this.#projectOfPrompt.get(id);
+  }
+
+  /** The moves after number `seq`, oldest first; only the last 100,000 or more are remembered. */
+  moves(seq = 0): readonly Move[] {
+    return this.#moves.after(seq);
+  }
+
+  /** One tick of time: prompts start, finish, are run again, arrive, leave and come back. */
+  step(): void {
+    for (const [id, project] of this.#projects) {
+      for (const prompt of project.prompt.values()) this.#live(id, prompt);
+      for (const dataset of project.dataset.values()) {
+        const status = nextDatasetStatus(dataset.status, this.#random, this.#rates);
+        if (status !== undefined) this.setDatasetStatus(id, dataset.id, status);
+      }
+      this.#turnOver(id, project);
+    }
+  }
+
+  addProject(project: string): void {
+    if (this.#projects.has(project)) throw new Error(`Project "${project}" exists already.`);
+    this.#projects.set(project, {
+      prompt: new Map(),
+      dataset: new Map(),
+      version: { prompt: 0, dataset: 0 },
+      removed: [],
+    });
+  }
+
+  /**
+   * Adds a prompt and returns its id; what `fields` leaves out is made up.
+   * @throws {Error} when there is no such project, or a prompt of that id in any project
+   */
+  addPrompt(project: string, fields: Partial<Prompt> = {}): string {
+    const { dataset: datasets } = this.#project(project);
+    const id = fields.id ?? this.#freshId();
+    this.#made += 1;
+    const n = this.#made;
+    const status = fields.status ?? 'PENDING';
+    const dataset = [...datasets.keys()][n % datasets.size] ?? 'dataset-0000';
+    const made = makePrompt({ n, id, dataset, status, timestamp: this.#timestamp() });
+    this.#place(project, { ...made, error_info: this.#errorInfo(status), ...fields });
+    return id;
+  }
+
+  /**
+   * Gives a prompt this status, which may be any text. Without `errorInfo` a FAILED prompt gets a likely one; null is none.
+   * @throws {Error} when there is no such prompt
+   */
+  setStatus(project: string, id: string, status: string, errorInfo?: ErrorInfo | null): void {
+    const before = this.#prompt(project, id);
+    const info = errorInfo === undefined ? this.#errorInfo(status) : errorInfo;
+    this.#project(project).prompt.set(id, movePrompt(before, status, this.#timestamp(), info));
+    this.#record(project, 'prompt', id, before.status, status);
+  }
+
+  /** @throws {Error} when there is no such prompt */
+  removePrompt(project: string, id: string): void {
+    const before = this.#prompt(project, id);
+    const { prompt: prompts, removed } = this.#project(project);
+    prompts.delete(id);
+    this.#projectOfPrompt.delete(id);
+    this.#stuck.delete(id);
+    removed.push(before);
+    if (removed.length > REMEMBERED_REMOVED) removed.shift();
+    this.#record(project, 'prompt', id, before.status, 'ABSENT');
+  }
+
+  /** Adds a dataset and returns its id; without `status` it has none. */
+  addDataset(project: string, fields: Partial<Dataset> = {}): string {
+    const datasets = this.#project(project).dataset;
+    this.#made += 1;
+    const id = fields.id ?? `dataset-${String(this.#made).padStart(4, '0')}`;
+    if (datasets.has(id)) throw new Error(`Dataset "${id}" exists already.`);
+    datasets.set(id, { ...makeDataset(this.#made, id, undefined), ...fields });
+    this.#record(project, 'dataset', id, 'ABSENT', fields.status ?? 'NONE');
+    return id;
+  }
+
+  /** @throws {Error} when there is no such dataset */
+  setDatasetStatus(project: string, id: string, status: string | undefined): void {
+    const before = this.#dataset(project, id);
+    this.#project(project).dataset.set(id, { ...before, status });
+    this.#record(project, 'dataset', id, before.status ?? 'NONE', status ?? 'NONE');
+  }
+
+  /** @throws {Error} when there is no such dataset */
+  removeDataset(project: string, id: string): void {
+    const before = this.#dataset(project, id);
+    this.#project(project).dataset.delete(id);
+    this.#record(project, 'dataset', id, before.status ?? 'NONE', 'ABSENT');
+  }
+
+  #live(project: string, prompt: Prompt): void {
+    if (this.#stuck.has(prompt.id)) return;
+    const status = nextStatus(prompt.status, this.#random, this.#rates);
+    if (status === undefined) return;
+    this.setStatus(project, prompt.id, status);
+    const mayStick = this.#stuck.size < this.#projectOfPrompt.size * STUCK_SHARE;
+    if (status === 'RUNNING' && this.#random.chance(this.#rates.stick) && mayStick) {
+      this.#stuck.add(prompt.id);
+    }
+  }
+
+  /** Arrivals, and removals in proportion to the size: it swings around what it was in the beginning. */
+  #turnOver(id: string, project: Project): void {
+    const { arrivals, comeBack } = this.#rates;
+    const target = Math.max(1, this.#targetSize);
+    for (let n = this.#random.around(arrivals); n > 0; n -= 1) {
+      const status = arrivalStatus(this.#random);
+      const back = this.#random.chance(comeBack) ? project.removed.shift() : undefined;
+      if (back === undefined || this.#projectOfPrompt.has(back.id)) this.addPrompt(id, { status });
+      else this.#place(id, movePrompt(back, status, this.#timestamp(), this.#errorInfo(status)));
+    }
+    const removals = this.#random.around((arrivals * project.prompt.size) / target);
+    for (let n = Math.min(removals, project.prompt.size); n > 0; n -= 1) {
+      const [first, ...others] = project.prompt.keys();
+      if (first !== undefined) this.removePrompt(id, this.#random.pick([first, ...others]));
+    }
+  }
+
+  #freshId(): string {
+    const id = this.#oddIds.shift() ?? `prompt-${String(this.#made + 1).padStart(6, '0')}`;
+    if (!this.#projectOfPrompt.has(id)) return id;
+    this.#made += 1;
+    return this.#freshId();
+  }
+
+  #place(project: string, prompt: Prompt): void {
+    const { id, status } = prompt;
+    if (this.#projectOfPrompt.has(id)) throw new Error(`Prompt "${id}" exists already.`);
+    this.#project(project).prompt.set(id, prompt);
+    this.#projectOfPrompt.set(id, project);
+    this.#record(project, 'prompt', id, 'ABSENT', status);
+  }
+
+  #project(id: string): Project {
+    const project = this.#projects.get(id);
+    if (project === undefined) throw new Error(`There is no project "${id}".`);
+    return project;
+  }
+
+  #prompt(project: string, id: string): Prompt {
+    const prompt = this.#project(project).prompt.get(id);
+    if (prompt === undefined) throw new Error(`Project "${project}" has no prompt "${id}".`);
+    return prompt;
+  }
+
+  #dataset(project: string, id: string): Dataset {
+    const dataset = this.#project(project).dataset.get(id);
+    if (dataset === undefined) throw new Error(`Project "${project}" has no dataset "${id}".`);
+    return dataset;
+  }
+
+  #errorInfo(status: string): ErrorInfo | null | undefined {
+    return status === 'FAILED' ? nth(ERRORS, this.#moves.length) : noErrorInfo(this.#moves.length);
+  }
+
+  #timestamp(): string {
+    return new Date(this.now()).toISOString();
+  }
+
+  #record(project: string, kind: Kind, id: string, from: string, to: string): void {
+    this.#project(project).version[kind] += 1;
+    if (from !== to) this.#moves.add({ project, kind, id, from, to, at: this.now() });
+  }
+}

@@ -1,0 +1,142 @@
+import { setTimeout } from 'node:timers/promises';
+import type { Kind } from '../../domain/status.ts';
+import type { StoreError } from '../../monitor/errors.ts';
+import type { Observer } from '../../monitor/events.ts';
+import type { Clock, CommittedTransition, PollCommit } from '../../monitor/ports.ts';
+import type { Database } from './database.ts';
+import {
+  COMMIT,
+  type CommitContext,
+  commitParameters,
+  type CommitRow,
+  REFUSAL,
+  RESOLVE,
+  type ResolvedRow,
+  withIds,
+} from './sql/poll-commit.ts';
+import { unknownProject } from './sql/projects.ts';
+import type { ListingAfter, Summaries } from './sql/summaries.ts';
+import { toStored } from './sql/text.ts';
+
+const RESOLVE_AGAIN_MS = 500;
+
+export interface Commits {
+  /** As `Store.commitPoll`, of a poll with listings, under this ownership, which may go on under another epoch. */
+  commit(
+    poll: PollCommit,
+    context: CommitContext,
+  ): Promise<readonly CommittedTransition[] | undefined>;
+  /** Tells why nothing of a project's poll was stored. @throws {StoreError} if there is no such project */
+  refuse(project: string, epoch: number | undefined): Promise<undefined>;
+}
+
+/** Tells that a commit under this ownership was refused. */
+export type TellRefused = (
+  project: string,
+  epoch: number | undefined,
+  reason: 'epoch' | 'version',
+) => void;
+
+export interface CommitsOptions {
+  readonly database: Pick<Database, 'attempt' | 'query'>;
+  /** The owner. */
+  readonly worker: string;
+  readonly clock: Clock;
+  readonly emit: Observer;
+  readonly summaries: Pick<Summaries, 'after'>;
+  readonly tellRefused: TellRefused;
+  /** Aborted when nobody waits any longer. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Commits each poll in one statement. One whose answer was lost with its connection is not given up before the rows say
+ * whether it was committed: its moves are told once, be it half a minute later.
+ */
+export function createCommits(options: CommitsOptions): Commits {
+  const { database, worker, clock, emit, summaries, tellRefused, signal } = options;
+
+  function tellFailed(error: StoreError): void {
+    emit({ type: 'store.commit_failed', reason: error.reason, error });
+  }
+
+  function succeeded(poll: PollCommit, row: CommitRow, started: number) {
+    emit({ type: 'store.committed', durationMs: clock.monotonic() - started });
+    return withIds(poll, row.transition_ids ?? []);
+  }
+
+  async function commitUnder(
+    context: CommitContext,
+    poll: PollCommit,
+    after: ReadonlyMap<Kind, ListingAfter>,
+  ): Promise<readonly CommittedTransition[] | undefined> {
+    const started = clock.monotonic();
+    const { rows, error, unknown } = await database.attempt<CommitRow>(
+      COMMIT,
+      commitParameters(poll, after, context, worker),
+    );
+    if (error !== undefined) {
+      tellFailed(error);
+      if (unknown) return await resolve(context, poll, after, started);
+      throw error;
+    }
+    const [row] = rows;
+    return row === undefined
+      ? await refuse(poll.project, context.epoch)
+      : succeeded(poll, row, started);
+  }
+
+  async function resolve(
+    context: CommitContext,
+    poll: PollCommit,
+    after: ReadonlyMap<Kind, ListingAfter>,
+    started: number,
+  ): Promise<readonly CommittedTransition[] | undefined> {
+    const { project } = poll;
+    const row = await findOut(poll, context.epoch);
+    if (row.is_next === true || row.transition_ids !== null) return succeeded(poll, row, started);
+    if (row.renewed === null) return await refuse(project, context.epoch);
+    context.epoch = row.renewed;
+    return await commitUnder(context, poll, after);
+  }
+
+  /** Asks until the database answers. */
+  async function findOut({ project, version }: PollCommit, epoch: number): Promise<ResolvedRow> {
+    const parameters = [toStored(project), epoch, version, worker];
+    for (;;) {
+      // oxlint-disable-next-line no-await-in-loop -- one after the other
+      const { rows, error } = await database.attempt<ResolvedRow>(RESOLVE, parameters);
+      if (error === undefined) {
+        const [row] = rows;
+        if (row === undefined) throw unknownProject(project);
+        if (row.renewed === null && row.was_same === true) continue;
+        return row;
+      }
+      tellFailed(error);
+      if (signal.aborted) throw error;
+      // oxlint-disable-next-line no-await-in-loop -- a pause
+      await setTimeout(RESOLVE_AGAIN_MS);
+    }
+  }
+
+  async function refuse(project: string, epoch: number | undefined): Promise<undefined> {
+    const { rows, error } = await database.attempt<{ readonly is_owned: boolean | null }>(REFUSAL, [
+      toStored(project),
+      epoch ?? null,
+      worker,
+    ]);
+    const [row] = rows ?? [];
+    const failure = error ?? (row === undefined ? unknownProject(project) : undefined);
+    if (failure !== undefined) {
+      tellFailed(failure);
+      throw failure;
+    }
+    tellRefused(project, epoch, row?.is_owned === true ? 'version' : 'epoch');
+    return undefined;
+  }
+
+  return {
+    commit: async (poll, context) => await commitUnder(context, poll, await summaries.after(poll)),
+    refuse,
+  };
+}

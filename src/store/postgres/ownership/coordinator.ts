@@ -1,0 +1,204 @@
+import type {
+  Beat,
+  Coordinator,
+  OwnedProject,
+  WorkerIdentity,
+} from '../../../coordination/ports.ts';
+import type { Clock } from '../../../monitor/ports.ts';
+import type { Database, Statement } from '../database.ts';
+import { type HealthColumns, toHealth } from '../sql/projects.ts';
+import { LEASE_HOLDS } from './lease.ts';
+import { type LeaseRow, watchLeases } from './lease-watch.ts';
+import { fromStored, toStored } from '../sql/text.ts';
+
+/**
+ * Too few to be worth a kept plan. In all of them `now()` is when the database began the statement: no worker's clock
+ * decides who owns what.
+ */
+const JOIN: Statement = {
+  text: `
+WITH lost AS (
+  UPDATE evalwatch.project SET owner = NULL, epoch = nextval('evalwatch.epoch') WHERE owner = $1
+)
+INSERT INTO evalwatch.worker (worker, expires_at, program_version, config_digest)
+VALUES ($1, now() + $2 * interval '1 ms', $3, $4)
+ON CONFLICT (worker) DO UPDATE SET expires_at = excluded.expires_at,
+  program_version = excluded.program_version, config_digest = excluded.config_digest`,
+};
+
+const RENEW: Statement = {
+  text: `UPDATE evalwatch.worker SET expires_at = now() + $2 * interval '1 ms', config_digest = $3
+    WHERE worker = $1 AND expires_at > now() RETURNING worker`,
+};
+
+const EXPIRES_US = '(extract(epoch FROM w.expires_at) * 1000000)::bigint';
+
+const WORKERS: Statement = {
+  text: `SELECT w.worker, w.program_version, w.config_digest, ${LEASE_HOLDS} AS holds,
+      ${EXPIRES_US} AS expires_us, extract(epoch FROM w.expires_at - now())::float8 * 1000 AS remaining_ms,
+      CASE WHEN w.worker = $1 THEN (
+        SELECT count(*) FROM evalwatch.project p WHERE p.owner = $1 AND p.removed_at IS NULL
+      ) END AS owned
+    FROM evalwatch.worker w ORDER BY w.worker`,
+};
+
+/** Leases that ran out: with a clock that is set back they would hold once more. None that was renewed meanwhile. */
+const FORGET: Statement = {
+  text: `DELETE FROM evalwatch.worker w USING unnest($1::text[], $2::bigint[]) AS dead(worker, expires_us)
+    WHERE w.worker = dead.worker AND ${EXPIRES_US} = dead.expires_us`,
+};
+
+const LEAVE: Statement = {
+  text: `
+WITH released AS (
+  UPDATE evalwatch.project SET owner = NULL, epoch = nextval('evalwatch.epoch') WHERE owner = $1
+)
+DELETE FROM evalwatch.worker WHERE worker = $1`,
+};
+
+const CLAIM: Statement = {
+  text: `
+WITH live AS MATERIALIZED (SELECT worker FROM evalwatch.worker WHERE ${LEASE_HOLDS}),
+free AS MATERIALIZED (
+  SELECT p.project_key FROM evalwatch.project p
+  WHERE (p.owner IS NULL OR p.owner NOT IN (SELECT worker FROM live)) AND p.removed_at IS NULL
+    AND p.id IN (SELECT unnest($2::text[])) AND $1 IN (SELECT worker FROM live)
+  ORDER BY p.next_tick_at NULLS FIRST, p.id
+  LIMIT $3 FOR UPDATE SKIP LOCKED
+)
+UPDATE evalwatch.project p SET owner = $1, epoch = nextval('evalwatch.epoch')
+FROM free WHERE p.project_key = free.project_key
+RETURNING p.id, p.epoch, p.next_tick_at, p.up, p.consecutive_failures, p.reason, p.last_poll_at,
+  p.last_success_at`,
+};
+
+const RELEASE: Statement = {
+  text: `UPDATE evalwatch.project SET owner = NULL, epoch = nextval('evalwatch.epoch')
+    WHERE owner = $1 AND id IN (SELECT unnest($2::text[]))`,
+};
+
+/**
+ * The first free place is not in the past, and as many are taken as begin in time. One that is further ahead than any that
+ * can have been taken by now, and a second, was left by a clock that has been set back since. The time is that after
+ * waiting for the row: others may have taken places meanwhile.
+ */
+const GRANT: Statement = {
+  text: `
+WITH found AS MATERIALIZED (SELECT next_at FROM evalwatch.rate FOR UPDATE),
+clock AS MATERIALIZED (SELECT next_at, clock_timestamp() AS time FROM found),
+start AS (
+  SELECT CASE WHEN next_at <= time + make_interval(secs => 1 + $3 / 1000.0 + 1 / $2::float8)
+    THEN greatest(next_at, time) ELSE time END AS at, time
+  FROM clock
+),
+slice AS MATERIALIZED (
+  SELECT at, wait, greatest(0, least($1::integer, 1 + floor(($3 / 1000.0 - wait) * $2::float8)))::integer AS count
+  FROM start, extract(epoch FROM at - time) AS wait
+)
+UPDATE evalwatch.rate SET next_at = slice.at + slice.count / $2::float8 * interval '1 second'
+FROM slice WHERE slice.count > 0 RETURNING slice.count, slice.wait::float8 * 1000 AS wait_ms`,
+};
+
+const OWNER: Statement = {
+  text: `SELECT w.worker, extract(epoch FROM w.expires_at - now())::float8 * 1000 AS remaining_ms
+    FROM evalwatch.project p JOIN evalwatch.worker w ON w.worker = p.owner
+    WHERE p.id = $1 AND ${LEASE_HOLDS}`,
+};
+
+interface WorkerRow extends LeaseRow {
+  readonly program_version: string;
+  readonly config_digest: string;
+  readonly holds: boolean;
+  /** Of the one that asks. */
+  readonly owned: number | null;
+}
+
+interface ClaimedRow extends HealthColumns {
+  readonly id: string;
+  readonly epoch: number;
+  readonly next_tick_at: number | null;
+}
+
+export interface CoordinatorOptions {
+  readonly database: Pick<Database, 'query'>;
+  readonly clock: Clock;
+  readonly leaseMs: number;
+}
+
+export function createCoordinator({ database, clock, leaseMs }: CoordinatorOptions): Coordinator {
+  const leasesOver = watchLeases(clock);
+
+  /** The lease is counted from before the database was asked: it ends here before it ends there. */
+  async function withLease(
+    worker: string,
+    renew: () => Promise<boolean>,
+  ): Promise<Beat | undefined> {
+    const lease = { until: clock.monotonic() + leaseMs, expiresAt: clock.now() + leaseMs };
+    if (!(await renew())) return undefined;
+    const rows = await database.query<WorkerRow>(WORKERS, [worker]);
+    const over = leasesOver(rows).filter((row) => row.worker !== worker);
+    if (over.length > 0) {
+      const expires = over.map((row) => row.expires_us);
+      await database.query(FORGET, [over.map((row) => row.worker), expires]);
+    }
+    const live = rows.filter((row) => row.holds && !over.includes(row));
+    const owned = live.find((row) => row.worker === worker)?.owned ?? 0;
+    return { lease, workers: live.map(toIdentity), owned };
+  }
+
+  return {
+    join: async ({ id, version, configDigest }: WorkerIdentity) => {
+      const beat = await withLease(id, async () => {
+        await database.query(JOIN, [id, leaseMs, version, configDigest]);
+        return true;
+      });
+      if (beat === undefined) throw new Error('a lease that begins cannot have run out');
+      return beat;
+    },
+    beat: ({ id, configDigest }) =>
+      withLease(id, async () => {
+        return (await database.query(RENEW, [id, leaseMs, configDigest])).length > 0;
+      }),
+    leave: async (worker) => {
+      await database.query(LEAVE, [worker]);
+    },
+    claim: async (worker, projects, most) => {
+      const rows = await database.query<ClaimedRow>(CLAIM, [
+        worker,
+        projects.map((id) => toStored(id)),
+        most,
+      ]);
+      return rows.map(toOwnedProject);
+    },
+    release: async (worker, projects) => {
+      await database.query(RELEASE, [worker, projects.map((id) => toStored(id))]);
+    },
+    grant: async (wanted, perSecond, withinMs) => {
+      const [row] = await database.query<{ count: number; wait_ms: number }>(GRANT, [
+        wanted,
+        perSecond,
+        withinMs,
+      ]);
+      return { count: row?.count ?? 0, startsInMs: row?.wait_ms ?? 0, spacingMs: 1000 / perSecond };
+    },
+    owner: async (project) => {
+      const [row] = await database.query<{ worker: string; remaining_ms: number }>(OWNER, [
+        toStored(project),
+      ]);
+      return row && { worker: row.worker, remainingMs: row.remaining_ms };
+    },
+  };
+}
+
+function toIdentity(row: WorkerRow): WorkerIdentity {
+  return { id: row.worker, version: row.program_version, configDigest: row.config_digest };
+}
+
+function toOwnedProject(row: ClaimedRow): OwnedProject {
+  return {
+    project: fromStored(row.id),
+    epoch: row.epoch,
+    nextTickAt: row.next_tick_at ?? undefined,
+    health: toHealth(row),
+  };
+}

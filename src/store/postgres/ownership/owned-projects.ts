@@ -1,0 +1,130 @@
+import type { Ownership } from '../../../coordination/ports.ts';
+import type { Observer } from '../../../monitor/events.ts';
+import type {
+  Clock,
+  CommittedTransition,
+  KnownProject,
+  PollCommit,
+  Store,
+} from '../../../monitor/ports.ts';
+import { createCommits, type TellRefused } from '../commits.ts';
+import type { Database, Statement } from '../database.ts';
+import { createHealthQueue, type WaitingHealth } from '../health-queue.ts';
+import type { CommitContext } from '../sql/poll-commit.ts';
+import { FLUSH, flushInput, OUTDATED } from '../sql/projects.ts';
+import { createSummaries } from '../sql/summaries.ts';
+import { fromStored } from '../sql/text.ts';
+
+/** What is read and committed of projects by the worker that owns them. */
+export interface OwnedProjects extends Ownership, Pick<Store, 'loadKnown' | 'commitPoll'> {
+  /** Writes what waits a last time, if that can be done. */
+  close(): Promise<void>;
+}
+
+type Run = <Row>(statement: Statement, values: readonly unknown[]) => Promise<readonly Row[]>;
+
+export interface OwnedProjectsOptions {
+  readonly database: Pick<Database, 'attempt' | 'query'>;
+  /** Both tell of their failure as of that of a commit; `write` also of its success. */
+  readonly read: Run;
+  readonly write: Run;
+  /** The owner. */
+  readonly worker: string;
+  readonly clock: Clock;
+  readonly emit: Observer;
+  /** Aborted when nobody waits any longer. */
+  readonly signal: AbortSignal;
+}
+
+/** Every commit is held to the ownership, and to the version of the project, that it was made under. */
+export function createOwnedProjects(options: OwnedProjectsOptions): OwnedProjects {
+  const { database, read, write, worker, clock, emit, signal } = options;
+  const owned = new Map<string, CommitContext>();
+
+  const tellRefused: TellRefused = (project, epoch, reason) => {
+    const isPast = (owned.get(project)?.epoch ?? epoch) !== epoch;
+    emit({ type: 'store.commit_refused', project, reason, isPast });
+  };
+
+  const summaries = createSummaries(read);
+  const commits = createCommits({
+    database,
+    worker,
+    summaries,
+    clock,
+    emit,
+    tellRefused,
+    signal,
+  });
+  const health = createHealthQueue(writeHealth);
+
+  async function writeHealth(waiting: ReadonlyMap<string, WaitingHealth>): Promise<void> {
+    const written = await write<{ readonly id: string }>(FLUSH, [flushInput(waiting), worker]);
+    const stored = new Set(written.map(({ id }) => fromStored(id)));
+    const refused = new Map([...waiting].filter(([project]) => !stored.has(project)));
+    if (refused.size === 0) return;
+    const stillOwned = await read<{ readonly id: string }>(OUTDATED, [flushInput(refused), worker]);
+    const outdated = new Set(stillOwned.map(({ id }) => fromStored(id)));
+    for (const [project, { epoch }] of refused) {
+      const reason = outdated.has(project) ? 'version' : 'epoch';
+      const context = owned.get(project);
+      if (reason === 'version' && context?.epoch === epoch) context.version = 'outdated';
+      tellRefused(project, epoch, reason);
+    }
+  }
+
+  /** The next commit of what turns out to be another version is refused, so that the poller reads its listings whole. */
+  async function loadKnown(...asked: Parameters<Store['loadKnown']>): Promise<KnownProject> {
+    const context = owned.get(asked[0]);
+    const known = await summaries.load(...asked);
+    if (context !== undefined) {
+      const isSame = (context.version ?? known.version) === known.version;
+      context.version = isSame ? known.version : 'outdated';
+    }
+    return known;
+  }
+
+  async function commitListings(
+    poll: PollCommit,
+    context: CommitContext,
+  ): Promise<readonly CommittedTransition[] | undefined> {
+    await health.supersede(poll.project);
+    const transitions = await commits.commit(poll, context);
+    context.version = transitions && poll.version + 1;
+    return transitions;
+  }
+
+  return {
+    own: (project, epoch) => {
+      owned.set(project, { epoch, nextTickAt: undefined, version: undefined });
+    },
+    disown: (project) => {
+      owned.delete(project);
+      health.drop(project);
+      summaries.forget(project);
+    },
+    planTick: (project, at) => {
+      const context = owned.get(project);
+      if (context !== undefined) context.nextTickAt = at;
+    },
+    flush: () => health.flush(),
+    loadKnown,
+    commitPoll: async (poll) => {
+      const { project } = poll;
+      // Before anything is awaited: a project that is taken over meanwhile is another one.
+      const context = owned.get(project);
+      if (context === undefined) return await commits.refuse(project, undefined);
+      const { epoch, nextTickAt, version } = context;
+      if (version === 'outdated') {
+        context.version = undefined;
+        tellRefused(project, epoch, 'version');
+        return undefined;
+      }
+      if (poll.listings.size > 0) return await commitListings(poll, context);
+      summaries.forget(project);
+      await health.add(project, { epoch, version, nextTickAt, health: poll.health });
+      return [];
+    },
+    close: () => health.close(),
+  };
+}

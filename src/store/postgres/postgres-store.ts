@@ -1,0 +1,243 @@
+import type { Coordinator, Ownership } from '../../coordination/ports.ts';
+import { StoreError } from '../../monitor/errors.ts';
+import type { Observer } from '../../monitor/events.ts';
+import type { Clock, Store } from '../../monitor/ports.ts';
+import { createConfigure } from './configure.ts';
+import { createCoordinator } from './ownership/coordinator.ts';
+import { type Database, openDatabase, type Statement } from './database.ts';
+import {
+  CLAIM_PENDING,
+  claimParameters,
+  FAILING,
+  type PendingRow,
+  POSTPONE,
+  postponeParameters,
+  SETTLE,
+  settleParameters,
+  toPendingFailure,
+} from './sql/failures.ts';
+import { migrate } from './sql/migrate.ts';
+import { createOwnedProjects } from './ownership/owned-projects.ts';
+import { HEALTH, type HealthColumns, toHealth, unknownProject } from './sql/projects.ts';
+import { PRUNING } from './sql/pruning.ts';
+import { createReads } from './reads.ts';
+import { SIZE, type SizeRow } from './sql/size.ts';
+import { fromStored, toStored } from './sql/text.ts';
+import { createTurns } from './turns.ts';
+import { readUrl } from './url.ts';
+
+export interface PostgresOptions {
+  /** Such as `postgres://user:password@one,two:5433/database?sslmode=verify-full`; shown to nobody. */
+  readonly url: string;
+  /** Of this process, as in `WorkerIdentity`: failures are claimed under it. */
+  readonly worker: string;
+  readonly leaseMs: number;
+  readonly clock: Clock;
+  /** Is told `store.committed`, `store.commit_failed` and `store.commit_refused`. */
+  readonly emit: Observer;
+  /** Aborted when a shutdown has waited long enough for the database to come back. */
+  readonly signal: AbortSignal;
+}
+
+/** A store that other processes write, too: what it does not own it refuses to commit (`undefined`, reason `epoch`). */
+export interface PostgresStore extends Store, Ownership {
+  /** Of the server, such as `15.18`. */
+  readonly serverVersion: string;
+  /** Projects that have pending failures, also those of other workers. @throws {StoreError} */
+  failingProjects(): Promise<readonly FailingProject[]>;
+}
+
+/** Has pending failures. */
+export interface FailingProject {
+  readonly project: string;
+  /** It has left the configuration. */
+  readonly removed: boolean;
+}
+
+export interface Postgres {
+  readonly store: PostgresStore;
+  readonly coordinator: Coordinator;
+}
+
+/** Commits and reads of this process; the coordinator has one more, so that no beat waits behind them. */
+const CONNECTIONS = 4;
+const PATIENCE_MS = 30_000;
+
+/**
+ * Opens the store, and makes its tables if the database has none. Closing the store closes the coordinator.
+ * @throws {StoreError} when no server answers in time, or its tables are not ours, or of a version that is too new
+ */
+export async function openPostgres(options: PostgresOptions): Promise<Postgres> {
+  const { clock, leaseMs, url, signal } = options;
+  const settings = await readUrl(url);
+  await using opened = new AsyncDisposableStack();
+  const database = openDatabase({
+    settings,
+    connections: CONNECTIONS,
+    patienceMs: PATIENCE_MS,
+    signal,
+  });
+  opened.defer(() => database.close());
+  await migrate(database);
+  // All at once opens all connections.
+  const sizes = Array.from({ length: CONNECTIONS }, () => database.query<SizeRow>(SIZE));
+  const [[first] = []] = await Promise.all(sizes);
+  // A beat that takes longer than this has no use.
+  const patienceMs = Math.ceil(leaseMs / 3);
+  const shared = openDatabase({ settings, connections: 1, patienceMs, signal });
+  opened.defer(() => shared.close());
+  const coordinator = createCoordinator({ database: shared, clock, leaseMs });
+  const held = opened.move();
+  const store = createStore(database, options, first, () => held.disposeAsync());
+  return { store, coordinator };
+}
+
+function createStore(
+  database: Database,
+  { clock, emit, worker, signal }: PostgresOptions,
+  first: SizeRow | undefined,
+  onClosed: () => Promise<void>,
+): PostgresStore {
+  let size = 0;
+  let closing: Promise<void> | undefined;
+  const underWay = new Set<Promise<unknown>>();
+
+  /** What deletes projects and what makes them do it in the order in which they were asked to. */
+  const projectTurns = createTurns(1);
+
+  /** What is begun before a close is finished by it; after it nothing is begun. */
+  async function during<Result>(work: () => Promise<Result>): Promise<Result> {
+    if (closing !== undefined) throw new StoreError('other', 'the store is closed');
+    const running = work();
+    underWay.add(running);
+    try {
+      return await running;
+    } finally {
+      underWay.delete(running);
+    }
+  }
+
+  /** Tells of its failure as of that of a commit. */
+  async function read<Row>(
+    statement: Statement,
+    values: readonly unknown[],
+  ): Promise<readonly Row[]> {
+    try {
+      return await database.query<Row>(statement, values);
+    } catch (error) {
+      if (error instanceof StoreError) {
+        emit({ type: 'store.commit_failed', reason: error.reason, error });
+      }
+      throw error;
+    }
+  }
+
+  async function write<Row>(
+    statement: Statement,
+    values: readonly unknown[],
+  ): Promise<readonly Row[]> {
+    const started = clock.monotonic();
+    const written = await read<Row>(statement, values);
+    emit({ type: 'store.committed', durationMs: clock.monotonic() - started });
+    return written;
+  }
+
+  async function measure(): Promise<void> {
+    const [measured] = await database.query<SizeRow>(SIZE);
+    note(measured);
+  }
+
+  function note(measured: SizeRow | undefined): void {
+    size = measured?.bytes ?? size;
+    if (measured?.is_counted === true) database.keepPlans();
+  }
+
+  async function close(): Promise<void> {
+    while (underWay.size > 0) {
+      // oxlint-disable-next-line no-await-in-loop -- what has begun may begin more
+      await Promise.allSettled(underWay);
+    }
+    await ownedProjects.close();
+    await onClosed();
+  }
+
+  const guarded =
+    <Parameters extends readonly unknown[], Result>(
+      work: (...parameters: Parameters) => Promise<Result>,
+    ) =>
+    (...parameters: Parameters): Promise<Result> =>
+      during(() => work(...parameters));
+  const reads = createReads(database);
+  const ownedProjects = createOwnedProjects({ database, read, write, worker, clock, emit, signal });
+  const configure = createConfigure({ database, clock, emit, signal });
+  note(first);
+
+  return {
+    serverVersion: first?.server_version ?? '',
+    own: (project, epoch) => ownedProjects.own(project, epoch),
+    disown: (project) => ownedProjects.disown(project),
+    planTick: (project, at) => ownedProjects.planTick(project, at),
+    flush: guarded(() => ownedProjects.flush()),
+    projects: guarded(reads.projects),
+    snapshot: guarded(async () => {
+      await ownedProjects.flush();
+      return await reads.snapshot();
+    }),
+    statuses: guarded(reads.statuses),
+    transitions: guarded(reads.transitions),
+    failures: guarded(reads.failures),
+    events: guarded(reads.events),
+    moves: guarded(reads.moves),
+    failureCounts: guarded(reads.failureCounts),
+    configureProjects: guarded(async (ids, at) => {
+      await projectTurns.during(() =>
+        configure(
+          ids.map((id) => toStored(id)),
+          at,
+        ),
+      );
+    }),
+    loadHealth: guarded(async (project) => {
+      await ownedProjects.flush();
+      const [row] = await read<HealthColumns>(HEALTH, [toStored(project)]);
+      if (row === undefined) throw unknownProject(project);
+      return toHealth(row);
+    }),
+    loadKnown: guarded(ownedProjects.loadKnown),
+    commitPoll: guarded(ownedProjects.commitPoll),
+    pendingFailures: guarded(async (query) => {
+      const found = await read<PendingRow>(CLAIM_PENDING, claimParameters(query, worker));
+      return found.map(toPendingFailure);
+    }),
+    failingProjects: guarded(async () => {
+      const found = await read<{ readonly id: string; readonly removed: boolean }>(FAILING, []);
+      return found.map(({ id, removed }) => ({ project: fromStored(id), removed }));
+    }),
+    settleFailure: guarded(async (transitionId, settlement, at) => {
+      await write(SETTLE, settleParameters(transitionId, settlement, at));
+    }),
+    postponeFailure: guarded(async (transitionId, tries) => {
+      await write(POSTPONE, postponeParameters(transitionId, tries));
+    }),
+    prune: guarded(async (before) => {
+      const steps = PRUNING.values();
+      for (let step = steps.next(); step.done !== true;) {
+        // A close ends it where it is.
+        if (closing !== undefined) return;
+        const statement = step.value;
+        const values = statement.text.includes('$1') ? [before] : [];
+        // oxlint-disable-next-line no-await-in-loop -- others have their turn between the transactions
+        const deleted = await projectTurns.during(() => write(statement, values));
+        if (deleted.length === 0) step = steps.next();
+      }
+    }),
+    size: async () => {
+      if (closing === undefined) await during(measure);
+      return { database: size, wal: undefined };
+    },
+    close: async () => {
+      closing ??= close();
+      await closing;
+    },
+  };
+}

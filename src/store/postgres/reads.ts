@@ -1,0 +1,21 @@
+import type { StoreReader } from '../../monitor/ports.ts';
+import type { Database } from './database.ts';
+import { createEventQuery } from './sql/event-query.ts';
+import { createFailureCounts } from './sql/failure-counts.ts';
+import { createMoveQuery } from './sql/move-query.ts';
+import { createRowQueries } from './sql/row-queries.ts';
+import { SNAPSHOT, type SnapshotRow, toSnapshot } from './sql/snapshot.ts';
+
+/** What a worker reads as anybody does. @throws {StoreError} each of them */
+export function createReads(database: Pick<Database, 'query'>): Omit<StoreReader, 'close'> {
+  return {
+    ...createRowQueries(database),
+    snapshot: async () => {
+      const [row] = await database.query<SnapshotRow>(SNAPSHOT);
+      return toSnapshot(row ?? { projects: null, count: 0, oldest_at: null });
+    },
+    events: createEventQuery(database),
+    moves: createMoveQuery(database),
+    failureCounts: createFailureCounts(database),
+  };
+}

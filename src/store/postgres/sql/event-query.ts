@@ -1,0 +1,115 @@
+import { setTimeout } from 'node:timers/promises';
+import { StoreError } from '../../../monitor/errors.ts';
+import type { EventPosition, RecordedEvents } from '../../../monitor/ports.ts';
+import type { Database, Statement } from '../database.ts';
+import {
+  FAILURE_COLUMNS,
+  type FailureColumns,
+  toFailureRow,
+  toTransitionRow,
+  TRANSITION_COLUMNS,
+  type TransitionColumns,
+} from './row-queries.ts';
+
+const LOOK_EVERY_MS = 20;
+const LOOKS = 100;
+
+/** The last numbers that were given out, perhaps by transactions that have not ended yet. */
+const GIVEN: Statement = {
+  name: 'event_numbers',
+  text: `SELECT t.last_value - (NOT t.is_called)::integer AS transition,
+      s.last_value - (NOT s.is_called)::integer AS settlement
+    FROM evalwatch.transition_transition_id_seq t CROSS JOIN evalwatch.settlement_settlement_id_seq s`,
+};
+
+/** The transactions that write these tables now. Each has had its lock since before it took a number, and until its end. */
+const WRITERS: Statement = {
+  name: 'event_writers',
+  text: `SELECT DISTINCT virtualtransaction AS writer FROM pg_locks
+    WHERE relation IN ('evalwatch.transition'::regclass, 'evalwatch.settlement'::regclass)
+      AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+      AND mode = 'RowExclusiveLock' AND granted`,
+};
+
+const TRANSITIONS: Statement = {
+  name: 'event_transitions',
+  text: `SELECT ${TRANSITION_COLUMNS}
+    FROM evalwatch.transition t JOIN evalwatch.project p ON p.project_key = t.project_key
+    WHERE t.transition_id > $1 AND t.transition_id <= $3 ORDER BY t.transition_id LIMIT $2`,
+};
+
+const SETTLED: Statement = {
+  name: 'event_settlements',
+  text: `SELECT s.settlement_id, ${FAILURE_COLUMNS}
+    FROM evalwatch.settlement s
+    JOIN evalwatch.failure f ON f.transition_id = s.transition_id
+    JOIN evalwatch.transition t ON t.transition_id = f.transition_id
+    JOIN evalwatch.project p ON p.project_key = t.project_key
+    WHERE s.settlement_id > $1 AND s.settlement_id <= $3 ORDER BY s.settlement_id LIMIT $2`,
+};
+
+/**
+ * As `StoreReader.events`. A number is given out before the commit that shows it, so a later one may be seen first, and
+ * whoever went on from there would never see the earlier one. Nothing is read beyond the numbers that had been given out
+ * when the last writer of that time ended.
+ */
+export function createEventQuery(
+  database: Pick<Database, 'query'>,
+): (after: EventPosition, limit: number) => Promise<RecordedEvents> {
+  let end: EventPosition | undefined;
+
+  async function writers(): Promise<ReadonlySet<string>> {
+    const rows = await database.query<{ readonly writer: string }>(WRITERS);
+    return new Set(rows.map(({ writer }) => writer));
+  }
+
+  /** Resolves with the numbers given out so far. */
+  async function findEnd(): Promise<EventPosition> {
+    const [given = { transition: 0, settlement: 0 }] = await database.query<EventPosition>(GIVEN);
+    let left = await writers();
+    for (let look = 0; left.size > 0 && look < LOOKS; look += 1) {
+      // oxlint-disable-next-line no-await-in-loop -- until they have ended
+      await setTimeout(LOOK_EVERY_MS);
+      // oxlint-disable-next-line no-await-in-loop -- until they have ended
+      left = left.intersection(await writers());
+    }
+    if (left.size === 0) end = later(end, given);
+    else if (end === undefined) {
+      throw new StoreError('busy', 'a commit to the store hangs: nobody can say where events end');
+    }
+    return given;
+  }
+
+  return async (after, limit) => {
+    const given = await findEnd();
+    const last = later(end, { transition: 0, settlement: 0 });
+    const [transitions, failures] = await Promise.all([
+      database.query<TransitionColumns>(TRANSITIONS, [after.transition, limit, last.transition]),
+      database.query<FailureColumns & { readonly settlement_id: number }>(SETTLED, [
+        after.settlement,
+        limit,
+        last.settlement,
+      ]),
+    ]);
+    return {
+      transitions: transitions.map(toTransitionRow),
+      settled: failures.map((row) => ({ ...toFailureRow(row), settlementId: row.settlement_id })),
+      // Another process may have seen further already.
+      end: later(last, earlier(after, given)),
+    };
+  };
+}
+
+function later(one: EventPosition | undefined, other: EventPosition): EventPosition {
+  return {
+    transition: Math.max(one?.transition ?? 0, other.transition),
+    settlement: Math.max(one?.settlement ?? 0, other.settlement),
+  };
+}
+
+function earlier(one: EventPosition, other: EventPosition): EventPosition {
+  return {
+    transition: Math.min(one.transition, other.transition),
+    settlement: Math.min(one.settlement, other.settlement),
+  };
+}

@@ -1,0 +1,32 @@
+import type { FailureCount, FailureCountQuery } from '../../../monitor/ports.ts';
+import type { Database, Statement } from '../database.ts';
+import { fromStored, toStored } from './text.ts';
+
+const COUNT: Statement = {
+  name: 'failure_counts',
+  text: `
+SELECT p.id AS project, counted.count
+FROM evalwatch.project p
+CROSS JOIN LATERAL (
+  SELECT count(*) FROM (
+    SELECT FROM evalwatch.transition t
+    WHERE t.project_key = p.project_key AND t.kind = 'prompt' AND t.to_status = 'FAILED' AND t.at >= $2
+    LIMIT $3
+  ) AS limited
+) AS counted
+WHERE CASE WHEN $1::text IS NULL THEN p.removed_at IS NULL ELSE p.id = $1 END AND counted.count > 0`,
+};
+
+/** `StoreReader.failureCounts`: counted in an index, at most so many of its entries for each project. */
+export function createFailureCounts(
+  database: Pick<Database, 'query'>,
+): (query: FailureCountQuery) => Promise<readonly FailureCount[]> {
+  return async ({ project, since, limitPerProject }) => {
+    const rows = await database.query<FailureCount>(COUNT, [
+      toStored(project),
+      since,
+      limitPerProject,
+    ]);
+    return rows.map((row) => ({ ...row, project: fromStored(row.project) }));
+  };
+}

@@ -1,0 +1,143 @@
+import type { Settlement, Tries } from '../../../domain/failure.ts';
+import type { PendingFailure, PendingFailureQuery } from '../../../monitor/ports.ts';
+import type { Statement } from '../database.ts';
+import { LEASE_HOLDS } from '../ownership/lease.ts';
+import { fromStored, toStored } from './text.ts';
+
+/** Projects with failures whose line is not logged yet, found in the index as {@link CLAIM_PENDING} does. */
+export const FAILING: Statement = {
+  name: 'failing_projects',
+  text: `
+WITH RECURSIVE waiting AS (
+  SELECT min(project_key) AS project_key FROM evalwatch.failure WHERE settled_at IS NULL
+  UNION ALL
+  SELECT (SELECT min(f.project_key) FROM evalwatch.failure f
+    WHERE f.settled_at IS NULL AND f.project_key > w.project_key)
+  FROM waiting w WHERE w.project_key IS NOT NULL
+)
+SELECT p.id, p.removed_at IS NOT NULL AS removed
+FROM waiting JOIN evalwatch.project p USING (project_key)`,
+};
+
+/**
+ * Takes failures whose line is not logged yet, each project's oldest, for a worker with a lease, unless another worker
+ * with one has them. Which projects have any, and which each has, is found in the index: however long the backlog is, and
+ * however many projects have none.
+ */
+export const CLAIM_PENDING: Statement = {
+  name: 'claim_failures',
+  text: `
+WITH RECURSIVE live AS MATERIALIZED (SELECT worker FROM evalwatch.worker WHERE ${LEASE_HOLDS}),
+waiting AS (
+  SELECT min(project_key) AS project_key FROM evalwatch.failure WHERE settled_at IS NULL
+  UNION ALL
+  SELECT (SELECT min(f.project_key) FROM evalwatch.failure f
+    WHERE f.settled_at IS NULL AND f.project_key > w.project_key)
+  FROM waiting w WHERE w.project_key IS NOT NULL
+),
+due AS MATERIALIZED (
+  SELECT taken.*, p.id AS project, p.removed_at
+  FROM waiting JOIN evalwatch.project p USING (project_key) CROSS JOIN LATERAL (
+    SELECT f.transition_id, f.claimed_by
+    FROM evalwatch.failure f
+    WHERE f.project_key = p.project_key AND f.settled_at IS NULL
+      AND ($1::bigint IS NULL OR f.next_try_at <= $1 OR f.last_try_at > $1)
+      AND (f.claimed_by IS NULL OR f.claimed_by = $4 OR f.claimed_by NOT IN (SELECT worker FROM live))
+    ORDER BY f.transition_id
+    LIMIT $3
+    FOR UPDATE SKIP LOCKED) taken
+  WHERE ($2::text[] IS NULL OR p.id IN (SELECT unnest($2))) AND $4 IN (SELECT worker FROM live)
+),
+claimed AS (
+  UPDATE evalwatch.failure f SET claimed_by = $4
+  FROM due WHERE f.transition_id = due.transition_id AND due.claimed_by IS DISTINCT FROM $4
+)
+SELECT due.transition_id, due.project, due.removed_at, t.record_id, t.record_name,
+  f.tries, f.useless_tries, f.first_try_at, f.last_try_at, f.next_try_at
+FROM due
+JOIN evalwatch.failure f ON f.transition_id = due.transition_id
+JOIN evalwatch.transition t ON t.transition_id = due.transition_id
+ORDER BY due.transition_id`,
+};
+
+export function claimParameters(
+  { dueAt, projects, limitPerProject }: PendingFailureQuery,
+  worker: string,
+): readonly unknown[] {
+  return [dueAt ?? null, projects?.map((id) => toStored(id)) ?? null, limitPerProject, worker];
+}
+
+/** A failure that is settled stays as it is. */
+export const SETTLE: Statement = {
+  name: 'settle_failure',
+  text: `
+WITH settled AS (
+  UPDATE evalwatch.failure
+  SET settled_at = $2, error_id = $3, error_msg = $4, error_msg_truncated = $5, reason = $6
+  WHERE transition_id = $1 AND settled_at IS NULL RETURNING transition_id
+)
+INSERT INTO evalwatch.settlement (transition_id) SELECT transition_id FROM settled`,
+};
+
+export function settleParameters(
+  transitionId: number,
+  settlement: Settlement,
+  at: number,
+): readonly unknown[] {
+  const { errorInfo, reason } = settlement;
+  return [
+    transitionId,
+    at,
+    toStored(errorInfo?.error_id ?? undefined),
+    toStored(errorInfo?.error_msg ?? undefined),
+    errorInfo !== undefined && settlement.errorMsgTruncated,
+    reason ?? null,
+  ];
+}
+
+/** Any worker may try it then. */
+export const POSTPONE: Statement = {
+  name: 'postpone_failure',
+  text: `
+UPDATE evalwatch.failure
+SET tries = $2, useless_tries = $3, first_try_at = $4, last_try_at = $5, next_try_at = $6,
+  claimed_by = NULL
+WHERE transition_id = $1 AND settled_at IS NULL`,
+};
+
+export function postponeParameters(
+  transitionId: number,
+  { count, useless, firstAt, lastAt, nextAt }: Tries,
+): readonly unknown[] {
+  return [transitionId, count, useless, firstAt ?? null, lastAt ?? null, nextAt];
+}
+
+export interface PendingRow {
+  readonly transition_id: number;
+  readonly project: string;
+  readonly removed_at: number | null;
+  readonly record_id: string;
+  readonly record_name: string | null;
+  readonly tries: number;
+  readonly useless_tries: number;
+  readonly first_try_at: number | null;
+  readonly last_try_at: number | null;
+  readonly next_try_at: number;
+}
+
+export function toPendingFailure(row: PendingRow): PendingFailure {
+  return {
+    transitionId: row.transition_id,
+    project: fromStored(row.project),
+    promptId: fromStored(row.record_id),
+    promptName: fromStored(row.record_name),
+    removedAt: row.removed_at ?? undefined,
+    tries: {
+      count: row.tries,
+      useless: row.useless_tries,
+      firstAt: row.first_try_at ?? undefined,
+      lastAt: row.last_try_at ?? undefined,
+      nextAt: row.next_try_at,
+    },
+  };
+}

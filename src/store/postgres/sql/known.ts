@@ -1,0 +1,99 @@
+import type { KnownListing, KnownRecord } from '../../../domain/record.ts';
+import type { Kind, Status } from '../../../domain/status.ts';
+import type { Statement } from '../database.ts';
+import type { Summary } from './summary.ts';
+import { fromStored, toStored } from './text.ts';
+
+/** Of a kind that is in it, just the records with these ids. */
+export type OnlyThese = ReadonlyMap<Kind, readonly string[]>;
+
+export interface KnownRow {
+  readonly version: number;
+  readonly summaries: Readonly<Record<Kind, Summary>>;
+  readonly records: Readonly<Partial<Record<Kind, readonly RecordRow[] | null>>>;
+}
+
+type RecordRow = readonly [
+  id: string,
+  since: number,
+  missing: number,
+  gone: boolean,
+  status: Status,
+  statusRaw: string | null,
+  name: string | null,
+  timestamp: string | null,
+];
+
+/** The statement and values for `Store.loadKnown`: all of it at one moment. */
+export function knownQuery(
+  project: string,
+  kinds: readonly Kind[],
+  only: OnlyThese,
+): { readonly statement: Statement; readonly values: readonly unknown[] } {
+  const values: unknown[] = [toStored(project)];
+  const names: string[] = [];
+  const records = kinds.map((kind) => {
+    const ids = only.get(kind);
+    names.push(ids === undefined ? kind : `some_${kind}`);
+    if (ids !== undefined) values.push(JSON.stringify(ids.map((id) => toStored(id))));
+    // `offset 0` has each of them looked for in the index. As JSON their number is no reason to plan anew: an array's is,
+    // and planning took longer than the rest.
+    const found =
+      ids === undefined
+        ? `evalwatch.record r WHERE r.project_key = p.project_key AND r.kind = '${kind}'`
+        : `json_array_elements_text($${values.length}::json) AS wanted(id) CROSS JOIN LATERAL (
+             SELECT * FROM evalwatch.record r
+             WHERE r.project_key = p.project_key AND r.kind = '${kind}' AND r.id = wanted.id
+             OFFSET 0) r`;
+    return `'${kind}',
+      (SELECT json_agg(json_build_array(r.id, r.since, r.missing, r.gone, r.status, r.status_raw,
+         r.name, r.timestamp))
+       FROM ${found})`;
+  });
+  return {
+    statement: {
+      name: `known_${names.join('_')}`,
+      text: `SELECT p.version, json_build_object('prompt', p.prompts, 'dataset', p.datasets) AS summaries,
+          json_build_object(${records.join(', ')}) AS records
+        FROM evalwatch.project p WHERE p.id = $1`,
+    },
+    values,
+  };
+}
+
+export function toListings(
+  { summaries, records }: KnownRow,
+  kinds: readonly Kind[],
+): ReadonlyMap<Kind, KnownListing> {
+  return new Map(
+    kinds.map((kind) => {
+      const known = (records[kind] ?? []).map((row) => toKnownRecord(row));
+      const baselined = summaries[kind].baselined === true;
+      return [kind, { baselined, records: new Map(known.map((record) => [record.id, record])) }];
+    }),
+  );
+}
+
+function toKnownRecord(row: RecordRow): KnownRecord {
+  const [id, since, missing, gone, status, statusRaw, name, timestamp] = row;
+  return {
+    id: fromStored(id),
+    status,
+    statusRaw: fromStored(statusRaw),
+    name: fromStored(name),
+    timestamp: fromStored(timestamp),
+    since,
+    missing,
+    gone,
+  };
+}
+
+/** Since when the longest waiting record waits in each of these statuses, those with these ids left out. */
+export const OLDEST_OTHERS: Statement = {
+  name: 'oldest_others',
+  text: `SELECT r.status, min(r.since) AS since
+    FROM evalwatch.project p JOIN evalwatch.record r ON r.project_key = p.project_key
+    WHERE p.id = $1 AND r.kind = $2 AND r.status = ANY($3::text[]) AND NOT r.gone
+      AND r.id NOT IN (SELECT unnest($4::text[]))
+    GROUP BY r.status`,
+};

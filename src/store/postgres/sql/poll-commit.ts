@@ -1,0 +1,182 @@
+import type { Kind } from '../../../domain/status.ts';
+import type { CommittedTransition, PollCommit, PollHealth } from '../../../monitor/ports.ts';
+import type { Statement } from '../database.ts';
+import type { ListingAfter } from './summaries.ts';
+import { toStored } from './text.ts';
+
+/** Under which ownership a poll is committed, and what is planned after it. Another ownership is another object. */
+export interface CommitContext {
+  epoch: number;
+  nextTickAt: number | undefined;
+  /**
+   * That the project had when its poller last read or changed it, undefined before. `outdated` once the database turned out
+   * to have another one: it lost commits (an asynchronous standby became the server), and the poller does not know yet.
+   */
+  version: number | 'outdated' | undefined;
+}
+
+export interface CommitRow {
+  /** In the order of the poll's transitions. */
+  readonly transition_ids: readonly number[] | null;
+}
+
+/**
+ * Everything that a poll's listings change, in one statement: no row comes back if the project's row has another epoch,
+ * owner or version by now, and then nothing was written. The owner, as a database that lost commits may give an epoch
+ * twice. Which records are new is known: an upsert would lock each row first.
+ */
+export const COMMIT: Statement = {
+  name: 'commit_poll',
+  text: `
+WITH fenced AS (
+  UPDATE evalwatch.project
+  SET version = version + 1, prompts = coalesce($4::json, prompts), datasets = coalesce($5::json, datasets),
+    up = $9, consecutive_failures = $10, reason = $11, last_poll_at = $12, last_success_at = $13,
+    next_tick_at = coalesce($14, next_tick_at)
+  WHERE id = $1 AND epoch = $2 AND version = $3 AND owner = $15
+  RETURNING project_key, epoch, version
+),
+record AS MATERIALIZED (
+  SELECT fenced.project_key, r.*
+  FROM fenced CROSS JOIN json_to_recordset($6) AS r(kind text, id text, name text, since bigint,
+    missing integer, gone boolean, status text, status_raw text, timestamp text, is_new boolean)
+),
+added AS (
+  INSERT INTO evalwatch.record
+    (project_key, kind, id, name, since, missing, gone, status, status_raw, timestamp)
+  SELECT project_key, kind, id, name, since, missing, gone, status, status_raw, timestamp
+  FROM record WHERE is_new
+),
+changed AS (
+  UPDATE evalwatch.record r
+  SET name = n.name, since = n.since, missing = n.missing, gone = n.gone, status = n.status,
+    status_raw = n.status_raw, timestamp = n.timestamp
+  FROM record n
+  WHERE NOT n.is_new AND r.project_key = n.project_key AND r.kind = n.kind AND r.id = n.id
+),
+moved AS (
+  INSERT INTO evalwatch.transition
+    (project_key, at, epoch, version, kind, from_status, to_status, record_id, record_name)
+  SELECT fenced.project_key, $8, fenced.epoch, fenced.version, m.kind, m.from_status, m.to_status,
+    m.id, m.name
+  FROM fenced CROSS JOIN ROWS FROM (json_to_recordset($7) AS (kind text, from_status text,
+    to_status text, id text, name text)) WITH ORDINALITY
+    AS m(kind, from_status, to_status, id, name, position)
+  ORDER BY m.position
+  RETURNING transition_id, project_key, kind, to_status
+),
+failed AS (
+  INSERT INTO evalwatch.failure (transition_id, project_key)
+  SELECT transition_id, project_key FROM moved WHERE kind = 'prompt' AND to_status = 'FAILED'
+)
+SELECT (SELECT json_agg(transition_id ORDER BY transition_id) FROM moved) AS transition_ids
+FROM fenced`,
+};
+
+export function commitParameters(
+  { project, at, health, version, listings }: PollCommit,
+  after: ReadonlyMap<Kind, ListingAfter>,
+  { epoch, nextTickAt }: CommitContext,
+  worker: string,
+): readonly unknown[] {
+  const records: object[] = [];
+  const moves: object[] = [];
+  for (const [kind, changes] of listings) {
+    for (const record of changes.records) {
+      records.push({
+        kind,
+        id: toStored(record.id),
+        is_new: after.get(kind)?.before.has(record.id) !== true,
+        since: record.since,
+        missing: record.missing,
+        gone: record.gone,
+        status: record.status,
+        status_raw: toStored(record.statusRaw),
+        name: toStored(record.name),
+        timestamp: toStored(record.timestamp),
+      });
+    }
+    for (const { id, name, from, to } of changes.transitions) {
+      moves.push({
+        kind,
+        from_status: from,
+        to_status: to,
+        id: toStored(id),
+        name: toStored(name),
+      });
+    }
+  }
+  return [
+    toStored(project),
+    epoch,
+    version,
+    toJson(after.get('prompt')),
+    toJson(after.get('dataset')),
+    JSON.stringify(records),
+    JSON.stringify(moves),
+    at,
+    ...healthValues(health),
+    nextTickAt ?? null,
+    worker,
+  ];
+}
+
+function toJson(listing: ListingAfter | undefined): string | null {
+  return listing === undefined ? null : JSON.stringify(listing.summary);
+}
+
+/** The columns of `project` that make a `PollHealth`. */
+function healthValues(health: PollHealth): readonly unknown[] {
+  return [
+    health.up,
+    health.consecutiveFailures,
+    health.reason ?? null,
+    health.lastPollAt ?? null,
+    health.lastSuccessAt ?? null,
+  ];
+}
+
+/** The transitions of a commit, which got these ids. */
+export function withIds(
+  { listings }: PollCommit,
+  ids: readonly number[],
+): readonly CommittedTransition[] {
+  return [...listings]
+    .flatMap(([kind, { transitions }]) =>
+      transitions.map((transition) => ({ ...transition, kind })),
+    )
+    .map((transition, index) => ({ ...transition, transitionId: ids[index] ?? 0 }));
+}
+
+/**
+ * Finds out whether a commit was made whose answer was lost, and if it was not, sees to it that it never will be: the
+ * ownership gets another epoch, under which it can be tried again. If the commit is being made, this waits for it, and then
+ * changes nothing, but still sees what was before: `was_same`, and one has to ask again.
+ */
+export const RESOLVE: Statement = {
+  name: 'resolve_commit',
+  text: `
+WITH renewed AS (
+  UPDATE evalwatch.project SET epoch = nextval('evalwatch.epoch')
+  WHERE id = $1 AND epoch = $2 AND version = $3 AND owner = $4 RETURNING epoch
+)
+SELECT (SELECT epoch FROM renewed) AS renewed,
+  p.epoch = $2 AND p.version = $3 AND p.owner = $4 AS was_same,
+  p.epoch = $2 AND p.version = $3 + 1 AND p.owner = $4 AS is_next,
+  (SELECT json_agg(t.transition_id ORDER BY t.transition_id)
+   FROM evalwatch.transition t
+   WHERE t.project_key = p.project_key AND t.epoch = $2 AND t.version = $3 + 1) AS transition_ids
+FROM evalwatch.project p WHERE p.id = $1`,
+};
+
+export interface ResolvedRow extends CommitRow {
+  readonly renewed: number | null;
+  readonly was_same: boolean | null;
+  readonly is_next: boolean | null;
+}
+
+/** Why a commit found no row to change. */
+export const REFUSAL: Statement = {
+  name: 'refusal',
+  text: `SELECT epoch = $2 AND owner = $3 AS is_owned FROM evalwatch.project WHERE id = $1`,
+};

@@ -1,0 +1,102 @@
+import { StoreError } from '../../../monitor/errors.ts';
+import type { PollHealth } from '../../../monitor/ports.ts';
+import type { Statement } from '../database.ts';
+import type { WaitingHealth } from '../health-queue.ts';
+import { toStored } from './text.ts';
+
+/** The columns of `project` that make a {@link PollHealth}. */
+export interface HealthColumns {
+  readonly up: boolean;
+  readonly consecutive_failures: number;
+  readonly reason: PollHealth['reason'] | null;
+  readonly last_poll_at: number | null;
+  readonly last_success_at: number | null;
+}
+
+const HEALTH_COLUMNS = 'up, consecutive_failures, reason, last_poll_at, last_success_at';
+
+export function toHealth(row: HealthColumns): PollHealth {
+  return {
+    up: row.up,
+    consecutiveFailures: row.consecutive_failures,
+    reason: row.reason ?? undefined,
+    lastPollAt: row.last_poll_at ?? undefined,
+    lastSuccessAt: row.last_success_at ?? undefined,
+  };
+}
+
+/**
+ * Makes these the configured projects. A removed project loses its owner, even one whose configuration still has it: that
+ * worker would go on polling a project without series. Locks rows in the order of their ids, so that two workers that do so
+ * at the same time do not deadlock.
+ */
+export const CONFIGURE: Statement = {
+  name: 'configure_projects',
+  text: `
+WITH wanted AS MATERIALIZED (SELECT unnest($1::text[]) COLLATE "C" AS id),
+added AS (
+  INSERT INTO evalwatch.project (id, configured_at)
+  SELECT w.id, $2 FROM wanted w
+  WHERE NOT EXISTS (SELECT FROM evalwatch.project p WHERE p.id = w.id)
+  ORDER BY w.id
+  ON CONFLICT (id) DO NOTHING
+)
+UPDATE evalwatch.project p
+SET removed_at = CASE WHEN w.id IS NULL THEN $2 END, owner = NULL, epoch = nextval('evalwatch.epoch')
+FROM evalwatch.project q LEFT JOIN wanted w ON w.id = q.id
+WHERE p.project_key = q.project_key AND (w.id IS NULL) = (q.removed_at IS NULL)`,
+};
+
+/** Those that have just been configured, and deleted at the same time by a prune that had begun before. */
+export const UNCONFIGURED: Statement = {
+  name: 'unconfigured_projects',
+  text: `SELECT w.id FROM unnest($1::text[]) AS w(id)
+    WHERE NOT EXISTS (SELECT FROM evalwatch.project p WHERE p.id = w.id AND p.removed_at IS NULL)
+    LIMIT 1`,
+};
+
+export const HEALTH: Statement = {
+  name: 'load_health',
+  text: `SELECT ${HEALTH_COLUMNS} FROM evalwatch.project WHERE id = $1`,
+};
+
+/** Of polls that changed nothing; the ids of those that were still owned, and as their poller knows them. */
+export const FLUSH: Statement = {
+  name: 'flush_health',
+  text: `
+UPDATE evalwatch.project p
+SET up = h.up, consecutive_failures = h.consecutive_failures, reason = h.reason,
+  last_poll_at = h.last_poll_at, last_success_at = h.last_success_at,
+  next_tick_at = coalesce(h.next_tick_at, p.next_tick_at)
+FROM json_to_recordset($1) AS h(id text, epoch bigint, version bigint, up boolean,
+  consecutive_failures integer, reason text, last_poll_at bigint, last_success_at bigint, next_tick_at bigint)
+WHERE p.id = h.id AND p.epoch = h.epoch AND p.owner = $2 AND (h.version IS NULL OR p.version = h.version)
+RETURNING p.id`,
+};
+
+/** Of what was not flushed, the ids of those that are owned nevertheless. */
+export const OUTDATED: Statement = {
+  name: 'outdated_projects',
+  text: `SELECT p.id FROM evalwatch.project p
+    JOIN json_to_recordset($1) AS h(id text, epoch bigint) ON p.id = h.id AND p.epoch = h.epoch
+    WHERE p.owner = $2`,
+};
+
+export function flushInput(waiting: ReadonlyMap<string, WaitingHealth>): string {
+  const rows = Array.from(waiting, ([project, { epoch, version, health, nextTickAt }]) => ({
+    id: toStored(project),
+    epoch,
+    version,
+    up: health.up,
+    consecutive_failures: health.consecutiveFailures,
+    reason: health.reason,
+    last_poll_at: health.lastPollAt,
+    last_success_at: health.lastSuccessAt,
+    next_tick_at: nextTickAt,
+  }));
+  return JSON.stringify(rows);
+}
+
+export function unknownProject(project: string): StoreError {
+  return new StoreError('other', `the store does not know the project ${JSON.stringify(project)}`);
+}

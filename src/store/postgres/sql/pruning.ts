@@ -1,0 +1,67 @@
+import type { Statement } from '../database.ts';
+
+/** Rows that one transaction deletes at most: few enough for the polls of the others to come in between. */
+const CHUNK = 250;
+
+const IS_PENDING = 'SELECT FROM evalwatch.failure f WHERE f.settled_at IS NULL AND';
+
+/**
+ * Statements that delete rows older than the retention (docs/specification.md#retention), to be run in this order, each
+ * until it deletes nothing. A removed project is deleted at once, so that it returns as a new one; its rows follow in chunks.
+ * Rows with a pending failure stay. Workers that prune at the same time take different rows. `$1`, where it is used, is the
+ * time before which rows are deleted, epoch ms.
+ */
+export const PRUNING: readonly Statement[] = [
+  {
+    name: 'prune_projects',
+    text: `
+WITH deleted AS (
+  DELETE FROM evalwatch.project p
+  WHERE p.removed_at < $1 AND NOT EXISTS (${IS_PENDING} f.project_key = p.project_key)
+  RETURNING p.project_key
+)
+INSERT INTO evalwatch.waste SELECT project_key FROM deleted`,
+  },
+  deleteTransitions(
+    'prune_transitions',
+    `SELECT t.transition_id FROM evalwatch.transition t
+    WHERE t.at < $1 AND NOT EXISTS (${IS_PENDING} f.transition_id = t.transition_id)`,
+  ),
+  deleteTransitions(
+    'prune_waste',
+    `SELECT t.transition_id FROM evalwatch.waste w
+    JOIN evalwatch.transition t ON t.project_key = w.project_key`,
+  ),
+  {
+    name: 'prune_records',
+    text: `
+WITH old AS MATERIALIZED (
+  SELECT r.project_key, r.kind, r.id FROM evalwatch.waste w
+  JOIN evalwatch.record r ON r.project_key = w.project_key
+  LIMIT ${CHUNK} FOR UPDATE OF r SKIP LOCKED
+)
+DELETE FROM evalwatch.record r USING old
+WHERE (r.project_key, r.kind, r.id) = (old.project_key, old.kind, old.id)
+RETURNING r.project_key`,
+  },
+  {
+    name: 'prune_keys',
+    text: `
+DELETE FROM evalwatch.waste w
+WHERE NOT EXISTS (SELECT FROM evalwatch.record r WHERE r.project_key = w.project_key)
+  AND NOT EXISTS (SELECT FROM evalwatch.transition t WHERE t.project_key = w.project_key)`,
+  },
+];
+
+/** With their failures and settlements. */
+function deleteTransitions(name: string, which: string): Statement {
+  return {
+    name,
+    text: `
+WITH old AS MATERIALIZED (${which} LIMIT ${CHUNK} FOR UPDATE OF t SKIP LOCKED),
+failures AS (DELETE FROM evalwatch.failure f USING old WHERE f.transition_id = old.transition_id),
+settlements AS (DELETE FROM evalwatch.settlement s USING old WHERE s.transition_id = old.transition_id)
+DELETE FROM evalwatch.transition t USING old WHERE t.transition_id = old.transition_id
+RETURNING t.transition_id`,
+  };
+}

@@ -1,0 +1,193 @@
+import type { NoErrorInfoReason, Settlement } from '../../../domain/failure.ts';
+import type { Kind, Origin, Status } from '../../../domain/status.ts';
+import type { FailureRow, RowQuery, StatusRow, TransitionRow } from '../../../monitor/ports.ts';
+import type { Database } from '../database.ts';
+import { fromStored, toStored } from './text.ts';
+
+/** Queries of the commands and the API (docs/specification.md#rows), as the `StoreReader` methods of these names. */
+export interface RowQueries {
+  projects(): Promise<readonly string[]>;
+  statuses(query: RowQuery): Promise<readonly StatusRow[]>;
+  transitions(query: RowQuery): Promise<readonly TransitionRow[]>;
+  failures(query: RowQuery): Promise<readonly FailureRow[]>;
+}
+
+export function createRowQueries(database: Pick<Database, 'query'>): RowQueries {
+  return {
+    projects: async () => {
+      const statement = { name: 'projects', text: 'SELECT id FROM evalwatch.project ORDER BY id' };
+      const rows = await database.query<{ readonly id: string }>(statement);
+      return rows.map(({ id }) => fromStored(id));
+    },
+    statuses: async (query) => {
+      const { text, values } = statusesSql(query);
+      return (await database.query<StatusColumns>({ text }, values)).map(toStatusRow);
+    },
+    transitions: async (query) => {
+      const { text, values } = transitionsSql(query);
+      return (await database.query<TransitionColumns>({ text }, values)).map(toTransitionRow);
+    },
+    failures: async (query) => {
+      const { text, values } = failuresSql(query);
+      return (await database.query<FailureColumns>({ text }, values)).map(toFailureRow);
+    },
+  };
+}
+
+interface Sql {
+  readonly text: string;
+  readonly values: readonly unknown[];
+}
+
+/** Puts each value in the place of its `?`, and leaves out the conditions without a value. */
+function select(
+  head: string,
+  conditions: readonly (readonly [condition: string, ...values: readonly unknown[]])[],
+  tail: string,
+  limit: number | undefined,
+): Sql {
+  const values: unknown[] = [];
+  const place = (condition: string, given: readonly unknown[]) => {
+    const next = given.values();
+    return condition.replaceAll('?', () => `$${values.push(next.next().value)}`);
+  };
+  const set = conditions
+    .filter(([, ...given]) => given.every((value) => value !== undefined))
+    .map(([condition, ...given]) => place(condition, given));
+  const where = set.length === 0 ? '' : `WHERE ${set.join(' AND ')}`;
+  return { text: `${head} ${where} ${tail} ${place('LIMIT ?', [limit ?? null])}`, values };
+}
+
+function statusesSql({ project, status, since, afterPrompt, order, limit }: RowQuery): Sql {
+  return select(
+    `SELECT p.id AS project, r.id, r.name, r.status, r.status_raw, r.since, r.missing
+     FROM evalwatch.project p
+     JOIN evalwatch.record r ON r.project_key = p.project_key AND r.kind = 'prompt' AND NOT r.gone`,
+    [
+      project === undefined ? ['p.removed_at IS NULL'] : ['p.id = ?', toStored(project)],
+      ['r.status = ?', status],
+      ['r.since >= ?', since],
+      [
+        '(-r.since, p.id, r.id) > (?, ?, ?)',
+        afterPrompt && -afterPrompt.since,
+        afterPrompt && toStored(afterPrompt.project),
+        afterPrompt && toStored(afterPrompt.promptId),
+      ],
+    ],
+    `ORDER BY r.since ${order === 'oldest' ? 'ASC' : 'DESC'}, p.id, r.id`,
+    limit,
+  );
+}
+
+export const TRANSITION_COLUMNS =
+  't.transition_id, t.at, p.id AS project, t.kind, t.record_id, t.from_status, t.to_status';
+
+function transitionsSql({ project, since, afterTransition, limit }: RowQuery): Sql {
+  return select(
+    `SELECT ${TRANSITION_COLUMNS}
+     FROM evalwatch.transition t JOIN evalwatch.project p ON p.project_key = t.project_key`,
+    [
+      ['p.id = ?', project && toStored(project)],
+      ['t.at >= ?', since],
+      ['t.transition_id < ?', afterTransition],
+    ],
+    'ORDER BY t.transition_id DESC',
+    limit,
+  );
+}
+
+export const FAILURE_COLUMNS = `f.transition_id, t.at, p.id AS project, t.record_id,
+  f.settled_at, f.error_id, f.error_msg, f.error_msg_truncated, f.reason`;
+
+function failuresSql({ project, since, afterTransition, limit }: RowQuery): Sql {
+  return select(
+    `SELECT ${FAILURE_COLUMNS}
+     FROM evalwatch.failure f
+     JOIN evalwatch.transition t ON t.transition_id = f.transition_id
+     JOIN evalwatch.project p ON p.project_key = t.project_key`,
+    [
+      ['p.id = ?', project && toStored(project)],
+      ['t.at >= ?', since],
+      ['f.transition_id < ?', afterTransition],
+    ],
+    'ORDER BY f.transition_id DESC',
+    limit,
+  );
+}
+
+interface StatusColumns {
+  readonly project: string;
+  readonly id: string;
+  readonly name: string | null;
+  readonly status: Status;
+  readonly status_raw: string | null;
+  readonly since: number;
+  readonly missing: number;
+}
+
+function toStatusRow(row: StatusColumns): StatusRow {
+  return {
+    project: fromStored(row.project),
+    promptId: fromStored(row.id),
+    promptName: fromStored(row.name),
+    status: row.status,
+    statusRaw: fromStored(row.status_raw),
+    since: row.since,
+    missing: row.missing,
+  };
+}
+
+export interface TransitionColumns {
+  readonly transition_id: number;
+  readonly at: number;
+  readonly project: string;
+  readonly kind: Kind;
+  readonly record_id: string;
+  readonly from_status: Origin;
+  readonly to_status: Status;
+}
+
+export function toTransitionRow(row: TransitionColumns): TransitionRow {
+  return {
+    transitionId: row.transition_id,
+    at: row.at,
+    project: fromStored(row.project),
+    kind: row.kind,
+    id: fromStored(row.record_id),
+    from: row.from_status,
+    to: row.to_status,
+  };
+}
+
+export interface FailureColumns {
+  readonly transition_id: number;
+  readonly at: number;
+  readonly project: string;
+  readonly record_id: string;
+  readonly settled_at: number | null;
+  readonly error_id: string | null;
+  readonly error_msg: string | null;
+  readonly error_msg_truncated: boolean;
+  readonly reason: NoErrorInfoReason | null;
+}
+
+export function toFailureRow(row: FailureColumns): FailureRow {
+  return {
+    transitionId: row.transition_id,
+    at: row.at,
+    project: fromStored(row.project),
+    promptId: fromStored(row.record_id),
+    settlement: row.settled_at === null ? undefined : toSettlement(row),
+  };
+}
+
+function toSettlement(row: FailureColumns): Settlement {
+  if (row.reason !== null) return { reason: row.reason };
+  return {
+    errorInfo: {
+      error_id: fromStored(row.error_id) ?? null,
+      error_msg: fromStored(row.error_msg) ?? null,
+    },
+    errorMsgTruncated: row.error_msg_truncated,
+  };
+}

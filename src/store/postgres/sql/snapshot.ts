@@ -1,0 +1,58 @@
+import { KINDS } from '../../../domain/status.ts';
+import type { PollHealth, StoreSnapshot } from '../../../monitor/ports.ts';
+import type { Statement } from '../database.ts';
+import { toListingSnapshot, type Summary } from './summary.ts';
+import { fromStored } from './text.ts';
+
+/** All of it at one moment, as one text: a tenth of the time that rows would take. */
+export const SNAPSHOT: Statement = {
+  name: 'snapshot',
+  text: `
+SELECT (SELECT json_agg(json_build_array(id, configured_at, up, consecutive_failures, reason,
+      last_poll_at, last_success_at, prompts, datasets) ORDER BY id)
+    FROM evalwatch.project WHERE removed_at IS NULL)::text AS projects,
+  pending.count, (SELECT at FROM evalwatch.transition WHERE transition_id = pending.oldest) AS oldest_at
+FROM (SELECT count(*) AS count, min(transition_id) AS oldest
+      FROM evalwatch.failure WHERE settled_at IS NULL) AS pending`,
+};
+
+export interface SnapshotRow {
+  readonly projects: string | null;
+  readonly count: number;
+  readonly oldest_at: number | null;
+}
+
+type ProjectRow = readonly [
+  id: string,
+  configuredAt: number,
+  up: boolean,
+  consecutiveFailures: number,
+  reason: PollHealth['reason'] | null,
+  lastPollAt: number | null,
+  lastSuccessAt: number | null,
+  prompts: Summary,
+  datasets: Summary,
+];
+
+export function toSnapshot({ projects, count, oldest_at }: SnapshotRow): StoreSnapshot {
+  const rows: readonly ProjectRow[] = JSON.parse(projects ?? '[]');
+  return {
+    projects: rows.map((row) => {
+      const [id, configuredAt, up, consecutiveFailures, reason, lastPollAt, lastSuccessAt] = row;
+      const summaries = { prompt: row[7], dataset: row[8] };
+      return {
+        project: fromStored(id),
+        configuredAt,
+        health: {
+          up,
+          consecutiveFailures,
+          reason: reason ?? undefined,
+          lastPollAt: lastPollAt ?? undefined,
+          lastSuccessAt: lastSuccessAt ?? undefined,
+        },
+        listings: new Map(KINDS.map((kind) => [kind, toListingSnapshot(kind, summaries[kind])])),
+      };
+    }),
+    backlog: { count, oldestAt: oldest_at ?? undefined },
+  };
+}

@@ -1,0 +1,63 @@
+import { stat } from 'node:fs/promises';
+import { connect } from './connection.ts';
+import { StoreError } from '../../monitor/errors.ts';
+import { assertIntact, withStoreErrors } from './errors.ts';
+import { assertNotOwn } from './file/own-files.ts';
+import { openReadable } from './sqlite-reader.ts';
+import { fileSize } from './file/store-file.ts';
+import { writeWhole } from './file/whole-file.ts';
+
+export interface BackupOptions {
+  /** The store. */
+  readonly path: string;
+  /** The copy, which is a store itself. */
+  readonly target: string;
+  /** Whether an existing `target` may be replaced; it is, only once the copy is complete. */
+  readonly replace: boolean;
+}
+
+/**
+ * Copies the store as it is at one moment, beside a daemon or without one. The copy is looked through and on the disk
+ * before it gets its name, so that under this name there is never half of one.
+ * @returns its size in bytes
+ * @throws {StoreError} of the store, of a copy that came out damaged, or of a `target` that exists, belongs to the
+ * store or has a log of its own
+ * @throws {Error} with a system `code` when the copy cannot be written
+ */
+export async function backUp({ path, target, replace }: BackupOptions): Promise<number> {
+  await assertNotOwn(path, target);
+  await assertNoLog(target);
+  const { db, close } = await openReadable(path);
+  try {
+    await withStoreErrors(path, () => assertIntact(db, path));
+    await writeWhole(target, replace, async ({ path: copy }) => {
+      // One read transaction, where sqlite3_backup starts again with each commit of the daemon.
+      await withStoreErrors(path, () => db.prepare('VACUUM INTO ?').run(copy));
+      await verify(copy);
+    });
+  } finally {
+    close();
+  }
+  return (await stat(target)).size;
+}
+
+/** SQLite would take the log or journal that another store left at this name for the copy's. */
+async function assertNoLog(target: string): Promise<void> {
+  for (const log of [`${target}-wal`, `${target}-journal`]) {
+    // oxlint-disable-next-line no-await-in-loop -- of two
+    if ((await fileSize(log)) === 0) continue;
+    throw new StoreError(
+      'other',
+      `${log} would damage the copy: choose another name, or remove it if no program uses it`,
+    );
+  }
+}
+
+async function verify(copy: string): Promise<void> {
+  const db = connect(copy, { readonly: true, busyTimeoutMs: 0 });
+  try {
+    await withStoreErrors(copy, () => assertIntact(db, copy));
+  } finally {
+    db.close();
+  }
+}

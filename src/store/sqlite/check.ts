@@ -1,0 +1,136 @@
+import { DATASET_STATUSES, PROMPT_STATUSES } from '../../domain/status.ts';
+import type { Connection } from './connection.ts';
+import { withStoreErrors } from './errors.ts';
+import { IMPOSSIBLE_VALUES, quoted } from './impossible-values.ts';
+import { readMigrations } from './sql/migrate.ts';
+import { findForeignSchema } from './sql/schema.ts';
+import { openUnchecked } from './sqlite-reader.ts';
+
+/** What one look at a store found. */
+export interface CheckResult {
+  /** What should be so, as a sentence. */
+  readonly rule: string;
+  /** Where it is not so, the first {@link MAX_FINDINGS}. */
+  readonly findings: readonly string[];
+}
+
+const MAX_FINDINGS = 100;
+
+/**
+ * Checks whether a store is sound: by SQLite's own checks, and by the rules for its rows (docs/specification.md#consistency).
+ * Changes nothing; a daemon may run meanwhile.
+ * @throws {StoreError} when it cannot be read at all
+ */
+export async function checkStore(path: string): Promise<readonly CheckResult[]> {
+  const migrations = await readMigrations();
+  const { db, close } = await openUnchecked(path);
+  try {
+    // One moment for all of them.
+    return await withStoreErrors(path, () => db.transaction(() => runChecks(db, migrations))());
+  } finally {
+    close();
+  }
+}
+
+function runChecks(db: Connection, migrations: readonly string[]): readonly CheckResult[] {
+  const schema: CheckResult = {
+    rule: 'its tables, indexes and triggers are those that evalwatch makes',
+    findings: findForeignSchema(db, migrations).slice(0, MAX_FINDINGS),
+  };
+  // What a view or another column answers in the place of a table is worth nothing.
+  if (schema.findings.length > 0) return [schema];
+  const pages: CheckResult = {
+    rule: 'its pages and indexes are intact',
+    findings: find(db, 'SELECT integrity_check FROM pragma_integrity_check').filter(
+      (text) => text !== 'ok',
+    ),
+  };
+  return [schema, pages, ...RULES.map(({ rule, sql }) => ({ rule, findings: find(db, sql) }))];
+}
+
+function find(db: Connection, sql: string): readonly string[] {
+  return db.prepare<[], string>(`${sql} LIMIT ${MAX_FINDINGS}`).pluck().all();
+}
+
+interface Rule {
+  readonly rule: string;
+  /** Selects a text for each place where the rule is broken. */
+  readonly sql: string;
+}
+
+const PLACE = "l.kind || ' ' || quote(r.id) || ' of ' || quote(p.id)";
+const RECORDS = `(record r JOIN listing l ON l.listing_key = r.listing_key
+  LEFT JOIN project p ON p.project_key = l.project_key)`;
+/** Listings of which retention has deleted nothing yet. It goes by time, so that a clock set back tears holes. */
+const UNTOUCHED = `SELECT listing_key FROM transition_total GROUP BY listing_key
+  HAVING sum(count) = (SELECT count(*) FROM transition k WHERE k.listing_key = transition_total.listing_key)`;
+const isUnknown = (column: string) =>
+  `${column} NOT IN (${quoted(PROMPT_STATUSES)}) AND l.kind = 'prompt'
+   OR ${column} NOT IN (${quoted(DATASET_STATUSES)}) AND l.kind = 'dataset'`;
+
+const RULES: readonly Rule[] = [
+  {
+    rule: 'its rows refer to rows that exist',
+    sql: `SELECT "table" || ' row ' || coalesce(rowid, '?') || ' lacks its ' || "parent"
+      FROM pragma_foreign_key_check`,
+  },
+  { rule: 'each value is one that evalwatch can have written', sql: IMPOSSIBLE_VALUES },
+  {
+    rule: 'each record has a status of its kind',
+    sql: `SELECT ${PLACE} || ' is ' || quote(r.status) FROM ${RECORDS}
+      WHERE ${isUnknown('r.status')}`,
+  },
+  {
+    rule: 'each status is where the last transition led, as far as none was deleted',
+    sql: `SELECT ${PLACE} || ' is ' || r.status || ', transition ' || t.transition_id || ' led to ' || t.to_status
+      FROM (SELECT listing_key, record_id, max(transition_id) AS transition_id, to_status
+            FROM transition GROUP BY listing_key, record_id) t
+      JOIN ${RECORDS} ON r.listing_key = t.listing_key AND r.id = t.record_id
+      WHERE r.status <> t.to_status AND t.listing_key IN (${UNTOUCHED})`,
+  },
+  {
+    rule: 'each transition begins where the one before it ended, as far as none was deleted',
+    sql: `SELECT 'transition ' || transition_id || ' begins at ' || from_status || ', the one before it ended at ' || before
+      FROM (SELECT transition_id, listing_key, from_status, lag(to_status) OVER chain AS before
+            FROM transition WINDOW chain AS (PARTITION BY listing_key, record_id ORDER BY transition_id))
+      WHERE from_status <> before AND listing_key IN (${UNTOUCHED})`,
+  },
+  {
+    rule: 'no transition leads nowhere',
+    sql: `SELECT 'transition ' || transition_id || ' stays at ' || to_status
+      FROM transition WHERE from_status = to_status`,
+  },
+  {
+    rule: 'each transition is of a record that is known',
+    sql: `SELECT 'transition ' || transition_id || ' is of ' || quote(record_id)
+      FROM transition t
+      WHERE NOT EXISTS (SELECT 1 FROM record r WHERE r.listing_key = t.listing_key AND r.id = t.record_id)
+        AND EXISTS (SELECT 1 FROM listing l WHERE l.listing_key = t.listing_key AND l.project_key IS NOT NULL)`,
+  },
+  {
+    rule: 'the totals count every transition that is kept',
+    sql: `SELECT 'listing ' || t.listing_key || ', ' || from_status || ' to ' || to_status || ': ' || count(*)
+        || ' kept, ' || coalesce(total.count, 0) || ' counted'
+      FROM transition t LEFT JOIN transition_total total USING (listing_key, from_status, to_status)
+      WHERE EXISTS (SELECT 1 FROM listing l WHERE l.listing_key = t.listing_key AND l.project_key IS NOT NULL)
+      GROUP BY t.listing_key, from_status, to_status HAVING count(*) > coalesce(total.count, 0)`,
+  },
+  {
+    rule: 'each move of a prompt to FAILED is a failure',
+    sql: `SELECT 'transition ' || t.transition_id || ' has no failure'
+      FROM transition t JOIN listing l USING (listing_key)
+      WHERE l.kind = 'prompt' AND l.project_key IS NOT NULL AND t.to_status = 'FAILED'
+        AND NOT EXISTS (SELECT 1 FROM failure f WHERE f.transition_id = t.transition_id)`,
+  },
+  {
+    rule: 'each failure that was settled, and no other, has its place in the order of settling',
+    sql: `SELECT 'failure ' || f.transition_id FROM failure f LEFT JOIN settlement s USING (transition_id)
+      WHERE (f.settled_at IS NULL) <> (s.transition_id IS NULL)`,
+  },
+  {
+    rule: 'each failure is a move of a prompt to FAILED',
+    sql: `SELECT 'failure ' || f.transition_id
+      FROM failure f JOIN transition t USING (transition_id) JOIN listing l ON l.listing_key = t.listing_key
+      WHERE l.kind <> 'prompt' OR t.to_status <> 'FAILED' OR f.listing_key <> t.listing_key`,
+  },
+];

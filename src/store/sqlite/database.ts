@@ -1,0 +1,191 @@
+import type { Store } from '../../monitor/ports.ts';
+import { connect, type Connection } from './connection.ts';
+import { makeDurable } from './file/durability.ts';
+import { assertIntact } from './errors.ts';
+import { createEventQuery } from './sql/event-query.ts';
+import { createFailureCounts } from './sql/failure-counts.ts';
+import { createFailures } from './sql/failures.ts';
+import { createKnownPages, type KnownPage } from './sql/known-pages.ts';
+import { BUSY_TIMEOUT_MS, takeLock } from './file/lock.ts';
+import { assertNotNewer, migrate, readMigrations, schemaVersion } from './sql/migrate.ts';
+import { createMoveQuery } from './sql/move-query.ts';
+import { createPollCommits, type PollCommits } from './sql/poll-commit.ts';
+import { createProjects } from './sql/projects.ts';
+import { createPruning } from './sql/pruning.ts';
+import { createRowQueries } from './sql/row-queries.ts';
+import { assertOwnSchema } from './sql/schema.ts';
+import { createSnapshotReader, type SnapshotNews } from './sql/snapshot.ts';
+import { identify, rememberFiles } from './file/same-files.ts';
+import { createPrivately } from './file/store-file.ts';
+import { createTransactions, type Place } from './sql/transactions.ts';
+
+/** A method of the store as its thread has it: it answers at once. */
+type Immediate<Name extends keyof Store> = (
+  ...args: Parameters<Store[Name]>
+) => Awaited<ReturnType<Store[Name]>>;
+
+/** What is read sees whole transactions only, also while one is under way. */
+export interface Reads {
+  readonly projects: Immediate<'projects'>;
+  /** Without the listings that did not change since the last one. */
+  readonly snapshot: () => SnapshotNews;
+  readonly statuses: Immediate<'statuses'>;
+  readonly transitions: Immediate<'transitions'>;
+  readonly failures: Immediate<'failures'>;
+  readonly events: Immediate<'events'>;
+  readonly moves: Immediate<'moves'>;
+  readonly failureCounts: Immediate<'failureCounts'>;
+  readonly loadHealth: Immediate<'loadHealth'>;
+  readonly loadKnown: (...args: Parameters<Store['loadKnown']>) => KnownPage;
+  /** The next page of a `loadKnown`. */
+  readonly loadMore: (more: number) => KnownPage;
+  readonly pendingFailures: Immediate<'pendingFailures'>;
+  /** @throws {StoreError} `replaced` if the store's files are no longer those that were opened */
+  readonly assertInPlace: () => void;
+}
+
+/** To be called within a transaction. */
+export interface Writes {
+  readonly configureProjects: Immediate<'configureProjects'>;
+  readonly commitPoll: PollCommits['commit'];
+  readonly commitMore: PollCommits['commitMore'];
+  readonly settleFailure: Immediate<'settleFailure'>;
+  readonly postponeFailure: Immediate<'postponeFailure'>;
+  /** One transaction's worth of a step of pruning: whether it is to be run again, or the next step, or none is left. */
+  readonly prune: (step: number, before: number) => 'again' | 'next' | 'done';
+}
+
+export interface WriteCall {
+  readonly method: keyof Writes;
+  /** Its parameters. */
+  readonly args: readonly unknown[];
+}
+
+export interface OpenDatabase {
+  readonly sqliteVersion: string;
+  readonly reads: Reads;
+  /** Makes these calls in one transaction, or in a piece of one; their results. */
+  write(calls: readonly WriteCall[], place: Place): readonly unknown[];
+  close(): void;
+}
+
+export interface DatabasePaths {
+  /** Path as configured. A symlink on it can be changed to lead elsewhere. */
+  readonly path: string;
+  /** The real path, which need not exist yet. */
+  readonly file: string;
+}
+
+/** Opens the store for its one daemon, and makes it if there is none. */
+export async function openDatabase({ path, file }: DatabasePaths): Promise<OpenDatabase> {
+  const migrations = await readMigrations();
+  using opened = new DisposableStack();
+  opened.defer(await takeLock(file));
+  await createPrivately(file);
+  // Remembered before the store is opened: the check of a large store takes long enough to replace it meanwhile.
+  const assertFiles = rememberFiles([file, path, `${file}.lock`]);
+  const db = connect(file, { readonly: false, busyTimeoutMs: BUSY_TIMEOUT_MS });
+  opened.defer(() => db.close());
+  // Opens the log, unless the store is new or was restored.
+  assertNotNewer(schemaVersion(db), file);
+  const log = [`${file}-wal`, `${file}-shm`];
+  const assertFirstLog = rememberFiles(log.filter((each) => identify(each) !== undefined));
+  assertOwnSchema(db, migrations, file);
+  assertIntact(db, file);
+  migrate(db, migrations);
+  makeDurable(db);
+  const reader = connect(file, { readonly: true, busyTimeoutMs: BUSY_TIMEOUT_MS });
+  opened.defer(() => reader.close());
+  assertFiles();
+  assertFirstLog();
+  /** Projects whose listings a snapshot has counted, and of them those that the transaction under way has changed. */
+  const counted = new Set<string>();
+  const changed = new Set<string>();
+  const writes = createWrites(db, changed);
+  const reads = createReads(reader, counted);
+  // What was prepared above has opened it in any case.
+  const assertLog = rememberFiles(log);
+  const assertInPlace = () => {
+    assertFiles();
+    assertLog();
+  };
+  const run = createTransactions(db, assertInPlace);
+  const held = opened.move();
+  return {
+    sqliteVersion: String(db.prepare('SELECT sqlite_version()').pluck().get()),
+    reads: { ...reads, assertInPlace },
+    write: (calls, place) => {
+      const results = run(place, () =>
+        calls.map(({ method, args }): unknown => Reflect.apply(writes[method], undefined, args)),
+      );
+      if (place.ends) {
+        for (const project of changed) counted.delete(project);
+        changed.clear();
+      }
+      return results;
+    },
+    close: () => {
+      reader.close();
+      checkpoint(db);
+      held.dispose();
+    },
+  };
+}
+
+function createReads(db: Connection, counted: Set<string>): Omit<Reads, 'assertInPlace'> {
+  const rows = createRowQueries(db);
+  const snapshot = createSnapshotReader(db);
+  const projects = createProjects(db);
+  const polls = createPollCommits(db);
+  const failures = createFailures(db);
+  const pages = createKnownPages();
+  return {
+    ...rows,
+    events: createEventQuery(db),
+    moves: createMoveQuery(db),
+    failureCounts: createFailureCounts(db),
+    snapshot: () => {
+      const news = snapshot(counted);
+      for (const { project } of news.projects) counted.add(project);
+      return news;
+    },
+    loadHealth: (project) => projects.health(project),
+    loadKnown: (...args) => pages.first(polls.load(...args)),
+    loadMore: (more) => pages.next(more),
+    pendingFailures: (query) => failures.pending(query),
+  };
+}
+
+function createWrites(db: Connection, changed: Set<string>): Writes {
+  const projects = createProjects(db);
+  const polls = createPollCommits(db);
+  const failures = createFailures(db);
+  const pruning = createPruning(db);
+  return {
+    configureProjects: (ids, at) => {
+      projects.configure(ids, at);
+      // One that is removed, pruned and comes back is another one.
+      for (const id of ids) changed.add(id);
+    },
+    commitPoll: (poll) => {
+      if (poll.listings.length > 0) changed.add(poll.project);
+      return polls.commit(poll);
+    },
+    commitMore: (poll) => polls.commitMore(poll),
+    settleFailure: (...args) => failures.settle(...args),
+    postponeFailure: (...args) => failures.postpone(...args),
+    prune: (step, before) => {
+      const found = pruning[step]?.run(before);
+      if (found === undefined) return 'done';
+      return found ? 'again' : 'next';
+    },
+  };
+}
+
+function checkpoint(db: Connection): void {
+  try {
+    db.pragma('wal_checkpoint(TRUNCATE)');
+  } catch {
+    // The log stays, and the next one to open the store reads it.
+  }
+}

@@ -1,0 +1,100 @@
+import type { Connection } from './connection.ts';
+import { StoreError, type StoreFailureReason } from '../../monitor/errors.ts';
+
+/** All but the one that no error code stands for. */
+type CodedReason = Exclude<StoreFailureReason, 'replaced'>;
+
+/** By SQLite's primary result code or by the system's code. */
+const REASONS: ReadonlyMap<string, CodedReason> = new Map([
+  ['SQLITE_FULL', 'full'],
+  ['ENOSPC', 'full'],
+  ['EDQUOT', 'full'],
+  ['SQLITE_IOERR', 'io'],
+  ['SQLITE_CANTOPEN', 'io'],
+  ['SQLITE_READONLY', 'io'],
+  ['SQLITE_PERM', 'io'],
+  ['SQLITE_BUSY', 'busy'],
+  ['SQLITE_LOCKED', 'busy'],
+  ['SQLITE_PROTOCOL', 'busy'],
+  ['SQLITE_CORRUPT', 'corrupt'],
+  ['SQLITE_NOTADB', 'corrupt'],
+]);
+
+const TEXTS: Readonly<Record<CodedReason, string>> = {
+  full: 'no space is left for the store',
+  io: 'the store cannot be read or written',
+  busy: 'the store is held by another program',
+  corrupt:
+    'the store is damaged; restore a backup, or move it away with its -wal and -shm files to start anew',
+  other: 'the store failed',
+};
+
+/**
+ * Turns an error of SQLite or of the file system about the store at `path` into a {@link StoreError} (docs/metrics.md#store).
+ * @throws the error itself if it is neither theirs nor a StoreError: a bug
+ */
+export function toStoreError(error: unknown, path: string): StoreError {
+  if (error instanceof StoreError) return error;
+  if (isBug(error)) throw error;
+  const reason = reasonOf(error);
+  const message = error instanceof Error ? error.message : String(error);
+  return new StoreError(reason, `${TEXTS[reason]} (${path}: ${message})`, error);
+}
+
+/**
+ * Looks at every page: 0.7 s for 100,000 prompts with 200,000 transitions. What is damaged inside a value is not found.
+ * @throws {StoreError} `corrupt`
+ */
+export function assertIntact(db: Connection, path: string): void {
+  const found = String(db.pragma('integrity_check(1)', { simple: true }));
+  if (found === 'ok') return;
+  throw new StoreError('corrupt', `${TEXTS.corrupt} (${path}: ${found})`);
+}
+
+/** The result of `work`. @throws {StoreError} for what SQLite or the file system did in it */
+export async function withStoreErrors<Result>(
+  path: string,
+  work: () => Result | Promise<Result>,
+): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    throw toStoreError(error, path);
+  }
+}
+
+/** Whether SQLite failed with this primary result code. */
+export function isSqliteError(error: unknown, code: string): boolean {
+  return primaryCode(codeOf(error)) === code;
+}
+
+/** Whether a system call failed with this code. */
+export function isSystemError(error: unknown, code: string): boolean {
+  return error instanceof Error && 'syscall' in error && codeOf(error) === code;
+}
+
+/** SQLite and the system say a code; JavaScript's own errors are mistakes of a program, but for an impossible path. */
+function isBug(error: unknown): boolean {
+  if (codeOf(error) === 'ERR_INVALID_ARG_VALUE') return false;
+  const isOwn = [TypeError, RangeError, ReferenceError, SyntaxError].some(
+    (Bug) => error instanceof Bug,
+  );
+  return isOwn || codeOf(error) === '';
+}
+
+function reasonOf(error: unknown): CodedReason {
+  const code = codeOf(error);
+  if (code.startsWith('SQLITE_')) return REASONS.get(primaryCode(code)) ?? 'other';
+  if (error instanceof Error && 'syscall' in error) return REASONS.get(code) ?? 'io';
+  return 'other';
+}
+
+/** That of an error of SQLite or of the system, else empty. */
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : '';
+}
+
+/** `SQLITE_IOERR_FSYNC` is an `SQLITE_IOERR`. */
+function primaryCode(code: string): string {
+  return code.split('_', 2).join('_');
+}

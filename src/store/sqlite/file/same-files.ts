@@ -1,0 +1,31 @@
+import { statSync } from 'node:fs';
+import { StoreError } from '../../../monitor/errors.ts';
+
+/**
+ * Device and inode of the file that a path leads to, undefined if there is none. Never opens it: closing any descriptor
+ * of a store drops SQLite's locks on it.
+ * @throws {Error} with a system `code`
+ */
+export function identify(path: string): string | undefined {
+  const stats = statSync(path, { bigint: true, throwIfNoEntry: false });
+  return stats && `${stats.dev}:${stats.ino}`;
+}
+
+/**
+ * Remembers which files these paths lead to. The result checks that they still do, at the cost of one `stat` each.
+ * @throws {StoreError} `replaced`, naming the path that leads elsewhere
+ */
+export function rememberFiles(paths: readonly string[]): () => void {
+  const files = new Map(paths.map((path) => [path, identify(path)]));
+  return () => {
+    for (const [path, file] of files) {
+      const found = identify(path);
+      if (found === file) continue;
+      const what = found === undefined ? 'is no longer there' : 'is another file now';
+      throw new StoreError(
+        'replaced',
+        `the store is not what was opened: ${path} ${what}; move it back, or start evalwatch again to go on with what is there`,
+      );
+    }
+  };
+}

@@ -1,0 +1,164 @@
+import { closeSync, openSync, readSync, type Stats } from 'node:fs';
+import { mkdir, open, readlink, realpath, stat } from 'node:fs/promises';
+import { basename, dirname, join, resolve } from 'node:path';
+import { StoreError } from '../../../monitor/errors.ts';
+import { isSystemError } from '../errors.ts';
+import { APPLICATION_ID, assertNotNewer } from '../sql/migrate.ts';
+import { isOpenHere } from './open-files.ts';
+
+const JOURNAL_MAGIC = 'd9d505f920a163d7';
+
+/**
+ * The real path of the store, which need not exist yet: every symlink is resolved, a dangling one too, so that all ways
+ * to a file lead to one lock. Makes the directories that are missing, for the owner alone.
+ */
+export async function prepareRealPath(path: string): Promise<string> {
+  try {
+    return await realpath(path);
+  } catch (error) {
+    if (!isSystemError(error, 'ENOENT')) throw error;
+  }
+  await makeDirectory(dirname(path), path);
+  const entry = join(await realpath(dirname(path)), basename(path));
+  const target = await linkTarget(entry);
+  return target === undefined ? entry : await prepareRealPath(resolve(dirname(entry), target));
+}
+
+/**
+ * Makes a directory and those above it that are missing. Not by `mkdir` with `recursive`: below /proc, where the system says
+ * ENOENT although the directory above is there, that tries for ever.
+ */
+async function makeDirectory(path: string, store: string): Promise<void> {
+  if (await tryDirectory(path)) return;
+  const parent = dirname(path);
+  if (parent !== path) await makeDirectory(parent, store);
+  if (await tryDirectory(path)) return;
+  throw new StoreError(
+    'io',
+    `the directory ${path} for the store ${store} cannot be made (ENOENT): make it, or set store.path to another file`,
+  );
+}
+
+/** False if `mkdir` says that the directory above is missing. */
+async function tryDirectory(path: string): Promise<boolean> {
+  try {
+    await mkdir(path, { mode: 0o700 });
+    return true;
+  } catch (error) {
+    if (isSystemError(error, 'EEXIST')) return true;
+    if (isSystemError(error, 'ENOENT')) return false;
+    throw error;
+  }
+}
+
+async function linkTarget(path: string): Promise<string | undefined> {
+  try {
+    return await readlink(path);
+  } catch (error) {
+    if (isSystemError(error, 'ENOENT')) return undefined;
+    throw error;
+  }
+}
+
+/** Creates an empty file that only its owner may read; one that exists stays as it is and is not opened. */
+export async function createPrivately(path: string): Promise<void> {
+  try {
+    await (await open(path, 'wx', 0o600)).close();
+  } catch (error) {
+    if (!isSystemError(error, 'EEXIST')) throw error;
+  }
+}
+
+/** Bytes of a file, 0 when there is none. */
+export async function fileSize(path: string): Promise<number> {
+  return (await statOf(path))?.size ?? 0;
+}
+
+async function statOf(path: string): Promise<Stats | undefined> {
+  try {
+    return await stat(path);
+  } catch (error) {
+    if (isSystemError(error, 'ENOENT')) return undefined;
+    throw error;
+  }
+}
+
+/**
+ * Whether there is a store of ours at this real path. Looks at the file's first bytes only, before SQLite opens it:
+ * what is refused stays as it is.
+ * @throws {StoreError} if the file is something else, or a store of a newer version
+ */
+export async function inspectStoreFile(path: string): Promise<'absent' | 'store'> {
+  if (path !== path.trim()) {
+    throw new StoreError('other', `the store's path begins or ends in white space: "${path}"`);
+  }
+  const stats = await statOf(path);
+  if (stats === undefined) return 'absent';
+  if (!stats.isFile()) throw foreign(path, 'is not a file');
+  if (stats.size === 0) return 'absent';
+  const walSize = await fileSize(`${path}-wal`);
+  const header = readHeader(path);
+  if (header === undefined) return 'store';
+  if (header.toString('latin1', 0, 16) !== 'SQLite format 3\0') {
+    if (await wasNewWhenCut(path, header)) return 'absent';
+    throw foreign(path, 'is not an SQLite database, or a damaged one', 'corrupt');
+  }
+  const applicationId = header.readUInt32BE(68);
+  if (applicationId === APPLICATION_ID) {
+    assertNotNewer(header.readUInt32BE(60), path);
+    // SQLite takes what is cut off the last page for zeros; a checkpoint or rollback that was cut short ends so, too.
+    const isCutShort = stats.size % header.readUInt16BE(16) !== 0;
+    if (isCutShort && walSize === 0 && (await fileSize(`${path}-journal`)) === 0) {
+      throw foreign(path, 'is a store that was cut short, restore a backup', 'corrupt');
+    }
+    return 'store';
+  }
+  // A store has its mark before it has a write-ahead log.
+  const schemaChanges = header.readUInt32BE(40);
+  if (applicationId === 0 && schemaChanges === 0 && walSize === 0) return 'absent';
+  throw foreign(path, 'is the database of another program');
+}
+
+/**
+ * Whether the power was cut while a new store was written for the first time: its rollback journal says that the file
+ * was empty before, and SQLite makes it so again.
+ */
+async function wasNewWhenCut(path: string, header: Buffer): Promise<boolean> {
+  if (header.some((byte) => byte !== 0)) return false;
+  const journal = await readStart(`${path}-journal`, 28);
+  return journal.toString('hex', 0, 8) === JOURNAL_MAGIC && journal.readUInt32BE(16) === 0;
+}
+
+async function readStart(path: string, length: number): Promise<Buffer> {
+  const start = Buffer.alloc(length);
+  try {
+    await using file = await open(path, 'r');
+    await file.read(start, 0, length, 0);
+  } catch (error) {
+    if (!isSystemError(error, 'ENOENT')) throw error;
+  }
+  return start;
+}
+
+/**
+ * The 100 bytes that begin an SQLite file; undefined for one that this process has open and thus looked at before:
+ * closing any descriptor of it would drop SQLite's locks. Synchronous, so that nobody opens it in between.
+ */
+function readHeader(path: string): Buffer | undefined {
+  if (isOpenHere(path)) return undefined;
+  const descriptor = openSync(path, 'r');
+  try {
+    const header = Buffer.alloc(100);
+    readSync(descriptor, header, 0, header.length, 0);
+    return header;
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+function foreign(path: string, what: string, reason: 'corrupt' | 'other' = 'other'): StoreError {
+  return new StoreError(
+    reason,
+    `${path} ${what}; it was left as it is: move it away, or set store.path to another file`,
+  );
+}

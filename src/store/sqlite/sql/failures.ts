@@ -1,0 +1,95 @@
+import type { Settlement, Tries } from '../../../domain/failure.ts';
+import type { PendingFailure, PendingFailureQuery } from '../../../monitor/ports.ts';
+import type { Connection } from '../connection.ts';
+
+export interface Failures {
+  pending(query: PendingFailureQuery): readonly PendingFailure[];
+  /** To be run in a transaction, as is `postpone`; a failure that is settled stays as it is. */
+  settle(transitionId: number, settlement: Settlement, at: number): void;
+  postpone(transitionId: number, tries: Tries): void;
+}
+
+/** Failures whose line is not logged yet (docs/specification.md#pending-failures). */
+export function createFailures(db: Connection): Failures {
+  // Each project's oldest are found in the index, however long the backlog.
+  const pending = db.prepare<{ dueAt: number | null; limit: number }, PendingRow>(
+    `SELECT f.transition_id, p.id AS project, t.record_id, t.record_name, p.removed_at,
+       f.tries, f.useless_tries, f.first_try_at, f.last_try_at, f.next_try_at
+     FROM listing l
+     JOIN project p ON p.project_key = l.project_key
+     CROSS JOIN failure f ON f.transition_id IN (
+       SELECT due.transition_id FROM failure due
+       WHERE due.listing_key = l.listing_key AND due.settled_at IS NULL
+         AND (:dueAt IS NULL OR due.next_try_at <= :dueAt OR due.last_try_at > :dueAt)
+       ORDER BY due.transition_id
+       LIMIT :limit)
+     CROSS JOIN transition t ON t.transition_id = f.transition_id
+     ORDER BY f.transition_id`,
+  );
+  const settle = db.prepare(
+    `UPDATE failure
+     SET settled_at = ?, error_id = ?, error_msg = ?, error_msg_truncated = ?, reason = ?
+     WHERE transition_id = ? AND settled_at IS NULL`,
+  );
+  const note = db.prepare('INSERT INTO settlement (transition_id) VALUES (?)');
+  const postpone = db.prepare(
+    `UPDATE failure
+     SET tries = ?, useless_tries = ?, first_try_at = ?, last_try_at = ?, next_try_at = ?
+     WHERE transition_id = ? AND settled_at IS NULL`,
+  );
+  return {
+    pending: ({ dueAt, projects, limitPerProject }) => {
+      const failures = pending
+        .all({ dueAt: dueAt ?? null, limit: limitPerProject })
+        .map(toPendingFailure);
+      if (projects === undefined) return failures;
+      const asked = new Set(projects);
+      return failures.filter(({ project }) => asked.has(project));
+    },
+    settle: (transitionId, settlement, at) => {
+      const { errorInfo, reason } = settlement;
+      const { changes } = settle.run(
+        at,
+        errorInfo?.error_id ?? null,
+        errorInfo?.error_msg ?? null,
+        Number(errorInfo !== undefined && settlement.errorMsgTruncated),
+        reason ?? null,
+        transitionId,
+      );
+      if (changes > 0) note.run(transitionId);
+    },
+    postpone: (transitionId, { count, useless, firstAt, lastAt, nextAt }) => {
+      postpone.run(count, useless, firstAt ?? null, lastAt ?? null, nextAt, transitionId);
+    },
+  };
+}
+
+interface PendingRow {
+  readonly transition_id: number;
+  readonly project: string;
+  readonly record_id: string;
+  readonly record_name: string | null;
+  readonly removed_at: number | null;
+  readonly tries: number;
+  readonly useless_tries: number;
+  readonly first_try_at: number | null;
+  readonly last_try_at: number | null;
+  readonly next_try_at: number;
+}
+
+function toPendingFailure(row: PendingRow): PendingFailure {
+  return {
+    transitionId: row.transition_id,
+    project: row.project,
+    promptId: row.record_id,
+    promptName: row.record_name ?? undefined,
+    removedAt: row.removed_at ?? undefined,
+    tries: {
+      count: row.tries,
+      useless: row.useless_tries,
+      firstAt: row.first_try_at ?? undefined,
+      lastAt: row.last_try_at ?? undefined,
+      nextAt: row.next_try_at,
+    },
+  };
+}

@@ -1,0 +1,45 @@
+import { readFile } from 'node:fs/promises';
+import { StoreError } from '../../../monitor/errors.ts';
+import type { Connection } from '../connection.ts';
+
+/** "EVWT": marks an SQLite file as a store of evalwatch. */
+export const APPLICATION_ID = 0x45565754;
+
+/** In the order in which they are applied; the first makes schema version 1. A released one never changes. */
+const MIGRATIONS = ['0001-init.sql', '0002-settlement.sql', '0003-transition-failed.sql'] as const;
+
+/** The schema version that this program reads and writes. */
+export const SCHEMA_VERSION: number = MIGRATIONS.length;
+
+/** The SQL of every migration, in order. */
+export async function readMigrations(): Promise<readonly string[]> {
+  return await Promise.all(
+    MIGRATIONS.map((name) => readFile(new URL(`../migrations/${name}`, import.meta.url), 'utf8')),
+  );
+}
+
+/** Applies the migrations that the file lacks, each with its version in one transaction. */
+export function migrate(db: Connection, migrations: readonly string[]): void {
+  for (const [index, sql] of migrations.entries()) {
+    const version = index + 1;
+    if (version <= schemaVersion(db)) continue;
+    db.transaction(() => {
+      db.exec(sql);
+      db.pragma(`application_id = ${APPLICATION_ID}`);
+      db.pragma(`user_version = ${version}`);
+    }).immediate();
+  }
+}
+
+export function schemaVersion(db: Connection): number {
+  return Number(db.pragma('user_version', { simple: true }));
+}
+
+/** @throws {StoreError} for a store that a newer version of this program has written */
+export function assertNotNewer(version: number, path: string): void {
+  if (version <= SCHEMA_VERSION) return;
+  throw new StoreError(
+    'other',
+    `${path} has schema version ${version}, this evalwatch knows ${SCHEMA_VERSION}: run the newer evalwatch that wrote it`,
+  );
+}

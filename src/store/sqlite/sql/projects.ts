@@ -1,0 +1,63 @@
+import { StoreError } from '../../../monitor/errors.ts';
+import type { PollHealth } from '../../../monitor/ports.ts';
+import type { Connection } from '../connection.ts';
+
+/** The columns of `project` that make a {@link PollHealth}. */
+export interface HealthColumns {
+  readonly up: number;
+  readonly consecutive_failures: number;
+  readonly reason: PollHealth['reason'] | null;
+  readonly last_poll_at: number | null;
+  readonly last_success_at: number | null;
+}
+
+export const HEALTH_COLUMNS = 'up, consecutive_failures, reason, last_poll_at, last_success_at';
+
+export function toHealth(row: HealthColumns): PollHealth {
+  return {
+    up: row.up === 1,
+    consecutiveFailures: row.consecutive_failures,
+    reason: row.reason ?? undefined,
+    lastPollAt: row.last_poll_at ?? undefined,
+    lastSuccessAt: row.last_success_at ?? undefined,
+  };
+}
+
+export interface Projects {
+  /** As `Store.configureProjects`; to be run in a transaction. */
+  configure(ids: readonly string[], at: number): void;
+  /** @throws {StoreError} for a project that was never configured, or is pruned */
+  health(project: string): PollHealth;
+}
+
+export function createProjects(db: Connection): Projects {
+  const add = db.prepare<[id: string, at: number]>(
+    `INSERT INTO project (id, configured_at) VALUES (?, ?)
+     ON CONFLICT (id) DO UPDATE SET removed_at = NULL WHERE removed_at IS NOT NULL`,
+  );
+  const configured = db
+    .prepare<[], string>('SELECT id FROM project WHERE removed_at IS NULL')
+    .pluck();
+  const remove = db.prepare<[at: number, id: string]>(
+    'UPDATE project SET removed_at = ? WHERE id = ?',
+  );
+  const health = db.prepare<[id: string], HealthColumns>(
+    `SELECT ${HEALTH_COLUMNS} FROM project WHERE id = ?`,
+  );
+  return {
+    configure: (ids, at) => {
+      for (const id of ids) add.run(id, at);
+      const kept = new Set(ids);
+      for (const id of configured.all()) if (!kept.has(id)) remove.run(at, id);
+    },
+    health: (project) => {
+      const row = health.get(project);
+      if (row === undefined) throw unknownProject(project);
+      return toHealth(row);
+    },
+  };
+}
+
+export function unknownProject(project: string): StoreError {
+  return new StoreError('other', `the store does not know the project ${JSON.stringify(project)}`);
+}

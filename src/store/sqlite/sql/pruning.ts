@@ -1,0 +1,37 @@
+import type { Connection } from '../connection.ts';
+
+/** Rows that one transaction deletes at most: few enough not to hold up the polls for long. */
+const CHUNK = 2000;
+
+/** One transaction's worth of deleting. */
+export interface PruningStep {
+  /** Deletes some rows from before this time, epoch ms; false when none was left. */
+  run(before: number): boolean;
+}
+
+/**
+ * Steps that delete rows older than the retention (docs/specification.md#retention), to be run in this order, each until it
+ * deletes nothing. A removed project is deleted at once, so that it returns as a new one; its listings then have no project
+ * and are deleted in chunks, with other writes in between. Rows with a pending failure stay.
+ */
+export function createPruning(db: Connection): readonly PruningStep[] {
+  const waste = 'SELECT listing_key FROM listing WHERE project_key IS NULL';
+  const steps = [
+    `DELETE FROM project
+     WHERE removed_at < :before AND NOT EXISTS (
+       SELECT 1 FROM listing l JOIN failure f ON f.listing_key = l.listing_key
+       WHERE l.project_key = project.project_key AND f.settled_at IS NULL)`,
+    `DELETE FROM transition WHERE transition_id IN (
+       SELECT t.transition_id FROM transition t
+       WHERE (t.at < :before OR t.listing_key IN (${waste})) AND NOT EXISTS (
+         SELECT 1 FROM failure f WHERE f.transition_id = t.transition_id AND f.settled_at IS NULL)
+       LIMIT ${CHUNK})`,
+    `DELETE FROM record WHERE (listing_key, id) IN (
+       SELECT listing_key, id FROM record WHERE listing_key IN (${waste}) LIMIT ${CHUNK})`,
+    'DELETE FROM listing WHERE project_key IS NULL',
+  ];
+  return steps.map((sql) => {
+    const statement = db.prepare<{ before: number }>(sql);
+    return { run: (before) => statement.run({ before }).changes > 0 };
+  });
+}

@@ -1,0 +1,187 @@
+import type { NoErrorInfoReason, Settlement } from '../../../domain/failure.ts';
+import type { Kind, Origin, Status } from '../../../domain/status.ts';
+import type { FailureRow, RowQuery, StatusRow, TransitionRow } from '../../../monitor/ports.ts';
+import type { Connection } from '../connection.ts';
+
+/** Queries of the commands and the API (docs/specification.md#rows), as the `StoreReader` methods of these names. */
+export interface RowQueries {
+  projects(): readonly string[];
+  statuses(query: RowQuery): readonly StatusRow[];
+  transitions(query: RowQuery): readonly TransitionRow[];
+  failures(query: RowQuery): readonly FailureRow[];
+}
+
+export function createRowQueries(db: Connection): RowQueries {
+  return {
+    projects: () => db.prepare<[], string>('SELECT id FROM project ORDER BY id').pluck().all(),
+    // Row by row: a large answer is not held twice.
+    statuses: (query) => {
+      const select = db.prepare<Parameters, StatusColumns>(statusesSql(query));
+      return Array.from(select.iterate(toParameters(query)), toStatusRow);
+    },
+    transitions: (query) => {
+      const select = db.prepare<Parameters, TransitionColumns>(transitionsSql(query));
+      return Array.from(select.iterate(toParameters(query)), toTransitionRow);
+    },
+    failures: (query) => {
+      const select = db.prepare<Parameters, FailureColumns>(failuresSql(query));
+      return Array.from(select.iterate(toParameters(query)), toFailureRow);
+    },
+  };
+}
+
+interface Parameters {
+  readonly project: string | null;
+  readonly status: Status | null;
+  readonly since: number | null;
+  readonly limit: number;
+  readonly afterTransition: number | null;
+  readonly afterSince: number | null;
+  readonly afterProject: string | null;
+  readonly afterId: string | null;
+}
+
+function toParameters(query: RowQuery): Parameters {
+  const { project, status, since, limit, afterTransition, afterPrompt } = query;
+  return {
+    project: project ?? null,
+    status: status ?? null,
+    since: since ?? null,
+    limit: limit ?? -1,
+    afterTransition: afterTransition ?? null,
+    afterSince: afterPrompt?.since ?? null,
+    afterProject: afterPrompt?.project ?? null,
+    afterId: afterPrompt?.promptId ?? null,
+  };
+}
+
+/** `WHERE` with those conditions whose filter is set: only then can SQLite use an index for them. */
+function where(conditions: readonly (readonly [isSet: boolean, condition: string])[]): string {
+  const set = conditions.filter(([isSet]) => isSet).map(([, condition]) => condition);
+  return set.length === 0 ? '' : `WHERE ${set.join(' AND ')}`;
+}
+
+function statusesSql({ project, status, since, afterPrompt, order }: RowQuery): string {
+  return `SELECT p.id AS project, r.id, r.name, r.status, r.status_raw, r.since, r.missing
+    FROM project p
+    JOIN listing l ON l.project_key = p.project_key AND l.kind = 'prompt'
+    JOIN record r ON r.listing_key = l.listing_key AND r.gone = 0
+    ${where([
+      [project === undefined, 'p.removed_at IS NULL'],
+      [project !== undefined, 'p.id = :project'],
+      [status !== undefined, 'r.status = :status'],
+      [since !== undefined, 'r.since >= :since'],
+      [
+        afterPrompt !== undefined,
+        '(r.since < :afterSince OR (r.since = :afterSince AND (p.id, r.id) > (:afterProject, :afterId)))',
+      ],
+    ])}
+    ORDER BY r.since ${order === 'oldest' ? 'ASC' : 'DESC'}, p.id, r.id LIMIT :limit`;
+}
+
+export const TRANSITION_COLUMNS =
+  't.transition_id, t.at, p.id AS project, l.kind, t.record_id, t.from_status, t.to_status';
+
+function transitionsSql({ project, since, afterTransition }: RowQuery): string {
+  return `SELECT ${TRANSITION_COLUMNS}
+    FROM transition t
+    JOIN listing l ON l.listing_key = t.listing_key
+    JOIN project p ON p.project_key = l.project_key
+    ${where([
+      [project !== undefined, 'p.id = :project'],
+      [since !== undefined, 't.at >= :since'],
+      [afterTransition !== undefined, 't.transition_id < :afterTransition'],
+    ])}
+    ORDER BY t.transition_id DESC LIMIT :limit`;
+}
+
+export const FAILURE_COLUMNS = `f.transition_id, t.at, p.id AS project, t.record_id,
+  f.settled_at, f.error_id, f.error_msg, f.error_msg_truncated, f.reason`;
+
+function failuresSql({ project, since, afterTransition }: RowQuery): string {
+  return `SELECT ${FAILURE_COLUMNS}
+    FROM failure f
+    JOIN transition t ON t.transition_id = f.transition_id
+    JOIN listing l ON l.listing_key = t.listing_key
+    JOIN project p ON p.project_key = l.project_key
+    ${where([
+      [project !== undefined, 'p.id = :project'],
+      [since !== undefined, 't.at >= :since'],
+      [afterTransition !== undefined, 'f.transition_id < :afterTransition'],
+    ])}
+    ORDER BY f.transition_id DESC LIMIT :limit`;
+}
+
+interface StatusColumns {
+  readonly project: string;
+  readonly id: string;
+  readonly name: string | null;
+  readonly status: Status;
+  readonly status_raw: string | null;
+  readonly since: number;
+  readonly missing: number;
+}
+
+function toStatusRow(row: StatusColumns): StatusRow {
+  return {
+    project: row.project,
+    promptId: row.id,
+    promptName: row.name ?? undefined,
+    status: row.status,
+    statusRaw: row.status_raw ?? undefined,
+    since: row.since,
+    missing: row.missing,
+  };
+}
+
+export interface TransitionColumns {
+  readonly transition_id: number;
+  readonly at: number;
+  readonly project: string;
+  readonly kind: Kind;
+  readonly record_id: string;
+  readonly from_status: Origin;
+  readonly to_status: Status;
+}
+
+export function toTransitionRow(row: TransitionColumns): TransitionRow {
+  return {
+    transitionId: row.transition_id,
+    at: row.at,
+    project: row.project,
+    kind: row.kind,
+    id: row.record_id,
+    from: row.from_status,
+    to: row.to_status,
+  };
+}
+
+export interface FailureColumns {
+  readonly transition_id: number;
+  readonly at: number;
+  readonly project: string;
+  readonly record_id: string;
+  readonly settled_at: number | null;
+  readonly error_id: string | null;
+  readonly error_msg: string | null;
+  readonly error_msg_truncated: number;
+  readonly reason: NoErrorInfoReason | null;
+}
+
+export function toFailureRow(row: FailureColumns): FailureRow {
+  return {
+    transitionId: row.transition_id,
+    at: row.at,
+    project: row.project,
+    promptId: row.record_id,
+    settlement: row.settled_at === null ? undefined : toSettlement(row),
+  };
+}
+
+function toSettlement(row: FailureColumns): Settlement {
+  if (row.reason !== null) return { reason: row.reason };
+  return {
+    errorInfo: { error_id: row.error_id, error_msg: row.error_msg },
+    errorMsgTruncated: row.error_msg_truncated === 1,
+  };
+}

@@ -1,0 +1,118 @@
+import Database from 'better-sqlite3';
+import { StoreError } from '../../../monitor/errors.ts';
+import type { Connection } from '../connection.ts';
+import { schemaVersion } from './migrate.ts';
+
+/** A table, index, trigger or view, as SQLite keeps it. */
+interface SchemaObject {
+  readonly type: string;
+  readonly name: string;
+  readonly table: string;
+  /** Absent from the indexes that SQLite makes by itself. */
+  readonly sql: string | null;
+}
+
+/** ANALYZE keeps its figures in them, and only the query planner reads these. */
+const STATISTICS: readonly SchemaObject[] = [
+  ['sqlite_stat1', 'CREATE TABLE sqlite_stat1(tbl,idx,stat)'] as const,
+  ['sqlite_stat4', 'CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)'] as const,
+].map(([name, sql]) => ({ type: 'table', name, table: name, sql }));
+
+/** Longer SQL is none of ours, and not worth reading. */
+const MAX_SQL_LENGTH = 10_000;
+const MAX_NAME_LENGTH = 100;
+const MAX_SHOWN = 3;
+
+/**
+ * What a store has in its schema, or lacks, that the migrations up to its version do not make: a foreign trigger, say,
+ * can undo writes, or settle failures that were never reported.
+ * @throws {Error} of SQLite when the schema cannot be read
+ */
+export function findForeignSchema(
+  db: Connection,
+  migrations: readonly string[],
+): readonly string[] {
+  const made = makeSchema(migrations.slice(0, schemaVersion(db)));
+  const tables = new Set(made.filter(({ type }) => type === 'table').map(({ name }) => name));
+  const identify = ({ type, name }: SchemaObject) => `${type} ${name}`;
+  const textOf = (object: SchemaObject) =>
+    JSON.stringify([object.type, object.name, object.table, normalize(object.sql, tables)]);
+  const found = readSchema(db);
+  const known = new Set([...made, ...STATISTICS].map(textOf));
+  const expected = new Set(made.map(identify));
+  const present = new Set(found.map(identify));
+  return [
+    ...found
+      .filter((object) => !known.has(textOf(object)))
+      .map((object) =>
+        expected.has(identify(object))
+          ? `${describe(object)} is not as evalwatch makes it`
+          : `${describe(object)} is not evalwatch's`,
+      ),
+    ...made
+      .filter((object) => !present.has(identify(object)))
+      .map((object) => `${describe(object)} is missing`),
+  ];
+}
+
+/** @throws {StoreError} naming what the schema has or lacks that the migrations do not make */
+export function assertOwnSchema(db: Connection, migrations: readonly string[], path: string): void {
+  const findings = findForeignSchema(db, migrations);
+  if (findings.length === 0) return;
+  const more = findings.length - MAX_SHOWN;
+  const list = findings.slice(0, MAX_SHOWN).join('; ') + (more > 0 ? `; and ${more} more` : '');
+  throw new StoreError(
+    'other',
+    `the schema of ${path} was changed: ${list}. Undo that, or restore a backup`,
+  );
+}
+
+function makeSchema(migrations: readonly string[]): readonly SchemaObject[] {
+  const db = new Database(':memory:');
+  try {
+    for (const sql of migrations) db.exec(sql);
+    return readSchema(db);
+  } finally {
+    db.close();
+  }
+}
+
+function readSchema(db: Connection): readonly SchemaObject[] {
+  const select = `SELECT CAST(type AS TEXT) AS type, CAST(name AS TEXT) AS name,
+      CAST(tbl_name AS TEXT) AS "table", CAST(sql AS TEXT) AS sql FROM sqlite_schema`;
+  return db.prepare<[], SchemaObject>(select).all();
+}
+
+const TOKEN =
+  /'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\/\*[^]*?\*\/|[\w$\u{80}-\u{10ffff}]+|[^ \t\n\f\r]/gu;
+
+/**
+ * The same text for SQL that differs in white space, comments and letter case only, or in the quotes around the name of
+ * a table, which ALTER TABLE … RENAME leaves.
+ */
+function normalize(sql: string | null, tables: ReadonlySet<string>): string | null {
+  if (sql === null || sql.length > MAX_SQL_LENGTH) return sql;
+  const tokens = sql.match(TOKEN) ?? [];
+  return tokens
+    .filter((token) => !token.startsWith('--') && !token.startsWith('/*'))
+    .map((token) => {
+      if (token.startsWith("'")) return token;
+      const unquoted = token.startsWith('"') ? token.slice(1, -1) : token;
+      return tables.has(unquoted) ? unquoted : toLowerAscii(token);
+    })
+    .join(' ');
+}
+
+/** SQLite knows no other letters in two cases: the Kelvin sign is no k. */
+function toLowerAscii(text: string): string {
+  return text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
+}
+
+function describe({ type, name, table }: SchemaObject): string {
+  const on = name === table ? '' : ` of ${quote(table)}`;
+  return `${type} ${quote(name)}${on}`;
+}
+
+function quote(name: string): string {
+  return JSON.stringify(name.slice(0, MAX_NAME_LENGTH));
+}

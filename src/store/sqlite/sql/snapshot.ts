@@ -1,0 +1,128 @@
+import {
+  isWaiting,
+  KINDS,
+  statusesOf,
+  type Kind,
+  type Origin,
+  type Status,
+  type WaitingStatus,
+} from '../../../domain/status.ts';
+import type { ListingSnapshot, ProjectSnapshot, StoreSnapshot } from '../../../monitor/ports.ts';
+import type { Connection } from '../connection.ts';
+import { HEALTH_COLUMNS, toHealth, type HealthColumns } from './projects.ts';
+
+type ListingSnapshots = ReadonlyMap<Kind, ListingSnapshot>;
+
+/** A snapshot whose listings are left out where the reader has them already. */
+export interface SnapshotNews extends Omit<StoreSnapshot, 'projects'> {
+  readonly projects: readonly (Omit<ProjectSnapshot, 'listings'> & {
+    readonly listings: ListingSnapshots | undefined;
+  })[];
+}
+
+/**
+ * Reads what the configured projects look like, all at one moment, and counts the listings of those that are not
+ * `counted` already.
+ */
+export function createSnapshotReader(
+  db: Connection,
+): (counted: ReadonlySet<string>) => SnapshotNews {
+  const projects = db.prepare<[], ProjectRow>(
+    `SELECT project_key, id, configured_at, ${HEALTH_COLUMNS}
+     FROM project WHERE removed_at IS NULL ORDER BY id`,
+  );
+  const backlog = db.prepare<[], { readonly count: number; readonly oldest_at: number | null }>(
+    `SELECT pending.count,
+       (SELECT at FROM transition WHERE transition_id = pending.oldest) AS oldest_at
+     FROM (SELECT count(*) AS count, min(transition_id) AS oldest
+           FROM failure WHERE settled_at IS NULL) AS pending`,
+  );
+  const countListing = createListingCounter(db);
+  const read = (counted: ReadonlySet<string>): SnapshotNews => {
+    const pending = backlog.get();
+    return {
+      projects: projects.all().map((row) => ({
+        project: row.id,
+        configuredAt: row.configured_at,
+        health: toHealth(row),
+        listings: counted.has(row.id)
+          ? undefined
+          : new Map(KINDS.map((kind) => [kind, countListing(row.project_key, kind)])),
+      })),
+      backlog: { count: pending?.count ?? 0, oldestAt: pending?.oldest_at ?? undefined },
+    };
+  };
+  return db.transaction(read);
+}
+
+/** Makes a snapshot whole with the listings of those before it, which it keeps up to date; for the first, none. */
+export function completeSnapshot(
+  { projects, backlog }: SnapshotNews,
+  listings: Map<string, ListingSnapshots>,
+): StoreSnapshot {
+  for (const { project, listings: counted } of projects) {
+    if (counted !== undefined) listings.set(project, counted);
+  }
+  return {
+    projects: projects.map((each) => ({
+      ...each,
+      listings: listings.get(each.project) ?? new Map(),
+    })),
+    backlog,
+  };
+}
+
+interface ProjectRow extends HealthColumns {
+  readonly project_key: number;
+  readonly id: string;
+  readonly configured_at: number;
+}
+
+interface ListingRow {
+  readonly listing_key: number;
+  readonly gone_total: number;
+  readonly last_failure_at: number | null;
+}
+
+interface StatusCount {
+  readonly status: Status;
+  readonly count: number;
+  readonly missing: number;
+  readonly oldest: number;
+}
+
+function createListingCounter(db: Connection): (projectKey: number, kind: Kind) => ListingSnapshot {
+  const findListing = db.prepare<[projectKey: number, kind: Kind], ListingRow>(
+    'SELECT listing_key, gone_total, last_failure_at FROM listing WHERE project_key = ? AND kind = ?',
+  );
+  const countStatuses = db.prepare<[listingKey: number], StatusCount>(
+    `SELECT status, count(*) AS count, sum(missing > 0) AS missing, min(since) AS oldest
+     FROM record WHERE listing_key = ? AND gone = 0 GROUP BY status`,
+  );
+  const totals = db
+    .prepare<[listingKey: number], readonly [Origin, Status, number]>(
+      'SELECT from_status, to_status, count FROM transition_total WHERE listing_key = ?',
+    )
+    .raw();
+
+  return (projectKey, kind) => {
+    const listing = findListing.get(projectKey, kind);
+    const rows = listing === undefined ? [] : countStatuses.all(listing.listing_key);
+    const counts = new Map(statusesOf(kind).map((status) => [status, 0]));
+    const oldest = new Map<WaitingStatus, number>();
+    let missing = 0;
+    for (const row of rows) {
+      counts.set(row.status, row.count);
+      if (isWaiting(row.status)) oldest.set(row.status, row.oldest);
+      missing += row.missing;
+    }
+    return {
+      counts,
+      missing,
+      goneTotal: listing?.gone_total ?? 0,
+      transitions: listing === undefined ? [] : totals.all(listing.listing_key),
+      lastFailureAt: listing?.last_failure_at ?? undefined,
+      oldest,
+    };
+  };
+}

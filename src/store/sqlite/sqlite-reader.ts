@@ -1,0 +1,147 @@
+import { readFileSync } from 'node:fs';
+import { realpath } from 'node:fs/promises';
+import Database from 'better-sqlite3';
+import { StoreError } from '../../monitor/errors.ts';
+import type { StoreReader } from '../../monitor/ports.ts';
+import { connect, distrust, type Connection } from './connection.ts';
+import { isSqliteError, isSystemError, withStoreErrors } from './errors.ts';
+import { assertNotNewer, readMigrations, SCHEMA_VERSION, schemaVersion } from './sql/migrate.ts';
+import { createEventQuery } from './sql/event-query.ts';
+import { createFailureCounts } from './sql/failure-counts.ts';
+import { createMoveQuery } from './sql/move-query.ts';
+import { noteOpen } from './file/open-files.ts';
+import { createRowQueries } from './sql/row-queries.ts';
+import { rememberFiles } from './file/same-files.ts';
+import { assertOwnSchema } from './sql/schema.ts';
+import { completeSnapshot, createSnapshotReader } from './sql/snapshot.ts';
+import { fileSize, inspectStoreFile } from './file/store-file.ts';
+
+/** A command can wait longer than a daemon: the daemon may be closing, and holds the store while it does. */
+const BUSY_TIMEOUT_MS = 5000;
+
+/**
+ * Opens the store for reading, beside a daemon or without one; never changes the file.
+ * @throws {StoreError} also if there is none yet, or its schema is of another version or was changed
+ */
+export async function openReader({ path }: { readonly path: string }): Promise<StoreReader> {
+  const { db, assertInPlace, close } = await openReadable(path);
+  try {
+    // A damaged store may fail here, too.
+    return await withStoreErrors(path, () => createReader(db, path, assertInPlace, close));
+  } catch (error) {
+    close();
+    throw error;
+  }
+}
+
+/** A connection that reads a store and never changes it, for whoever needs more than rows. */
+interface Readable {
+  readonly db: Connection;
+  /** @throws {StoreError} `replaced` if the path leads to another file by now, or to none */
+  readonly assertInPlace: () => void;
+  readonly close: () => void;
+}
+
+/** @throws {StoreError} as {@link openReader} */
+export async function openReadable(path: string): Promise<Readable> {
+  const readable = await openUnchecked(path);
+  try {
+    const migrations = await readMigrations();
+    await withStoreErrors(path, () => assertOwnSchema(readable.db, migrations, path));
+    return readable;
+  } catch (error) {
+    readable.close();
+    throw error;
+  }
+}
+
+/** As {@link openReadable}, but whatever the schema has besides what evalwatch makes. @throws {StoreError} */
+export async function openUnchecked(path: string): Promise<Readable> {
+  return await withStoreErrors(path, async () => {
+    const file = await findStore(path);
+    using opened = new DisposableStack();
+    opened.defer(noteOpen(file));
+    const db = await connectReadable(file);
+    opened.defer(() => db.close());
+    assertNotNewer(schemaVersion(db), path);
+    assertNotOlder(schemaVersion(db), path);
+    const held = opened.move();
+    return { db, assertInPlace: rememberFiles([path]), close: () => held.dispose() };
+  });
+}
+
+function createReader(
+  db: Connection,
+  path: string,
+  assertInPlace: () => void,
+  close: () => void,
+): StoreReader {
+  const rows = createRowQueries(db);
+  const events = createEventQuery(db);
+  const snapshot = createSnapshotReader(db);
+  const moves = createMoveQuery(db);
+  const failureCounts = createFailureCounts(db);
+  const read = <Result>(work: () => Result) =>
+    withStoreErrors(path, () => {
+      if (!db.open) throw new StoreError('other', `the store is closed (${path})`);
+      // A command that reads repeatedly would show a store that no daemon writes any more.
+      assertInPlace();
+      return work();
+    });
+  return {
+    projects: () => read(() => rows.projects()),
+    snapshot: () => read(() => completeSnapshot(snapshot(new Set()), new Map())),
+    statuses: (query) => read(() => rows.statuses(query)),
+    transitions: (query) => read(() => rows.transitions(query)),
+    failures: (query) => read(() => rows.failures(query)),
+    events: (after, limit) => read(() => events(after, limit)),
+    moves: (query) => read(() => moves(query)),
+    failureCounts: (query) => read(() => failureCounts(query)),
+    close: () => withStoreErrors(path, close),
+  };
+}
+
+/** The real path of a store. @throws {StoreError} if there is none, or something else */
+export async function findStore(path: string): Promise<string> {
+  try {
+    const file = await realpath(path);
+    if ((await inspectStoreFile(file)) === 'store') return file;
+  } catch (error) {
+    if (!isSystemError(error, 'ENOENT')) throw error;
+  }
+  throw new StoreError(
+    'other',
+    `there is no store at ${path} yet: has the daemon run with this configuration?`,
+  );
+}
+
+/** SQLite reads a store only beside its -wal and -shm files; where it cannot make them, a copy in memory needs none. */
+async function connectReadable(file: string): Promise<Connection> {
+  const db = connect(file, { readonly: true, busyTimeoutMs: BUSY_TIMEOUT_MS });
+  try {
+    schemaVersion(db);
+    return db;
+  } catch (error) {
+    db.close();
+    const unable =
+      isSqliteError(error, 'SQLITE_CANTOPEN') || isSqliteError(error, 'SQLITE_READONLY');
+    if (!unable || (await fileSize(`${file}-wal`)) > 0) throw error;
+    return copyIntoMemory(file);
+  }
+}
+
+function copyIntoMemory(file: string): Connection {
+  const image = readFileSync(file);
+  // The two bytes that say that it has a write-ahead log.
+  image.fill(1, 18, 20);
+  return distrust(new Database(image, { readonly: true }));
+}
+
+function assertNotOlder(version: number, path: string): void {
+  if (version >= SCHEMA_VERSION) return;
+  throw new StoreError(
+    'other',
+    `${path} has schema version ${version}, and this evalwatch reads ${SCHEMA_VERSION}: use the evalwatch that wrote it, as for a backup, ` +
+      'which has to be made before the upgrade; the first start of this one (run, or poll) upgrades the store',
+  );
+}

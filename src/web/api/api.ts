@@ -1,0 +1,237 @@
+import { hash } from 'node:crypto';
+import { Hono, type Context } from 'hono';
+import { etag } from 'hono/etag';
+import type { ContentfulStatusCode } from 'hono/utils/http-status';
+import type { z } from 'zod';
+import { visibleJson } from '../../domain/visible.ts';
+import { StoreError } from '../../monitor/errors.ts';
+import type {
+  Clock,
+  PollHealth,
+  ProjectSnapshot,
+  PromptPosition,
+  RowQuery,
+  StatusRow,
+  StoreReader,
+  TransitionRow,
+} from '../../monitor/ports.ts';
+import { failureFields, isoTime, statusFields, transitionFields } from '../../rows/fields.ts';
+import { readCursor } from './cursor.ts';
+import { readId } from '../events/event.ts';
+import type { EventFeed } from '../events/feed.ts';
+import { streamEvents } from '../events/stream.ts';
+import { busy } from '../fairness/busy.ts';
+import { askerOf, type ConnectionEnv } from '../fairness/client.ts';
+import { createTimeBudget } from '../fairness/time-budget.ts';
+import { createTurns } from '../fairness/turns.ts';
+import { openApiDocument } from './openapi.ts';
+import { operations } from './operations.ts';
+import { readPage, type RowSource } from './page-of-rows.ts';
+import { readParameters } from './parameters.ts';
+import { RequestError } from '../request-error.ts';
+
+/** Time that all answers together may take. */
+const BUDGET = { share: 1 / 4, burstMs: 2000, maxPauseMs: 8000 };
+const LIMITS = { maxWaiting: 32, maxWaitingPerKey: 32, maxWaitMs: 10_000 };
+/** Streams are limited elsewhere: all of them may come back at the same time. */
+const NO_LIMITS = { maxWaiting: Infinity, maxWaitingPerKey: Infinity };
+const JSON_HEADERS = { 'content-type': 'application/json' };
+/** Failures read at once: a row with an `error_info` has up to 10 kB. */
+const FAILURES_AT_ONCE = 100;
+
+/** What the API answers from. */
+export interface ApiContent {
+  readonly store: Pick<
+    StoreReader,
+    'snapshot' | 'projects' | 'statuses' | 'transitions' | 'failures'
+  >;
+  readonly feed: EventFeed;
+  readonly clock: Clock;
+  /** How a project's polls go, right also while the store cannot be written. */
+  health(project: string): PollHealth;
+  /** When a project is polled next, epoch ms; undefined if it is not configured. */
+  nextPollAt(project: string): number | undefined;
+}
+
+/**
+ * `/api/v1` (docs/specification.md#api): `{"data": [rows], "next_cursor": null or text}` with ETags, and the event stream.
+ * {@link operations} has the parameters of each path.
+ */
+export function createApi(content: ApiContent): Hono<ConnectionEnv> {
+  const { store, feed, clock } = content;
+  const api = new Hono<ConnectionEnv>();
+  const budget = createTimeBudget({ clock, ...BUDGET });
+  const turns = createTurns({ budget, ...LIMITS });
+  const opening = createTurns({ budget, ...NO_LIMITS });
+  let document: string | undefined;
+
+  async function read<Parameters extends z.ZodObject>(
+    context: Context,
+    { parameters }: { readonly parameters: Parameters },
+  ): Promise<z.output<Parameters>> {
+    const query = readParameters(context.req.url, parameters);
+    const project = 'project' in query ? query['project'] : undefined;
+    if (typeof project === 'string' && !(await store.projects()).includes(project)) {
+      throw new RequestError(404, `unknown project ${JSON.stringify(project)}`);
+    }
+    return query;
+  }
+
+  // Before the ETags: a stream has none.
+  api.get('/events', async (context) => {
+    const asker = askerOf(context);
+    using turn = await opening.take(asker);
+    if (turn === undefined) return busy(context);
+    const { project, type, after } = await read(context, operations['/events']);
+    // A client that resumes sends it, and repeats the address that it began with.
+    const given = context.req.header('last-event-id') ?? after;
+    const isBehind = given !== undefined && given !== '';
+    const start = isBehind ? readId(given) : await feed.end();
+    if (start === undefined)
+      throw new RequestError(400, 'Last-Event-ID must be the id of an event');
+    const headers = { 'content-type': 'text/event-stream', 'cache-control': 'no-store' };
+    if (context.req.method === 'HEAD') return context.body(null, 200, headers);
+    return context.body(
+      streamEvents(feed, clock, { start, isBehind, project, type, client: asker.client }),
+      200,
+      headers,
+    );
+  });
+
+  api.use(async (context, next) => {
+    using turn = await turns.take(askerOf(context));
+    if (turn === undefined) return busy(context);
+    return await next();
+  });
+  api.use(etag());
+  api.use(async (context, next) => {
+    await next();
+    context.header('cache-control', 'no-cache');
+  });
+
+  api.get('/openapi.json', async (context) => {
+    await read(context, operations['/openapi.json']);
+    document ??= visibleJson(JSON.stringify(openApiDocument()));
+    return json(context, document);
+  });
+
+  api.get('/projects', async (context) => {
+    await read(context, operations['/projects']);
+    const { projects } = await store.snapshot();
+    const data = projects.map((project) => projectFields(project, content));
+    return json(context, visibleJson(JSON.stringify({ data, next_cursor: null })));
+  });
+
+  api.get('/prompts', async (context) => {
+    const { project, status, limit, cursor } = await read(context, operations['/prompts']);
+    const start = cursor === undefined ? undefined : promptPosition(cursor);
+    const source: RowSource<StatusRow> = {
+      read: (last = start, count) =>
+        store.statuses({ project, status, limit: count, afterPrompt: last }),
+      // Each reading sorts all that there are.
+      atOnce: Infinity,
+      toFields: statusFields,
+      toPosition: ({ since, project: id, promptId }) => [since, id, promptId],
+    };
+    return json(context, await readPage(source, limit));
+  });
+
+  api.get('/transitions', async (context) => {
+    const query = await read(context, operations['/transitions']);
+    const rows = byTransition(query, (page) => store.transitions(page), Infinity, transitionFields);
+    return json(context, await readPage(rows, query.limit));
+  });
+
+  api.get('/failures', async (context) => {
+    const query = await read(context, operations['/failures']);
+    const rows = byTransition(
+      query,
+      (page) => store.failures(page),
+      FAILURES_AT_ONCE,
+      failureFields,
+    );
+    return json(context, await readPage(rows, query.limit));
+  });
+
+  api.onError((error, context) => {
+    if (error instanceof RequestError) return refusal(context, error.message, error.status);
+    if (!(error instanceof StoreError)) throw error;
+    return context.json({ error: 'the store cannot be read at the moment' }, 503);
+  });
+  return api;
+}
+
+/** Rows that the store orders by the number of their transition, which is their position. */
+function byTransition<Row extends Pick<TransitionRow, 'transitionId'>>(
+  {
+    project,
+    cursor,
+  }: { readonly project?: string | undefined; readonly cursor?: string | undefined },
+  read: (query: RowQuery) => Promise<readonly Row[]>,
+  atOnce: number,
+  toFields: (row: Row) => object,
+): RowSource<Row> {
+  const start = idOf(cursor);
+  return {
+    read: (last, count) =>
+      read({ project, limit: count, afterTransition: last?.transitionId ?? start }),
+    atOnce,
+    toFields,
+    toPosition: ({ transitionId }) => transitionId,
+  };
+}
+
+/** Sends a visible JSON text with its ETag, which the ETag middleware would otherwise take from a copy. */
+function json(context: Context, text: string): Response {
+  const body = Buffer.from(text);
+  return context.body(body, 200, { ...JSON_HEADERS, etag: `"${hash('sha1', body)}"` });
+}
+
+function refusal(context: Context, error: string, status: ContentfulStatusCode): Response {
+  return context.body(visibleJson(JSON.stringify({ error })), status, JSON_HEADERS);
+}
+
+const BAD_CURSOR = 'cursor must be the next_cursor of an answer to the same path';
+
+function idOf(cursor: string | undefined): number | undefined {
+  if (cursor === undefined) return undefined;
+  const id = readCursor(cursor);
+  if (typeof id === 'number' && Number.isSafeInteger(id)) return id;
+  throw new RequestError(400, BAD_CURSOR);
+}
+
+function promptPosition(cursor: string): PromptPosition {
+  const position = readCursor(cursor);
+  if (Array.isArray(position)) {
+    const [since, project, promptId]: readonly unknown[] = position;
+    if (
+      typeof since === 'number' &&
+      Number.isSafeInteger(since) &&
+      typeof project === 'string' &&
+      typeof promptId === 'string'
+    ) {
+      return { since, project, promptId };
+    }
+  }
+  throw new RequestError(400, BAD_CURSOR);
+}
+
+function projectFields({ project, listings }: ProjectSnapshot, content: ApiContent): object {
+  const health = content.health(project);
+  const prompts = listings.get('prompt');
+  return {
+    project,
+    up: health.up,
+    consecutive_failures: health.consecutiveFailures,
+    reason: health.reason ?? null,
+    last_poll: timeOrNull(health.lastPollAt),
+    last_success: timeOrNull(health.lastSuccessAt),
+    next_poll: timeOrNull(content.nextPollAt(project)),
+    prompts: Object.fromEntries(prompts?.counts ?? []),
+    missing: prompts?.missing ?? 0,
+  };
+}
+
+function timeOrNull(ms: number | undefined): string | null {
+  return ms === undefined ? null : isoTime(ms);
+}

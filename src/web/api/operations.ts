@@ -1,0 +1,59 @@
+import { z } from 'zod';
+import { after, cursor, limit, project, status, type } from './parameters.ts';
+import {
+  errorRow,
+  failureRow,
+  pollRow,
+  projectRow,
+  promptRow,
+  resetRow,
+  transitionRow,
+} from '../../rows/schema.ts';
+
+/** The shapes that the OpenAPI document names. */
+export const schemas = {
+  Project: projectRow,
+  Prompt: promptRow,
+  Transition: transitionRow,
+  Failure: failureRow,
+  Poll: pollRow,
+  Reset: resetRow,
+  Error: errorRow,
+} as const;
+
+/** Parameters and rows of each path under `/api/v1`: the API parses its parameters by this table (docs/api.md). */
+export const operations = {
+  '/projects': {
+    summary: 'The configured projects, how their polls go and how their prompts are',
+    parameters: z.object({}),
+    gives: 'Project',
+  },
+  '/prompts': {
+    summary: 'Prompts that are not gone, the last changed first',
+    parameters: z.object({ project, status, limit, cursor }),
+    gives: 'Prompt',
+  },
+  '/transitions': {
+    summary: 'Transitions of prompts and datasets, newest first',
+    parameters: z.object({ project, limit, cursor }),
+    gives: 'Transition',
+  },
+  '/failures': {
+    summary: 'Failures with their error_info, newest first',
+    parameters: z.object({ project, limit, cursor }),
+    gives: 'Failure',
+  },
+  '/openapi.json': {
+    summary: 'This document',
+    parameters: z.object({}),
+    gives: 'document',
+  },
+  '/events': {
+    summary: 'Transitions, failures and polls as they happen',
+    parameters: z.object({ project, type, after }),
+    gives: 'stream',
+  },
+} as const satisfies Record<
+  string,
+  { summary: string; parameters: z.ZodObject; gives: keyof typeof schemas | 'document' | 'stream' }
+>;

@@ -1,0 +1,76 @@
+import { z } from 'zod';
+import { PROMPT_STATUSES } from '../../domain/status.ts';
+import { EVENT_TYPES } from '../events/event.ts';
+import { RequestError } from '../request-error.ts';
+
+const LARGEST_LIMIT = 1000;
+const A_LIMIT = `must be a whole number from 1 to ${LARGEST_LIMIT}`;
+const A_STATUS = `must be one of ${PROMPT_STATUSES.join(', ')}`;
+const A_TYPE = `must be one of ${EVENT_TYPES.join(', ')}`;
+const NOT_EMPTY = 'must not be empty';
+
+// How each parameter of the API is read, and what the OpenAPI document says of it: the texts follow the name.
+
+export const project = z
+  .string()
+  .min(1, NOT_EMPTY)
+  .optional()
+  .describe('Only of this project, configured or removed but still in the store.');
+
+export const status = z
+  .string()
+  .transform((text) => text.toUpperCase())
+  .pipe(z.enum(PROMPT_STATUSES, A_STATUS))
+  .optional()
+  .describe('Only prompts in this status, in upper or lower case.');
+
+export const limit = z
+  .string()
+  .regex(/^\d+$/, A_LIMIT)
+  .transform(Number)
+  .pipe(z.int(A_LIMIT).min(1, A_LIMIT).max(LARGEST_LIMIT, A_LIMIT))
+  .default(100)
+  .describe('Rows of an answer, at most; one with long rows ends earlier.');
+
+export const cursor = z
+  .string()
+  .min(1, NOT_EMPTY)
+  .optional()
+  .describe('Go on after another answer of the same path: its `next_cursor`.');
+
+export const type = z.enum(EVENT_TYPES, A_TYPE).optional().describe('Only events of this type.');
+
+export const after = z
+  .string()
+  .regex(/^t\d{1,15}\.f\d{1,15}$/, 'must be the id of an event, such as t0.f0 for the very first')
+  .optional()
+  .describe(
+    'Begin after the event of this id (`t0.f0`: with the oldest there is). A `Last-Event-ID` header holds before it.',
+  );
+
+/**
+ * The parameters of a request, each given at most once and none that is not known.
+ * @throws {RequestError}
+ */
+export function readParameters<Known extends z.ZodObject>(
+  url: string,
+  known: Known,
+): z.output<Known> {
+  const names = Object.keys(known.shape);
+  const given = new Map<string, string>();
+  for (const [name, value] of new URL(url).searchParams) {
+    if (!names.includes(name)) {
+      throw new RequestError(400, `unknown parameter ${JSON.stringify(name)}: ${taken(names)}`);
+    }
+    if (given.has(name)) throw new RequestError(400, `${name} is given more than once`);
+    given.set(name, value);
+  }
+  const read = known.safeParse(Object.fromEntries(given));
+  if (read.success) return read.data;
+  const faults = read.error.issues.map(({ path, message }) => `${path.join('.')} ${message}`);
+  throw new RequestError(400, faults.join('; '));
+}
+
+function taken(names: readonly string[]): string {
+  return names.length === 0 ? 'there are none here' : `there are ${names.join(', ')} here`;
+}

@@ -1,0 +1,177 @@
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerOptions,
+  type ServerResponse,
+} from 'node:http';
+import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
+import type { Socket } from 'node:net';
+import { TLSSocket } from 'node:tls';
+import { isDeepStrictEqual } from 'node:util';
+import { fail, type Handler, type OnBug, refuse } from '../handler.ts';
+import { clientOf } from '../fairness/client.ts';
+import { createLogins } from './logins.ts';
+import type { ChangingProtection, ClientAuth, Protection, TlsSettings } from './protection.ts';
+import type { RequestTarget } from '../request-target.ts';
+
+export interface GuardedHandlers {
+  /** Parses requests before they are judged. */
+  readonly enter: (guard: Handler) => RequestListener;
+  /** Answers requests that are admitted, and probes. */
+  readonly withLogin: Handler;
+  /** Answers in the place of `withLogin` while the protection asks for neither TLS nor a login. */
+  readonly withoutLogin: Handler;
+  readonly onBug: OnBug;
+}
+
+const HANDSHAKE_TIMEOUT_MS = 10_000;
+
+/**
+ * Creates a server that answers requests only as its protection allows; probes need neither login nor client certificate.
+ * Users, headers and certificates count from the next request or connection on. A change of users or client certificates
+ * ends the answers under way.
+ */
+export function createGuardedServer(
+  options: ServerOptions,
+  protection: ChangingProtection,
+  { enter, withLogin, withoutLogin, onBug }: GuardedHandlers,
+): Server | TlsServer {
+  const logins = createLogins();
+  const answering = new Set<ServerResponse>();
+  let current: Protection | undefined = protection.first;
+  let context = protection.first.tls?.context;
+  /** What was in force when a connection was made. */
+  const contexts = new WeakMap<object, TlsSettings['context'] | undefined>();
+
+  async function look(): Promise<Protection | undefined> {
+    const next = await protection.now();
+    if (next === current) return next;
+    if (!isDeepStrictEqual(admission(next), admission(current))) {
+      for (const response of answering) response.destroy();
+    }
+    current = next;
+    if (next?.tls !== undefined && !isDeepStrictEqual(next.tls.context, context)) {
+      context = next.tls.context;
+      if ('setSecureContext' in server) server.setSecureContext(context);
+      server.closeIdleConnections();
+    }
+    return next;
+  }
+
+  async function admit(
+    request: IncomingMessage,
+    response: ServerResponse,
+    target: RequestTarget,
+  ): Promise<void> {
+    const now = await look();
+    if (now === undefined) {
+      return refuse(response, 500, 'the web configuration is unusable: see the log');
+    }
+    setHeaders(response, now);
+    if (contexts.get(request.socket) !== context) response.setHeader('connection', 'close');
+    if (!hasCertificate(request.socket, now.tls, contexts.get(request.socket))) {
+      return refuse(response, 403, 'a client certificate is needed that this server trusts');
+    }
+    if (now.users.size > 0) {
+      const client = clientOf(request.socket.remoteAddress);
+      const verdict = await logins.check(request.headers.authorization, now.users, client);
+      if (verdict === 'busy') {
+        response.setHeader('retry-after', '1');
+        return refuse(response, 503, 'too many logins at the same time');
+      }
+      if (verdict === 'wrong') {
+        response.setHeader('www-authenticate', 'Basic realm="evalwatch", charset="UTF-8"');
+        return refuse(response, 401, 'a user and a password are needed');
+      }
+      // They may have changed meanwhile.
+      if (now !== current) return await admit(request, response, target);
+    }
+    // Whoever left meanwhile will not be noticed to leave again.
+    if (response.destroyed) return undefined;
+    answering.add(response);
+    response.once('close', () => answering.delete(response));
+    // A name that a page took for itself is not in the certificate.
+    const isOpen = now.users.size === 0 && now.tls === undefined;
+    return (isOpen ? withoutLogin : withLogin)(request, response, target);
+  }
+
+  const listener = enter((request, response, target) => {
+    if (target.route !== 'probe') {
+      admit(request, response, target).catch((error: unknown) => fail(response, error, onBug));
+      return;
+    }
+    if (current !== undefined) setHeaders(response, current);
+    withLogin(request, response, target);
+  });
+
+  const server =
+    protection.first.tls === undefined
+      ? createServer(options, listener)
+      : createTlsServer({ ...options, ...tlsOptions(protection.first.tls) }, listener);
+  if (protection.first.tls !== undefined) {
+    beforeEachConnection(server, look, onBug);
+    server.on('secureConnection', (socket) => contexts.set(socket, context));
+  }
+  return server;
+}
+
+/** Who may enter; not the certificate that the server shows, nor its headers. */
+function admission(protection: Protection | undefined): unknown {
+  return protection && [protection.users, protection.tls?.clientAuth, protection.tls?.context.ca];
+}
+
+function tlsOptions({ context, clientAuth }: TlsSettings) {
+  return {
+    ...context,
+    requestCert: clientAuth !== 'NoClientCert',
+    // Whom to let in is decided by request: probes are, and others are told why they are not.
+    rejectUnauthorized: false,
+    handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
+  };
+}
+
+/** Makes each new connection wait, so that it gets the certificates that are on disk then. */
+function beforeEachConnection(server: Server, look: () => Promise<unknown>, onBug: OnBug): void {
+  const listeners = server.listeners('connection');
+
+  async function accept(socket: Socket): Promise<void> {
+    try {
+      await look();
+      if (!socket.destroyed) for (const listener of listeners) listener.call(server, socket);
+    } catch (error) {
+      onBug(error);
+      socket.destroy();
+    }
+  }
+
+  server.removeAllListeners('connection');
+  server.on('connection', (socket: Socket) => {
+    // Until somebody else listens for it.
+    socket.on('error', () => {});
+    void accept(socket);
+  });
+}
+
+function hasCertificate(
+  socket: Socket,
+  tls: TlsSettings | undefined,
+  then: TlsSettings['context'] | undefined,
+): boolean {
+  if (tls === undefined || !(socket instanceof TLSSocket)) return true;
+  const isGiven = socket.getPeerX509Certificate() !== undefined;
+  const isVerified = isGiven && socket.authorized && then?.ca === tls.context.ca;
+  const needed: Record<ClientAuth, boolean> = {
+    NoClientCert: true,
+    RequestClientCert: true,
+    RequireAnyClientCert: isGiven,
+    VerifyClientCertIfGiven: !isGiven || isVerified,
+    RequireAndVerifyClientCert: isVerified,
+  };
+  return needed[tls.clientAuth];
+}
+
+function setHeaders(response: ServerResponse, { headers }: Protection): void {
+  for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
+}

@@ -1,0 +1,71 @@
+import { expect, it } from 'vitest';
+import type { Mounts } from '../../../src/files/mounts.ts';
+import { createLogger } from '../../../src/log/logger.ts';
+import { watchMountedFiles } from '../../../src/app/mounted-files.ts';
+
+const [CONFIG, KEY] = ['/etc/evalwatch/evalwatch.yaml', '/run/secrets/key'];
+
+function setUp(mounts: Readonly<Record<string, string>>) {
+  const lines: { readonly event: string; readonly paths: readonly string[] }[] = [];
+  const logger = createLogger({
+    level: 'info',
+    destination: { write: (line) => void lines.push(JSON.parse(line)) },
+    scrub: (text) => text,
+    onDead: () => {},
+  });
+  let current: Mounts = new Map(Object.entries(mounts));
+  const files = watchMountedFiles({ logger, read: async () => current });
+  return {
+    files,
+    mount: (next: Readonly<Record<string, string>>) => {
+      current = new Map(Object.entries(next));
+    },
+    said: () => lines.splice(0).map(({ event, paths }) => [event, ...paths]),
+  };
+}
+
+it('says once which files are mounts of their own', async () => {
+  const { files, said } = setUp({ '/': '/', [CONFIG]: '/srv/my.yaml', '/run/secrets': '/srv' });
+  expect(files.hasAny()).toBe(false);
+  expect(await files.look([CONFIG, KEY])).toEqual([]);
+  expect(await files.look([CONFIG, KEY])).toEqual([]);
+  expect(said()).toEqual([['config.file_mounted', CONFIG]]);
+  expect(files.hasAny()).toBe(true);
+});
+
+it.each([
+  ['deleted', '/srv/my.yaml//deleted'],
+  ['moved out of the way', '/srv/my.yaml~'],
+])('says once that one was %s outside', async (_, source) => {
+  const { files, mount, said } = setUp({ [CONFIG]: '/srv/my.yaml', [KEY]: '/srv/key' });
+  await files.look([CONFIG, KEY]);
+  mount({ [CONFIG]: source, [KEY]: '/srv/key' });
+  expect(await files.look([CONFIG, KEY])).toEqual([CONFIG]);
+  expect(await files.look([CONFIG, KEY])).toEqual([CONFIG]);
+  expect(said()).toEqual([
+    ['config.file_mounted', CONFIG, KEY],
+    ['config.file_replaced', CONFIG],
+  ]);
+});
+
+it('does not take a directory that was renamed outside for a file that was replaced, and says so once', async () => {
+  const { files, mount, said } = setUp({ [CONFIG]: '/srv/my.yaml' });
+  await files.look([CONFIG]);
+  mount({ [CONFIG]: '/srv-2/my.yaml' });
+  expect(await files.look([CONFIG])).toEqual([]);
+  expect(await files.look([CONFIG])).toEqual([]);
+  expect(said()).toEqual([
+    ['config.file_mounted', CONFIG],
+    ['config.file_moved', CONFIG],
+  ]);
+  mount({ [CONFIG]: '/srv-2/my.yaml//deleted' });
+  expect(await files.look([CONFIG])).toEqual([CONFIG]);
+  expect(said()).toEqual([['config.file_replaced', CONFIG]]);
+});
+
+it('says nothing where directories are mounted', async () => {
+  const { files, said } = setUp({ '/etc/evalwatch': '/srv', '/run/secrets': '/srv' });
+  expect(await files.look([CONFIG, KEY])).toEqual([]);
+  expect(files.hasAny()).toBe(false);
+  expect(said()).toEqual([]);
+});

@@ -1,0 +1,42 @@
+import { expect, it } from 'vitest';
+import type { Config } from '../../../src/config/config.ts';
+import { ConfigError } from '../../../src/config/config-error.ts';
+import type { Logger } from '../../../src/log/logger.ts';
+import { StoreError } from '../../../src/monitor/errors.ts';
+import { createReload } from '../../../src/app/reload.ts';
+
+const CONFIG = { store: {}, web: {}, projects: [] } as unknown as Config;
+
+function reloadThatThrows(error: unknown) {
+  const lines: unknown[] = [];
+  const bugs: unknown[] = [];
+  const results: boolean[] = [];
+  const log = (fields: { readonly event?: unknown }) => void lines.push(fields.event);
+  const reload = createReload({
+    config: CONFIG,
+    loadConfig: async () => CONFIG,
+    logger: { info: log, error: log } as unknown as Logger,
+    apply: async () => {
+      throw error;
+    },
+    onResult: ({ ok }) => results.push(ok),
+    onError: (bug) => bugs.push(bug),
+  });
+  return { reload, lines, bugs, results };
+}
+
+it.each([
+  new StoreError('io', 'the disk is gone'),
+  new ConfigError('invalid', [{ file: 'f', line: 1, column: 2, message: 'no' }]),
+])('a reload that is refused says why: %s', async (error) => {
+  const { reload, lines, bugs, results } = reloadThatThrows(error);
+  expect(await reload.run()).toEqual({ ok: false, reasons: [error.message] });
+  expect([lines, bugs, results]).toEqual([['config.reload_failed'], [], [false]]);
+});
+
+it('a bug in a reload is not told as a refusal: half of it may be in force', async () => {
+  const bug = new TypeError('a bug');
+  const { reload, lines, bugs } = reloadThatThrows(bug);
+  await expect(reload.run()).rejects.toBe(bug);
+  expect([lines, bugs]).toEqual([[], [bug]]);
+});

@@ -1,0 +1,166 @@
+import { rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import type { Logger } from '../../../src/log/logger.ts';
+import { openWebProtection } from '../../../src/app/web-protection.ts';
+import { makeCertificate } from '../../support/certificates.ts';
+import { temporaryDirectory } from '../../support/temporary.ts';
+
+const HASH = '$2b$10$mDwo.lAisC94iLAyP81MCesa29IzH37oigHC/42V2pdJlUprsJPze';
+const ALICE = `basic_auth_users: { alice: ${HASH} }\n`;
+const BOB = `basic_auth_users: { bob: ${HASH} }\n`;
+const BROKEN = 'basic_auth_users: [\n';
+const MINUTE = 60_000;
+
+interface Line {
+  readonly level: string;
+  readonly event: string;
+  readonly reasons?: readonly string[];
+}
+
+/** A web configuration and what is said of it, at a time that the test sets. */
+async function open(text: string) {
+  const directory = await temporaryDirectory();
+  onTestFinished(() => directory[Symbol.asyncDispose]());
+  const file = join(directory.path, 'web.yaml');
+  const authority = makeCertificate(directory.path, 'authority');
+  makeCertificate(directory.path, 'server', authority);
+  await writeFile(file, text);
+  const lines: Line[] = [];
+  const results: boolean[] = [];
+  const say = (level: string) => (fields: object) => lines.push({ level, ...fields } as Line);
+  const logger = { info: say('info'), error: say('error') } as unknown as Logger;
+  let at = 0;
+  const protection = await openWebProtection({
+    file,
+    clock: { now: () => Date.now(), monotonic: () => at },
+    logger,
+    onResult: (ok) => results.push(ok),
+  });
+  return {
+    protection,
+    directory: directory.path,
+    write: (next: string) => writeFile(file, next),
+    file,
+    authority,
+    users: async () => [...((await protection.now())?.users.keys() ?? ['nobody may enter'])],
+    pass: (ms: number) => {
+      at += ms;
+    },
+    lines,
+    results,
+  };
+}
+
+const TLS = 'tls_server_config: { cert_file: server.crt, key_file: server.key }\n';
+
+describe('a web configuration at run time', () => {
+  it('is the same object until it changes', async () => {
+    const { protection, write, lines } = await open(TLS);
+    expect(await protection.now()).toBe(protection.first);
+    await write(`# another comment\n${TLS}`);
+    expect(await protection.now()).toBe(protection.first);
+    expect(lines).toEqual([]);
+  });
+
+  it('changes with its file, however often it is asked at the same time', async () => {
+    const { protection, write, users, lines } = await open(ALICE);
+    expect(await users()).toEqual(['alice']);
+    await write(BOB);
+    const asked = await Promise.all(Array.from({ length: 50 }, () => protection.now()));
+    expect(new Set(asked).size).toBe(1);
+    expect(await users()).toEqual(['bob']);
+    expect(lines).toEqual([{ level: 'info', event: 'web_config.reloaded' }]);
+  });
+
+  it('changes with a certificate that is renewed', async () => {
+    const { protection, directory, authority } = await open(TLS);
+    const before = (await protection.now())?.tls?.context.cert;
+    const { cert } = makeCertificate(directory, 'server', authority);
+    expect(cert).not.toBe(before);
+    expect((await protection.now())?.tls?.context.cert).toBe(cert);
+  });
+
+  it('changes when a symbolic link is swapped, as Kubernetes does', async () => {
+    const { file, directory, users } = await open(ALICE);
+    for (const [version, text] of [
+      ['..v1', ALICE],
+      ['..v2', BOB],
+    ] as const) {
+      await mkdir(join(directory, version));
+      await writeFile(join(directory, version, 'web.yaml'), text);
+    }
+    await symlink('..v1', join(directory, '..data'));
+    await rm(file);
+    await symlink(join('..data', 'web.yaml'), file);
+    expect(await users()).toEqual(['alice']);
+    await symlink('..v2', join(directory, '..data_tmp'));
+    await rename(join(directory, '..data_tmp'), join(directory, '..data'));
+    expect(await users()).toEqual(['bob']);
+  });
+
+  it('that is broken leaves the last good one for a quarter of an hour, then nobody may enter', async () => {
+    const { write, users, pass, lines, results } = await open(ALICE);
+    expect(await users()).toEqual(['alice']);
+    await write(BROKEN);
+    expect(await users()).toEqual(['alice']);
+    pass(15 * MINUTE);
+    expect(await users()).toEqual(['alice']);
+    pass(1);
+    expect(await users()).toEqual(['nobody may enter']);
+    expect(lines).toMatchObject([
+      {
+        level: 'error',
+        event: 'web_config.reload_failed',
+        reasons: [expect.stringContaining('web.yaml:')],
+      },
+    ]);
+    await write(BOB);
+    expect(await users()).toEqual(['bob']);
+    expect(results).toEqual([false, true]);
+  });
+
+  it('is good again when what it names has come', async () => {
+    const { write, directory, users, results } = await open(ALICE);
+    await write(`${ALICE}tls_server_config: { cert_file: a.crt, key_file: a.key }\n`);
+    await users();
+    await write(BOB);
+    expect(await users()).toEqual(['bob']);
+    await rm(join(directory, 'web.yaml'));
+    expect(await users()).toEqual(['bob']);
+    await write(ALICE);
+    expect(await users()).toEqual(['alice']);
+    expect(results).toEqual([false, true, false, true]);
+  });
+
+  it.each([
+    ['TLS away', TLS + ALICE, ALICE, 'tls_server_config cannot come or go'],
+    ['TLS on', ALICE, TLS + ALICE, 'tls_server_config cannot come or go'],
+    [
+      'client certificates away',
+      'tls_server_config: { cert_file: server.crt, key_file: server.key, client_auth_type: RequireAnyClientCert }\n',
+      TLS,
+      'client_auth_type cannot become NoClientCert',
+    ],
+    ['all users away', TLS + ALICE, TLS, 'basic_auth_users cannot become empty'],
+    ['everything away', ALICE, '', 'asks for nothing'],
+  ])('does not take %s', async (_, before, after, reason) => {
+    const { protection, write } = await open(before);
+    const first = await protection.now();
+    await write(after);
+    await expect(protection.reload()).rejects.toThrow(reason);
+    expect(await protection.now()).toBe(first);
+  });
+
+  it('may take a first user', async () => {
+    const { protection, write, users } = await open(TLS);
+    await write(TLS + ALICE);
+    await protection.reload();
+    expect(await users()).toEqual(['alice']);
+  });
+});
+
+it('that cannot be used does not open', async () => {
+  await expect(open(BROKEN)).rejects.toThrow('not valid YAML');
+});

@@ -1,0 +1,122 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import { expect, it, vi } from 'vitest';
+import type { Config } from '../../../src/config/config.ts';
+import type { Coordinator } from '../../../src/coordination/ports.ts';
+import { NEVER_POLLED } from '../../../src/monitor/poll-health.ts';
+import type { Poller } from '../../../src/monitor/poller.ts';
+import type { Store } from '../../../src/monitor/ports.ts';
+import type { Shared } from '../../../src/store/open.ts';
+import type { FailingProject } from '../../../src/store/postgres/postgres-store.ts';
+import { createWorkSharing } from '../../../src/app/work-sharing.ts';
+import { fakeClock } from '../../support/monitor.ts';
+import { LEASE, sharedRows } from '../coordination/world.ts';
+
+const PROJECTS = Array.from({ length: 100 }, (_, n) => `p${n}`);
+const CONFIG = {
+  service: { baseUrl: 'http://127.0.0.1' },
+  missingAfter: 3,
+  jitterMs: 0,
+  projects: PROJECTS.map((id) => ({ id })),
+} as unknown as Config;
+
+/** A worker over rows in memory that has taken all projects. */
+async function startSharing({ takesAll }: { readonly takesAll: boolean }) {
+  const rows = sharedRows();
+  const failing: FailingProject[] = [];
+  const pendingFailures = vi.fn<Store['pendingFailures']>(() => Promise.resolve([]));
+  const join = vi.fn<Coordinator['join']>(rows.coordinator.join);
+  const shared = {
+    name: 'w',
+    leaseMs: LEASE,
+    coordinator: { ...rows.coordinator, join },
+    store: {
+      own: () => {},
+      disown: () => {},
+      flush: () => Promise.resolve(),
+      failingProjects: () => Promise.resolve(failing),
+      pendingFailures,
+    },
+  } as unknown as Shared;
+  const poller = {
+    poll: () => Promise.resolve(undefined),
+    watch: vi.fn<Poller['watch']>(),
+    forget: vi.fn<Poller['forget']>(),
+    forgetListings: () => {},
+    health: () => NEVER_POLLED,
+  };
+  const onChange = vi.fn<() => void>();
+  const sharing = createWorkSharing({
+    shared,
+    clock: { ...fakeClock(), monotonic: () => performance.now() },
+    emit: () => {},
+    poller: () => poller,
+    isStopping: () => false,
+    onChange,
+    onError: (error) => {
+      throw error;
+    },
+    takesAll,
+  });
+  sharing.configure(CONFIG);
+  await sharing.worker.start();
+  await turn();
+  return { sharing, poller, onChange, join, failing, pendingFailures };
+}
+
+it('forgets each project in the turn in which it is lost, and tells of all of them once, in the next', async () => {
+  const { sharing, poller, onChange } = await startSharing({ takesAll: false });
+  expect(poller.watch).toHaveBeenCalledTimes(100);
+  onChange.mockClear();
+  for (const project of PROJECTS) {
+    sharing.observe({ type: 'store.commit_refused', project, reason: 'epoch', isPast: false });
+    expect(poller.forget).toHaveBeenLastCalledWith(project);
+    expect(sharing.worker.mayPoll(project)).toBe(false);
+  }
+  expect(onChange).not.toHaveBeenCalled();
+  await turn();
+  expect(onChange).toHaveBeenCalledTimes(1);
+
+  const project = 'p0';
+  sharing.observe({ type: 'store.commit_refused', project, reason: 'version', isPast: false });
+  await turn();
+  expect(onChange).toHaveBeenCalledTimes(1);
+  await sharing.worker.stop();
+});
+
+it('keeps a project of which a commit is refused that was made before it owned it', async () => {
+  const { sharing } = await startSharing({ takesAll: false });
+  sharing.observe({ type: 'store.commit_refused', project: 'p0', reason: 'epoch', isPast: true });
+  expect(sharing.worker.mayPoll('p0')).toBe(true);
+  await sharing.worker.stop();
+});
+
+it.each([
+  ['shows the others which configuration it has', false, /^[0-9a-f]{16}$/],
+  ['counts for no share of theirs if it takes whatever is free', true, /^$/],
+] as const)('%s', async (_, takesAll, digest) => {
+  const { sharing, join } = await startSharing({ takesAll });
+  expect(join.mock.calls[0]?.[0].configDigest).toMatch(digest);
+  await sharing.worker.stop();
+});
+
+it('takes failures of projects that it has a key for, and of those that nobody has', async () => {
+  const { sharing, failing, pendingFailures } = await startSharing({ takesAll: false });
+  const query = { dueAt: 1, limitPerProject: 2 };
+  const theirs = { project: 'theirs', removed: false };
+  failing.push(theirs);
+  expect(await sharing.store.pendingFailures(query)).toEqual([]);
+  expect(pendingFailures).not.toHaveBeenCalled();
+
+  failing.push({ project: 'gone', removed: true }, { project: 'p7', removed: false });
+  await sharing.store.pendingFailures(query);
+  expect(pendingFailures).toHaveBeenLastCalledWith({ ...query, projects: ['gone', 'p7'] });
+
+  await sharing.store.pendingFailures({ ...query, projects: ['p1'] });
+  expect(pendingFailures).toHaveBeenLastCalledWith({ ...query, projects: ['p1'] });
+  sharing.configure({ ...CONFIG, projects: [] });
+  failing.splice(0, 2);
+  pendingFailures.mockClear();
+  expect(await sharing.store.pendingFailures(query)).toEqual([]);
+  expect(pendingFailures).not.toHaveBeenCalled();
+  await sharing.worker.stop();
+});

@@ -1,0 +1,146 @@
+import { link, mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import Database from 'better-sqlite3';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../../../src/app/clock.ts';
+import { backUp } from '../../../../src/store/sqlite/backup.ts';
+import { openReader } from '../../../../src/store/sqlite/sqlite-reader.ts';
+import { openStore } from '../../../../src/store/sqlite/sqlite-store.ts';
+import { temporaryDirectory } from '../../../support/temporary.ts';
+import { startChild } from './child.ts';
+import { see, writeHistory } from './history.ts';
+
+let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
+let path: string;
+let target: string;
+
+beforeEach(async () => {
+  directory = await temporaryDirectory();
+  path = join(directory.path, 'store.db');
+  target = join(directory.path, 'copy.db');
+  await writeHistory(path);
+});
+afterEach(() => directory[Symbol.asyncDispose]());
+
+async function contents(file: string) {
+  const reader = await openReader({ path: file });
+  const rows = {
+    projects: await reader.projects(),
+    snapshot: await reader.snapshot(),
+    statuses: await reader.statuses({}),
+    transitions: await reader.transitions({}),
+    failures: await reader.failures({}),
+  };
+  await reader.close();
+  return rows;
+}
+
+describe('a backup', () => {
+  it('is the store as it is, for its owner alone, and nothing else is left', async () => {
+    const bytes = await backUp({ path, target, replace: false });
+    expect(await contents(target)).toEqual(await contents(path));
+    const { mode, size } = await stat(target);
+    expect(mode & 0o777).toBe(0o600);
+    expect(size).toBe(bytes);
+    expect((await readdir(directory.path)).filter((name) => name.includes('partial'))).toEqual([]);
+  });
+
+  it('is a store that a daemon goes on with, transition ids too', async () => {
+    await backUp({ path, target, replace: false });
+    const store = await openStore({ path: target, clock: systemClock, emit: () => {} });
+    await see(store, 'p', { a: 'FAILED', b: 'FAILED' }, 50);
+    const [newest] = await store.transitions({ limit: 1 });
+    const [before] = (await contents(path)).transitions;
+    expect(newest?.transitionId).toBe((before?.transitionId ?? 0) + 1);
+    await store.close();
+  });
+
+  it('has what a daemon committed before it, though that is in the write-ahead log', async () => {
+    const store = await openStore({ path, clock: systemClock, emit: () => {} });
+    await see(store, 'p', { a: 'FAILED', b: 'FAILED' }, 50);
+    await backUp({ path, target, replace: false });
+    expect((await contents(target)).transitions).toEqual(await store.transitions({}));
+    await store.close();
+  });
+
+  it('is whole and sound while another process commits without a pause', async () => {
+    const busy = join(directory.path, 'busy.db');
+    await using child = startChild('commit-forever.ts', busy);
+    await child.lines.next();
+    for (let round = 0; round < 5; round += 1) {
+      await backUp({ path: busy, target, replace: true });
+      const db = new Database(target, { readonly: true });
+      expect(db.pragma('integrity_check', { simple: true })).toBe('ok');
+      db.close();
+    }
+  });
+
+  it('never takes the place of a file, unless it is told to', async () => {
+    await writeFile(target, 'precious');
+    await expect(backUp({ path, target, replace: false })).rejects.toThrow(
+      `${target} exists: choose another name, or replace it by --force`,
+    );
+    expect(await readFile(target, 'utf8')).toBe('precious');
+    await backUp({ path, target, replace: true });
+    expect(await contents(target)).toEqual(await contents(path));
+  });
+
+  it.each(['-wal', '-journal'])('does not go where another store left its %s', async (suffix) => {
+    await writeFile(target + suffix, 'of another store');
+    for (const replace of [false, true]) {
+      await expect(backUp({ path, target, replace })).rejects.toThrow(
+        `${target}${suffix} would damage the copy`,
+      );
+    }
+    expect(existsSync(target)).toBe(false);
+  });
+
+  it('leaves nothing behind when it fails', async () => {
+    const db = new Database(path);
+    db.exec("UPDATE record SET name = hex(zeroblob(5e5)) WHERE id = 'a'");
+    db.pragma('wal_checkpoint(TRUNCATE)');
+    db.close();
+    const image = await readFile(path);
+    image.fill(0xff, image.length - 200_000, image.length - 100_000);
+    await writeFile(path, image);
+    await expect(backUp({ path, target, replace: false })).rejects.toThrow('damaged');
+    expect((await readdir(directory.path)).toSorted()).not.toContain('copy.db');
+  });
+
+  it.each(['', '-wal', '-shm', '-journal', '.lock'])(
+    'never takes the place of the store%s, by whatever name it is called',
+    async (suffix) => {
+      const store = await openStore({ path, clock: systemClock, emit: () => {} });
+      await see(store, 'p', { a: 'FAILED', b: 'FAILED' }, 50);
+      const before = await store.transitions({});
+      const own = path + suffix;
+      const names = [own, join(directory.path, 'folder', '..', basename(own))];
+      await mkdir(join(directory.path, 'folder'));
+      if (existsSync(own)) {
+        names.push(join(directory.path, 'symlink'), join(directory.path, 'link'));
+        await symlink(own, join(directory.path, 'symlink'));
+        await link(own, join(directory.path, 'link'));
+      }
+      const refused = suffix === '' ? 'is the store itself' : `is the store's ${suffix} file`;
+      for (const file of names) {
+        await expect(backUp({ path, target: file, replace: true })).rejects.toThrow(
+          `${file} ${refused}: choose another name`,
+        );
+      }
+      await see(store, 'p', { a: 'RUNNING', b: 'FAILED' }, 60);
+      expect(await store.transitions({})).toHaveLength(before.length + 1);
+      await store.close();
+    },
+  );
+
+  it('beside a store that is reached by a link spares the files beside the real one', async () => {
+    const other = join(directory.path, 'link.db');
+    await symlink(path, other);
+    for (const file of [other, path, `${path}-wal`]) {
+      await expect(backUp({ path: other, target: file, replace: true })).rejects.toThrow(
+        'the store',
+      );
+    }
+  });
+});

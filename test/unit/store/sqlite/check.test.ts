@@ -1,0 +1,134 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../../../src/app/clock.ts';
+import { checkStore } from '../../../../src/store/sqlite/check.ts';
+import { openStore } from '../../../../src/store/sqlite/sqlite-store.ts';
+import { temporaryDirectory } from '../../../support/temporary.ts';
+import { see, writeHistory } from './history.ts';
+
+let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
+let path: string;
+
+beforeEach(async () => {
+  directory = await temporaryDirectory();
+  path = join(directory.path, 'store.db');
+  await writeHistory(path);
+});
+afterEach(() => directory[Symbol.asyncDispose]());
+
+function damage(sql: string) {
+  const db = new Database(path);
+  db.unsafeMode();
+  db.pragma('foreign_keys = OFF');
+  db.exec(sql);
+  db.close();
+}
+
+async function broken() {
+  const results = await checkStore(path);
+  return results.flatMap(({ rule, findings }) => findings.map((finding) => `${rule}: ${finding}`));
+}
+
+const impossible = (place: string) => `each value is one that evalwatch can have written: ${place}`;
+
+describe('a store', () => {
+  it('is sound as the daemon writes it', async () => {
+    expect(await broken()).toEqual([]);
+  });
+
+  it('is sound while the daemon has it open, and after retention and the removal of a project', async () => {
+    const store = await openStore({ path, clock: systemClock, emit: () => {} });
+    expect(await broken()).toEqual([]);
+    for (const { transitionId } of await store.pendingFailures({ limitPerProject: 9 })) {
+      if (transitionId > 2) await store.settleFailure(transitionId, { reason: 'not_found' }, 41);
+    }
+    // The pending failure of the first move stays where what followed it is deleted.
+    await store.prune(35);
+    expect(await broken()).toEqual([]);
+    await see(store, 'p', { a: 'PENDING', b: 'PENDING' }, 50);
+    expect(await broken()).toEqual([]);
+    await store.configureProjects([], 60);
+    await store.prune(100);
+    expect(await broken()).toEqual([]);
+    await store.close();
+  });
+
+  it('whose index lost its entries is not', async () => {
+    damage('UPDATE record SET missing = 1');
+    const image = await readFile(path);
+    // The page of the index; its cells are there no more.
+    const db = new Database(path, { readonly: true });
+    const page =
+      db
+        .prepare<[], number>("SELECT rootpage FROM sqlite_schema WHERE name = 'record_aggregate'")
+        .pluck()
+        .get() ?? 0;
+    db.close();
+    image.writeUInt16BE(0, (page - 1) * 4096 + 3);
+    await writeFile(path, image);
+    expect((await broken()).join()).toContain('its pages and indexes are intact: ');
+  });
+
+  it('with a schema that was changed is not, and is asked nothing else', async () => {
+    damage(
+      'CREATE TRIGGER quiet AFTER INSERT ON failure BEGIN DELETE FROM settlement; END; DELETE FROM failure',
+    );
+    expect(await broken()).toEqual([
+      `its tables, indexes and triggers are those that evalwatch makes: trigger "quiet" of "failure" is not evalwatch's`,
+    ]);
+  });
+
+  it.each([
+    ['DELETE FROM project', 'its rows refer to rows that exist'],
+    [
+      "UPDATE record SET status = 'failed' WHERE id = 'a'; DELETE FROM transition",
+      'each record has a status of its kind',
+    ],
+    [
+      "UPDATE record SET status = 'NONE' WHERE id = 'a'; DELETE FROM transition",
+      'each record has a status of its kind',
+    ],
+    [
+      "UPDATE record SET status = 'PENDING' WHERE id = 'a'",
+      "each status is where the last transition led, as far as none was deleted: prompt 'a' of 'p' is PENDING",
+    ],
+    [
+      "UPDATE transition SET from_status = 'PENDING' WHERE record_id = 'a' AND to_status = 'COMPLETED';" +
+        "UPDATE transition_total SET from_status = 'PENDING' WHERE to_status = 'COMPLETED'",
+      'each transition begins where the one before it ended',
+    ],
+    ['UPDATE transition SET from_status = to_status', 'no transition leads nowhere'],
+    ["DELETE FROM record WHERE id = 'a'", 'each transition is of a record that is known'],
+    [
+      "UPDATE transition_total SET count = 1 WHERE to_status = 'FAILED'",
+      'the totals count every transition that is kept: listing 1, RUNNING to FAILED: 2 kept, 1 counted',
+    ],
+    [
+      "UPDATE failure SET settled_at = 1, reason = 'not_found' WHERE transition_id = 2",
+      'each failure that was settled, and no other, has its place in the order of settling: failure 2',
+    ],
+    ['DELETE FROM transition_total', 'the totals count every transition that is kept'],
+    ['DELETE FROM failure', 'each move of a prompt to FAILED is a failure'],
+    [
+      'UPDATE failure SET transition_id = (SELECT max(transition_id) FROM transition) WHERE transition_id > 2',
+      'each failure is a move of a prompt to FAILED',
+    ],
+    ['UPDATE transition SET at = 8640000000000001', impossible('transition 1: at')],
+    ['UPDATE transition SET at = -1', impossible('transition 1: at')],
+    ["UPDATE transition SET from_status = 'x\u001b[2J'", impossible('transition 1: from_status')],
+    ["UPDATE listing SET kind = 'x' WHERE kind = 'prompt'", impossible('listing 1: kind')],
+    ['UPDATE project SET up = 2', impossible('project 1: up')],
+    ["UPDATE project SET reason = 'x'", impossible('project 1: reason')],
+    ['UPDATE record SET missing = -1', impossible("record 'a': missing")],
+    ['UPDATE record SET name = hex(zeroblob(40000))', impossible("record 'a': name")],
+    ['UPDATE transition_total SET count = -1', impossible('total of listing 1: count')],
+    ["UPDATE failure SET reason = 'x'", impossible('failure 2: reason')],
+    ['UPDATE sqlite_sequence SET seq = 9223372036854775807', impossible('numbers of transition')],
+  ])('that had %s is not', async (sql, finding) => {
+    damage(sql);
+    const found = await broken();
+    expect(found.filter((each) => each.startsWith(finding))).not.toEqual([]);
+  });
+});

@@ -1,0 +1,33 @@
+/** Polls a project over and over, and says the transition id of each commit once it has been acknowledged. */
+import { writeSync } from 'node:fs';
+import { systemClock } from '../../../../src/app/clock.ts';
+import { openStore } from '../../../../src/store/sqlite/sqlite-store.ts';
+import { listingOf } from '../../../support/monitor.ts';
+import { detectChanges } from '../../../support/at-once.ts';
+
+const store = await openStore({
+  path: process.argv[2] ?? '',
+  clock: systemClock,
+  emit: () => {},
+});
+await store.configureProjects(['p'], 1);
+const health = await store.loadHealth('p');
+for (let round = 0; ; round += 1) {
+  const { version, listings } = await store.loadKnown('p', ['prompt']);
+  const known = listings.get('prompt');
+  if (known === undefined) throw new Error('not loaded');
+  const listing = listingOf({
+    x: known.records.get('x')?.status === 'FAILED' ? 'RUNNING' : 'FAILED',
+  });
+  const changes = detectChanges(known, listing, { at: round, missingAfter: 3 });
+  const transitions = await store.commitPoll({
+    project: 'p',
+    at: round,
+    health,
+    version,
+    listings: new Map([['prompt', changes]]),
+  });
+  for (const { transitionId, from, to } of transitions ?? []) {
+    writeSync(1, `${transitionId} ${from} ${to}\n`);
+  }
+}

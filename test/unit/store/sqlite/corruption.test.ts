@@ -1,0 +1,122 @@
+import { readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../../../src/app/clock.ts';
+import { KINDS } from '../../../../src/domain/status.ts';
+import { StoreError } from '../../../../src/monitor/errors.ts';
+import { openReader } from '../../../../src/store/sqlite/sqlite-reader.ts';
+import { openStore } from '../../../../src/store/sqlite/sqlite-store.ts';
+import { listingOf } from '../../../support/monitor.ts';
+import { temporaryDirectory } from '../../../support/temporary.ts';
+import { detectChanges } from '../../../support/at-once.ts';
+
+describe('a damaged store', () => {
+  let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
+  let path: string;
+  let intact: Buffer;
+
+  beforeEach(async () => {
+    directory = await temporaryDirectory();
+    path = join(directory.path, 'store.db');
+    const store = await open();
+    await store.configureProjects(['p'], 1);
+    await see(store, 'PENDING');
+    await see(store, 'FAILED');
+    await store.close();
+    intact = await readFile(path);
+  });
+  afterEach(() => directory[Symbol.asyncDispose]());
+
+  const open = () => openStore({ path, clock: systemClock, emit: () => {} });
+
+  async function see(store: Awaited<ReturnType<typeof open>>, status: string) {
+    const { version, listings } = await store.loadKnown('p', ['prompt']);
+    const known = listings.get('prompt');
+    if (known === undefined) throw new Error('not loaded');
+    const statuses = Object.fromEntries(
+      Array.from({ length: 200 }, (_, index) => [`x${index}`, status]),
+    );
+    const changes = detectChanges(known, listingOf(statuses), { at: 1, missingAfter: 3 });
+    const health = await store.loadHealth('p');
+    const commit = { project: 'p', at: 1, health, version };
+    await store.commitPoll({ ...commit, listings: new Map([['prompt', changes]]) });
+  }
+
+  /** Every error of opening, reading and writing. */
+  async function errorsOf(): Promise<readonly unknown[]> {
+    const errors: unknown[] = [];
+    const attempt = async <Result>(work: () => Promise<Result>): Promise<Result | undefined> => {
+      try {
+        return await work();
+      } catch (error) {
+        errors.push(error);
+        return undefined;
+      }
+    };
+    const reader = await attempt(() => openReader({ path }));
+    if (reader !== undefined) {
+      await attempt(() => reader.snapshot());
+      await attempt(() => reader.statuses({}));
+      await attempt(() => reader.transitions({}));
+      await attempt(() => reader.failures({}));
+      await attempt(() => reader.close());
+    }
+    const store = await attempt(open);
+    if (store !== undefined) {
+      await attempt(() => store.loadKnown('p', KINDS));
+      await attempt(() => store.pendingFailures({ limitPerProject: 9 }));
+      await attempt(() => see(store, 'RUNNING'));
+      await attempt(() => store.prune(1));
+      await attempt(() => store.close());
+    }
+    return errors;
+  }
+
+  it('is said to be damaged, and what to do', async () => {
+    const PAGE = 4096;
+    await writeFile(path, Buffer.from(intact).fill(0xff, PAGE));
+    const errors = await errorsOf();
+    expect(errors.length).toBeGreaterThan(0);
+    for (const error of errors) {
+      expect(error).toMatchObject({
+        name: 'StoreError',
+        reason: 'corrupt',
+        message: expect.stringContaining('restore a backup, or move it away'),
+      });
+    }
+  });
+
+  it('that was cut short is damaged too', async () => {
+    await writeFile(path, intact.subarray(0, intact.length / 2));
+    const errors = await errorsOf();
+    expect(errors).toContainEqual(expect.objectContaining({ reason: 'corrupt' }));
+    expect(errors.every((error) => error instanceof StoreError)).toBe(true);
+  });
+
+  // Every opening starts a thread; the proof has many more rounds.
+  it('gives only StoreErrors, wherever its bits flipped', async () => {
+    const random = generator(42);
+    for (let round = 0; round < 15; round += 1) {
+      const damaged = Buffer.from(intact);
+      for (let flip = 0; flip < 30; flip += 1) {
+        const position = Math.floor(random() * damaged.length);
+        damaged[position] = (damaged[position] ?? 0) ^ (1 << Math.floor(random() * 8));
+      }
+      await writeFile(path, damaged);
+      const errors = await errorsOf();
+      expect(errors.filter((error) => !(error instanceof StoreError))).toEqual([]);
+      // That would be the lock of the round before.
+      expect(errors).not.toContainEqual(expect.objectContaining({ reason: 'busy' }));
+      for (const suffix of ['-wal', '-shm']) await rm(path + suffix, { force: true });
+    }
+  }, 120_000);
+});
+
+/** Numbers from 0 to 1, the same ones each time. */
+function generator(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return state / 2 ** 32;
+  };
+}

@@ -1,0 +1,45 @@
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { expect, it } from 'vitest';
+import { systemClock } from '../../../../src/app/clock.ts';
+import { openStore } from '../../../../src/store/sqlite/sqlite-store.ts';
+import { temporaryDirectory } from '../../../support/temporary.ts';
+import { startChild } from './child.ts';
+
+it('a daemon that is killed while it commits loses nothing that it acknowledged', async () => {
+  await using directory = await temporaryDirectory();
+  const path = join(directory.path, 'store.db');
+  const acknowledged: string[] = [];
+  for (const killAfter of [1, 7, 40, 150]) {
+    await using child = startChild('commit-forever.ts', path);
+    for (let count = 0; count < killAfter; count += 1) {
+      const { value, done } = await child.lines.next();
+      if (done !== true) acknowledged.push(value);
+    }
+    await child.kill();
+    for await (const line of child.lines) acknowledged.push(line);
+  }
+  expect(acknowledged.length).toBeGreaterThanOrEqual(198);
+
+  const store = await openStore({ path, clock: systemClock, emit: () => {} });
+  const rows = (await store.transitions({})).toReversed();
+  const lines = rows.map(({ transitionId, from, to }) => `${transitionId} ${from} ${to}`);
+  expect(new Set(lines).isSupersetOf(new Set(acknowledged))).toBe(true);
+
+  // Whole transactions: the chain, the totals and the failures agree with each other.
+  expect(rows.slice(1).map(({ from }) => from)).toEqual(rows.slice(0, -1).map(({ to }) => to));
+  const [project] = (await store.snapshot()).projects;
+  const totals = project?.listings.get('prompt')?.transitions ?? [];
+  expect(totals.reduce((sum, [, , count]) => sum + count, 0)).toBe(rows.length);
+  const failed = rows.filter(({ to }) => to === 'FAILED').map((row) => row.transitionId);
+  const pending = await store.pendingFailures({ limitPerProject: Number.MAX_SAFE_INTEGER });
+  expect(pending.map(({ transitionId }) => transitionId)).toEqual(failed);
+  const { version, listings } = await store.loadKnown('p', ['prompt']);
+  expect(listings.get('prompt')?.records.get('x')?.status).toBe(rows.at(-1)?.to);
+  expect(version).toBe(rows.length + 1);
+  await store.close();
+
+  const db = new Database(path, { readonly: true });
+  expect(db.pragma('integrity_check', { simple: true })).toBe('ok');
+  db.close();
+}, 60_000);

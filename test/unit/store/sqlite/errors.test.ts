@@ -1,0 +1,62 @@
+import { readFile } from 'node:fs/promises';
+import Database from 'better-sqlite3';
+import { describe, expect, it } from 'vitest';
+import { StoreError } from '../../../../src/monitor/errors.ts';
+import { toStoreError } from '../../../../src/store/sqlite/errors.ts';
+
+describe('what SQLite and the system say, as a reason', () => {
+  it.each([
+    ['SQLITE_FULL', 'full'],
+    ['SQLITE_IOERR', 'io'],
+    ['SQLITE_IOERR_FSYNC', 'io'],
+    ['SQLITE_CANTOPEN_ISDIR', 'io'],
+    ['SQLITE_READONLY_DBMOVED', 'io'],
+    ['SQLITE_BUSY', 'busy'],
+    ['SQLITE_BUSY_SNAPSHOT', 'busy'],
+    ['SQLITE_LOCKED', 'busy'],
+    ['SQLITE_CORRUPT_INDEX', 'corrupt'],
+    ['SQLITE_NOTADB', 'corrupt'],
+    ['SQLITE_CONSTRAINT_UNIQUE', 'other'],
+    ['SQLITE_ERROR', 'other'],
+  ])('%s is %s', (code, reason) => {
+    const cause = new Database.SqliteError('as SQLite says it', code);
+    const error = toStoreError(cause, '/data/store.db');
+    expect(error).toMatchObject({ name: 'StoreError', reason, cause });
+    expect(error.message).toContain('(/data/store.db: as SQLite says it)');
+  });
+
+  it.each([
+    ['ENOSPC', 'full'],
+    ['EDQUOT', 'full'],
+    ['EACCES', 'io'],
+    ['EROFS', 'io'],
+  ])('a system call that fails with %s is %s', (code, reason) => {
+    const cause = Object.assign(new Error(code), { code, syscall: 'open' });
+    expect(toStoreError(cause, '/data/store.db').reason).toBe(reason);
+  });
+
+  it('a real one of the system has what makes it one', async () => {
+    const cause: unknown = await readFile('/nowhere/at/all').catch((error: unknown) => error);
+    expect(toStoreError(cause, 'x').reason).toBe('io');
+  });
+
+  it('a StoreError stays itself, and so does a bug', () => {
+    const error = new StoreError('busy', 'held');
+    expect(toStoreError(error, 'x')).toBe(error);
+    const bugs = [new TypeError('bug'), new Error('never'), 'text', undefined];
+    for (const bug of bugs) expect(thrownBy(() => toStoreError(bug, 'x'))).toBe(bug);
+  });
+
+  it('a code that nobody knows is other', () => {
+    const cause = Object.assign(new Error('too long'), { code: 'ERR_STRING_TOO_LONG' });
+    expect(toStoreError(cause, 'x').reason).toBe('other');
+  });
+});
+
+function thrownBy(work: () => unknown): unknown {
+  try {
+    return work();
+  } catch (error) {
+    return error;
+  }
+}

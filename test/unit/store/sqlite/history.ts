@@ -1,0 +1,36 @@
+import { systemClock } from '../../../../src/app/clock.ts';
+import type { Kind } from '../../../../src/domain/status.ts';
+import type { Store } from '../../../../src/monitor/ports.ts';
+import { openStore } from '../../../../src/store/sqlite/sqlite-store.ts';
+import { listingOf } from '../../../support/monitor.ts';
+import { detectChanges } from '../../../support/at-once.ts';
+
+/** Commits a listing of `project` that shows these statuses by id. */
+export async function see(
+  store: Store,
+  project: string,
+  statuses: Readonly<Record<string, string>>,
+  at: number,
+  kind: Kind = 'prompt',
+): Promise<void> {
+  const { version, listings } = await store.loadKnown(project, [kind]);
+  const known = listings.get(kind);
+  if (known === undefined) throw new Error('not loaded');
+  const changes = detectChanges(known, listingOf(statuses), { at, missingAfter: 3 });
+  const health = await store.loadHealth(project);
+  const commit = { project, at, health, version };
+  await store.commitPoll({ ...commit, listings: new Map([[kind, changes]]) });
+}
+
+/** Makes a store at `path` whose project `p` has moves of two prompts, b's to FAILED twice, and of a dataset. */
+export async function writeHistory(path: string): Promise<void> {
+  const store = await openStore({ path, clock: systemClock, emit: () => {} });
+  await store.configureProjects(['p'], 1);
+  await see(store, 'p', { a: 'PENDING', b: 'RUNNING' }, 10);
+  await see(store, 'p', { d: 'PENDING' }, 10, 'dataset');
+  await see(store, 'p', { a: 'RUNNING', b: 'FAILED' }, 20);
+  await see(store, 'p', { a: 'RUNNING', b: 'RUNNING' }, 30);
+  await see(store, 'p', { a: 'COMPLETED', b: 'FAILED' }, 40);
+  await see(store, 'p', { d: 'FAILED' }, 40, 'dataset');
+  await store.close();
+}

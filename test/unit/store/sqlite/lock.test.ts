@@ -1,0 +1,172 @@
+import { copyFile, link, mkdir, symlink, writeFile } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../../../src/app/clock.ts';
+import { openContents } from '../../../../src/store/sqlite/contents.ts';
+import { openReader } from '../../../../src/store/sqlite/sqlite-reader.ts';
+import { openStore } from '../../../../src/store/sqlite/sqlite-store.ts';
+import { temporaryDirectory } from '../../../support/temporary.ts';
+import { startChild } from './child.ts';
+
+describe('a store serves one daemon at a time', () => {
+  let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
+  beforeEach(async () => {
+    directory = await temporaryDirectory();
+  });
+  afterEach(() => directory[Symbol.asyncDispose]());
+
+  const at = (...names: string[]) => join(directory.path, ...names);
+  const open = (path: string) => openStore({ path, clock: systemClock, emit: () => {} });
+
+  async function holder(path: string) {
+    const child = startChild('hold-store.ts', path);
+    expect(await child.lines.next()).toMatchObject({ value: 'open' });
+    return child;
+  }
+
+  it('a second one is told the process and host that hold it', async () => {
+    await using child = await holder(at('store.db'));
+    await expect(open(at('store.db'))).rejects.toMatchObject({
+      name: 'StoreError',
+      reason: 'busy',
+      message: `${at('store.db')} is in use by process ${child.pid} on ${hostname()}`,
+    });
+  });
+
+  it('a holder that is killed holds it no more', async () => {
+    await using child = await holder(at('store.db'));
+    await child.kill();
+    const store = await open(at('store.db'));
+    expect(await store.projects()).toEqual([]);
+    await store.close();
+  });
+
+  it('a holder that closed it holds it no more', async () => {
+    await (await open(at('store.db'))).close();
+    await using child = await holder(at('store.db'));
+    await expect(open(at('store.db'))).rejects.toThrow(`process ${child.pid}`);
+  });
+
+  it('the same process does not get it twice, and what it holds stays held', async () => {
+    const store = await open(at('store.db'));
+    await expect(open(at('store.db'))).rejects.toMatchObject({
+      reason: 'busy',
+      message: expect.stringContaining(`process ${process.pid} on `),
+    });
+    await using child = startChild('hold-store.ts', at('store.db'));
+    expect(await child.lines.next()).toMatchObject({
+      value: `StoreError: ${at('store.db')} is in use by process ${process.pid} on ${hostname()}`,
+    });
+    await store.configureProjects(['p'], 1);
+    await store.close();
+  });
+
+  it('of two that begin at the same moment one gets it', async () => {
+    const outcomes = await Promise.allSettled([open(at('store.db')), open(at('store.db'))]);
+    expect(outcomes.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected']);
+    for (const outcome of outcomes) {
+      if (outcome.status === 'fulfilled') await outcome.value.close();
+    }
+  });
+
+  it.each([
+    ['the real path', 'real/store.db'],
+    ['a link to the file', 'link.db'],
+    ['a link to a link', 'again.db'],
+    ['a link to the directory', 'folder/store.db'],
+    ['a path with ..', 'real/../real/store.db'],
+  ])('whatever leads to it: %s', async (_name, path) => {
+    await mkdir(at('real'));
+    await symlink('real/store.db', at('link.db'));
+    await symlink('link.db', at('again.db'));
+    await symlink('real', at('folder'));
+    const store = await open(at('link.db'));
+    await expect(open(at(path))).rejects.toMatchObject({ reason: 'busy' });
+    await store.close();
+    const again = await open(at(path));
+    await expect(open(at('link.db'))).rejects.toMatchObject({ reason: 'busy' });
+    await again.close();
+  });
+
+  it.each([
+    ['in the same directory', 'twin.db'],
+    ['in another directory', 'other/twin.db'],
+  ])('whatever its name: a hard link %s', async (_where, name) => {
+    await mkdir(at('other'));
+    await (await open(at('store.db'))).close();
+    await using child = await holder(at('store.db'));
+    await link(at('store.db'), at(name));
+    await expect(open(at(name))).rejects.toMatchObject({
+      name: 'StoreError',
+      reason: 'busy',
+      message: expect.stringContaining(`${at(name)} is one of 2 names (hard links) of a file`),
+    });
+    await expect(openContents(at(name))).rejects.toMatchObject({ reason: 'busy' });
+    // The first name is kept from the other one, too.
+    await child.kill();
+    await using twin = await holder(at(name));
+    await expect(open(at('store.db'))).rejects.toMatchObject({ reason: 'busy' });
+    await twin.kill();
+  });
+
+  it('a store with several names that nobody else has open is opened', async () => {
+    await (await open(at('store.db'))).close();
+    await link(at('store.db'), at('snapshot.db'));
+    const store = await open(at('store.db'));
+    await store.configureProjects(['p'], 1);
+    expect(await store.projects()).toEqual(['p']);
+    await store.close();
+  });
+
+  it('a store with several names and damaged is said to be damaged, not its lock', async () => {
+    await (await open(at('store.db'))).close();
+    await copyFile(at('store.db'), at('damaged.db'));
+    const db = new Database(at('damaged.db'));
+    db.unsafeMode();
+    db.exec("PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = 'nonsense'");
+    db.close();
+    await link(at('damaged.db'), at('twin.db'));
+    await expect(open(at('twin.db'))).rejects.toMatchObject({
+      reason: 'corrupt',
+      message: expect.stringContaining('restore a backup'),
+    });
+  });
+
+  it('a reader needs no lock, and does not break it', async () => {
+    const store = await open(at('store.db'));
+    await store.configureProjects(['p'], 1);
+    const reader = await openReader({ path: at('store.db') });
+    expect(await reader.projects()).toEqual(['p']);
+    await reader.close();
+    await using child = startChild('hold-store.ts', at('store.db'));
+    expect(await child.lines.next()).toMatchObject({ value: expect.stringContaining('in use') });
+    await store.close();
+  });
+
+  it('a reader in the same process takes nothing from it', async () => {
+    const store = await open(at('store.db'));
+    await store.configureProjects(['p'], 1);
+    await (await openReader({ path: at('store.db') })).close();
+    // Reading a file and closing it drops every lock that this process has on it.
+    await using child = startChild('take-alone.ts', at('store.db'));
+    expect(await child.lines.next()).toMatchObject({ value: 'SqliteError: database is locked' });
+    await store.close();
+  });
+
+  it('a failed opening holds nothing', async () => {
+    await writeFile(at('file.db'), 'text');
+    await expect(open(at('file.db'))).rejects.toThrow('not an SQLite database');
+    await writeFile(at('file.db'), '');
+    await (await open(at('file.db'))).close();
+  });
+
+  it('a damaged lock file is said to be one', async () => {
+    await writeFile(at('store.db.lock'), 'text'.repeat(300));
+    await expect(open(at('store.db'))).rejects.toMatchObject({
+      reason: 'corrupt',
+      message: expect.stringContaining('store.db.lock is damaged: delete it'),
+    });
+  });
+});

@@ -1,0 +1,137 @@
+import { mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { systemClock } from '../../../../src/app/clock.ts';
+import { openReader } from '../../../../src/store/sqlite/sqlite-reader.ts';
+import { SCHEMA_VERSION } from '../../../../src/store/sqlite/sql/migrate.ts';
+import { openStore } from '../../../../src/store/sqlite/sqlite-store.ts';
+import { temporaryDirectory } from '../../../support/temporary.ts';
+
+describe('opening a store', () => {
+  let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
+  beforeEach(async () => {
+    directory = await temporaryDirectory();
+  });
+  afterEach(() => directory[Symbol.asyncDispose]());
+
+  const at = (...names: string[]) => join(directory.path, ...names);
+  const open = (path: string, onCreated?: (path: string) => void) =>
+    openStore({ path, clock: systemClock, emit: () => {}, ...(onCreated && { onCreated }) });
+  const modeOf = async (path: string) => ((await stat(path)).mode & 0o777).toString(8);
+
+  it('makes missing directories for the owner alone and leaves the others', async () => {
+    await mkdir(at('there'), { mode: 0o755 });
+    await (await open(at('there', 'new', 'deep', 'store.db'))).close();
+    expect(await modeOf(at('there'))).toBe('755');
+    expect(await modeOf(at('there', 'new'))).toBe('700');
+    expect(await modeOf(at('there', 'new', 'deep'))).toBe('700');
+  });
+
+  it('makes every file for the owner alone', async () => {
+    const store = await open(at('store.db'));
+    await store.configureProjects(['p'], 1);
+    expect((await readdir(directory.path)).toSorted()).toEqual([
+      'store.db',
+      'store.db-shm',
+      'store.db-wal',
+      'store.db.lock',
+    ]);
+    for (const name of await readdir(directory.path)) expect(await modeOf(at(name))).toBe('600');
+    await store.close();
+  });
+
+  it('says that a store is new, once', async () => {
+    const onCreated = vi.fn<(path: string) => void>();
+    await (await open(at('store.db'), onCreated)).close();
+    await (await open(at('store.db'), onCreated)).close();
+    expect(onCreated.mock.calls).toEqual([[at('store.db')]]);
+  });
+
+  it('takes an empty file for a new store', async () => {
+    await writeFile(at('store.db'), '');
+    const onCreated = vi.fn<(path: string) => void>();
+    const store = await open(at('store.db'), onCreated);
+    await store.configureProjects(['p'], 1);
+    expect(onCreated).toHaveBeenCalledOnce();
+    await store.close();
+  });
+
+  it('marks the file as its own', async () => {
+    await (await open(at('store.db'))).close();
+    const header = await readFile(at('store.db'));
+    expect(header.toString('latin1', 68, 72)).toBe('EVWT');
+    expect(header.readUInt32BE(60)).toBe(SCHEMA_VERSION);
+  });
+
+  it('a clean close leaves the whole store in one file', async () => {
+    const store = await open(at('store.db'));
+    await store.configureProjects(['p'], 1);
+    await store.close();
+    expect((await readdir(directory.path)).toSorted()).toEqual(['store.db', 'store.db.lock']);
+  });
+
+  it('a close beside a reader leaves the whole store in the file, too', async () => {
+    const store = await open(at('store.db'));
+    const reader = await openReader({ path: at('store.db') });
+    await store.configureProjects(['p'], 1);
+    await store.close();
+    expect((await store.size()).wal).toBe(0);
+    expect(await reader.projects()).toEqual(['p']);
+    await reader.close();
+  });
+
+  it('has a write-ahead log, also after a tool has taken it away', async () => {
+    await (await open(at('store.db'))).close();
+    const tool = new Database(at('store.db'));
+    expect(tool.pragma('journal_mode = DELETE', { simple: true })).toBe('delete');
+    tool.close();
+    const store = await open(at('store.db'));
+    const other = new Database(at('store.db'), { readonly: true });
+    expect(other.pragma('journal_mode', { simple: true })).toBe('wal');
+    other.close();
+    await store.close();
+  });
+
+  it.each([
+    ['a link to the file', 'real.db', 'link.db'],
+    ['a dangling link to a file in a new directory', 'new/real.db', 'link.db'],
+  ])('follows %s', async (_name, target, link) => {
+    await symlink(target, at(link));
+    await (await open(at(link))).close();
+    expect((await stat(at(target))).size).toBeGreaterThan(0);
+    expect((await readdir(directory.path)).filter((name) => name.startsWith('link'))).toEqual([
+      'link.db',
+    ]);
+  });
+
+  it('says the size of file and log', async () => {
+    const store = await open(at('store.db'));
+    await store.configureProjects(['p'], 1);
+    expect(await store.size()).toEqual({
+      database: (await stat(at('store.db'))).size,
+      wal: (await stat(at('store.db-wal'))).size,
+    });
+    await store.close();
+    expect((await store.size()).wal).toBe(0);
+  });
+
+  it.each([
+    ['a directory', 'folder', 'is not a file', 'other'],
+    ['in a file', 'file/store.db', 'ENOTDIR', 'io'],
+    ['in a circle of links', 'circle', 'ELOOP', 'io'],
+    ['a name that SQLite would change', 'store.db ', 'white space', 'other'],
+    ['no possible name', 'a\u0000b', 'null bytes', 'other'],
+  ])('refuses a path that is %s', async (_name, path, message, reason) => {
+    await mkdir(at('folder'));
+    await writeFile(at('file'), 'text');
+    await symlink('circle', at('circle'));
+    const before = await readdir(directory.path);
+    await expect(open(at(path))).rejects.toMatchObject({
+      name: 'StoreError',
+      reason,
+      message: expect.stringContaining(message),
+    });
+    expect(await readdir(directory.path)).toEqual(before);
+  });
+});

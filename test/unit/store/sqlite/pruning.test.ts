@@ -1,0 +1,40 @@
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { expect, it } from 'vitest';
+import { systemClock } from '../../../../src/app/clock.ts';
+import { openStore } from '../../../../src/store/sqlite/sqlite-store.ts';
+import { listingOf } from '../../../support/monitor.ts';
+import { temporaryDirectory } from '../../../support/temporary.ts';
+import { detectChanges } from '../../../support/at-once.ts';
+
+const TABLES = ['project', 'listing', 'record', 'transition', 'transition_total', 'failure'];
+
+it('a pruned project leaves no row behind', async () => {
+  await using directory = await temporaryDirectory();
+  const path = join(directory.path, 'store.db');
+  const store = await openStore({ path, clock: systemClock, emit: () => {} });
+  await store.configureProjects(['p'], 1);
+  for (const status of ['RUNNING', 'FAILED']) {
+    const { version, listings } = await store.loadKnown('p', ['prompt']);
+    const known = listings.get('prompt');
+    if (known === undefined) throw new Error('not loaded');
+    const statuses = Object.fromEntries(
+      Array.from({ length: 4500 }, (_, index) => [`x${index}`, status]),
+    );
+    const changes = detectChanges(known, listingOf(statuses), { at: 5, missingAfter: 3 });
+    const health = await store.loadHealth('p');
+    const commit = { project: 'p', at: 5, health, version };
+    await store.commitPoll({ ...commit, listings: new Map([['prompt', changes]]) });
+  }
+  for (const { transitionId } of await store.pendingFailures({ limitPerProject: 9999 })) {
+    await store.settleFailure(transitionId, { reason: 'not_found' }, 6);
+  }
+  await store.configureProjects([], 10);
+  await store.prune(11);
+  await store.close();
+
+  const db = new Database(path, { readonly: true });
+  const rows = TABLES.map((table) => db.prepare(`SELECT count(*) FROM ${table}`).pluck().get());
+  expect(rows).toEqual(TABLES.map(() => 0));
+  db.close();
+});

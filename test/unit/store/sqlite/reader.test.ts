@@ -1,0 +1,150 @@
+import { chmod, cp, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../../../src/app/clock.ts';
+import { SCHEMA_VERSION } from '../../../../src/store/sqlite/sql/migrate.ts';
+import { openReader } from '../../../../src/store/sqlite/sqlite-reader.ts';
+import { openStore } from '../../../../src/store/sqlite/sqlite-store.ts';
+import { temporaryDirectory } from '../../../support/temporary.ts';
+import { startChild } from './child.ts';
+
+const NOBODY = 65_534;
+
+describe('a reader', () => {
+  let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
+  let path: string;
+
+  beforeEach(async () => {
+    directory = await temporaryDirectory();
+    path = join(directory.path, 'store.db');
+  });
+  afterEach(async () => {
+    await chmod(directory.path, 0o700);
+    await directory[Symbol.asyncDispose]();
+  });
+
+  const open = () => openStore({ path, clock: systemClock, emit: () => {} });
+
+  async function projectsOf(file = path) {
+    const reader = await openReader({ path: file });
+    const projects = await reader.projects();
+    await reader.close();
+    return projects;
+  }
+
+  it('reads beside the daemon, what it commits meanwhile too', async () => {
+    const store = await open();
+    await store.configureProjects(['p'], 1);
+    const reader = await openReader({ path });
+    expect(await reader.projects()).toEqual(['p']);
+    await store.configureProjects(['p', 'q'], 2);
+    expect(await reader.projects()).toEqual(['p', 'q']);
+    await store.close();
+    expect(await reader.projects()).toEqual(['p', 'q']);
+    await reader.close();
+    expect(await projectsOf()).toEqual(['p', 'q']);
+  });
+
+  it('reads beside a daemon of another process', async () => {
+    const store = await open();
+    await store.configureProjects(['p'], 1);
+    await store.close();
+    await using child = startChild('hold-store.ts', path);
+    await child.lines.next();
+    expect(await projectsOf()).toEqual(['p']);
+  });
+
+  it('reads without a daemon and leaves the file as it is', async () => {
+    const store = await open();
+    await store.configureProjects(['p'], 1);
+    await store.close();
+    const before = await readFile(path);
+    expect(await projectsOf()).toEqual(['p']);
+    expect(await readFile(path)).toEqual(before);
+    await (await open()).close();
+  });
+
+  it('reads what a crash left in the log, and leaves it there', async () => {
+    const store = await open();
+    await store.configureProjects(['p'], 1);
+    const crashed = join(directory.path, 'crashed');
+    await mkdir(crashed);
+    for (const name of ['store.db', 'store.db-wal']) {
+      await cp(join(directory.path, name), join(crashed, name));
+    }
+    await store.close();
+    const file = join(crashed, 'store.db');
+    const before = [await readFile(file), await readFile(`${file}-wal`)];
+    expect(await projectsOf(file)).toEqual(['p']);
+    expect([await readFile(file), await readFile(`${file}-wal`)]).toEqual(before);
+  });
+
+  it('reads through a link', async () => {
+    const store = await open();
+    await store.configureProjects(['p'], 1);
+    const link = join(directory.path, 'link.db');
+    await symlink('store.db', link);
+    expect(await projectsOf(link)).toEqual(['p']);
+    await store.close();
+  });
+
+  it('reads where it may write nothing', async () => {
+    const store = await open();
+    await store.configureProjects(['p'], 1);
+    await store.close();
+    await chmod(path, 0o444);
+    await chmod(directory.path, 0o555);
+    const before = await readdir(directory.path);
+    // Nothing is forbidden to root.
+    const isRoot = process.geteuid?.() === 0;
+    if (isRoot) process.seteuid?.(NOBODY);
+    try {
+      expect(await projectsOf()).toEqual(['p']);
+    } finally {
+      if (isRoot) process.seteuid?.(0);
+    }
+    expect(await readdir(directory.path)).toEqual(before);
+  });
+
+  it('writes nothing', async () => {
+    await (await open()).close();
+    const reader = await openReader({ path });
+    expect(Object.keys(reader)).not.toContain('commitPoll');
+    await reader.close();
+  });
+
+  it.each([
+    ['no file', undefined],
+    ['an empty file', ''],
+  ])('says of %s that there is no store yet', async (_name, content) => {
+    if (content !== undefined) await writeFile(path, content);
+    const before = await readdir(directory.path);
+    await expect(openReader({ path })).rejects.toMatchObject({
+      name: 'StoreError',
+      reason: 'other',
+      message: `there is no store at ${path} yet: has the daemon run with this configuration?`,
+    });
+    await expect(openReader({ path: join(path, 'x') })).rejects.toMatchObject({
+      name: 'StoreError',
+    });
+    expect(await readdir(directory.path)).toEqual(before);
+  });
+
+  it('says of an older store to start the daemon once', async () => {
+    await (await open()).close();
+    const db = new Database(path);
+    db.pragma('user_version = 0');
+    db.close();
+    await expect(openReader({ path })).rejects.toThrow(
+      `has schema version 0, and this evalwatch reads ${SCHEMA_VERSION}: use the evalwatch that wrote it, as for a backup, which has to be made before the upgrade;`,
+    );
+  });
+
+  it('rejects with a StoreError once it is closed', async () => {
+    await (await open()).close();
+    const reader = await openReader({ path });
+    await reader.close();
+    await expect(reader.snapshot()).rejects.toMatchObject({ name: 'StoreError' });
+  });
+});

@@ -1,0 +1,136 @@
+import { mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { renameSync } from 'node:fs';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { systemClock } from '../../../../src/app/clock.ts';
+import type { Connection } from '../../../../src/store/sqlite/connection.ts';
+import { openDatabase } from '../../../../src/store/sqlite/database.ts';
+import { openReader } from '../../../../src/store/sqlite/sqlite-reader.ts';
+import { openStore } from '../../../../src/store/sqlite/sqlite-store.ts';
+import { eventLog } from '../../../support/monitor.ts';
+import { temporaryDirectory } from '../../../support/temporary.ts';
+import { see } from './history.ts';
+
+const PATIENCE = { timeout: 20_000, interval: 50 };
+
+let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
+beforeEach(async () => {
+  directory = await temporaryDirectory();
+});
+afterEach(async () => {
+  vi.restoreAllMocks();
+  await directory[Symbol.asyncDispose]();
+});
+
+const at = (...names: string[]) => join(directory.path, ...names);
+
+async function openLinked() {
+  await mkdir(at('data'));
+  await symlink(at('data', 'store.db'), at('link.db'));
+  const events = eventLog();
+  const store = await openStore({ path: at('link.db'), clock: systemClock, emit: events.emit });
+  await store.configureProjects(['p'], 1);
+  await see(store, 'p', { a: 'RUNNING' }, 10);
+  return { store, failures: () => events.of('store.commit_failed') };
+}
+
+const FILES = ['store.db', 'store.db-wal', 'store.db-shm', 'store.db.lock'].map((name) => ({
+  what: `${name} is`,
+  path: `data/${name}`,
+}));
+
+describe('a store whose file is replaced under it', () => {
+  it.each([
+    ...FILES,
+    { what: 'the directory is', path: 'data' },
+    { what: 'the link is', path: 'link.db' },
+  ])('stores nothing while $what moved away, and goes on once it is back', async ({ path }) => {
+    const { store, failures } = await openLinked();
+    expect(store.isInPlace()).toBe(true);
+    await rename(at(path), at('elsewhere'));
+    await expect(see(store, 'p', { a: 'FAILED' }, 20)).rejects.toMatchObject({
+      name: 'StoreError',
+      reason: 'replaced',
+      message: expect.stringContaining('is no longer there; move it back, or start evalwatch'),
+    });
+    await vi.waitFor(() => expect(store.isInPlace()).toBe(false), PATIENCE);
+    expect(failures()).toContainEqual(expect.objectContaining({ reason: 'replaced' }));
+    // What was stored before can still be read, as with a full disk.
+    expect(await store.transitions({})).toEqual([]);
+
+    await rename(at('elsewhere'), at(path));
+    await vi.waitFor(() => expect(store.isInPlace()).toBe(true), PATIENCE);
+    await see(store, 'p', { a: 'FAILED' }, 30);
+    expect(await store.transitions({})).toMatchObject([{ from: 'RUNNING', to: 'FAILED', at: 30 }]);
+    await store.close();
+  });
+
+  it.each(FILES)('tells without a commit that $what another file', async ({ path }) => {
+    const { store, failures } = await openLinked();
+    await rm(at(path));
+    await writeFile(at(path), '');
+    await vi.waitFor(() => expect(failures()).not.toEqual([]), PATIENCE);
+    expect(failures()[0]?.error.message).toContain(`${at(path)} is another file now`);
+    expect(store.isInPlace()).toBe(false);
+    await store.close();
+  });
+
+  it('tells that the link to it leads to another store', async () => {
+    const { store } = await openLinked();
+    const other = await openStore({ path: at('other.db'), clock: systemClock, emit: () => {} });
+    await rm(at('link.db'));
+    await symlink(at('other.db'), at('link.db'));
+    await expect(see(store, 'p', { a: 'FAILED' }, 20)).rejects.toMatchObject({
+      reason: 'replaced',
+    });
+    await store.close();
+    await other.close();
+  });
+
+  it.each(FILES)(
+    'is not opened when $what replaced while it is looked through',
+    async ({ path }) => {
+      const { store } = await openLinked();
+      const paths = { path: at('link.db'), file: at('data/store.db') };
+      await store.close();
+      await writeFile(at('other'), '');
+      const pragma = Reflect.get(Database.prototype, 'pragma');
+      vi.spyOn(Database.prototype, 'pragma').mockImplementation(function (
+        this: Connection,
+        ...args
+      ): unknown {
+        if (args[0] === 'integrity_check(1)') renameSync(at('other'), at(path));
+        return Reflect.apply(pragma, this, args);
+      });
+      await expect(openDatabase(paths)).rejects.toMatchObject({ reason: 'replaced' });
+    },
+  );
+
+  it('leaves the log of the store that took its place alone when it closes', async () => {
+    const { store } = await openLinked();
+    await rename(at('data'), at('elsewhere'));
+    await mkdir(at('data'));
+    const next = await openStore({ path: at('link.db'), clock: systemClock, emit: () => {} });
+    await next.configureProjects(['q'], 1);
+    await store.close();
+    await next.configureProjects(['q', 'r'], 1);
+    expect(await next.projects()).toEqual(['q', 'r']);
+    await next.close();
+    const again = await openReader({ path: at('link.db') });
+    expect(await again.projects()).toEqual(['q', 'r']);
+    await again.close();
+  });
+
+  it('is not what a reader goes on with', async () => {
+    const { store } = await openLinked();
+    const reader = await openReader({ path: at('link.db') });
+    expect(await reader.projects()).toEqual(['p']);
+    await rename(at('data'), at('elsewhere'));
+    await expect(reader.statuses({})).rejects.toMatchObject({ reason: 'replaced' });
+    await rename(at('elsewhere'), at('data'));
+    expect(await reader.statuses({})).toHaveLength(1);
+    await reader.close();
+    await store.close();
+  });
+});

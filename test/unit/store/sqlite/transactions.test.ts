@@ -1,0 +1,152 @@
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { KnownRecord } from '../../../../src/domain/record.ts';
+import type { Changes } from '../../../../src/domain/transition.ts';
+import { makeDurable } from '../../../../src/store/sqlite/file/durability.ts';
+import { migrate, readMigrations } from '../../../../src/store/sqlite/sql/migrate.ts';
+import { createPollCommits } from '../../../../src/store/sqlite/sql/poll-commit.ts';
+import { toParts } from '../../../../src/store/sqlite/sql/poll-rows.ts';
+import { createProjects } from '../../../../src/store/sqlite/sql/projects.ts';
+import { openStore } from '../../../../src/store/sqlite/sqlite-store.ts';
+import { createTransactions } from '../../../../src/store/sqlite/sql/transactions.ts';
+import { eventLog, fakeClock } from '../../../support/monitor.ts';
+import { temporaryDirectory } from '../../../support/temporary.ts';
+
+const HEALTH = {
+  up: true,
+  consecutiveFailures: 0,
+  reason: undefined,
+  lastPollAt: 1,
+  lastSuccessAt: 1,
+};
+
+describe('a transaction that fails has done nothing, and the next one works', () => {
+  let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
+  let db: Database.Database;
+
+  beforeEach(async () => {
+    directory = await temporaryDirectory();
+    db = new Database(join(directory.path, 'store.db'), { timeout: 10 });
+    migrate(db, await readMigrations());
+    makeDurable(db);
+  });
+  afterEach(async () => {
+    db.close();
+    await directory[Symbol.asyncDispose]();
+  });
+
+  function poller() {
+    const polls = createPollCommits(db);
+    const projects = createProjects(db);
+    const run = createTransactions(db);
+    const write = <Result>(work: () => Result) => run({ begins: true, ends: true }, work);
+    return {
+      run,
+      write,
+      configure: () => write(() => projects.configure(['p'], 1)),
+      commit: (changes: Changes, version: number) => {
+        const listings = new Map([['prompt', changes] as const]);
+        const parts = [...toParts({ project: 'p', at: 5, health: HEALTH, version, listings })];
+        for (const [index, part] of parts.entries()) {
+          const place = { begins: index === 0, ends: index === parts.length - 1 };
+          run(place, () => (index === 0 ? polls.commit(part) : polls.commitMore(part)));
+        }
+      },
+      known: () => polls.load('p', ['prompt']).listings[0]?.next(10_000),
+    };
+  }
+
+  it('when the disk is full', async () => {
+    const { configure, commit, known } = poller();
+    configure();
+    commit(manyRunning(10), 0);
+    const before = known();
+    const pages = Number(db.pragma('page_count', { simple: true }));
+    db.pragma(`max_page_count = ${pages}`);
+    for (let attempt = 0; attempt < 3; attempt += 1) {
+      expect(() => commit(manyRunning(5000), 1)).toThrow(
+        expect.objectContaining({ code: 'SQLITE_FULL' }),
+      );
+      expect(db.inTransaction).toBe(false);
+      expect(known()).toEqual(before);
+    }
+    db.pragma('max_page_count = 1000000');
+    commit(manyRunning(5000), 1);
+    expect(known()?.length).toBe(5000);
+    expect(db.pragma('integrity_check', { simple: true })).toBe('ok');
+  });
+
+  it('when it is COMMIT that fails and leaves the transaction open', () => {
+    const { write, configure } = poller();
+    configure();
+    const orphan = () => {
+      db.pragma('defer_foreign_keys = ON');
+      db.exec("INSERT INTO record VALUES (99, 'x', 'RUNNING', NULL, NULL, NULL, 1, 0, 0)");
+    };
+    expect(() => write(orphan)).toThrow('FOREIGN KEY constraint failed');
+    expect(db.inTransaction).toBe(false);
+    expect(db.prepare('SELECT count(*) FROM record').pluck().get()).toBe(0);
+    configure();
+  });
+
+  it('when SQLite has rolled back by itself', () => {
+    const { write, configure } = poller();
+    const conflict = () => {
+      db.exec("INSERT INTO project (id, configured_at) VALUES ('x', 1)");
+      db.exec("INSERT OR ROLLBACK INTO project (id, configured_at) VALUES ('x', 1)");
+    };
+    expect(() => write(conflict)).toThrow('UNIQUE constraint failed');
+    expect(db.prepare('SELECT count(*) FROM project').pluck().get()).toBe(0);
+    configure();
+  });
+
+  it('when the work itself throws', () => {
+    const { write, configure } = poller();
+    const broken = () => {
+      configureDirectly();
+      throw new Error('broken');
+    };
+    const configureDirectly = () => createProjects(db).configure(['x'], 1);
+    expect(() => write(broken)).toThrow('broken');
+    expect(db.prepare('SELECT count(*) FROM project').pluck().get()).toBe(0);
+    configure();
+  });
+});
+
+describe('a store that somebody else holds', () => {
+  it('is busy after a short wait, and works again when it is let go', async () => {
+    await using directory = await temporaryDirectory();
+    const path = join(directory.path, 'store.db');
+    const log = eventLog();
+    const store = await openStore({ path, clock: fakeClock(), emit: log.emit });
+    await store.configureProjects(['p'], 1);
+    const other = new Database(path);
+    other.exec('BEGIN EXCLUSIVE');
+    await expect(store.configureProjects(['q'], 2)).rejects.toMatchObject({
+      name: 'StoreError',
+      reason: 'busy',
+    });
+    expect(await store.projects()).toEqual(['p']);
+    expect(log.of('store.commit_failed').map(({ reason }) => reason)).toEqual(['busy']);
+    other.exec('ROLLBACK');
+    other.close();
+    await store.configureProjects(['q'], 2);
+    expect(await store.projects()).toEqual(['p', 'q']);
+    await store.close();
+  });
+});
+
+function manyRunning(count: number): Changes {
+  const records = Array.from({ length: count }, (_, index): KnownRecord => ({
+    id: `prompt-${index}`,
+    status: 'RUNNING',
+    statusRaw: undefined,
+    name: 'a name of some length',
+    timestamp: undefined,
+    since: 1,
+    missing: 0,
+    gone: false,
+  }));
+  return { baseline: true, records, transitions: [], gone: [] };
+}

@@ -1,0 +1,109 @@
+import { execFileSync } from 'node:child_process';
+import { readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { writeWhole } from '../../../../src/store/sqlite/file/whole-file.ts';
+import { temporaryDirectory } from '../../../support/temporary.ts';
+import { startChild } from './child.ts';
+
+let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
+let target: string;
+beforeEach(async () => {
+  directory = await temporaryDirectory();
+  target = join(directory.path, 'file');
+});
+afterEach(() => directory[Symbol.asyncDispose]());
+
+const PATIENCE = { timeout: 20_000, interval: 50 };
+const names = async () => (await readdir(directory.path)).toSorted();
+
+describe('a file that is written whole', () => {
+  it('has a draft that nobody can foresee, for its owner alone', async () => {
+    const drafts = new Set<string>();
+    for (let round = 0; round < 3; round += 1) {
+      await writeWhole(target, true, async ({ path, file }) => {
+        drafts.add(path);
+        expect(((await stat(path)).mode & 0o777).toString(8)).toBe('600');
+        await file.appendFile(`round ${round}`);
+      });
+    }
+    expect(drafts.size).toBe(3);
+    for (const draft of drafts) expect(draft).toMatch(/file\.partial-[0-9a-f]{12}$/);
+    expect(await readFile(target, 'utf8')).toBe('round 2');
+    expect(await names()).toEqual(['file']);
+  });
+
+  it('takes over neither a draft that was left behind nor a link that was planted', async () => {
+    const [left, planted] = [`${target}.partial-${process.pid}`, `${target}.partial-1`];
+    await writeFile(left, 'left behind');
+    await writeFile(join(directory.path, 'victim'), 'precious');
+    await symlink('victim', planted);
+    await writeWhole(target, false, ({ file }) => file.appendFile('new'));
+    expect(await readFile(target, 'utf8')).toBe('new');
+    expect(await readFile(left, 'utf8')).toBe('left behind');
+    expect(await readFile(planted, 'utf8')).toBe('precious');
+  });
+
+  it('leaves nothing behind that could not be written', async () => {
+    const failing = () => Promise.reject(new Error('no'));
+    await expect(writeWhole(target, false, failing)).rejects.toThrow('no');
+    expect(await names()).toEqual([]);
+    await writeFile(target, 'precious');
+    await expect(writeWhole(target, true, failing)).rejects.toThrow('no');
+    expect(await names()).toEqual(['file']);
+    expect(await readFile(target, 'utf8')).toBe('precious');
+    await expect(writeWhole(`${target}/below`, true, failing)).rejects.toThrow('ENOTDIR');
+  });
+
+  it.each([
+    ['without an existing file', 'draft', []],
+    ['in the place of a file', 'replace', ['file']],
+  ])('leaves nothing behind when a signal ends the process, %s', async (_, mode, left) => {
+    if (mode === 'replace') await writeFile(target, 'precious');
+    await using child = startChild('write-forever.ts', target, mode);
+    await child.lines.next();
+    expect(await names()).toContainEqual(expect.stringMatching(/^file\.partial-/));
+    process.kill(Number(child.pid), 'SIGTERM');
+    // Until stdout is closed.
+    await child.lines.next();
+    // By another process.
+    await expect.poll(names, PATIENCE).toEqual(left);
+  });
+
+  it('leaves a file that another program wrote meanwhile, also when a signal ends the process', async () => {
+    await using child = startChild('write-forever.ts', target, 'draft');
+    await child.lines.next();
+    await writeFile(target, 'of another program');
+    process.kill(Number(child.pid), 'SIGTERM');
+    await child.lines.next();
+    await expect.poll(names, PATIENCE).toEqual(['file']);
+    expect(await readFile(target, 'utf8')).toBe('of another program');
+  });
+
+  it('takes no name that another program took meanwhile', async () => {
+    const written = writeWhole(target, false, async ({ file }) => {
+      await file.appendFile('ours');
+      await writeFile(target, 'of another program');
+    });
+    await expect(written).rejects.toThrow(`${target} exists`);
+    expect(await readFile(target, 'utf8')).toBe('of another program');
+    expect(await names()).toEqual(['file']);
+  });
+
+  it('does not hold up the end of a process whose file system hangs, and leaves no draft behind', async () => {
+    await using child = startChild('write-hanging.ts', target);
+    await child.lines.next();
+    expect(await names()).toContainEqual(expect.stringMatching(/^file\.partial-/));
+    process.kill(Number(child.pid), 'SIGTERM');
+    expect(await child.lines.next()).toMatchObject({ done: true });
+    await expect.poll(names, PATIENCE).toEqual(['file.pipe']);
+  });
+
+  it('takes the place of a file only, never of a device or a pipe', async () => {
+    execFileSync('mkfifo', [target]);
+    await expect(writeWhole(target, true, () => Promise.resolve())).rejects.toThrow(
+      `${target} is not a file: choose another name`,
+    );
+    expect((await stat(target)).isFIFO()).toBe(true);
+  });
+});

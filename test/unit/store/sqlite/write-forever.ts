@@ -1,0 +1,12 @@
+/** Writes the file of the first argument, replacing one if the second says so, and never comes to an end. */
+import { writeSync } from 'node:fs';
+import { exit } from '../../../../src/files/in-turn.ts';
+import { writeWhole } from '../../../../src/store/sqlite/file/whole-file.ts';
+
+const [target = '', mode] = process.argv.slice(2);
+process.on('SIGTERM', () => exit(143));
+await writeWhole(target, mode === 'replace', async ({ file }) => {
+  await file.appendFile('half of it');
+  writeSync(1, 'written\n');
+  await new Promise((resolve) => setTimeout(resolve, 60_000));
+});

@@ -1,0 +1,55 @@
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+import type { MonitorEvent } from '../../../../src/monitor/events.ts';
+import { createPoller } from '../../../../src/monitor/poller.ts';
+import { openStore } from '../../../../src/store/sqlite/sqlite-store.ts';
+import { createApi } from '../../../../src/web/api/api.ts';
+import { createEventFeed } from '../../../../src/web/events/feed.ts';
+import { fakeClock, listingOf, neverStopping, scriptedService } from '../../../support/monitor.ts';
+import { temporaryDirectory } from '../../../support/temporary.ts';
+
+/** An API over a real store and a real poller, whose service shows what a test says. */
+export async function startApi(projects: readonly string[] = ['p', 'q']) {
+  const directory = await temporaryDirectory();
+  const clock = fakeClock();
+  const observers: ((event: MonitorEvent) => void)[] = [];
+  const emit = (event: MonitorEvent) => {
+    for (const observe of observers) observe(event);
+  };
+  const store = await openStore({ path: join(directory.path, 'store.db'), clock, emit });
+  onTestFinished(async () => {
+    await store.close();
+    await directory[Symbol.asyncDispose]();
+  });
+  await store.configureProjects(projects, clock.now());
+  const service = scriptedService();
+  const missingAfter = () => 3;
+  const shutdown = neverStopping();
+  const poller = createPoller({ service, store, clock, emit, missingAfter, shutdown });
+  const feed = createEventFeed(store, clock);
+  observers.push(feed.observe);
+  const content = {
+    store,
+    feed,
+    clock,
+    health: (project: string) => poller.health(project),
+    nextPollAt: (project: string) => (project === 'p' ? clock.now() + 5000 : undefined),
+  };
+  const api = createApi(content);
+
+  /** Polls a project whose service shows these raw statuses by id; without any it fails. */
+  async function poll(
+    project: string,
+    prompts?: Readonly<Record<string, string>>,
+    datasets?: Readonly<Record<string, string>>,
+  ): Promise<void> {
+    if (prompts === undefined) service.fails('timeout');
+    else service.shows(listingOf(prompts));
+    if (datasets !== undefined) service.showsDatasets(listingOf(datasets));
+    clock.advance(1000);
+    const run = { dueAt: clock.now(), nextAt: undefined };
+    await poller.poll({ id: project, datasets: datasets !== undefined }, run);
+  }
+
+  return { api, content, store, clock, poll, request: (path: string) => api.request(path) };
+}

@@ -1,0 +1,387 @@
+import { setImmediate } from 'node:timers/promises';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { systemClock } from '../../../../src/app/clock.ts';
+import { StoreError } from '../../../../src/monitor/errors.ts';
+import type { FailureRow } from '../../../../src/monitor/ports.ts';
+import { createApi } from '../../../../src/web/api/api.ts';
+import { startApi } from './api-under-test.ts';
+
+interface Page {
+  readonly data: readonly Readonly<Record<string, unknown>>[];
+  readonly next_cursor: string | null;
+}
+
+/** An API over a real store in which 5 prompts of project p failed and one runs; q was removed. */
+async function setUp() {
+  const { api, content, store, clock, poll, request } = await startApi();
+  await poll('p', { running: 'RUNNING' });
+  await poll('q', { running: 'RUNNING' });
+  const failed = Object.fromEntries(['a', 'b', 'c', 'd', 'e'].map((id) => [id, 'FAILED']));
+  await poll('p', { running: 'RUNNING', ...failed });
+  await store.configureProjects(['p'], clock.now());
+  const get = async (path: string) => {
+    const answer = await request(path);
+    return { status: answer.status, body: (await answer.json()) as Page & { error?: string } };
+  };
+  return { api, content, store, get, clock, poll };
+}
+
+describe('/projects', () => {
+  it('shows how each configured project is', async () => {
+    const { get, clock } = await setUp();
+    const at = new Date(clock.now()).toISOString();
+
+    const { status, body } = await get('/projects');
+
+    expect(status).toBe(200);
+    expect(body).toEqual({
+      data: [
+        {
+          project: 'p',
+          up: true,
+          consecutive_failures: 0,
+          reason: null,
+          last_poll: at,
+          last_success: at,
+          next_poll: new Date(clock.now() + 5000).toISOString(),
+          prompts: { PENDING: 0, RUNNING: 1, COMPLETED: 0, FAILED: 5, UNKNOWN: 0 },
+          missing: 0,
+        },
+      ],
+      next_cursor: null,
+    });
+  });
+});
+
+describe('rows', () => {
+  it('have the fields of the commands', async () => {
+    const { get } = await setUp();
+
+    const prompts = (await get('/prompts?status=running')).body.data;
+    const transitions = (await get('/transitions?limit=1')).body.data;
+    const failures = (await get('/failures?limit=1')).body.data;
+
+    expect(prompts).toMatchObject([
+      { project: 'p', prompt_id: 'running', status: 'RUNNING', status_raw: null, missing: 0 },
+    ]);
+    expect(transitions).toMatchObject([{ transition_id: 5, prompt_id: 'e', from: 'NEW' }]);
+    expect(failures).toMatchObject([{ transition_id: 5, error_info: null, settled: false }]);
+  });
+
+  it('command no terminal, and are what they are once they are parsed', async () => {
+    const { api, poll } = await setUp();
+    const id = '\u009b2J\u202egpj\u2028\u200b\u{e0041}\u001b';
+    await poll('p', { [id]: 'FAILED' });
+
+    for (const path of ['/prompts', '/transitions', '/failures', '/prompts?project=\u009b2J']) {
+      const text = await (await api.request(path)).text();
+      expect(text).toMatch(/^[ -~]+$/);
+      if (path.includes('?')) continue;
+      const { data } = JSON.parse(text) as Page;
+      expect(data.map((row) => row['prompt_id'])).toContain(id);
+    }
+  });
+
+  it('of a removed project are there when it is named', async () => {
+    const { get } = await setUp();
+
+    const { status, body } = await get('/prompts?project=q');
+
+    expect(status).toBe(200);
+    expect(body.data).toMatchObject([{ project: 'q', prompt_id: 'running' }]);
+  });
+
+  it.each(['/prompts', '/transitions', '/failures'])(
+    '%s come page by page, each once and in order',
+    async (path) => {
+      const { get } = await setUp();
+      const whole = (await get(`${path}?project=p`)).body;
+      const paged: unknown[] = [];
+      let cursor: string | null = '';
+      while (cursor !== null) {
+        const after: string = cursor === '' ? '' : `&cursor=${cursor}`;
+        const { body } = await get(`${path}?project=p&limit=2${after}`);
+        expect(body.data.length).toBeLessThanOrEqual(2);
+        paged.push(...body.data);
+        cursor = body.next_cursor;
+      }
+
+      expect(whole.next_cursor).toBeNull();
+      expect(whole.data.length).toBeGreaterThanOrEqual(5);
+      expect(paged).toEqual(whole.data);
+    },
+  );
+});
+
+describe('a page of rows', () => {
+  /** Failures, the newest first, each with a message. */
+  const failures = (count: number, message: string) =>
+    Array.from({ length: count }, (_, n): FailureRow => {
+      const errorInfo = { error_id: 'E', error_msg: message };
+      const settlement = { errorInfo, errorMsgTruncated: false };
+      return { transitionId: count - n, at: 0, project: 'p', promptId: 'a', settlement };
+    });
+
+  it('ends early where rows are long, with a cursor for those that follow', async () => {
+    const { content } = await startApi();
+    const all = failures(1000, 'x'.repeat(8000));
+    const asked: number[] = [];
+    const store = {
+      ...content.store,
+      failures: async ({ limit = 0, afterTransition = Infinity }) => {
+        asked.push(limit);
+        return all.filter(({ transitionId }) => transitionId < afterTransition).slice(0, limit);
+      },
+    };
+    const api = createApi({ ...content, store });
+    const sizes: number[] = [];
+    const ids: unknown[] = [];
+    let after = '';
+    while (ids.length < all.length) {
+      const answer = await api.request(`/failures?limit=1000${after}`);
+      const text = await answer.text();
+      const { data, next_cursor } = JSON.parse(text) as Page;
+      sizes.push(text.length);
+      ids.push(...data.map((row) => row['transition_id']));
+      if (next_cursor === null) break;
+      after = `&cursor=${next_cursor}`;
+    }
+
+    expect(ids).toEqual(all.map(({ transitionId }) => transitionId));
+    expect(Math.max(...sizes)).toBeLessThan(1_100_000);
+    expect(Math.max(...asked)).toBeLessThanOrEqual(100);
+    expect(sizes.length).toBeLessThan(10);
+  });
+
+  it('has one row, however long it is', async () => {
+    const { content } = await startApi();
+    const rows = failures(2, 'x'.repeat(3_000_000));
+    const store = { ...content.store, failures: async () => rows };
+    const api = createApi({ ...content, store });
+
+    const { data, next_cursor } = (await (await api.request('/failures')).json()) as Page;
+
+    expect(data).toMatchObject([{ transition_id: 2 }]);
+    expect(next_cursor).not.toBeNull();
+  });
+
+  it('is read while no other is, and clients take turns', async () => {
+    const { content } = await startApi();
+    const reading: string[] = [];
+    let parallel = 0;
+    const store = {
+      ...content.store,
+      transitions: async ({ project = '' }) => {
+        parallel += 1;
+        reading.push(`${project} ${parallel}`);
+        await setImmediate();
+        parallel -= 1;
+        return [];
+      },
+      projects: async () => ['a', 'b'],
+    };
+    const api = createApi({ ...content, store });
+    const ask = (project: string, remoteAddress: string) =>
+      api.request(
+        `/transitions?project=${project}`,
+        {},
+        { incoming: { socket: { remoteAddress } } },
+      );
+
+    await Promise.all([
+      ...Array.from({ length: 5 }, () => ask('a', '192.0.2.1')),
+      ask('b', '192.0.2.2'),
+    ]);
+
+    expect(reading).toEqual(['a 1', 'a 1', 'b 1', 'a 1', 'a 1', 'a 1']);
+  });
+});
+
+describe('answers that take long', () => {
+  /** An API whose failures take some time to read. */
+  async function setUpSlow(ms: number) {
+    const { content } = await startApi();
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const failures = async () => {
+      await new Promise((resolve) => setTimeout(resolve, ms));
+      return [];
+    };
+    const store = { ...content.store, failures };
+    const api = createApi({ ...content, clock: systemClock, store });
+    const answered: { readonly from: string; readonly answer: Response }[] = [];
+    const ask = async (from: string, count = 1) => {
+      const env = { incoming: { socket: { remoteAddress: from } } };
+      const one = async () => {
+        answered.push({ from, answer: await api.request('/failures', {}, env) });
+      };
+      await Promise.all(Array.from({ length: count }, one));
+    };
+    const answers = (from: string, status: number) =>
+      answered.filter((each) => each.from === from && each.answer.status === status);
+    return { ask, answers };
+  }
+
+  it('have a quarter of the time, and turn away who is too many or waits too long', async () => {
+    const { ask, answers } = await setUpSlow(500);
+    const [attacker, visitor] = ['192.0.2.1', '192.0.2.2'];
+
+    const all = [ask(attacker, 40)];
+    await vi.advanceTimersByTimeAsync(2000);
+    expect(answers(attacker, 200)).toHaveLength(4);
+    // One is being answered, 32 wait.
+    expect(answers(attacker, 503)).toHaveLength(7);
+
+    // The time saved up is used up in the meantime.
+    await vi.advanceTimersByTimeAsync(2500);
+    expect(answers(attacker, 200)).toHaveLength(7);
+    all.push(ask(visitor));
+    await vi.advanceTimersByTimeAsync(4000);
+    expect(answers(attacker, 200)).toHaveLength(8);
+    expect(answers(visitor, 200)).toHaveLength(1);
+
+    await vi.advanceTimersByTimeAsync(1499);
+    expect(answers(attacker, 503)).toHaveLength(7);
+    await vi.advanceTimersByTimeAsync(1);
+    const refused = answers(attacker, 503).map(({ answer }) => answer);
+    expect(refused).toHaveLength(32);
+    expect(refused.map(({ headers }) => headers.get('retry-after'))).toEqual(
+      Array.from({ length: 32 }, () => '1'),
+    );
+    expect(await refused[0]?.json()).toEqual({
+      error: 'too much is asked for at the same time: try again',
+    });
+    await Promise.all(all);
+  });
+
+  it('keep the next one out for no longer than 8 s', async () => {
+    const { ask, answers } = await setUpSlow(600_000);
+    const all = [ask('192.0.2.1')];
+    await vi.advanceTimersByTimeAsync(600_000);
+
+    all.push(ask('192.0.2.2'));
+    await vi.advanceTimersByTimeAsync(608_000);
+
+    expect(answers('192.0.2.2', 200)).toHaveLength(1);
+    await Promise.all(all);
+  });
+});
+
+describe('a bad request', () => {
+  it.each([
+    ['/prompts?status=PAUSED', 'status must be one of PENDING, RUNNING'],
+    ['/prompts?status=', 'status must be one of'],
+    ['/prompts?limit=0', 'limit must be a whole number from 1 to 1000'],
+    ['/prompts?limit=1001', 'limit must be'],
+    ['/prompts?limit=', 'limit must be'],
+    ['/prompts?limit=1e2', 'limit must be'],
+    ['/prompts?limit=+5', 'limit must be'],
+    [`/prompts?limit=${'9'.repeat(400)}`, 'limit must be'],
+    ['/failures?limit=ten', 'limit must be'],
+    ['/prompts?limit=0&status=x', 'status must be one of PENDING, RUNNING, COMPLETED, FAILED'],
+    ['/prompts?limit=0&status=x', '; limit must be'],
+    ['/transitions?cursor=!', 'cursor must be the next_cursor'],
+    ['/transitions?cursor=', 'cursor must not be empty'],
+    ['/prompts?cursor=MQ', 'cursor must be the next_cursor'],
+    ['/failures?project=', 'project must not be empty'],
+    ['/failures?project', 'project must not be empty'],
+    ['/prompts?project=p&project=p', 'project is given more than once'],
+    ['/prompts?limit=1&limit=2', 'limit is given more than once'],
+    ['/prompts?projet=p', 'unknown parameter "projet": there are project, status, limit, cursor'],
+    ['/transitions?status=FAILED', 'unknown parameter "status"'],
+    ['/prompts?=x', 'unknown parameter ""'],
+    ['/prompts?__proto__=x', 'unknown parameter "__proto__"'],
+    ['/projects?limit=1', 'unknown parameter "limit": there are none here'],
+    ['/openapi.json?x=1', 'unknown parameter "x"'],
+    ['/events?after=5', 'after must be the id of an event, such as t0.f0'],
+    ['/events?type=reset', 'type must be one of transition, failure, poll'],
+    ['/events?since=1', 'unknown parameter "since": there are project, type, after'],
+  ])('%s is answered 400 and why', async (path, says) => {
+    const { get } = await setUp();
+
+    const { status, body } = await get(path);
+
+    expect(status).toBe(400);
+    expect(body.error).toContain(says);
+  });
+
+  it.each(['/prompts', '/transitions', '/failures', '/events'])(
+    '%s of a project that nobody knows is answered 404',
+    async (path) => {
+      const { get } = await setUp();
+
+      const { status, body } = await get(`${path}?project=nobody`);
+
+      expect(status).toBe(404);
+      expect(body.error).toBe('unknown project "nobody"');
+    },
+  );
+});
+
+describe('an ETag', () => {
+  const PATHS = ['/projects', '/prompts', '/transitions?limit=2', '/failures', '/openapi.json'];
+
+  it.each(PATHS)('of %s is strong, and saves the answer while it is right', async (path) => {
+    const { api } = await setUp();
+    const first = await api.request(path);
+    const etag = first.headers.get('etag') ?? '';
+
+    const again = await api.request(path, { headers: { 'if-none-match': etag } });
+    const others = await api.request(path, { headers: { 'if-none-match': `"x", W/${etag}` } });
+    const wrong = await api.request(path, { headers: { 'if-none-match': '"x"' } });
+
+    expect(etag).toMatch(/^"[0-9a-f]{40}"$/);
+    expect([again.status, await again.text(), others.status]).toEqual([304, '', 304]);
+    expect(again.headers.get('etag')).toBe(etag);
+    expect(again.headers.get('cache-control')).toBe('no-cache');
+    expect([wrong.status, await wrong.text()]).toEqual([200, await first.text()]);
+  });
+
+  it('changes with what is told', async () => {
+    const { api, poll } = await setUp();
+    const before = (await api.request('/transitions')).headers.get('etag') ?? '';
+
+    await poll('p', { running: 'COMPLETED' });
+
+    const after = await api.request('/transitions', { headers: { 'if-none-match': before } });
+    expect(after.status).toBe(200);
+  });
+
+  it('is the same for HEAD', async () => {
+    const { api } = await setUp();
+    const get = await api.request('/prompts');
+
+    const head = await api.request('/prompts', { method: 'HEAD' });
+
+    expect([head.status, await head.text()]).toEqual([200, '']);
+    expect(head.headers.get('etag')).toBe(get.headers.get('etag'));
+    expect(head.headers.get('content-type')).toBe(get.headers.get('content-type'));
+  });
+
+  it('is no answer to a bad request', async () => {
+    const { api } = await setUp();
+
+    const answer = await api.request('/prompts?limit=0', { headers: { 'if-none-match': '*' } });
+
+    expect(answer.status).toBe(400);
+    expect(answer.headers.get('etag')).toBeNull();
+  });
+});
+
+it.each(['/failures', '/events'])(
+  '%s says that the store cannot be read, and not why',
+  async (path) => {
+    const { content } = await setUp();
+    const unreadable = () => Promise.reject(new StoreError('corrupt', 'page 7'));
+    const api = createApi({
+      ...content,
+      store: { ...content.store, failures: unreadable },
+      feed: { ...content.feed, end: unreadable },
+    });
+
+    const answer = await api.request(path);
+
+    expect(answer.status).toBe(503);
+    expect(await answer.json()).toEqual({ error: 'the store cannot be read at the moment' });
+  },
+);

@@ -1,0 +1,163 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { StoreError } from '../../../../src/monitor/errors.ts';
+import { createApi } from '../../../../src/web/api/api.ts';
+import { openApiDocument } from '../../../../src/web/api/openapi.ts';
+import { watchMonitor } from '../../../../src/web/page/monitor-state.ts';
+import { createRoutes } from '../../../../src/web/routes.ts';
+import { readOpenApi } from '../../../support/openapi.ts';
+import { startApi } from './api-under-test.ts';
+
+const document = readOpenApi(openApiDocument());
+const ANSWERED = document.paths.filter((path) => path !== '/events');
+
+/** An API with a row of every kind: failures with and without error_info, a failed poll, datasets, odd statuses. */
+async function setUp() {
+  const started = await startApi(['p', 'q', 'new']);
+  const { store, poll } = started;
+  await poll('p', { a: 'RUNNING', b: 'RUNNING', c: 'paused' }, { d: 'RUNNING' });
+  await poll('p', { a: 'FAILED', b: 'FAILED', e: 'FAILED' }, { d: 'NONE' });
+  await poll('q');
+  const [first, second] = await store.pendingFailures({ limitPerProject: 9 });
+  const errorInfo = { error_id: 'E1', error_msg: null };
+  await store.settleFailure(first?.transitionId ?? 0, { errorInfo, errorMsgTruncated: true }, 1);
+  await store.settleFailure(second?.transitionId ?? 0, { reason: 'unavailable' }, 2);
+  return started;
+}
+
+describe('the OpenAPI document', () => {
+  it('is served, and documents each path that there is', async () => {
+    const { api, request } = await startApi();
+
+    const served = await request('/openapi.json');
+    const paths = api.routes.filter(({ method }) => method === 'GET').map(({ path }) => path);
+
+    expect(await served.json()).toEqual(openApiDocument());
+    expect(document.paths.toSorted()).toEqual([...new Set(paths)].toSorted());
+  });
+
+  it('says something of each parameter', () => {
+    for (const path of document.paths) {
+      for (const { description } of document.queryOf(path)) expect(description).toMatch(/\.$/);
+    }
+  });
+
+  it.each(ANSWERED)('says what %s answers', async (path) => {
+    const { api } = await setUp();
+    const first = await api.request(path);
+    const etag = first.headers.get('etag') ?? '';
+
+    const unchanged = await api.request(path, { headers: { 'if-none-match': etag } });
+    const bad = await api.request(`${path}?x=1`);
+
+    expect([first.status, unchanged.status, bad.status]).toEqual([200, 304, 400]);
+    for (const answer of [first, unchanged, bad]) {
+      expect(await document.faultsOfAnswer(path, answer)).toEqual([]);
+    }
+  });
+
+  it('knows the rows of each kind, and no fields but theirs', async () => {
+    const { request } = await setUp();
+    const kinds = { Project: 3, Prompt: 4, Transition: 4, Failure: 3 };
+    for (const [kind, count] of Object.entries(kinds)) {
+      const path = `/${kind.toLowerCase()}s`;
+      const { data } = (await (await request(path)).json()) as { data: object[] };
+      expect([kind, data.length]).toEqual([kind, count]);
+      for (const row of data) {
+        expect(document.faultsOf(kind, row)).toEqual([]);
+        expect(document.faultsOf(kind, { ...row, more: 1 })).not.toEqual([]);
+        for (const field of Object.keys(row)) {
+          const { [field]: _left, ...less } = row as Record<string, unknown>;
+          expect(document.faultsOf(kind, less)).not.toEqual([]);
+        }
+      }
+    }
+  });
+
+  it.each(ANSWERED)('says how %s answers 503 and 405', async (path) => {
+    const { content } = await setUp();
+    const unreadable = () => Promise.reject(new StoreError('io', 'no disk'));
+    const store = {
+      projects: unreadable,
+      snapshot: unreadable,
+      statuses: unreadable,
+      transitions: unreadable,
+      failures: unreadable,
+    };
+    const api = createApi({ ...content, store });
+    const app = createRoutes({
+      renderMetrics: () => Promise.resolve(''),
+      metricsContentType: '',
+      isReady: () => true,
+      onBug: () => {},
+      api: content,
+      page: {
+        ...content,
+        version: '1',
+        store: { ...store, moves: unreadable, failureCounts: unreadable },
+        retentionMs: 1,
+        isReady: () => true,
+        projects: () => [],
+        monitor: () => watchMonitor(content.clock).state(),
+      },
+      mayReload: () => false,
+      reload: () => Promise.resolve({ ok: true, reasons: [] }),
+    });
+
+    const broken = await api.request(path);
+    const posted = await app.request(`/api/v1${path}`, { method: 'POST' });
+
+    expect(broken.status).toBe(path === '/openapi.json' ? 200 : 503);
+    expect(posted.status).toBe(405);
+    expect(await document.faultsOfAnswer(path, broken)).toEqual([]);
+    expect(await document.faultsOfAnswer(path, posted)).toEqual([]);
+  });
+});
+
+/** Values that somebody might give for any parameter, good ones among them. */
+const VALUES: Readonly<Record<string, fc.Arbitrary<string>>> = {
+  project: fc.constantFrom('p', 'q', 'new', 'nobody'),
+  status: fc.constantFrom('PENDING', 'RUNNING', 'COMPLETED', 'FAILED', 'UNKNOWN'),
+  limit: fc.integer({ min: -5, max: 1010 }).map(String),
+  cursor: fc.constantFrom('MQ', Buffer.from('[1,"p","a"]').toString('base64url')),
+};
+const ANY = fc.oneof(
+  fc.string(),
+  fc.string({ unit: 'binary' }),
+  fc.constantFrom('', '1', 'null', '0x10', '١'),
+);
+
+describe('any parameters', () => {
+  it.each(ANSWERED)('of %s are answered as documented', async (path) => {
+    const { request } = await setUp();
+    const documented = document.queryOf(path);
+    const names = fc.constantFrom(...documented.map(({ name }) => name), 'since', 'Limit');
+    const parameter = names.chain((name) =>
+      fc.tuple(fc.constant(name), fc.oneof({ weight: 5, arbitrary: VALUES[name] ?? ANY }, ANY)),
+    );
+    await fc.assert(
+      fc.asyncProperty(fc.array(parameter, { maxLength: 3 }), async (given) => {
+        const answer = await request(`${path}?${new URLSearchParams(given).toString()}`);
+        const { status } = answer;
+
+        expect(await document.faultsOfAnswer(path, answer)).toEqual([]);
+        const isAccepted = given.every(([name, text]) => {
+          const parameterOf = documented.find((each) => each.name === name);
+          return parameterOf !== undefined && document.accepts(parameterOf, asValue(name, text));
+        });
+        const isOnce = new Set(given.map(([name]) => name)).size === given.length;
+        const cursor = given.find(([name]) => name === 'cursor');
+        // A cursor's text says nothing to who did not write it.
+        const isGood = isAccepted && isOnce && (cursor === undefined || status !== 400);
+        expect(status === 400).toBe(!isGood);
+      }),
+      { numRuns: 150 },
+    );
+  });
+});
+
+/** A parameter's text as the value that its schema speaks of. */
+function asValue(name: string, text: string): unknown {
+  if (name === 'limit') return /^\d+$/.test(text) ? Number(text) : text;
+  return name === 'status' ? text.toUpperCase() : text;
+}

@@ -1,0 +1,422 @@
+import bcrypt from 'bcrypt';
+import { once } from 'node:events';
+import { connect as connectPlainly, type AddressInfo } from 'node:net';
+import { setTimeout } from 'node:timers/promises';
+import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls';
+import { text } from 'node:stream/consumers';
+import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { createEntrance } from '../../../../src/web/entrance.ts';
+import { createGuardedServer } from '../../../../src/web/protection/guarded-server.ts';
+import type { Handler } from '../../../../src/web/handler.ts';
+import type { ClientAuth, Protection } from '../../../../src/web/protection/protection.ts';
+import { ask } from '../../../support/ask.ts';
+import { type Certificate, makeCertificate } from '../../../support/certificates.ts';
+import { temporaryDirectory } from '../../../support/temporary.ts';
+
+const PASSWORD = 'open sesame';
+const ALICE = { auth: `alice:${PASSWORD}` };
+const OPEN: Protection = { tls: undefined, users: new Map(), headers: {} };
+const WITH_LOGIN: Protection = {
+  ...OPEN,
+  users: new Map([['alice', bcrypt.hashSync(PASSWORD, 4)]]),
+};
+
+let server: Certificate;
+let renewed: Certificate;
+let authority: Certificate;
+let client: Certificate;
+let stranger: Certificate;
+
+beforeAll(async () => {
+  await using directory = await temporaryDirectory();
+  const { path } = directory;
+  server = makeCertificate(path, 'server');
+  renewed = makeCertificate(path, 'renewed');
+  authority = makeCertificate(path, 'authority');
+  client = makeCertificate(path, 'client', authority);
+  stranger = makeCertificate(path, 'stranger');
+});
+
+/** Serves for one test, with a protection that it can change. */
+async function serve(first: Protection, handle?: Handler) {
+  let now: Protection | undefined = first;
+  let broken: Error | undefined;
+  const bugs: unknown[] = [];
+  const onBug = (error: unknown) => bugs.push(error);
+  const withLogin: Handler =
+    handle ?? ((_request, response, { path }) => response.end(`answer to ${path}`));
+  const withoutLogin: Handler = (...request) => {
+    request[1].setHeader('x-login', 'none');
+    withLogin(...request);
+  };
+  // It takes a moment to read files: whoever leaves meanwhile does no harm.
+  const look = async () => {
+    await setTimeout(5);
+    if (broken !== undefined) throw broken;
+    return now;
+  };
+  const guarded = createGuardedServer(
+    {},
+    { first, now: look },
+    { enter: createEntrance(() => [], onBug).enter, withLogin, withoutLogin, onBug },
+  );
+  guarded.on('tlsClientError', () => {});
+  guarded.listen(0, '127.0.0.1');
+  await once(guarded, 'listening');
+  onTestFinished(() => {
+    guarded.close();
+    guarded.closeAllConnections();
+  });
+  const { port } = guarded.address() as AddressInfo;
+  return {
+    port,
+    url: `${first.tls === undefined ? 'http' : 'https'}://127.0.0.1:${port}`,
+    bugs,
+    /** What looking at the protection throws from now on. */
+    breakWith: (error: Error | undefined) => {
+      broken = error;
+    },
+    become: (next: Protection | undefined) => {
+      now = next;
+    },
+  };
+}
+
+function withTls(clientAuth: ClientAuth, { cert, key } = server, ca?: string): Protection {
+  return { ...OPEN, tls: { context: { cert, key, ca }, clientAuth } };
+}
+
+describe('with users', () => {
+  it('lets in who has the password, tells others that one is needed', async () => {
+    const { url } = await serve(WITH_LOGIN);
+
+    expect(await ask(`${url}/metrics`, ALICE)).toMatchObject({
+      status: 200,
+      text: 'answer to /metrics',
+    });
+    const refused = await ask(`${url}/metrics`);
+    expect(refused).toMatchObject({
+      status: 401,
+      headers: {
+        'www-authenticate': expect.stringContaining('Basic realm='),
+        'content-type': 'application/json',
+      },
+    });
+    expect(JSON.parse(refused.text)).toHaveProperty('error');
+    expect((await ask(`${url}/metrics`, { auth: 'alice:guess' })).status).toBe(401);
+  });
+
+  it.each(['/-/healthy', '/-/ready', '/-/healthy?from=probe'])(
+    '%s is open to all',
+    async (path) => {
+      const { url } = await serve(WITH_LOGIN);
+      expect((await ask(url + path)).status).toBe(200);
+    },
+  );
+
+  it.each([
+    '/-/healthy/',
+    '/-/healthy%3f',
+    '//-/healthy',
+    '/-/reload',
+    '/-/readyness',
+    '/-/HEALTHY',
+    '/metrics?/-/healthy',
+    '/%6detrics',
+    'http://other/metrics',
+    'http://other/-/healthy/',
+    'HTTPS://other?/-/healthy',
+  ])('%s is not', async (path) => {
+    const { url } = await serve(WITH_LOGIN);
+    expect((await ask(url, { path })).status).toBe(401);
+  });
+
+  it.each(['/-/%68ealthy', 'http://other/-/healthy', 'https://[::1]:1/-/ready?x'])(
+    '%s is, as it is the same',
+    async (path) => {
+      const { url } = await serve(WITH_LOGIN);
+      expect((await ask(url, { path })).status).toBe(200);
+    },
+  );
+
+  it.each([
+    '/-/healthy/../../metrics',
+    '/-/healthy/%2e%2E/%2E./metrics',
+    '/-/healthy/.',
+    '/-/healthy#/../metrics',
+    '/-/healthy\\..\\..\\metrics',
+    'http://user@other/-/healthy',
+    'http:///-/healthy',
+    'ftp://other/-/healthy',
+    '*',
+  ])('%s is refused, as it could be read in two ways', async (path) => {
+    const { url } = await serve(WITH_LOGIN);
+    const refused = await ask(url, { path, ...ALICE });
+    expect(refused.status).toBe(400);
+    expect(JSON.parse(refused.text)).toHaveProperty('error');
+  });
+
+  it.each([
+    '0/?aaaa',
+    '\u00be/metrics?',
+    'x/metrics',
+    'x:1/',
+    'x#',
+    'a@b',
+    '[x]',
+    'x:70000',
+    'a b',
+    '',
+  ])('Host %j opens nothing', async (host) => {
+    const { port } = await serve(WITH_LOGIN);
+    const answer = await send(port, `GET /-/healthy HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
+    expect(answer).toMatch(/^HTTP\/1\.1 400 [^]*\r\n\r\n\{"error":"Host must be /);
+  });
+
+  it.each(['Host: x\r\nHost: x', 'Host: x\r\nAuthorization: a\r\nauthorization: a'])(
+    'two headers where one decides are refused: %j',
+    async (headers) => {
+      const { port } = await serve(WITH_LOGIN);
+      const answer = await send(port, `GET /-/healthy HTTP/1.1\r\n${headers}\r\n\r\n`);
+      expect(answer).toMatch(/^HTTP\/1\.1 400 [^]*is given more than once/);
+    },
+  );
+
+  it('sends away who was removed, also from an answer that goes on', async () => {
+    const started = Promise.withResolvers<void>();
+    const { url, become } = await serve(WITH_LOGIN, (_request, response, { path }) => {
+      if (path === '/stream') {
+        response.write('first');
+        started.resolve();
+      } else response.end();
+    });
+    const stream = ask(`${url}/stream`, ALICE).catch(({ message }: Error) => message);
+    await started.promise;
+
+    become({ ...WITH_LOGIN, users: new Map([['bob', bcrypt.hashSync('other', 4)]]) });
+
+    expect((await ask(url, ALICE)).status).toBe(401);
+    expect((await ask(url, { auth: 'bob:other' })).status).toBe(200);
+    expect(await stream).toBe('aborted');
+  });
+
+  it('does not let in who was removed while the login was checked', async () => {
+    const [hashing, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const { hash } = bcrypt;
+    // oxlint-disable-next-line typescript/no-misused-promises -- this one of its overloads is called
+    const slowly = vi.spyOn(bcrypt, 'hash').mockImplementationOnce(async (password, salt) => {
+      hashing.resolve();
+      await released.promise;
+      return await hash(password, salt);
+    });
+    onTestFinished(() => slowly.mockRestore());
+    const { url, become } = await serve(WITH_LOGIN);
+    const alice = ask(url, ALICE);
+    await hashing.promise;
+
+    become({ ...WITH_LOGIN, users: new Map([['bob', bcrypt.hashSync('other', 4)]]) });
+    // By it the server learns of the change.
+    expect((await ask(url)).status).toBe(401);
+    released.resolve();
+
+    expect((await alice).status).toBe(401);
+  });
+
+  it('does nothing for who has left while the login was checked', async () => {
+    const answered: string[] = [];
+    const slow = new Map([['alice', bcrypt.hashSync(PASSWORD, 11)]]);
+    const { url } = await serve({ ...OPEN, users: slow }, (_request, response, { path }) => {
+      answered.push(path);
+      response.end();
+    });
+    const leaving = Array.from({ length: 5 }, () =>
+      ask(`${url}/left`, { ...ALICE, signal: AbortSignal.timeout(60) }).catch(() => {}),
+    );
+    await Promise.all(leaving);
+    expect((await ask(`${url}/stayed`, ALICE)).status).toBe(200);
+    expect(answered).toEqual(['/stayed']);
+  });
+
+  it('turns a flood of guesses away, and still answers others', async () => {
+    const slow = bcrypt.hashSync(PASSWORD, 7);
+    const { url } = await serve({ ...OPEN, users: new Map([['alice', slow]]) });
+    expect((await ask(url, ALICE)).status).toBe(200);
+
+    let finished = 0;
+    const flood = Array.from({ length: 60 }, async (_, n) => {
+      const { status, headers } = await ask(url, { auth: `alice:${n}` });
+      finished += status === 401 ? 1 : 0;
+      return { status, retry: headers['retry-after'] };
+    });
+    const first = await Promise.race(flood);
+    expect(first).toEqual({ status: 503, retry: '1' });
+    expect((await ask(url, ALICE)).status).toBe(200);
+    expect((await ask(`${url}/-/healthy`)).status).toBe(200);
+    expect(finished).toBeLessThan(16);
+    expect(new Set((await Promise.all(flood)).map(({ status }) => status))).toEqual(
+      new Set([401, 503]),
+    );
+  });
+});
+
+it('is told apart where nobody has to log in', async () => {
+  const login = async (protection: Protection) => {
+    const { url } = await serve(protection);
+    return (await ask(url, ALICE)).headers['x-login'];
+  };
+  expect(await login({ ...OPEN, headers: { 'X-Frame-Options': 'deny' } })).toBe('none');
+  expect(await login(WITH_LOGIN)).toBeUndefined();
+  expect(await login(withTls('NoClientCert'))).toBeUndefined();
+});
+
+it('sets the headers on every answer, also on a refusal', async () => {
+  const headers = { 'X-Frame-Options': 'deny' };
+  const { url, become } = await serve({ ...WITH_LOGIN, headers });
+
+  const answers = [await ask(url, ALICE), await ask(url), await ask(`${url}/-/healthy`)];
+  expect(answers.map((answer) => answer.headers['x-frame-options'])).toEqual([
+    'deny',
+    'deny',
+    'deny',
+  ]);
+  become(WITH_LOGIN);
+  expect((await ask(url, ALICE)).headers['x-frame-options']).toBeUndefined();
+});
+
+it('lets nobody in when it is not known who may, but probes', async () => {
+  const { url, become } = await serve(WITH_LOGIN);
+  become(undefined);
+  expect((await ask(url, ALICE)).status).toBe(500);
+  expect((await ask(`${url}/-/ready`)).status).toBe(200);
+  become(WITH_LOGIN);
+  expect((await ask(url, ALICE)).status).toBe(200);
+});
+
+describe('with TLS', () => {
+  it('shows the certificate that there is now, to each new connection', async () => {
+    const { url, become } = await serve(withTls('NoClientCert'));
+    const before = await ask(url);
+    become(withTls('NoClientCert', renewed));
+    const after = await ask(url);
+    expect(before.serial).toBeDefined();
+    expect(after.serial).not.toBe(before.serial);
+    expect(await ask(url, { ca: renewed.cert, rejectUnauthorized: true })).toMatchObject({
+      status: 200,
+    });
+  });
+
+  it('goes on when a client leaves in the middle of its handshake, or speaks no TLS', async () => {
+    const { url, port, become } = await serve(withTls('NoClientCert'));
+    await expect(ask(url.replace('https', 'http'))).rejects.toThrow(/socket hang up|ECONNRESET/);
+    const leaving = Array.from({ length: 20 }, async (_, n) => {
+      const socket = connectPlainly(port, '127.0.0.1');
+      await once(socket, 'connect');
+      // The beginning of a handshake, or nothing.
+      if (n % 2 === 0) socket.write(Buffer.from('160301020001', 'hex'));
+      socket.resetAndDestroy();
+    });
+    await Promise.all(leaving);
+    become(withTls('NoClientCert', renewed));
+    expect((await ask(url)).status).toBe(200);
+  });
+
+  const none = () => ({});
+  const known = () => ({ cert: client.cert, key: client.key });
+  const unknown = () => ({ cert: stranger.cert, key: stranger.key });
+  it.each<[ClientAuth, readonly number[]]>([
+    ['NoClientCert', [200, 200, 200]],
+    ['RequestClientCert', [200, 200, 200]],
+    ['RequireAnyClientCert', [403, 200, 200]],
+    ['VerifyClientCertIfGiven', [200, 403, 200]],
+    ['RequireAndVerifyClientCert', [403, 403, 200]],
+  ])('%s answers a client with no, an unknown and a known certificate', async (mode, expected) => {
+    const { url } = await serve(withTls(mode, server, authority.cert));
+    const clients = [none(), unknown(), known()];
+    const answers = await Promise.all(clients.map((certificate) => ask(url, certificate)));
+    expect(answers.map(({ status }) => status)).toEqual(expected);
+    const probes = await Promise.all(clients.map((one) => ask(`${url}/-/healthy`, one)));
+    expect(probes.map(({ status }) => status)).toEqual([200, 200, 200]);
+  });
+
+  it.each(['TLSv1.2', 'TLSv1.3'] as const)(
+    'takes a resumed %s session for what it was, not for a verified one',
+    async (version) => {
+      const { port } = await serve(withTls('RequireAndVerifyClientCert', server, authority.cert));
+      for (const [certificate, status] of [
+        [none(), 403],
+        [unknown(), 403],
+        [known(), 200],
+      ] as const) {
+        const options = { port, rejectUnauthorized: false, maxVersion: version, ...certificate };
+        const session = await visit({ ...options });
+        expect(session.status).toBe(status);
+        const again = await visit({ ...options, session: session.ticket });
+        expect(again).toMatchObject({ status, isReused: true });
+      }
+    },
+  );
+
+  it('does not trust a connection that was made when others vouched for clients', async () => {
+    const { url, become } = await serve(
+      withTls('RequireAndVerifyClientCert', server, authority.cert),
+    );
+    const { Agent } = await import('node:https');
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    onTestFinished(() => agent.destroy());
+    expect((await ask(url, { agent, ...known() })).status).toBe(200);
+
+    become(withTls('RequireAndVerifyClientCert', server, stranger.cert));
+
+    const after = await ask(url, { agent, ...known() }).catch(() => ({ status: 403 }));
+    expect(after.status).toBe(403);
+    expect((await ask(url, unknown())).status).toBe(200);
+  });
+});
+
+/** What comes back for these bytes, in latin1. */
+async function send(port: number, bytes: string): Promise<string> {
+  const socket = connectPlainly(port, '127.0.0.1');
+  socket.setEncoding('latin1');
+  socket.end(bytes, 'latin1');
+  return await text(socket);
+}
+
+/** One request over a connection that may resume a session. */
+async function visit(options: ConnectionOptions) {
+  const socket: TLSSocket = connect({ host: '127.0.0.1', ...options });
+  let ticket: Buffer | undefined;
+  socket.on('session', (session: Buffer) => {
+    ticket = session;
+  });
+  await once(socket, 'secureConnect');
+  socket.write('GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+  const isReused = socket.isSessionReused();
+  const answer = await text(socket);
+  const [, status] = /^HTTP\/1\.1 (\d+)/.exec(answer) ?? [];
+  return { status: Number(status), ticket, isReused };
+}
+
+describe('a bug in looking at the protection', () => {
+  const bug = new TypeError('not a ConfigError');
+
+  it('lets nobody in, is told, and does not end the process', async () => {
+    const served = await serve(WITH_LOGIN);
+    served.breakWith(bug);
+    expect((await ask(`${served.url}/metrics`, ALICE)).status).toBe(500);
+    expect((await ask(`${served.url}/-/healthy`)).status).toBe(200);
+    served.breakWith(undefined);
+    expect((await ask(`${served.url}/metrics`, ALICE)).status).toBe(200);
+    expect(served.bugs).toEqual([bug]);
+  });
+
+  it('with TLS ends the connection that it concerns', async () => {
+    const served = await serve(withTls('NoClientCert'));
+    served.breakWith(bug);
+    const socket = connect({ port: served.port, host: '127.0.0.1', rejectUnauthorized: false });
+    await once(socket, 'error');
+    served.breakWith(undefined);
+    const next = await ask(`${served.url}/metrics`, { rejectUnauthorized: false });
+    expect(next.status).toBe(200);
+    expect(served.bugs).toEqual([bug]);
+  });
+});
