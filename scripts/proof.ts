@@ -3,8 +3,8 @@
  * (docs/reliability.md): `node scripts/proof.ts [row …] [--short] [--seed N]`. Exits with 1 if a promise is broken.
  */
 import { parseArgs } from 'node:util';
-import { noticeOf } from '../test/support/proof/bug.ts';
-import { ROWS } from '../test/support/proof/rows.ts';
+import { noticeOf } from '../proof/bug.ts';
+import { ROWS } from '../proof/rows.ts';
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,

@@ -1,4 +1,4 @@
-import { briefChaos } from '../support/proof/chaos.ts';
-import { describeRow } from '../support/proof/describe-row.ts';
+import { briefChaos } from '../../proof/chaos.ts';
+import { describeRow } from '../../proof/describe-row.ts';
 
 describeRow(briefChaos);

@@ -1,4 +1,4 @@
-import { clock } from '../support/proof/clock.ts';
-import { describeRow } from '../support/proof/describe-row.ts';
+import { clock } from '../../proof/clock.ts';
+import { describeRow } from '../../proof/describe-row.ts';
 
 describeRow(clock);

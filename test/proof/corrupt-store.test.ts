@@ -1,4 +1,4 @@
-import { corruptStore } from '../support/proof/corrupt-store.ts';
-import { describeRow } from '../support/proof/describe-row.ts';
+import { corruptStore } from '../../proof/corrupt-store.ts';
+import { describeRow } from '../../proof/describe-row.ts';
 
 describeRow(corruptStore);

@@ -1,4 +1,4 @@
-import { disk } from '../support/proof/disk.ts';
-import { describeRow } from '../support/proof/describe-row.ts';
+import { disk } from '../../proof/disk.ts';
+import { describeRow } from '../../proof/describe-row.ts';
 
 describeRow(disk);

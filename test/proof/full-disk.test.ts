@@ -1,4 +1,4 @@
-import { fullDisk } from '../support/proof/full-disk.ts';
-import { describeRow } from '../support/proof/describe-row.ts';
+import { fullDisk } from '../../proof/full-disk.ts';
+import { describeRow } from '../../proof/describe-row.ts';
 
 describeRow(fullDisk);

@@ -1,4 +1,4 @@
-import { fuzz } from '../support/proof/fuzz.ts';
-import { describeRow } from '../support/proof/describe-row.ts';
+import { fuzz } from '../../proof/fuzz.ts';
+import { describeRow } from '../../proof/describe-row.ts';
 
 describeRow(fuzz);

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { describeRow } from '../support/proof/describe-row.ts';
-import { growth } from '../support/proof/growth.ts';
-import { EXCEPTIONS, functionsOfText } from '../support/proof/growth/exported.ts';
-import { textFunctions } from '../support/proof/growth/text-functions.ts';
+import { describeRow } from '../../proof/describe-row.ts';
+import { growth } from '../../proof/growth.ts';
+import { EXCEPTIONS, functionsOfText } from '../../proof/growth/exported.ts';
+import { textFunctions } from '../../proof/growth/text-functions.ts';
 
 describeRow(growth);
 

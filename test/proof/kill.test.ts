@@ -1,4 +1,4 @@
-import { kills } from '../support/proof/kills.ts';
-import { describeRow } from '../support/proof/describe-row.ts';
+import { kills } from '../../proof/kills.ts';
+import { describeRow } from '../../proof/describe-row.ts';
 
 describeRow(kills);

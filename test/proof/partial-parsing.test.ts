@@ -1,4 +1,4 @@
-import { partialParsing } from '../support/proof/partial-parsing.ts';
-import { describeRow } from '../support/proof/describe-row.ts';
+import { partialParsing } from '../../proof/partial-parsing.ts';
+import { describeRow } from '../../proof/describe-row.ts';
 
 describeRow(partialParsing);

@@ -1,4 +1,4 @@
-import { powerLoss } from '../support/proof/power-loss.ts';
-import { describeRow } from '../support/proof/describe-row.ts';
+import { powerLoss } from '../../proof/power-loss.ts';
+import { describeRow } from '../../proof/describe-row.ts';
 
 describeRow(powerLoss);

@@ -1,4 +1,4 @@
-import { describeRow } from '../support/proof/describe-row.ts';
-import { scrapePressure } from '../support/proof/scrape-pressure.ts';
+import { describeRow } from '../../proof/describe-row.ts';
+import { scrapePressure } from '../../proof/scrape-pressure.ts';
 
 describeRow(scrapePressure);

@@ -1,4 +1,4 @@
-import { upgrade } from '../support/proof/upgrade.ts';
-import { describeRow } from '../support/proof/describe-row.ts';
+import { upgrade } from '../../proof/upgrade.ts';
+import { describeRow } from '../../proof/describe-row.ts';
 
 describeRow(upgrade);

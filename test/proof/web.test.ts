@@ -1,4 +1,4 @@
-import { describeRow } from '../support/proof/describe-row.ts';
-import { web } from '../support/proof/web.ts';
+import { describeRow } from '../../proof/describe-row.ts';
+import { web } from '../../proof/web.ts';
 
 describeRow(web);

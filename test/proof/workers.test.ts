@@ -1,4 +1,4 @@
-import { workers } from '../support/proof/workers.ts';
-import { describeRow } from '../support/proof/describe-row.ts';
+import { workers } from '../../proof/workers.ts';
+import { describeRow } from '../../proof/describe-row.ts';
 
 describeRow(workers);

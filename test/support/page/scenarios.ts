@@ -1,5 +1,5 @@
 import type { Settlement } from '../../../src/domain/failure.ts';
-import { randomNumbers } from '../proof/random.ts';
+import { randomNumbers } from '../../../proof/random.ts';
 import { HOUR, MINUTE, NIGHT, openPageWorld, SECOND, type PageWorld } from './world.ts';
 
 /** A night with trouble of every kind: two projects blind, one new, failures, and prompts that wait for long. */

@@ -1,4 +1,4 @@
-import type { Figures } from '../proof/row.ts';
+import type { Figures } from '../../../proof/row.ts';
 import type { SoakReport } from './soak.ts';
 import { slopePerHour } from './vital-signs.ts';
 import type { Life } from './watch.ts';

@@ -6,9 +6,9 @@ import { text } from 'node:stream/consumers';
 import { join } from 'node:path';
 import { NODE_FLAGS } from '../node-flags.ts';
 import type { LogLine, Run } from '../oracle/observation.ts';
-import { SOURCE } from '../proof/row.ts';
+import { SOURCE } from '../../../proof/row.ts';
 
-const FASTER = new URL('../proof/clock/faster.ts', import.meta.url).href;
+const FASTER = new URL('../../../proof/clock/faster.ts', import.meta.url).href;
 
 /** A running daemon. */
 export interface Daemon {

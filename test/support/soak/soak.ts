@@ -10,7 +10,7 @@ import {
   type StatusRow,
   type TransitionRow,
 } from '../oracle/observation.ts';
-import { randomNumbers } from '../proof/random.ts';
+import { randomNumbers } from '../../../proof/random.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { checkAgainstWorld } from './at-rest.ts';
 import { KEY, makeProjects, MISSING_AFTER, writeConfiguration } from './configuration.ts';

@@ -11,7 +11,7 @@ import {
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
 const PAGES = ['*.md', 'docs/**/*.md'];
-const SOURCES = ['src', 'scripts', 'test', 'bench', 'config', 'assembly'].map(
+const SOURCES = ['src', 'scripts', 'test', 'proof', 'bench', 'config', 'assembly'].map(
   (folder) => `${folder}/**/*.{ts,js,sql,css,json,yaml,yml,env,service,md}`,
 );
 

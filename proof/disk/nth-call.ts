@@ -1,0 +1,99 @@
+import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { isDeepStrictEqual, promisify } from 'node:util';
+import Database from 'better-sqlite3';
+import { openReader } from '../../src/store/sqlite/sqlite-reader.ts';
+import { temporaryDirectory } from '../../test/support/temporary.ts';
+import { callsOf, EVERY_THREAD } from '../strace.ts';
+import type { WorkloadReport } from './rounds.ts';
+
+const WORKLOAD = fileURLToPath(new URL('workload.ts', import.meta.url));
+const CALLS = ['pwrite64', 'fsync', 'ftruncate', 'unlink'] as const;
+
+/** A system call that fails, for the n-th time it is made and some times more. */
+export interface Fault {
+  readonly call: (typeof CALLS)[number];
+  readonly error: 'EIO' | 'ENOSPC';
+  readonly nth: number;
+  readonly times: number;
+}
+
+interface Outcome {
+  readonly report: WorkloadReport;
+  readonly rows: unknown;
+}
+
+/** Runs the workload with and without faults; what it leaves has to be the same. */
+export function createNthCall(strace: string, source: string) {
+  async function run(args: readonly string[], traceFile: string, path: string): Promise<Outcome> {
+    const report = await runWorkload(args, traceFile, path);
+    return { report, rows: await readRows(path) };
+  }
+
+  async function runWorkload(
+    args: readonly string[],
+    traceFile: string,
+    path: string,
+  ): Promise<WorkloadReport> {
+    const { stdout } = await promisify(execFile)(
+      strace,
+      [
+        ...EVERY_THREAD,
+        '-o',
+        traceFile,
+        '-e',
+        `trace=${CALLS.join()}`,
+        ...args,
+        process.execPath,
+      ].concat(WORKLOAD, source, path),
+    );
+    return JSON.parse(stdout) as WorkloadReport;
+  }
+
+  return {
+    /** How often each call is made when nothing fails, and what the store then holds. */
+    measure: async () => {
+      await using directory = await temporaryDirectory();
+      const trace = join(directory.path, 'trace');
+      const { rows, report } = await run([], trace, join(directory.path, 'store.db'));
+      if (report.failed.length > 0) throw new Error(`failed: ${report.failed.join('; ')}`);
+      const lines = callsOf(await readFile(trace, 'latin1'));
+      const count = (call: string) => lines.filter((line) => line.startsWith(`${call}(`)).length;
+      return { rows, counts: CALLS.map((call) => [call, count(call)] as const) };
+    },
+    /** Runs it with a fault. @throws if anything is lost, or a failure is not told */
+    suffer: async ({ call, error, nth, times }: Fault, expected: unknown): Promise<Outcome> => {
+      await using directory = await temporaryDirectory();
+      const inject = `inject=${call}:error=${error}:when=${nth}..${nth + times - 1}`;
+      const path = join(directory.path, 'store.db');
+      const report = await runWorkload(['-e', inject], '/dev/null', path);
+      // What the opening left behind must do no harm to the next one.
+      if (!report.opened) await runWorkload([], '/dev/null', path);
+      const rows = await readRows(path);
+      if (!isDeepStrictEqual(rows, expected)) throw new Error(`${inject}: something is lost`);
+      if (report.counted !== report.commits) {
+        throw new Error(`${inject}: ${report.commits} commits failed, ${report.counted} told`);
+      }
+      return { report, rows };
+    },
+  };
+}
+
+async function readRows(path: string): Promise<unknown> {
+  const reader = await openReader({ path });
+  const { projects } = await reader.snapshot();
+  const rows = {
+    transitions: await reader.transitions({}),
+    failures: await reader.failures({}),
+    statuses: await reader.statuses({}),
+    listings: projects.map(({ listings }) => listings),
+  };
+  await reader.close();
+  const db = new Database(path, { readonly: true });
+  const check = db.pragma('integrity_check', { simple: true });
+  db.close();
+  if (check !== 'ok') throw new Error(`integrity_check: ${String(check)}`);
+  return rows;
+}

@@ -1,0 +1,173 @@
+import { join } from 'node:path';
+import * as fc from 'fast-check';
+import type * as ErrorInfoRoom from '../../src/evaluation-api/error-info.ts';
+import type * as ListingRoom from '../../src/evaluation-api/listing/listing-body.ts';
+import type * as ScannerRoom from '../../src/evaluation-api/listing/item-scanner.ts';
+import type { Surface } from './surface.ts';
+import { takeAtOnce } from '../../test/support/at-once.ts';
+
+const KEY = 'an-api-key-of-the-fuzzer';
+const scrub = (text: string) => text.replaceAll(KEY, '[redacted]');
+const FOUR = new Set(['PENDING', 'RUNNING', 'COMPLETED', 'FAILED']);
+
+const texts = fc.oneof(
+  fc.string({ unit: 'binary', maxLength: 12 }),
+  fc.constantFrom('', '.', '..', 'p1', 'p2', '\ud800', 'a\udc00b', `x${KEY}y`, '__proto__', '\0'),
+  fc.constantFrom('😀'.repeat(512), '😀'.repeat(513), 'x'.repeat(512), 'x'.repeat(513)),
+);
+const oddities = fc.oneof(
+  fc.constantFrom(null, true, 0, 1e308, [], {}),
+  fc.jsonValue({ maxDepth: 2 }),
+);
+const statuses = fc.oneof(
+  fc.constantFrom('PENDING', 'RUNNING', 'COMPLETED', 'FAILED', 'failed', 'x'.repeat(257)),
+  texts,
+  oddities,
+);
+const items = fc.oneof(
+  {
+    weight: 8,
+    arbitrary: fc.record(
+      {
+        id: fc.oneof({ weight: 9, arbitrary: texts }, oddities),
+        status: statuses,
+        name: fc.oneof(texts, oddities),
+        timestamp: fc.oneof(texts, oddities),
+        constructor: oddities,
+      },
+      { requiredKeys: [] },
+    ),
+  },
+  oddities,
+);
+const lists = fc.array(items, { maxLength: 6 });
+
+/** Bytes that were JSON before something happened to them. */
+const damaged = fc
+  .tuple(lists, fc.nat(), fc.nat({ max: 8 }), fc.uint8Array({ maxLength: 8 }))
+  .map(([list, at, length, bytes]) => {
+    const good = Buffer.from(JSON.stringify(list));
+    const start = at % (good.length + 1);
+    return Buffer.concat([good.subarray(0, start), bytes, good.subarray(start + length)]);
+  });
+
+/** What a listing says, read without a thought of speed or beauty. */
+function naively(list: readonly unknown[], kind: 'prompt' | 'dataset'): string {
+  const records = new Map<string, string>();
+  const present = new Set<string>();
+  let complete = true;
+  for (const item of list) {
+    const { id, status } = (item ?? {}) as { id?: unknown; status?: unknown };
+    const usable =
+      typeof id === 'string' &&
+      id !== '' &&
+      Array.from(id).length <= 512 &&
+      !/\p{Surrogate}/u.test(id) &&
+      !id.includes(KEY);
+    const none = kind === 'dataset' && (status === undefined || status === null);
+    if (!usable) complete = false;
+    else if (none) records.set(id, 'NONE');
+    else if (typeof status !== 'string') present.add(id);
+    else records.set(id, FOUR.has(status) ? status : 'UNKNOWN');
+  }
+  if (list.length > 0 && records.size === 0) return 'invalid_response';
+  return shown(records, present, complete);
+}
+
+function shown(
+  records: Iterable<readonly [string, string]>,
+  present: Iterable<string>,
+  complete: boolean,
+): string {
+  return JSON.stringify([written(records), written(present), complete]);
+}
+
+function written(list: Iterable<unknown>): readonly string[] {
+  return Array.from(list, (each) => JSON.stringify(each)).toSorted();
+}
+
+/** Lists of items and single prompts, whole and damaged, beside a naive reading. */
+export async function listings(source: string): Promise<readonly Surface[]> {
+  const { readListing } = (await import(
+    join(source, 'evaluation-api/listing/listing-body.ts')
+  )) as typeof ListingRoom;
+  const { createItemScanner } = (await import(
+    join(source, 'evaluation-api/listing/item-scanner.ts')
+  )) as typeof ScannerRoom;
+  const startScan = createItemScanner(1_000_000);
+  const { readErrorInfo } = (await import(
+    join(source, 'evaluation-api/error-info.ts')
+  )) as typeof ErrorInfoRoom;
+
+  function read(body: Buffer, kind: 'prompt' | 'dataset'): string {
+    try {
+      const scan = startScan();
+      scan.push(body);
+      const reading = readListing({ pieces: [body], items: scan.finish() }, kind, scrub);
+      const { records, presentIds, complete } = takeAtOnce(reading);
+      const pairs = [...records].map(([id, { status }]) => [id, status] as const);
+      return shown(pairs, presentIds, complete);
+    } catch (error) {
+      return reasonOf(error);
+    }
+  }
+
+  const kinds = fc.constantFrom('prompt' as const, 'dataset' as const);
+  return [
+    {
+      name: 'wire items',
+      property: fc.property(lists, kinds, (list, kind) => {
+        const body = Buffer.from(JSON.stringify(list));
+        const found = read(body, kind);
+        const expected = naively(JSON.parse(body.toString()) as unknown[], kind);
+        if (found !== expected) throw new Error(`read ${found}, naively ${expected}`);
+      }),
+    },
+    {
+      name: 'damaged bytes',
+      property: fc.property(damaged, kinds, (body, kind) => {
+        read(body, kind);
+      }),
+    },
+    {
+      name: 'single prompts',
+      property: fc.property(
+        fc.oneof(
+          fc.record({ error_info: fc.oneof(items, errorInfos) }, { requiredKeys: [] }),
+          oddities,
+        ),
+        (prompt) => {
+          const body = Buffer.from(JSON.stringify(prompt) ?? '');
+          try {
+            const told = takeAtOnce(readErrorInfo(body, scrub));
+            const message = told?.errorInfo.error_msg ?? '';
+            if (Buffer.byteLength(message) > 8192) throw new TypeError('error_msg is too long');
+            if (!message.isWellFormed()) throw new TypeError('error_msg is cut in a character');
+          } catch (error) {
+            reasonOf(error);
+          }
+        },
+      ),
+    },
+  ];
+}
+
+const errorInfos = fc.record(
+  {
+    error_id: fc.oneof(texts, oddities),
+    error_msg: fc.oneof(
+      texts,
+      oddities,
+      fc.nat({ max: 4 }).map((n) => `${'x'.repeat(n)}${'😀'.repeat(2048)}`),
+    ),
+  },
+  { requiredKeys: [] },
+);
+
+/** Of an ApiError; anything else is a crash. */
+function reasonOf(error: unknown): string {
+  if (error instanceof Error && error.name === 'ApiError' && 'reason' in error) {
+    return String(error.reason);
+  }
+  throw error;
+}

@@ -1,0 +1,146 @@
+import { statusOf } from '../../src/domain/status.ts';
+import { decodersFor } from '../../src/evaluation-api/sending/decompress.ts';
+import { readErrorInfo } from '../../src/evaluation-api/error-info.ts';
+import { connectionError } from '../../src/evaluation-api/errors.ts';
+import { decodeEscapes, mayHaveEscapes } from '../../src/evaluation-api/escapes.ts';
+import { createPieceJoiner } from '../../src/evaluation-api/sending/body-pieces.ts';
+import { createItemScanner } from '../../src/evaluation-api/listing/item-scanner.ts';
+import { parseJson, readItems, readJson } from '../../src/evaluation-api/listing/json.ts';
+import { formsOf } from '../../src/evaluation-api/key-forms.ts';
+import { readListing } from '../../src/evaluation-api/listing/listing-body.ts';
+import { WANTED_OF_LISTING } from '../../src/evaluation-api/listing/listing.ts';
+import { etagOf, readReply } from '../../src/evaluation-api/sending/reply.ts';
+import { parseRetryAfter } from '../../src/evaluation-api/sending/retry-after.ts';
+import { createSecrets } from '../../src/evaluation-api/secrets.ts';
+import { skim } from '../../src/evaluation-api/listing/skim.ts';
+import { cleanText, cutCodePoints, cutUtf8 } from '../../src/evaluation-api/text.ts';
+import type { TextFunction } from './text-function.ts';
+import { takeAtOnce } from '../../test/support/at-once.ts';
+
+const one = createSecrets();
+one.remember('an\\api"key%41 of+the &lt;proof');
+const many = createSecrets();
+for (let number = 0; number < 256; number += 1) many.remember(`sk-live-${number * 7919}\\"/+%&;é`);
+const { scrub } = many;
+const startScan = createItemScanner(1_000_000);
+
+const bodyOf = (value: unknown) => Buffer.from(JSON.stringify(value));
+
+function list(body: Buffer, pieceBytes = body.length): void {
+  const pieces: Buffer[] = [];
+  const scan = startScan();
+  const joiner = createPieceJoiner((piece) => {
+    scan.push(piece);
+    pieces.push(piece);
+  });
+  for (let at = 0; at < body.length; at += pieceBytes) {
+    joiner.push(body.subarray(at, at + pieceBytes));
+  }
+  joiner.flush();
+  takeAtOnce(readListing({ pieces, items: scan.finish() }, 'prompt', scrub));
+}
+
+function single(body: Buffer): void {
+  takeAtOnce(readErrorInfo(body, scrub));
+}
+
+function reply(statusCode: number, headers: Record<string, string>, body: Buffer): void {
+  readReply(
+    { head: { statusCode, headers }, bytes: body.length, body: [body], release: () => {} },
+    { conditional: false, scrub, now: 0 },
+  );
+}
+
+/** What the service answers, whole and field by field. */
+export const evaluationApi: readonly TextFunction[] = [
+  { name: 'domain/status.ts statusOf', call: statusOf },
+  {
+    name: 'evaluation-api/secrets.ts createSecrets, scrub of one key',
+    call: (text) => one.scrub(text),
+  },
+  {
+    name: 'evaluation-api/secrets.ts createSecrets, scrub of 256 keys',
+    call: (text) => scrub(text),
+  },
+  { name: 'evaluation-api/escapes.ts mayHaveEscapes', call: mayHaveEscapes },
+  { name: 'evaluation-api/escapes.ts decodeEscapes', call: decodeEscapes },
+  { name: 'evaluation-api/key-forms.ts formsOf', maxLength: 16 * 1024, call: formsOf },
+  {
+    name: 'evaluation-api/text.ts cutCodePoints',
+    call: (text) => cutCodePoints(text, text.length / 2),
+  },
+  {
+    name: 'evaluation-api/text.ts cutUtf8',
+    call: (text) => cutUtf8(text.toWellFormed(), text.length),
+  },
+  {
+    name: 'evaluation-api/text.ts cleanText',
+    call: (text) => cleanText(text, text.length / 2, scrub),
+  },
+  {
+    name: 'evaluation-api/skim.ts skim',
+    call: (text) => takeAtOnce(skim(text, WANTED_OF_LISTING)),
+  },
+  {
+    name: 'evaluation-api/skim.ts skim, of a text in it',
+    call: (text) =>
+      takeAtOnce(skim(JSON.stringify([{ name: text, other: text }]), WANTED_OF_LISTING)),
+  },
+  { name: 'evaluation-api/json.ts parseJson', call: (text) => parseJson(Buffer.from(text)) },
+  {
+    name: 'evaluation-api/json.ts readJson',
+    call: (text) => takeAtOnce(readJson(Buffer.from(text), WANTED_OF_LISTING)),
+  },
+  {
+    name: 'evaluation-api/json.ts readItems',
+    call: (text) => takeAtOnce(readItems(Buffer.from(`[${text}]`), WANTED_OF_LISTING)),
+  },
+  {
+    name: 'evaluation-api/item-scanner.ts createItemScanner, and readListing of a whole body',
+    call: (text) => list(Buffer.from(text)),
+  },
+  {
+    name: 'evaluation-api/body-pieces.ts createPieceJoiner, of tiny pieces',
+    call: (text) => list(Buffer.from(`[${text}]`), 16),
+  },
+  {
+    name: 'evaluation-api/listing-body.ts readListing, of items',
+    call: (text) => list(Buffer.from(`[${text}]`)),
+  },
+  {
+    name: 'evaluation-api/listing.ts createListingReader, of each field',
+    call: (text) => {
+      const item = { id: 'p', status: text, name: text, timestamp: text };
+      list(bodyOf([item, { id: text, status: 'PENDING' }]));
+    },
+  },
+  {
+    name: 'evaluation-api/error-info.ts readErrorInfo',
+    call: (text) => single(Buffer.from(text)),
+  },
+  {
+    name: 'evaluation-api/error-info.ts readErrorInfo, of each field',
+    call: (text) => single(bodyOf({ error_info: { error_id: text, error_msg: text } })),
+  },
+  {
+    name: 'evaluation-api/errors.ts connectionError',
+    call: (text) => connectionError(new Error(text), scrub),
+  },
+  {
+    name: 'evaluation-api/reply.ts readReply, of a detail',
+    call: (text) => reply(422, {}, bodyOf({ detail: text })),
+  },
+  {
+    name: 'evaluation-api/reply.ts readReply, of a location',
+    call: (text) => reply(302, { location: text }, bodyOf('')),
+  },
+  {
+    name: 'evaluation-api/reply.ts etagOf',
+    call: (text) => etagOf({ statusCode: 200, headers: { etag: text } }),
+  },
+  {
+    name: 'evaluation-api/retry-after.ts parseRetryAfter',
+    call: (text) => parseRetryAfter(text, 0),
+  },
+  { name: 'evaluation-api/decompress.ts decodersFor', call: (text) => decodersFor(text) },
+];

@@ -1,0 +1,133 @@
+import { DatabaseError } from 'pg';
+import { csvLine } from '../../src/cli/output/csv.ts';
+import { toJsonLine } from '../../src/cli/output/json.ts';
+import { jsonLines, tableLines } from '../../src/cli/output/table.ts';
+import { cut, widthOf } from '../../src/cli/output/text.ts';
+import { visible, visibleJson } from '../../src/domain/visible.ts';
+import { createSecrets } from '../../src/evaluation-api/secrets.ts';
+import { createLogger } from '../../src/log/logger.ts';
+import { presentFields } from '../../src/log/present.ts';
+import { renderLabels } from '../../src/metrics/exposition.ts';
+import { toStoreError } from '../../src/store/postgres/errors.ts';
+import { fromStored, toStored } from '../../src/store/postgres/sql/text.ts';
+import { readCursor, writeCursor } from '../../src/web/api/cursor.ts';
+import { eventText, readId } from '../../src/web/events/event.ts';
+import { parseHost } from '../../src/web/host.ts';
+import { createLogins } from '../../src/web/protection/logins.ts';
+import { beginning, message, name, shortName } from '../../src/web/page/upstream.ts';
+import { readParameters } from '../../src/web/api/parameters.ts';
+import { z } from 'zod';
+import * as parameters from '../../src/web/api/parameters.ts';
+import { readTarget } from '../../src/web/request-target.ts';
+import { isCrossSite, isForThisServer } from '../../src/web/protection/server-names.ts';
+import type { TextFunction } from './text-function.ts';
+
+/** Node reads no more of the head of a request. */
+const MAX_HEAD = 16 * 1024;
+const secrets = createSecrets();
+secrets.remember('an-api-key-of-the-proof');
+const { scrub } = secrets;
+const logger = createLogger({
+  level: 'debug',
+  destination: { write: () => {} },
+  scrub,
+  onDead: (error) => {
+    throw error;
+  },
+});
+const logins = createLogins();
+const users = new Map([['user', `$2b$04$${'a'.repeat(53)}`]]);
+const columns = [{ name: 'text', cell: (row: string) => row, cuttable: true } as const];
+
+function target(url: string, host: string): void {
+  readTarget({ url, httpVersion: '1.1', rawHeaders: ['host', host] });
+}
+
+/** What requests bring, and what shows the texts of others. */
+export const output: readonly TextFunction[] = [
+  { name: 'web/host.ts parseHost', call: parseHost },
+  { name: 'web/request-target.ts readTarget', call: (text) => target(text, 'a') },
+  { name: 'web/request-target.ts readTarget, of a path', call: (text) => target(`/${text}`, 'a') },
+  {
+    name: 'web/request-target.ts readTarget, in absolute form',
+    call: (text) => target(`http://${text}`, 'a'),
+  },
+  { name: 'web/request-target.ts readTarget, of a host', call: (text) => target('/', text) },
+  {
+    name: 'web/server-names.ts isCrossSite',
+    call: (text) => isCrossSite({ origin: `http://${text}` }, undefined, ['a']),
+  },
+  {
+    name: 'web/server-names.ts isForThisServer',
+    call: (text) => {
+      const host = { name: text, port: undefined, isAddress: false };
+      const headers = { 'accept-encoding': text };
+      const names = { listen: '0.0.0.0', allowed: ['a'] };
+      return isForThisServer({ host, route: 'metrics' }, headers, names);
+    },
+  },
+  { name: 'web/cursor.ts readCursor', maxLength: MAX_HEAD, call: readCursor },
+  { name: 'web/cursor.ts writeCursor', call: (text) => writeCursor([text]) },
+  { name: 'web/events/event.ts readId', call: readId },
+  { name: 'web/events/event.ts eventText', call: (text) => eventText('failure', { text }) },
+  {
+    name: 'web/logins.ts createLogins',
+    maxLength: MAX_HEAD,
+    call: (text) => logins.check(text, users, 'client'),
+  },
+  {
+    name: 'web/logins.ts createLogins, of a login',
+    maxLength: MAX_HEAD,
+    call: (text) => logins.check(`Basic ${text}`, users, 'client'),
+  },
+  {
+    // Node's URLSearchParams takes quadratic time for names without values.
+    name: 'web/parameters.ts readParameters',
+    maxLength: MAX_HEAD,
+    call: (text) => readParameters(`http://a/?${text}`, z.object({ limit: parameters.limit })),
+  },
+  {
+    name: 'web/parameters.ts readParameters, of a value',
+    maxLength: MAX_HEAD,
+    call: (text) => {
+      const { after, cursor, limit, project, status, type } = parameters;
+      const value = encodeURIComponent(text.toWellFormed());
+      const query = ['after', 'cursor', 'limit', 'project', 'status', 'type'].map(
+        (each) => `${each}=${value}`,
+      );
+      const known = z.object({ after, cursor, limit, project, status, type });
+      return readParameters(`http://a/?${query.join('&')}`, known);
+    },
+  },
+  { name: 'web/page/upstream.ts beginning', call: (text) => beginning(text, text.length, 'lines') },
+  { name: 'web/page/upstream.ts name', call: name },
+  { name: 'web/page/upstream.ts shortName', call: shortName },
+  { name: 'web/page/upstream.ts message', call: (text) => message(text, 8192) },
+  { name: 'domain/visible.ts visible', call: visible },
+  { name: 'domain/visible.ts visibleJson', call: visibleJson },
+  { name: 'cli/json.ts toJsonLine', call: (text) => toJsonLine({ text }) },
+  { name: 'cli/text.ts widthOf', call: widthOf },
+  { name: 'cli/text.ts cut', call: (text) => cut(text, text.length / 2) },
+  { name: 'cli/csv.ts csvLine', call: (text) => csvLine([text]) },
+  {
+    name: 'cli/table.ts tableLines',
+    call: (text) => [...tableLines([text], columns, { width: 80, color: false })],
+  },
+  { name: 'cli/table.ts jsonLines', call: (text) => [...jsonLines([text], (row) => ({ row }))] },
+  {
+    name: 'log/present.ts presentFields',
+    call: (text) => presentFields({ text, err: new Error(text) }, scrub),
+  },
+  {
+    name: 'log/logger.ts createLogger',
+    call: (text) => logger.error({ event: 'e', text, err: new Error(text) }, 'Text'),
+  },
+  { name: 'metrics/exposition.ts renderLabels', call: (text) => renderLabels({ project: text }) },
+  { name: 'postgres/text.ts toStored', call: (text) => toStored(text) },
+  { name: 'postgres/text.ts fromStored', call: (text) => fromStored(text) },
+  {
+    name: 'postgres/errors.ts toStoreError',
+    call: (text) =>
+      toStoreError(new DatabaseError(text, text.length, 'error'), ['e', 'd', 'r', 'password']),
+  },
+];

@@ -1,0 +1,63 @@
+import { promptItem } from '../../test/support/service.ts';
+import { KEY_FORMS } from '../../test/support/written-keys.ts';
+import { type Exchange, FORGED, GOOD } from './exchange.ts';
+
+/** What the service is up to, as it is told. */
+export type Mood = 'good' | 'hostile';
+
+/** Projects that are never treated badly. */
+export const HEALTHY = ['healthy 1', 'healthy 2', 'healthy 3', 'lively'] as const;
+/** A project of prompts with strange ids, which all fail while the service is hostile. */
+export const ODD = 'odd ids';
+/** A project whose prompts all fail then, each of which is answered for in one of the hostile ways. */
+export const DETAILS = 'details';
+
+/** Ids that can be tracked, and that a path or a line could choke on. */
+export const ODD_IDS: readonly string[] = [
+  '.',
+  '..',
+  '/../',
+  '%2e%2e',
+  'a/b?c#d',
+  '__proto__',
+  'constructor',
+  ' ',
+  '\0',
+  `line${FORGED}`,
+  '\u2028\u202e\u001b[2J',
+  '\u{1f600}'.repeat(512),
+];
+
+/** A key in each form in which it must not come back. */
+export function echoesOf(key: string): readonly string[] {
+  return Object.values(KEY_FORMS).map((write) => write(key));
+}
+
+/** What every text of a hostile record holds. */
+export function nastyText(key: string): string {
+  return `${echoesOf(key).join(' ')}${FORGED}\u001b[2J\u2028\ud800`;
+}
+
+export function oddListing({ key }: Pick<Exchange, 'key'>, mood: Mood): string {
+  const status = mood === 'good' ? 'RUNNING' : 'FAILED';
+  const items = ODD_IDS.map((id) => ({ ...promptItem(id, status), name: nastyText(key) }));
+  const strange = { ...promptItem('strange', nastyText(key)), timestamp: nastyText(key) };
+  return JSON.stringify([...items, strange]);
+}
+
+export function detailsListing(kinds: readonly string[], hasFailed: boolean): string {
+  return JSON.stringify(kinds.map((kind) => promptItem(kind, hasFailed ? 'FAILED' : 'RUNNING')));
+}
+
+const LIVELY = ['RUNNING', 'COMPLETED', 'PENDING', 'FAILED'] as const;
+
+/** Of a prompt that has moved so many times. */
+export function livelyListing(moves: number): { readonly status: string; readonly body: string } {
+  const status = LIVELY[moves % LIVELY.length] ?? 'RUNNING';
+  return { status, body: `${GOOD.slice(0, -1)},${JSON.stringify(promptItem('mover', status))}]` };
+}
+
+/** A single prompt with an error_info. */
+export function goodDetail(errorMsg: string): string {
+  return JSON.stringify({ status: 'FAILED', error_info: { error_id: 'E', error_msg: errorMsg } });
+}

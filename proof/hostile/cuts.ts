@@ -1,0 +1,192 @@
+import type { Duplex } from 'node:stream';
+import {
+  brotliCompressSync,
+  deflateRawSync,
+  deflateSync,
+  gzipSync,
+  zstdCompressSync,
+} from 'node:zlib';
+import { startService } from '../../test/support/service.ts';
+import { writeConfiguration } from '../../test/support/soak/configuration.ts';
+import { temporaryDirectory } from '../../test/support/temporary.ts';
+import { randomNumbers } from '../random.ts';
+import { type Figures, type RowOptions, SOURCE } from '../row.ts';
+import { openEngine } from './engine.ts';
+import { chunked } from './exchange.ts';
+
+/** Polls at the same time, each of a project of its own. */
+const PARALLEL = 16;
+/** So many bytes lie between two cuts of a framing in the short form. */
+const SHORT_STEP = 4;
+const IDS = ['pending', 'lang \u2013 \u6e2c\u8a66 \u{1f600}', 'q"]}', '__proto__'];
+
+/** Some hundred bytes with all that a reader could stumble over, and each prompt with this status. */
+function listingOf(status: string): Buffer {
+  const items = IDS.map((id) => ({ id, status, x: [{ y: [1.5e3, null, '\\"]}'] }, 'na\u00efve'] }));
+  const text = JSON.stringify(items).replace('na\u00efve', String.raw`na\u00efve \ud83d\ude00 \/`);
+  return Buffer.from(text);
+}
+
+const KNOWN = listingOf('RUNNING');
+const MOVED = listingOf('FAILED');
+
+/** What goes over the wire when something is cut after so many bytes. */
+interface Framing {
+  readonly reason: 'invalid_response' | 'network';
+  /** What is cut. */
+  readonly bytes: Buffer;
+  readonly wire: (cut: Buffer, random: () => number) => Buffer;
+  readonly end?: 'reset';
+}
+
+const head = (headers: string) => Buffer.from(`HTTP/1.1 200 OK\r\n${headers}\r\n\r\n`);
+const framed = (headers: string, body: Buffer) => Buffer.concat([head(headers), body]);
+const length = (bytes: Buffer) => `content-length: ${bytes.length}`;
+const CHUNKED = 'transfer-encoding: chunked';
+
+function compressed(coding: string, bytes: Buffer): Framing {
+  const headers = `content-encoding: ${coding}`;
+  return {
+    reason: 'invalid_response',
+    bytes,
+    wire: (cut) => framed(`${headers}\r\n${length(cut)}`, cut),
+  };
+}
+
+const MEBIBYTE = 1024 * 1024;
+const CODINGS = {
+  gzip: gzipSync,
+  br: brotliCompressSync,
+  zstd: zstdCompressSync,
+  deflate: deflateSync,
+};
+const RESPONSE = framed(length(MOVED), MOVED);
+const PACKED = gzipSync(MOVED);
+
+const FRAMINGS: Readonly<Record<string, Framing>> = {
+  'honest length': {
+    reason: 'invalid_response',
+    bytes: MOVED,
+    wire: (cut) => framed(length(cut), cut),
+  },
+  'lying length, FIN': { reason: 'network', bytes: RESPONSE, wire: (cut) => cut },
+  'lying length, reset': { reason: 'network', bytes: RESPONSE, wire: (cut) => cut, end: 'reset' },
+  'no length, FIN': {
+    reason: 'invalid_response',
+    bytes: MOVED,
+    wire: (cut) => framed('connection: close', cut),
+  },
+  'whole chunks': {
+    reason: 'invalid_response',
+    bytes: MOVED,
+    wire: (cut, random) => framed(CHUNKED, chunked(...pieces(cut, random), '')),
+  },
+  'chunks without the last': {
+    reason: 'network',
+    bytes: MOVED,
+    wire: (cut, random) => framed(CHUNKED, chunked(...pieces(cut, random))),
+  },
+  'gzip, lying length': {
+    reason: 'network',
+    bytes: PACKED,
+    wire: (cut) => framed(`content-encoding: gzip\r\n${length(PACKED)}`, cut),
+  },
+  gzip: compressed('gzip', PACKED),
+  br: compressed('br', brotliCompressSync(MOVED)),
+  zstd: compressed('zstd', zstdCompressSync(MOVED)),
+  deflate: compressed('deflate', deflateSync(MOVED)),
+  'raw deflate': compressed('deflate', deflateRawSync(MOVED)),
+};
+
+function pieces(bytes: Buffer, random: () => number): readonly Buffer[] {
+  const found: Buffer[] = [];
+  for (let start = 0, end = 0; start < bytes.length; start = end) {
+    end = start + 1 + Math.floor(random() * 20);
+    found.push(bytes.subarray(start, end));
+  }
+  return found;
+}
+
+/**
+ * Serves a listing cut at every byte, in every framing, to the poller and its store, which know the prompts from before.
+ * @throws if any of it is taken over, or fails for a wrong reason
+ */
+export async function cutEverywhere({
+  short,
+  seed,
+  source = SOURCE,
+}: RowOptions): Promise<Figures> {
+  await using directory = await temporaryDirectory();
+  const random = randomNumbers(seed);
+  const answers = new Map<string, (socket: Duplex & { resetAndDestroy?: () => void }) => void>();
+  await using service = await startService(({ project = '' }, { socket }) => {
+    if (socket !== null) answers.get(project)?.(socket);
+  });
+  const projects = Array.from({ length: PARALLEL }, (_, n) => ({ id: `p${n}`, datasets: false }));
+  const config = await writeConfiguration(directory.path, service.url, projects, {
+    service: {
+      retries: 0,
+      timeout: '30s',
+      max_concurrency: PARALLEL * 2,
+      max_response_size: '1MiB',
+    },
+  });
+  await using engine = await openEngine(source, config);
+
+  async function poll(id: string, wire: Buffer, end?: 'reset') {
+    answers.set(id, (socket) => {
+      if (end === undefined) socket.end(wire);
+      else socket.write(wire, () => socket.resetAndDestroy?.());
+    });
+    const finished = await engine.poll(id);
+    if (finished === undefined) throw new Error('a poll was cut short');
+    return finished;
+  }
+
+  const step = short ? SHORT_STEP : 1;
+  const cuts = Object.entries(FRAMINGS).flatMap(([name, framing], index) =>
+    Array.from({ length: framing.bytes.length }, (_, at) => ({ name, framing, at })).filter(
+      ({ at }) => (at + index) % step === 0,
+    ),
+  );
+  const queue = cuts.values();
+  await Promise.all(
+    projects.map(async ({ id }) => {
+      const before = framed(length(KNOWN), KNOWN);
+      await poll(id, before);
+      for (const { name, framing, at } of queue) {
+        const wire = framing.wire(framing.bytes.subarray(0, at), random);
+        const { failure, changed } = await poll(id, wire, framing.end);
+        if (failure?.reason !== framing.reason || changed) {
+          const what = failure === undefined ? 'a partial listing was applied' : failure.reason;
+          throw new Error(`${name}, cut at byte ${at} of ${framing.bytes.length}: ${what}`);
+        }
+      }
+      const again = await poll(id, before);
+      if (again.failure !== undefined || again.changed) throw new Error(`${id} is not as before`);
+    }),
+  );
+  // That a whole one is taken over shows that the cuts were all that was wrong.
+  for (const [name, framing] of Object.entries(FRAMINGS)) {
+    if (framing.bytes === RESPONSE || framing.reason === 'network') continue;
+    const id = 'p0';
+    await poll(id, framed(length(KNOWN), KNOWN));
+    const { transitions } = await poll(id, framing.wire(framing.bytes, random));
+    if (transitions !== IDS.length) throw new Error(`${name}, whole: ${transitions} transitions`);
+  }
+  const padded = Buffer.concat([MOVED, Buffer.alloc(2 * MEBIBYTE, ' ')]);
+  for (const [coding, compress] of Object.entries(CODINGS)) {
+    const body = compress(padded);
+    const wire = framed(`content-encoding: ${coding}\r\n${length(body)}`, body);
+    const { failure } = await poll('p0', wire);
+    if (failure?.reason !== 'too_large') throw new Error(`${coding}: not too large`);
+  }
+  return [
+    [
+      'bytes of the listing, cut after each',
+      `${MOVED.length}${short ? `, every ${SHORT_STEP}th` : ''}`,
+    ],
+    ['framings', Object.keys(FRAMINGS).join('; ')],
+    ['cut answers, applied', `${cuts.length}, 0`],
+  ];
+}

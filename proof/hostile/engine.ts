@@ -1,0 +1,40 @@
+import { join } from 'node:path';
+import type * as Clocks from '../../src/app/clock.ts';
+import type * as Load from '../../src/config/load.ts';
+import type * as Engines from '../../src/app/engine.ts';
+import type * as SecretsOf from '../../src/evaluation-api/secrets.ts';
+import type * as Logging from '../../src/log/logger.ts';
+
+/** All of the daemon but its schedule and its web interface. */
+export async function openEngine(source: string, file: string) {
+  const from = async <Module>(path: string) => (await import(join(source, path))) as Module;
+  const { loadConfig } = await from<typeof Load>('config/load.ts');
+  const { createSecrets } = await from<typeof SecretsOf>('evaluation-api/secrets.ts');
+  const { createLogger } = await from<typeof Logging>('log/logger.ts');
+  const { systemClock: clock } = await from<typeof Clocks>('clock.ts');
+  const engines = await from<typeof Engines>('engine.ts');
+  const config = await loadConfig({
+    file,
+    env: {},
+    validateSchedule: () => undefined,
+    requireKeys: true,
+  });
+  const secrets = createSecrets();
+  const logger = createLogger({
+    level: 'error',
+    destination: { write: () => {} },
+    scrub: secrets.scrub,
+    onDead: (error) => {
+      throw error;
+    },
+  });
+  const engine = await engines.openEngine({ config, logger, secrets, clock });
+  await engine.configure(config);
+  return {
+    poll: async (id: string) => {
+      const run = { dueAt: clock.now(), nextAt: undefined };
+      return await engine.poller.poll({ id, datasets: false }, run);
+    },
+    [Symbol.asyncDispose]: () => engine.close(),
+  };
+}

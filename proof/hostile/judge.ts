@@ -1,0 +1,293 @@
+import type { Scrape } from '../../test/support/scrape.ts';
+import type { Figures } from '../row.ts';
+import { DETAILS, echoesOf, HEALTHY, ODD, ODD_IDS } from './cast.ts';
+import { KINDS } from './kinds.ts';
+import type { WatchedDaemon } from './party.ts';
+import type { Report } from './service.ts';
+
+/** How polls of each hostile project may end. */
+type Ends = Readonly<Record<string, readonly string[]>>;
+type Rows = readonly Readonly<Record<string, unknown>>[];
+
+/** What may be broken only on a machine that is busy with other things is far away in the short form. */
+const BOUNDS = {
+  long: { overdueMs: 1000, lateMs: 1000, growthMib: 200, blockMs: 500 },
+  short: { overdueMs: 8000, lateMs: 10_000, growthMib: 300, blockMs: 1000 },
+};
+/** Of the daemon's requests in the row. */
+export const TIMEOUT_MS = 2000;
+const boundsOf = (short: boolean) => (short ? BOUNDS.short : BOUNDS.long);
+/** Polls that had begun when the service turned hostile. */
+const LAST_GOOD_POLLS = 2;
+
+/** How any poll may end: on a busy machine, or on a connection that the answer before has broken. */
+const COLLATERAL = ['timeout', 'network'];
+const FAILURES = 'evalwatch_poll_failures_total';
+/** What does not change while polls fail, and while they show what they showed. */
+const KEPT: ReadonlySet<string> = new Set([
+  'evalwatch_prompts',
+  'evalwatch_prompts_missing',
+  'evalwatch_prompts_gone_total',
+  'evalwatch_prompt_transitions_total',
+]);
+const LEVELS = new Set(['debug', 'info', 'warn', 'error']);
+
+export interface Glimpse {
+  readonly short: boolean;
+  readonly seen: Scrape;
+  /** When the service was good. */
+  readonly before: Scrape;
+  readonly daemon: Pick<WatchedDaemon, 'garbled' | 'lines'>;
+  /** The longest that the event loop was held up, ms of CPU time. */
+  readonly blockMs: number;
+  /** MiB. */
+  readonly rss: { readonly quiet: number; readonly most: number };
+  readonly report: Report;
+  readonly ends: Ends;
+}
+
+/** What is wrong at a moment while the service is hostile. */
+export function judgeMeanwhile(glimpse: Glimpse): readonly string[] {
+  const [seen, before] = [byProject(glimpse.seen), byProject(glimpse.before)];
+  const misled = Object.entries(glimpse.ends).flatMap(([project, allowed]) => {
+    const succeeded = successesOf(seen.get(project)) - successesOf(before.get(project));
+    const isMisled = !allowed.includes('ok') && !(succeeded <= LAST_GOOD_POLLS);
+    return isMisled ? [`${project}: ${succeeded} polls succeeded`] : [];
+  });
+  return [...misled, ...judgeAlways(glimpse)];
+}
+
+/** What is wrong at any moment. */
+export function judgeAlways(glimpse: Glimpse): readonly string[] {
+  const { short, seen, before, daemon, ends, report, rss, blockMs } = glimpse;
+  const shown = byProject(seen);
+  const { overdueMs, growthMib, ...bounds } = boundsOf(short);
+  const overdue = report.longest.ms - TIMEOUT_MS;
+  const growth = rss.most - rss.quiet;
+  return [
+    ...report.strange.map((line) => `the service was asked ${line}`),
+    ...(report.elsewhere === 0 ? [] : [`${report.elsewhere} connections elsewhere`]),
+    ...(overdue <= overdueMs ? [] : [`${report.longest.what}: open ${overdue} ms too long`]),
+    ...(growth <= growthMib ? [] : [`memory grew by ${growth} MiB`]),
+    ...(blockMs <= bounds.blockMs ? [] : [`the event loop was held up for ${blockMs} ms`]),
+    ...Object.entries(ends).flatMap(([project, allowed]) =>
+      (shown.get(project) ?? []).flatMap(({ name, family, value }) => {
+        const isWrong = KEPT.has(family)
+          ? before.samples.get(name) !== value
+          : isFailure(family, value) && !hasReason(name, [...allowed, ...COLLATERAL]);
+        return isWrong ? [`${name} is ${value}`] : [];
+      }),
+    ),
+    ...daemon.garbled.map((line) => `no log line: ${line.slice(0, 200)}`),
+    ...daemon.lines
+      .filter(({ event, level, time }) => event === 'forged' || !LEVELS.has(level) || !time)
+      .map((line) => `a forged line: ${JSON.stringify(line).slice(0, 200)}`),
+  ];
+}
+
+/** Whether every project has had a poll that ended as it has to. */
+export function haveAllEnded(ends: Ends, seen: Scrape, before: Scrape): boolean {
+  const [shown, shownBefore] = [byProject(seen), byProject(before)];
+  return Object.entries(ends).every(([project, allowed]) => {
+    const series = shown.get(project) ?? [];
+    const succeeded = successesOf(series) - successesOf(shownBefore.get(project));
+    return (
+      (allowed.includes('ok') && succeeded > LAST_GOOD_POLLS) ||
+      series.some(({ family, name, value }) => isFailure(family, value) && hasReason(name, allowed))
+    );
+  });
+}
+
+/** Polls that failed in a way that is not that of their project. */
+function countCollateral(ends: Ends, seen: Scrape): number {
+  const shown = byProject(seen);
+  return sum(
+    Object.entries(ends).flatMap(([project, allowed]) =>
+      (shown.get(project) ?? [])
+        .filter(({ family, name, value }) => isFailure(family, value) && !hasReason(name, allowed))
+        .map(({ value }) => value),
+    ),
+  );
+}
+
+function isFailure(family: string, value: number): boolean {
+  return family === FAILURES && value > 0;
+}
+
+function hasReason(name: string, reasons: readonly string[]): boolean {
+  return reasons.some((reason) => name.includes(`"${reason}"`));
+}
+
+interface Series {
+  readonly name: string;
+  readonly family: string;
+  readonly value: number;
+}
+
+function byProject({ samples }: Scrape): ReadonlyMap<string, readonly Series[]> {
+  const series = [...samples].map(([name, value]) => {
+    const [, family = '', project = ''] = /^(\w+)\{project="([^"]*)"/.exec(name) ?? [];
+    return { name, family, project, value };
+  });
+  return Map.groupBy(series, ({ project }) => project);
+}
+
+/** Polls that did not fail. */
+function successesOf(series: readonly Series[] = []): number {
+  const count = (of: string) =>
+    sum(series.filter(({ family }) => family === of).map(({ value }) => value));
+  return count('evalwatch_polls_total') - count(FAILURES);
+}
+
+export interface Observed extends Glimpse {
+  readonly held: readonly string[];
+  /** The last look while it was hostile; `seen` is the last of all. */
+  readonly during: Scrape;
+  readonly code: number | null;
+  readonly statuses: Rows;
+  readonly transitions: Rows;
+  readonly failures: Rows;
+  /** All that came out of the daemon, its store included. */
+  readonly told: readonly string[];
+  readonly key: string;
+}
+
+/** The figures. @throws with all that is wrong */
+export function judge(observed: Observed): Figures {
+  const { short, ends, held, during, before, report, told, rss, key } = observed;
+  const { lateMs } = boundsOf(short);
+  const hostile = Object.keys(ends);
+  const lateness = Object.values(report.arrivals).flatMap(latenessOf);
+  const latest = Math.max(...lateness);
+  const echoed = echoesOf(key).filter((echo) => told.some((text) => text.includes(echo)));
+  const overdue = report.longest.ms - TIMEOUT_MS;
+  const patient = held.filter((project) => (report.asked[project] ?? 0) > 1);
+  const polls = hostile.map(
+    (project) =>
+      (during.value('evalwatch_polls_total', { project }) ?? NaN) -
+      (before.value('evalwatch_polls_total', { project }) ?? NaN),
+  );
+  const faults = [
+    ...judgeAlways(observed),
+    ...judgeStatuses(observed),
+    ...judgeLines(observed),
+    ...judgeOdd(observed),
+    ...judgeDetails(observed),
+    ...judgeLively(observed),
+    ...patient.map((project) => `${project}: asked again too early`),
+    ...(latest <= lateMs ? [] : [`a healthy poll was ${latest} ms late`]),
+    ...echoed.map((echo) => `the key is told as ${echo}`),
+    ...(observed.code === 0 ? [] : [`ended with ${observed.code}`]),
+  ];
+  if (faults.length > 0) throw new Error(faults.slice(0, 30).join('\n'));
+  return [
+    ['kinds of hostility, a project each', String(hostile.length)],
+    ['their polls meanwhile', `${sum(polls)}, ${Math.min(...polls)} at least`],
+    ['of them failed by the load or a broken connection', String(countCollateral(ends, during))],
+    ['single prompts asked for meanwhile', String(report.details)],
+    ['false transitions, missing, gone', '0, 0, 0'],
+    [
+      'answers that never ended, cut off',
+      `${report.unanswered}, at the latest ${Math.ceil(overdue)} ms after the deadline`,
+    ],
+    ['requests elsewhere, key told, lines forged', '0, 0, 0'],
+    [
+      'polls of healthy projects',
+      `${lateness.length}, the latest ${Math.ceil(latest)} ms after its time (the service itself was held up ${Math.ceil(report.lagMs)} ms)`,
+    ],
+    ['event loop held up', `${Math.round(observed.blockMs)} ms of CPU time at most`],
+    ['memory', `${Math.round(rss.quiet)} MiB before, ${Math.round(rss.most)} MiB at most`],
+  ];
+}
+
+/** How long after the second that followed the one before each request came, ms. */
+function latenessOf(arrivals: readonly number[]): readonly number[] {
+  return arrivals.slice(1).map((at, index) => {
+    const due = (Math.floor((arrivals[index] ?? at) / 1000) + 1) * 1000;
+    return Math.max(0, at - due);
+  });
+}
+
+/** Each hostile project shows what it showed before. */
+function judgeStatuses({ ends, statuses }: Observed): readonly string[] {
+  const expected = 'completed COMPLETED,failed FAILED,pending PENDING,running RUNNING';
+  return Object.keys(ends).flatMap((of) => {
+    const shown = statuses
+      .filter(({ project }) => project === of)
+      .map(({ prompt_id, status }) => `${String(prompt_id)} ${String(status)}`)
+      .toSorted();
+    return shown.join() === expected ? [] : [`${of} shows ${shown.join()}`];
+  });
+}
+
+/** Every kind that must fail is told of, a redirect with where it pointed. */
+function judgeLines({ ends, daemon }: Observed): readonly string[] {
+  const lines = daemon.lines.filter(({ event }) => event === 'poll.failed') as unknown as Rows;
+  return Object.entries(ends).flatMap(([of, allowed]) => {
+    if (allowed.includes('ok')) return [];
+    const line = lines.find(({ project }) => project === of);
+    if (line === undefined) return [`${of}: no line`];
+    const isSilent = /^redirect (\d|, absolute)/.test(of) && line['location'] === undefined;
+    return isSilent ? [`${of}: no location`] : [];
+  });
+}
+
+/** Prompts with strange ids have moved once, and each failure is told with what the service said of it. */
+function judgeOdd({ transitions, failures, statuses }: Observed): readonly string[] {
+  return ODD_IDS.flatMap((id) => {
+    const isOf = (row: Rows[number]) => row['project'] === ODD && row['prompt_id'] === id;
+    const moves = transitions.filter(isOf).map(({ from, to }) => `${String(from)} ${String(to)}`);
+    const reason = id === '.' || id === '..' ? 'invalid_id' : null;
+    const told = failures
+      .filter(isOf)
+      .map((row) => (row['settled'] === true ? row['reason'] : '?'));
+    const faults = [
+      ...(moves.join() === 'RUNNING FAILED' ? [] : [`moved ${moves.join()}`]),
+      ...(told.length === 1 && told[0] === reason ? [] : [`told ${told.join()}`]),
+      ...(statuses.filter(isOf).length === 1 ? [] : ['is not there']),
+    ];
+    return faults.map((fault) => `${JSON.stringify(id).slice(0, 40)}: ${fault}`);
+  });
+}
+
+/** A prompt whose details are answered for in a hostile way has failed once, and nothing was made up about it. */
+function judgeDetails({ transitions, failures }: Observed): readonly string[] {
+  return Object.keys(KINDS).flatMap((id) => {
+    const isOf = (row: Rows[number]) => row['project'] === DETAILS && row['prompt_id'] === id;
+    const made = failures
+      .filter(isOf)
+      .map(({ error_info: info }) => info as { error_id: string } | null)
+      .filter((info) => info !== null && !info.error_id.startsWith('E'));
+    const moves = transitions.filter(isOf).length;
+    return moves === 1 && made.length === 0 ? [] : [`details of ${id}: ${moves} moves`];
+  });
+}
+
+/** What moved all the while is recorded as it was shown, but where a poll ran out of time, and each failure told. */
+function judgeLively({ report, transitions, daemon }: Observed): readonly string[] {
+  const shown = report.moves.filter((status, index) => status !== report.moves[index - 1]);
+  const moves = transitions
+    .filter(({ project, prompt_id }) => project === HEALTHY[3] && prompt_id === 'mover')
+    .map(({ to }) => to)
+    .toReversed();
+  const failed = moves.filter((to) => to === 'FAILED').length;
+  const lines = daemon.lines.filter(
+    ({ event, project }) => event === 'prompt.failed' && project === HEALTHY[3],
+  );
+  return [
+    ...(isWithin(moves, shown) && moves.at(-1) === shown.at(-1)
+      ? []
+      : [`shown ${shown.join()}, recorded ${moves.join()}`]),
+    ...(lines.length === failed ? [] : [`${failed} failures, ${lines.length} lines`]),
+  ];
+}
+
+/** Whether all of these come in that order among the others. */
+function isWithin(parts: readonly unknown[], all: readonly unknown[]): boolean {
+  const rest = all.values();
+  return parts.every((part) => rest.some((each) => each === part));
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, each) => total + each, 0);
+}

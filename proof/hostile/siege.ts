@@ -1,0 +1,128 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+import { scrape, type Scrape } from '../../test/support/scrape.ts';
+import { KEY, writeConfiguration } from '../../test/support/soak/configuration.ts';
+import { temporaryDirectory } from '../../test/support/temporary.ts';
+import { type Figures, type RowOptions, SOURCE } from '../row.ts';
+import { DETAILS, HEALTHY, ODD } from './cast.ts';
+import { haveAllEnded, judge, judgeAlways, judgeMeanwhile, TIMEOUT_MS } from './judge.ts';
+import { ask, startHostileService, startWatchedDaemon, until } from './party.ts';
+
+const MOST_BYTES = '16MiB';
+/** More than kinds that never answer: those that time out for the first time hold their slots as healthy ones. */
+const SLOTS = 48;
+const LOOK_EVERY_MS = 1000;
+/** Of a machine that is busy with much else. */
+const PATIENCE_MS = 150_000;
+const LONGEST_HOLD_MS = 5 * 60_000;
+const API_PATHS = [
+  'projects',
+  'prompts?limit=1000',
+  'transitions?limit=1000',
+  'failures?limit=1000',
+];
+
+/**
+ * A whole daemon that watches a service of which most projects turn hostile for a while, each in its own way.
+ * @throws if it is misled, held up or talks
+ */
+export async function besiege({ short, print, source = SOURCE }: RowOptions): Promise<Figures> {
+  await using directory = await temporaryDirectory();
+  await using service = await startHostileService(short ? 'short' : 'long');
+  const hostile = Object.keys(service.ends);
+  const ids = [...hostile, ...HEALTHY, ODD, DETAILS];
+  const config = await writeConfiguration(
+    directory.path,
+    service.url,
+    ids.map((id) => ({ id, datasets: false, schedule: scheduleOf(id, service.huge) })),
+    {
+      timeout: `${TIMEOUT_MS}ms`,
+      service: { max_concurrency: SLOTS, max_response_size: MOST_BYTES },
+    },
+  );
+  await using daemon = await startWatchedDaemon(source, config);
+  const isUp = (seen: Scrape, those: readonly string[]) =>
+    those.every((project) => seen.value('evalwatch_project_up', { project }) === 1);
+  await until('all projects up', async () => isUp(await scrape(daemon.url), ids));
+  await setTimeout(short ? 0 : 10_000);
+  const before = await scrape(daemon.url);
+  const quietRss = await daemon.rss();
+  daemon.resetBlock();
+
+  const told: string[] = [];
+  const look = async (judgeGlimpse = judgeAlways) => {
+    const seen = await scrape(daemon.url);
+    told.push(seen.text);
+    await daemon.read();
+    const rss = { quiet: quietRss, most: daemon.mostRss() };
+    const report = await service.report();
+    const { ends } = service;
+    const blockMs = await daemon.blockMs();
+    const faults = judgeGlimpse({ short, seen, before, daemon, rss, blockMs, report, ends });
+    if (faults.length > 0) throw new Error(faults.slice(0, 20).join('\n'));
+    return seen;
+  };
+  service.be('hostile');
+  const end = performance.now() + (short ? 6000 : 120_000);
+  let during = await look(judgeMeanwhile);
+  while (performance.now() < end || !haveAllEnded(service.ends, during, before)) {
+    if (performance.now() > end + PATIENCE_MS) throw new Error('some kinds were never tried');
+    await setTimeout(LOOK_EVERY_MS);
+    during = await look(judgeMeanwhile);
+  }
+  print(`${hostile.length} kinds have been hostile`);
+  service.be('good');
+  const returning = short ? ids.filter((id) => !service.held.includes(id)) : ids;
+  const deadline = performance.now() + (short ? PATIENCE_MS : LONGEST_HOLD_MS + PATIENCE_MS);
+  let after = await look();
+  while (!isUp(after, returning)) {
+    if (performance.now() > deadline) throw new Error('not every project came back');
+    await setTimeout(LOOK_EVERY_MS);
+    after = await look();
+  }
+  for (const path of API_PATHS) {
+    told.push(await (await fetch(`${daemon.url}/api/v1/${path}`)).text());
+  }
+  const report = await service.report();
+  const blockMs = await daemon.blockMs();
+  const { code, stderr } = await daemon.stop();
+  const [statuses = '', transitions = '', failures = ''] = await Promise.all(
+    ['status', 'transitions', 'failures'].map((command) => ask(source, command, config)),
+  );
+  const files = (await readdir(directory.path)).filter((name) => name.includes('.db'));
+  const stored = await Promise.all(
+    files.map((name) => readFile(join(directory.path, name), 'latin1')),
+  );
+  return judge({
+    short,
+    ends: service.ends,
+    held: service.held,
+    before,
+    during,
+    seen: after,
+    daemon,
+    report,
+    code,
+    statuses: rowsOf(statuses),
+    transitions: rowsOf(transitions),
+    failures: rowsOf(failures),
+    told: [...told, ...stored, await daemon.stdout(), stderr, statuses, transitions, failures],
+    rss: { quiet: quietRss, most: daemon.mostRss() },
+    blockMs,
+    key: KEY,
+  });
+}
+
+/**
+ * The hostile ones less often: each poll waits for the disk, and the disk is not what this is about. The huge ones one after
+ * the other: how much several of them take together is up to `max_response_size` and `max_concurrency`.
+ */
+function scheduleOf(id: string, huge: readonly string[]): string {
+  if (HEALTHY.some((healthy) => healthy === id)) return '* * * * * *';
+  return huge.includes(id) ? `${huge.indexOf(id)}-59/${huge.length} * * * * *` : '*/3 * * * * *';
+}
+
+function rowsOf(text: string) {
+  return JSON.parse(text) as readonly Readonly<Record<string, unknown>>[];
+}

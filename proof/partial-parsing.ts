@@ -1,0 +1,106 @@
+import { join } from 'node:path';
+import * as fc from 'fast-check';
+import type * as SecretsRoom from '../src/evaluation-api/secrets.ts';
+import type * as PollerRoom from '../src/monitor/poller.ts';
+import type * as ErrorsRoom from '../src/monitor/errors.ts';
+import type { MonitorEvent } from '../src/monitor/events.ts';
+import { sequences, type Sequence } from './partial-parsing/bodies.ts';
+import { memoryStore } from './partial-parsing/memory-store.ts';
+import { byDifference, naively, type Reader } from './partial-parsing/readers.ts';
+import { type Row, SOURCE } from './row.ts';
+
+const PORTION = 500;
+
+/** What one poll of a listing led to, as far as it can be told from outside. */
+interface Seen {
+  readonly events: readonly MonitorEvent[];
+  readonly committed: unknown;
+}
+
+/** Sequences of listings, polled once by parsing what is new and once by parsing everything: nobody can tell which. */
+export const partialParsing: Row = {
+  name: 'partial-parsing',
+  bug: {
+    what: 'a new item with the id of a known one is not noticed',
+    file: 'evaluation-api/listing/listing-body.ts',
+    replace: [['hasAny(table, match.places, added)', 'hasAny(table, match.places, new Set())']],
+  },
+  run: async ({ short, seed, print, source = SOURCE }) => {
+    const wanted = short ? 1500 : 100_000;
+    const modules = {
+      ...((await import(join(source, 'monitor/errors.ts'))) as typeof ErrorsRoom),
+      ...((await import(join(source, 'evaluation-api/secrets.ts'))) as typeof SecretsRoom),
+      ...((await import(join(source, 'monitor/poller.ts'))) as typeof PollerRoom),
+    };
+    const figures = { pairs: 0, unchanged: 0, partly: 0, whole: 0, failed: 0 };
+    const difference = await byDifference(source, (how) => (figures[how] += 1));
+    for (let portion = 0; figures.pairs < wanted; portion += 1) {
+      await fc.assert(
+        fc.asyncProperty(sequences, async (sequence) => {
+          const partly = await play(sequence, difference, modules);
+          const whole = await play(sequence, naively(modules), modules);
+          figures.pairs += sequence.length - 1;
+          for (const [index, seen] of partly.entries()) {
+            const [one, other] = [shown(seen), shown(whole[index])];
+            if (one !== other) throw new Error(`step ${index}: ${one}\nread whole: ${other}`);
+          }
+        }),
+        { seed: seed + portion, numRuns: PORTION },
+      );
+      if (portion % 20 === 19) print(`${figures.pairs} pairs`);
+    }
+    if (figures.partly * 10 < figures.pairs) throw new Error('hardly anything is read in part');
+    return [
+      ['pairs of listings', String(figures.pairs)],
+      ['… the same', String(figures.unchanged)],
+      ['… read in part', String(figures.partly)],
+      ['… read whole', String(figures.whole)],
+      ['… invalid', String(figures.failed)],
+      ['told or stored otherwise than by parsing everything', '0'],
+    ];
+  },
+};
+
+async function play(
+  sequence: Sequence,
+  read: Reader,
+  modules: typeof PollerRoom & typeof SecretsRoom & typeof ErrorsRoom,
+): Promise<readonly Seen[]> {
+  const secrets = modules.createSecrets();
+  const store = memoryStore(modules);
+  const events: MonitorEvent[] = [];
+  let time = 0;
+  let step = sequence[0];
+  const poller = modules.createPoller({
+    service: {
+      list: async (_project, kind, { previous, onFirstRequest }) => {
+        onFirstRequest();
+        if (step === undefined) throw new Error('no step');
+        if (step.notModified && previous !== undefined) return { unchanged: true, full: false };
+        return await read({ step, kind, previous, secrets });
+      },
+    },
+    store,
+    clock: { now: () => time, monotonic: () => time },
+    emit: (event) => events.push(event),
+    missingAfter: () => 2,
+    shutdown: { waits: new AbortController().signal, requests: new AbortController().signal },
+  });
+  const seen: Seen[] = [];
+  for (step of sequence) {
+    time += 1000;
+    if (step.key !== undefined) secrets.remember(step.key);
+    store.breaks(step.commitFails);
+    await poller.poll({ id: 'p', datasets: step.datasets }, { dueAt: time, nextAt: time + 1000 });
+    seen.push({ events: events.splice(0), committed: store.committed() });
+  }
+  return seen;
+}
+
+/** Everything but the words of errors. */
+function shown(seen: Seen | undefined): string {
+  return JSON.stringify(seen, (name, value: unknown) => {
+    if (value instanceof Map) return [...value];
+    return name === 'message' ? undefined : value;
+  });
+}

@@ -1,0 +1,89 @@
+import { join } from 'node:path';
+import type * as AnswerRoom from '../../src/evaluation-api/listing/listing-answer.ts';
+import type * as ScannerRoom from '../../src/evaluation-api/listing/item-scanner.ts';
+import { createListingReader } from '../../src/evaluation-api/listing/listing.ts';
+import type { Lane } from '../../src/evaluation-api/fairness/lane.ts';
+import type { Secrets } from '../../src/evaluation-api/secrets.ts';
+import type { Kind } from '../../src/domain/status.ts';
+import type * as ErrorsRoom from '../../src/monitor/errors.ts';
+import type { ListingAnswer, Validator } from '../../src/monitor/ports.ts';
+import type { Step } from './bodies.ts';
+
+interface Reading {
+  readonly step: Step;
+  readonly kind: Kind;
+  readonly previous: Validator | undefined;
+  readonly secrets: Secrets;
+}
+
+/** Rejects with an `ApiError`. */
+export type Reader = (reading: Reading) => Promise<ListingAnswer>;
+
+/** As the daemon does it. */
+export async function byDifference(
+  source: string,
+  count: (how: 'unchanged' | 'partly' | 'whole' | 'failed') => void,
+): Promise<Reader> {
+  const { createItemScanner } = (await import(
+    join(source, 'evaluation-api/listing/item-scanner.ts')
+  )) as typeof ScannerRoom;
+  const { answerWith } = (await import(
+    join(source, 'evaluation-api/listing/listing-answer.ts')
+  )) as typeof AnswerRoom;
+  const startScan = createItemScanner(1_000_000);
+  const { signal } = new AbortController();
+  return async ({ step, kind, previous, secrets }) => {
+    const scan = startScan();
+    const pieces = cut(step);
+    for (const piece of pieces) scan.push(piece);
+    try {
+      const body = { pieces, items: scan.finish() };
+      const lane: Lane = async (work) => await work();
+      const answer = await answerWith({ kind, body, etag: '"x"', previous, secrets, lane, signal });
+      const isPart = !answer.unchanged && answer.vanished !== undefined;
+      count(answer.unchanged ? 'unchanged' : isPart ? 'partly' : 'whole');
+      return answer;
+    } catch (error) {
+      count('failed');
+      throw error;
+    }
+  };
+}
+
+/** Everything is parsed each time, in one go. */
+export function naively({ ApiError }: typeof ErrorsRoom): Reader {
+  return async ({ step, kind, previous, secrets }) => {
+    const digest = step.body.toString('latin1');
+    const validator = { etag: '"x"', digest };
+    if (digest === previous?.digest) return { unchanged: true, full: true, validator };
+    const items = parse(step.body);
+    if (items === undefined) throw new ApiError('invalid_response', 'no list');
+    const reader = createListingReader(kind, secrets.scrub);
+    for (const [index, item] of items.entries()) reader.add(item, index);
+    const listing = reader.listing();
+    if (items.length > 0 && listing.records.size === 0) {
+      throw new ApiError('invalid_response', 'useless', { anomalies: listing.anomalies });
+    }
+    return { unchanged: false, listing, validator };
+  };
+}
+
+/** Undefined if it is no list of a depth that is taken. */
+function parse(body: Buffer): readonly unknown[] | undefined {
+  try {
+    const value: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
+    return Array.isArray(value) && depthOf(value) <= 64 ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function depthOf(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0;
+  return 1 + Math.max(0, ...Object.values(value).map(depthOf));
+}
+
+function cut({ body, cuts }: Step): readonly Buffer[] {
+  const places = cuts.map((place) => place % (body.length + 1)).toSorted((a, b) => a - b);
+  return [0, ...places].map((from, index) => body.subarray(from, places[index] ?? body.length));
+}

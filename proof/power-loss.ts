@@ -1,0 +1,101 @@
+import { join } from 'node:path';
+import type * as SqliteStore from '../src/store/sqlite/sqlite-store.ts';
+import { temporaryDirectory } from '../test/support/temporary.ts';
+import { createDisk } from './power-loss/disk.ts';
+import { inspect, promisedAfter, restore } from './power-loss/inspect.ts';
+import { record, type Step } from './power-loss/recording.ts';
+import { randomNumbers } from './random.ts';
+import { type Row, SOURCE } from './row.ts';
+import { findStrace } from './strace.ts';
+
+/** How much of what was not synced a power cut leaves, one chance an image. */
+const KEPT = [0, 0.03, 0.5, 0.97, 1];
+/** Of the images so many are cut while the store is made, which is short and delicate. */
+const AT_THE_START = 0.15;
+/** So many kinds of wrong images are enough to know. */
+const ENOUGH = 8;
+
+/**
+ * The writes and fsyncs of a run are recorded and replayed on a model of a disk, and the power is cut at any step: then
+ * everything that had been promised is there, and the store opens.
+ */
+export const powerLoss: Row = {
+  name: 'power-loss',
+  bug: {
+    what: 'synchronous=NORMAL',
+    file: 'store/sqlite/file/durability.ts',
+    replace: [
+      ['synchronous = FULL', 'synchronous = NORMAL'],
+      ['synchronous === 2', 'synchronous === 1'],
+    ],
+    notice: /times lost/,
+  },
+  run: async ({ short, seed, print, source = SOURCE }) => {
+    const strace = findStrace();
+    if (strace === undefined) return [['skipped', 'no strace']];
+    const images = short ? 150 : 10_000;
+    const steps = await record(strace, source, short ? 100 : 320);
+    const store = (await import(
+      join(source, 'store/sqlite/sqlite-store.ts')
+    )) as typeof SqliteStore;
+    const promised = promisedAfter(
+      steps.flatMap((step) => (step.type === 'say' ? [step.said] : [])),
+    );
+    await using directory = await temporaryDirectory();
+    const random = randomNumbers(seed);
+    const cuts = cutPoints(steps, images, random);
+    const wrong = new Map<string, number>();
+    const disk = createDisk();
+    let said = 0;
+    let done = 0;
+    for (const [index, step] of steps.entries()) {
+      disk.apply(step);
+      if (step.type === 'say') said += 1;
+      if (wrong.size >= ENOUGH) break;
+      for (let count = cuts.get(index) ?? 0; count > 0; count -= 1) {
+        const kept = KEPT[Math.floor(random() * KEPT.length)] ?? 0;
+        const path = await restore(
+          disk.cut(() => random() < kept),
+          directory.path,
+        );
+        const found = await inspect(store, path, promised.slice(said, said + 2));
+        if (found !== undefined) wrong.set(found, (wrong.get(found) ?? 0) + 1);
+        done += 1;
+        if (done % 1000 === 0) print(`${done} images`);
+      }
+    }
+    const count = (type: Step['type']) => steps.filter((step) => step.type === type).length;
+    const sum = [...wrong.values()].reduce((a, b) => a + b, 0);
+    if (sum > 0) {
+      throw new Error(`${sum} of ${done} images are wrong: ${describe(wrong)}`);
+    }
+    return [
+      ['recorded writes, syncs', `${count('write')}, ${count('sync') + count('sync directory')}`],
+      ['acknowledged commits, transitions', `${said}, ${promised.at(-1)?.transitions.length}`],
+      ['images after a power cut', String(images)],
+      ['lost, corrupt or torn', '0'],
+    ];
+  },
+};
+
+function cutPoints(
+  steps: readonly Step[],
+  images: number,
+  random: () => number,
+): ReadonlyMap<number, number> {
+  const made = steps.findIndex(({ type }) => type === 'say');
+  const cuts = new Map<number, number>();
+  for (let image = 0; image < images; image += 1) {
+    const range = random() < AT_THE_START ? made : steps.length;
+    const at = Math.floor(random() * range);
+    cuts.set(at, (cuts.get(at) ?? 0) + 1);
+  }
+  return cuts;
+}
+
+function describe(wrong: ReadonlyMap<string, number>): string {
+  return [...wrong]
+    .toSorted(([, a], [, b]) => b - a)
+    .map(([what, times]) => `${times} times ${what}`)
+    .join('; ');
+}

@@ -1,0 +1,31 @@
+import { fileURLToPath } from 'node:url';
+import type { Bug } from './bug.ts';
+
+/** Of the product itself. */
+export const SOURCE = fileURLToPath(new URL('../src/', import.meta.url));
+
+export interface RowOptions {
+  /** Few enough rounds for `npm test`. */
+  readonly short: boolean;
+  /** The same seed makes the same faults. */
+  readonly seed: number;
+  /** Says how far it is, for people. */
+  readonly print: (line: string) => void;
+  /** The directory of the sources that are put to the test; by default {@link SOURCE}. */
+  readonly source?: string;
+  /** The one part of the row that runs, for a mistake that this part notices; absent: all of it. */
+  readonly part?: string;
+}
+
+/** What a row went through and saw. */
+export type Figures = readonly (readonly [figure: string, value: string])[];
+
+/** One kind of fault, what is done to prove that it does no harm, and the proof. */
+export interface Row {
+  /** As `scripts/proof.ts` is asked for it. */
+  readonly name: string;
+  /** Rejects when a promise is broken. */
+  run(options: RowOptions): Promise<Figures>;
+  /** Mistakes in the sources each of which the row, in its short form, has to notice. */
+  readonly bug?: Bug | readonly Bug[];
+}

@@ -1,0 +1,32 @@
+import { debianTool } from '../test/support/debian-tool.ts';
+
+/** Path of strace, installed where it lacks and may be; undefined where it cannot be used. Says so, and fails in CI. */
+export function findStrace(): string | undefined {
+  const path = debianTool('strace', 'strace');
+  if (path === undefined) skip('strace is not to be had');
+  return path;
+}
+
+/** Says out loud that something is not proved here. @throws in CI, where everything has to be */
+export function skip(why: string): void {
+  if (process.env['CI'] === 'true') throw new Error(`not proved: ${why}`);
+  console.warn(`SKIPPED, not proved: ${why}`);
+}
+
+/** The option to follow every thread; each counts its calls by itself. (With --seccomp-bpf, some kills do not come.) */
+export const EVERY_THREAD = ['-f'];
+
+/** The calls of such a trace, in the order in which they ended, each in one line and without its thread. */
+export function callsOf(trace: string): readonly string[] {
+  const unfinished = new Map<string, string>();
+  return trace.split('\n').flatMap((line) => {
+    const [, thread = '', call = line] = /^(\d+) +(.*)$/.exec(line) ?? [];
+    const [, begun] = /^(.*) <unfinished \.\.\.>$/.exec(call) ?? [];
+    if (begun !== undefined) {
+      unfinished.set(thread, begun);
+      return [];
+    }
+    const [, rest] = /^<\.\.\. \w+ resumed>(.*)$/.exec(call) ?? [];
+    return [rest === undefined ? call : (unfinished.get(thread) ?? '') + rest];
+  });
+}

@@ -1,0 +1,252 @@
+import { setTimeout } from 'node:timers/promises';
+import { ask } from '../../test/support/ask.ts';
+import { answerTheDead, until } from '../../test/support/soak/disturbance.ts';
+import { type Member, scrapeOf, settle, valueOf } from './crew.ts';
+import type { Part } from './proxy.ts';
+import type { Scene } from './scene.ts';
+
+/** On a machine that has much else to do, ms. */
+const PATIENCE_MS = 120_000;
+
+/** For a good moment. */
+const LONGEST_WAIT_MS = 10_000;
+
+/**
+ * Waits for the n-th moment to end something, as most are harmless. In turn: around the commits of a tick; between the
+ * lines of a commit; between the line of a failure and its settlement. Resolves to a worker that is at it.
+ */
+async function waitForMoment({ crew, journal }: Scene, n: number): Promise<Member> {
+  const { members } = crew;
+  const some = members[n % members.length];
+  if (some === undefined) throw new Error('nobody is there');
+  const served = journal.length;
+  const seen = members.map(({ run }) => run.lines.length);
+  const teller = (event: string) =>
+    members.find(({ run }, index) => {
+      return run.lines.slice(seen[index]).some((line) => line.event === event);
+    });
+  const moments = [
+    () => (journal.length > served ? some : undefined),
+    () => teller('prompt.transition'),
+    () => teller('prompt.failed'),
+  ];
+  const moment = moments[n % moments.length] ?? (() => some);
+  let found: Member | undefined;
+  await until(() => (found = moment()) !== undefined, LONGEST_WAIT_MS);
+  if (n % moments.length === 0) await setTimeout((n * 7) % 16);
+  return found ?? some;
+}
+
+/** How long it takes to stop a worker after its request has come, and far more. */
+const SLOW_MS = 2000;
+
+/** How long it took, ms. */
+export interface Recovery {
+  /** Until every project was owned by one that lives. */
+  readonly owned: number;
+  /** Until a poll of every project was stored that began after that. */
+  readonly polled: number;
+}
+
+/** Ends a worker by SIGKILL, the n-th time; the others take over, and another one takes its place. */
+export async function killOne(scene: Scene, n: number): Promise<Recovery> {
+  const { crew, projects } = scene;
+  const member = await waitForMoment(scene, n);
+  const at = Date.now();
+  await crew.kill(member);
+  await answerTheDead();
+  if (!(await until(() => crew.owned() === projects, PATIENCE_MS))) {
+    throw new Error(`${crew.owned()} of ${projects} projects are owned after a kill`);
+  }
+  const owned = Date.now() - at;
+  await polledSince(scene, at);
+  const polled = Date.now() - at;
+  await crew.join();
+  await settle(crew, projects);
+  return { owned, polled };
+}
+
+/** Waits until a poll of each project is stored that began after this time, epoch ms. */
+async function polledSince({ servers }: Scene, at: number): Promise<void> {
+  const deadline = Date.now() + PATIENCE_MS;
+  for (;;) {
+    const left = await servers.notPolledSince(at);
+    if (left === 0) return;
+    if (Date.now() > deadline) throw new Error(`${left} projects are not polled any more`);
+    await setTimeout(100);
+  }
+}
+
+/** Where a worker stops: while it polls, before its commit has reached the database, or in the middle of that. */
+export type Place = 'polling' | 'between diff and commit' | 'mid-statement';
+
+export interface Stopped {
+  readonly place: Place;
+  /** Commits that the database refused it. */
+  readonly refused: number;
+}
+
+/** Stops these workers by SIGSTOP, each at its place, until others do their work; then they wake up. */
+export async function stopAt(
+  scene: Scene,
+  stops: readonly (readonly [Member, Place])[],
+  forMs: number,
+): Promise<readonly Stopped[]> {
+  const { crew, projects } = scene;
+  const stopping = await Promise.all(
+    stops.map(async ([member, place]) => {
+      const before = await valueOf(member, 'evalwatch_store_commits_refused_total');
+      const wake =
+        place === 'polling'
+          ? await stopPolling(scene, member)
+          : await stopCommitting(scene, member, place === 'mid-statement' ? 'half' : 'none');
+      return { member, place, before, wake };
+    }),
+  );
+  const stopped = new Set(stops.map(([member]) => member));
+  const ownedByOthers = () =>
+    crew.members
+      .filter((member) => !stopped.has(member))
+      .reduce((sum, member) => sum + member.owned(), 0);
+  const [isTaken] = await Promise.all([
+    until(() => ownedByOthers() === projects, PATIENCE_MS),
+    setTimeout(forMs),
+  ]);
+  if (!isTaken) throw new Error(`${ownedByOthers()} of ${projects} projects are owned by others`);
+  await polledSince(scene, Date.now());
+  // Requests that they were about to send go out now, and what they are answered counts for nothing.
+  const over = scene.trouble();
+  for (const { wake } of stopping) wake();
+  await settle(crew, projects);
+  over();
+  return await Promise.all(
+    stopping.map(async ({ member, place, before }) => ({
+      place,
+      refused: (await valueOf(member, 'evalwatch_store_commits_refused_total')) - before,
+    })),
+  );
+}
+
+/** Half way to an answer: the service takes its time for one of its projects. */
+async function stopPolling(scene: Scene, member: Member): Promise<() => void> {
+  const { samples } = await scrapeOf(member);
+  const own = (project: string | undefined) =>
+    samples.has(`evalwatch_project_next_poll_timestamp_seconds{project="${project}"}`);
+  const hurry = scene.delayAnswers(SLOW_MS);
+  const from = Date.now();
+  const isAsked = await until(
+    () => scene.requests.some(({ at, project }) => at >= from && own(project)),
+    PATIENCE_MS,
+  );
+  const wake = scene.crew.stop(member);
+  hurry();
+  if (!isAsked) throw new Error(`${member.name} asks for nothing`);
+  return wake;
+}
+
+async function stopCommitting({ crew }: Scene, member: Member, part: Part): Promise<() => void> {
+  const held = await member.proxy.hold(part);
+  const wake = crew.stop(member);
+  return () => {
+    wake();
+    held.release();
+  };
+}
+
+/** Every worker leaves in turn, and another one takes its place, of these sources or else the same. */
+export async function restartAll({ crew, projects }: Scene, source?: string): Promise<void> {
+  for (const member of crew.members) {
+    await crew.join(source);
+    await crew.leave(member);
+    await settle(crew, projects);
+  }
+}
+
+export interface Outage {
+  /** From the database's return until each project was polled again, ms. */
+  readonly polled: number;
+  readonly commitFailures: number;
+}
+
+/** The database crashes, the n-th time, and is away for so long; the workers stay up and say so. */
+export async function crashDatabase(scene: Scene, n: number, forMs: number): Promise<Outage> {
+  const { crew, servers } = scene;
+  const over = scene.trouble();
+  const failures = () =>
+    Promise.all(
+      crew.members.map((member) => valueOf(member, 'evalwatch_store_commit_failures_total')),
+    );
+  const before = await failures();
+  await waitForMoment(scene, n);
+  await servers.primary().kill();
+  await setTimeout(forMs);
+  const found: string[] = [];
+  for (const { daemon, name } of crew.members) {
+    const codes = await Promise.all(
+      ['/metrics', '/-/healthy', '/-/ready'].map(
+        async (path) => (await ask(`${daemon.url()}${path}`)).status,
+      ),
+    );
+    if (codes.join() !== '200,200,503')
+      found.push(`${name} answers ${codes.join()} without the database`);
+  }
+  const counted = (await failures()).map((count, index) => count - (before[index] ?? 0));
+  if (counted.some((count) => count === 0)) found.push('a worker counts no failed commit');
+  if (found.length > 0) throw new Error(found.join('; '));
+  await servers.primary().start();
+  const at = Date.now();
+  await polledSince(scene, at);
+  const polled = Date.now() - at;
+  await settle(crew, scene.projects);
+  over();
+  return { polled, commitFailures: counted.reduce((sum, count) => sum + count, 0) };
+}
+
+/**
+ * The server that takes writes is killed, the n-th time, and the one that follows it takes its place; then the first
+ * follows that one. How long it took from the kill until each project was polled again, ms.
+ */
+export async function failOver(scene: Scene, n: number): Promise<number> {
+  const { crew, servers } = scene;
+  const over = scene.trouble();
+  await waitForMoment(scene, n);
+  const at = Date.now();
+  await servers.failOver();
+  await polledSince(scene, Date.now());
+  const polled = Date.now() - at;
+  await settle(crew, scene.projects);
+  await servers.rebuild();
+  over();
+  return polled;
+}
+
+export interface Ticks {
+  readonly ticks: number;
+  /** Those that a listing was asked for more than once. */
+  readonly doubled: readonly string[];
+  /** Those that it was not asked for. */
+  readonly missed: readonly string[];
+}
+
+/** Looks at each whole interval between these two times, epoch ms. */
+export function checkTicks(
+  { journal, intervalMs }: Pick<Scene, 'journal' | 'intervalMs'>,
+  from: number,
+  to: number,
+): Ticks {
+  const first = Math.ceil(from / intervalMs);
+  const last = Math.floor(to / intervalMs) - 1;
+  const listings = Map.groupBy(journal, ({ kind, project }) => `${kind}s of ${project}`);
+  const doubled: string[] = [];
+  const missed: string[] = [];
+  for (const [listing, entries] of listings) {
+    const ticks = Map.groupBy(entries, ({ producedAt }) => Math.floor(producedAt / intervalMs));
+    for (let tick = first; tick <= last; tick += 1) {
+      const times = ticks.get(tick)?.map(({ producedAt }) => new Date(producedAt).toISOString());
+      const at = new Date(tick * intervalMs).toISOString();
+      if (times === undefined) missed.push(`${listing} at ${at}`);
+      else if (times.length > 1) doubled.push(`${listing}: ${times.join(' and ')}`);
+    }
+  }
+  return { ticks: listings.size * Math.max(0, last - first + 1), doubled, missed };
+}

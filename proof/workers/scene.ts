@@ -1,0 +1,215 @@
+import { setTimeout } from 'node:timers/promises';
+import { failureFields, statusFields, transitionFields } from '../../src/rows/fields.ts';
+import { openPostgresReader } from '../../src/store/postgres/postgres-reader.ts';
+import type { JournalEntry } from '../../src/simulator/world/journal.ts';
+import type { RequestLog } from '../../src/simulator/request-log.ts';
+import { startSimulator } from '../../src/simulator/server.ts';
+import { differences } from '../../test/support/oracle.ts';
+import {
+  type FailureRow,
+  type StatusRow,
+  type TimeSpan,
+  type TransitionRow,
+} from '../../test/support/oracle/observation.ts';
+import { checkAgainstWorld } from '../../test/support/soak/at-rest.ts';
+import { KEY, makeProjects, MISSING_AFTER } from '../../test/support/soak/configuration.ts';
+import { isServedInPeace } from '../../test/support/soak/peace.ts';
+import { createLivingWorld } from '../../test/support/soak/living-world.ts';
+import { runCommand } from '../../test/support/soak/processes.ts';
+import { temporaryDirectory } from '../../test/support/temporary.ts';
+import { type Crew, createCrew, scrapeOf } from './crew.ts';
+import { type Servers, startServers } from './servers.ts';
+
+export interface SceneOptions {
+  readonly seed: number;
+  readonly source: string | undefined;
+  readonly projects: number;
+  /** Seconds between two polls of a project. */
+  readonly every: number;
+  readonly lease: string;
+  readonly maxRequestsPerSecond?: number | undefined;
+  /** Whether a second server follows the first. Default false. */
+  readonly hasStandby?: boolean;
+}
+
+/** A lively world, a service that shows it, a PostgreSQL, and workers that share it. */
+export interface Scene extends AsyncDisposable {
+  readonly crew: Crew;
+  readonly servers: Servers;
+  readonly projects: number;
+  readonly intervalMs: number;
+  /** Of every listing that was served. */
+  readonly journal: readonly JournalEntry[];
+  /** The last ones. */
+  readonly requests: RequestLog['recent'];
+  /** Until the returned function is called the service takes so long for each answer. */
+  delayAnswers(ms: number): () => void;
+  /** From now on, until the returned function is called, the database may be away. */
+  trouble(): () => void;
+  /** Lets everything come to rest, stops the workers, and compares what is left with what was served. */
+  judge(): Promise<{
+    readonly differences: readonly string[];
+    readonly transitions: number;
+    readonly failures: number;
+    /** Transitions without a line: all of them of workers that were killed. */
+    readonly untold: number;
+    /** Lines of failures that came once more. */
+    readonly repeated: number;
+  }>;
+}
+
+const SCRAPES = 20;
+
+export async function createScene(options: SceneOptions): Promise<Scene> {
+  const { seed, source, every, lease, maxRequestsPerSecond, hasStandby = false } = options;
+  const intervalMs = every * 1000;
+  await using opened = new AsyncDisposableStack();
+  const directory = opened.use(await temporaryDirectory());
+  const servers = opened.use(await startServers(hasStandby));
+  const { port } = servers.primary();
+  const projects = makeProjects(options.projects);
+  const living = createLivingWorld(
+    projects.map(({ id }) => id),
+    seed,
+    { promptsPerProject: 20 },
+  );
+  const journal: JournalEntry[] = [];
+  const simulator = await startSimulator({
+    world: living.world,
+    keys: KEY,
+    faultSeed: seed,
+    journal: (entry) => journal.push(entry),
+  });
+  opened.defer(() => simulator.close());
+  const crew = opened.use(
+    await createCrew({
+      directory: directory.path,
+      source,
+      serviceUrl: simulator.url,
+      projects,
+      lease,
+      schedule: every === 1 ? '* * * * * *' : `*/${every} * * * * *`,
+      maxRequestsPerSecond,
+      database: { host: '127.0.0.1', port, url: (behind) => servers.url(behind) },
+    }),
+  );
+  living.start();
+  opened.defer(() => living.stop());
+  const troubles: TimeSpan[] = [];
+
+  async function readRows(from: string) {
+    const reader = await openPostgresReader({ url: from });
+    await using closing = new AsyncDisposableStack();
+    closing.defer(() => reader.close());
+    const [transitions, failures, statuses] = await Promise.all([
+      reader.transitions({}),
+      reader.failures({}),
+      reader.statuses({}),
+    ]);
+    return {
+      transitions: transitions.map(transitionFields) as unknown as readonly TransitionRow[],
+      failures: failures.map(failureFields) as unknown as readonly FailureRow[],
+      statuses: statuses.map(statusFields) as unknown as readonly StatusRow[],
+    };
+  }
+
+  /** Of all members once they agree: what is still pending may be settled between two scrapes. */
+  async function compareMembers() {
+    for (let tries = 1; ; tries += 1) {
+      const [samples = new Map<string, number>(), ...others] = await Promise.all(
+        crew.members.map(async (member) => (await scrapeOf(member)).samples),
+      );
+      const found = others.flatMap((other) => compareStores(samples, other));
+      if (found.length === 0 || tries === SCRAPES) return { samples, differences: found };
+      await setTimeout(500);
+    }
+  }
+
+  async function judge() {
+    living.stop();
+    const found: string[] = [];
+    // Longer than an interval after the last move.
+    await setTimeout(intervalMs + 1000);
+    if (!(await isServedInPeace(journal, projects)))
+      found.push('some listings are not asked for any more');
+    const { samples, ...compared } = await compareMembers();
+    found.push(...compared.differences);
+    await Promise.all(crew.members.map((member) => crew.leave(member)));
+    // Tries what is pending once more, now that nothing moves.
+    const poll = await runCommand('poll', crew.config, source);
+    if (poll.code !== 0) found.push(`poll ended with ${poll.code}: ${poll.output.slice(0, 2000)}`);
+    const runs = [...crew.runs, { ...poll.run, endedAt: Date.now() }];
+    const rows = await readRows(servers.url(port));
+    const observation = {
+      journal,
+      key: KEY,
+      missingAfter: MISSING_AFTER,
+      projects,
+      runs,
+      troubles,
+      ...rows,
+      samples,
+      gave: living.gave,
+    };
+    found.push(
+      ...crew.differences,
+      ...differences(observation),
+      ...checkAgainstWorld(observation, living),
+    );
+    const lines = runs.flatMap((run) => run.lines);
+    const told = new Set(
+      lines.map((line) => line.event?.endsWith('.transition') && line.transition_id),
+    );
+    const failureLines = lines.filter(({ event }) => event === 'prompt.failed');
+    return {
+      differences: found,
+      transitions: rows.transitions.length,
+      failures: rows.failures.length,
+      untold: rows.transitions.filter((row) => !told.has(row.transition_id)).length,
+      repeated: failureLines.length - new Set(failureLines.map((line) => line.transition_id)).size,
+    };
+  }
+
+  const held = opened.move();
+  return {
+    crew,
+    servers,
+    projects: projects.length,
+    intervalMs,
+    journal,
+    get requests() {
+      return simulator.requests.recent;
+    },
+    delayAnswers: (ms) => {
+      simulator.faults.set([{ fault: { kind: 'delay', ms } }]);
+      return () => simulator.faults.clear();
+    },
+    trouble: () => {
+      const span = { from: Date.now() - intervalMs - 10_000, to: Infinity };
+      troubles.push(span);
+      return () => {
+        span.to = Date.now();
+      };
+    },
+    judge,
+    [Symbol.asyncDispose]: () => held.disposeAsync(),
+  };
+}
+
+/** What comes from the store is the same from every worker. */
+const OF_THE_STORE =
+  /^evalwatch_(?:prompt|dataset|error_info_backlog|project_(?:up|configured|consecutive)|poll_last_success)/;
+const OF_THE_PROCESS = /^evalwatch_prompt_state_duration_seconds/;
+
+function compareStores(
+  one: ReadonlyMap<string, number>,
+  other: ReadonlyMap<string, number>,
+): readonly string[] {
+  const isCompared = (series: string) => OF_THE_STORE.test(series) && !OF_THE_PROCESS.test(series);
+  const all = new Set([...one.keys(), ...other.keys()].filter(isCompared));
+  return [...all].flatMap((series) =>
+    one.get(series) === other.get(series) || series.startsWith('evalwatch_poll_last_success')
+      ? []
+      : [`${series} is ${one.get(series)} of one worker and ${other.get(series)} of another`],
+  );
+}
