@@ -1,6 +1,6 @@
 import type { KnownRecord } from '../../src/domain/record.ts';
 import type { Changes } from '../../src/domain/transition.ts';
-import type { PollCommit, PollHealth } from '../../src/monitor/ports.ts';
+import type { PollCommit, PollHealth } from '../../src/monitor/ports/store.ts';
 import type { PostgresStore } from '../../src/store/postgres/postgres-store.ts';
 
 const UP: PollHealth = {

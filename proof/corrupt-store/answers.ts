@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { systemClock } from '../../src/app/clock.ts';
 import type * as SqliteReader from '../../src/store/sqlite/sqlite-reader.ts';
 import type * as SqliteStore from '../../src/store/sqlite/sqlite-store.ts';
-import type { Store, StoreReader } from '../../src/monitor/ports.ts';
+import type { Store, StoreReader } from '../../src/monitor/ports/store.ts';
 
 export interface Stores {
   readonly openStore: typeof SqliteStore.openStore;

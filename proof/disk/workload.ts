@@ -6,7 +6,7 @@ import { writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemClock } from '../../src/app/clock.ts';
 import { StoreError } from '../../src/monitor/errors.ts';
-import type { Store } from '../../src/monitor/ports.ts';
+import type { Store } from '../../src/monitor/ports/store.ts';
 import type * as SqliteStore from '../../src/store/sqlite/sqlite-store.ts';
 import { listingOf } from '../../test/support/monitor.ts';
 import { ROUNDS, statusesIn, type WorkloadReport } from './rounds.ts';

@@ -1,7 +1,7 @@
 import type { KnownListing } from '../../src/domain/record.ts';
 import type { Kind } from '../../src/domain/status.ts';
 import type * as ErrorsRoom from '../../src/monitor/errors.ts';
-import type { PollCommit, Store } from '../../src/monitor/ports.ts';
+import type { PollCommit, Store } from '../../src/monitor/ports/store.ts';
 
 /** As much of a store as a poll needs, without a disk. */
 export function memoryStore({ StoreError }: typeof ErrorsRoom) {

@@ -6,7 +6,7 @@ import type { Lane } from '../../src/evaluation-api/fairness/lane.ts';
 import type { Secrets } from '../../src/evaluation-api/secrets.ts';
 import type { Kind } from '../../src/domain/status.ts';
 import type * as ErrorsRoom from '../../src/monitor/errors.ts';
-import type { ListingAnswer, Validator } from '../../src/monitor/ports.ts';
+import type { ListingAnswer, Validator } from '../../src/monitor/ports/service.ts';
 import type { Step } from './bodies.ts';
 
 interface Reading {

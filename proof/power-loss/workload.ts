@@ -4,7 +4,7 @@
  */
 import { writeSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Store } from '../../src/monitor/ports.ts';
+import type { Store } from '../../src/monitor/ports/store.ts';
 import type * as SqliteStore from '../../src/store/sqlite/sqlite-store.ts';
 import { systemClock } from '../../src/app/clock.ts';
 import { listingOf } from '../../test/support/monitor.ts';

@@ -1,4 +1,4 @@
-import type { Clock } from '../monitor/ports.ts';
+import type { Clock } from '../monitor/ports/clock.ts';
 
 export const systemClock: Clock = {
   now: () => Date.now(),

@@ -9,7 +9,7 @@ import { createMetrics } from '../metrics/metrics.ts';
 import { StoreError } from '../monitor/errors.ts';
 import type { Observer } from '../monitor/events.ts';
 import type { FailureReporter } from '../monitor/failure-reporter.ts';
-import type { Clock } from '../monitor/ports.ts';
+import type { Clock } from '../monitor/ports/clock.ts';
 import { watchMountedFiles } from './mounted-files.ts';
 import { createReload, type ReloadResult } from './reload.ts';
 import { createScheduler } from '../schedule/scheduler.ts';

@@ -1,4 +1,4 @@
-import type { Shutdown } from '../monitor/ports.ts';
+import type { Shutdown } from '../monitor/ports/shutdown.ts';
 
 export interface ShutdownControl extends Shutdown {
   /** Cancels every wait now, and requests in flight once `graceMs` are over. */

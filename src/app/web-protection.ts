@@ -4,7 +4,7 @@ import type { WebConfig } from '../config/web-file/web-config.ts';
 import { loadWebConfig } from '../config/web-file/web-file.ts';
 import { versionOf } from '../files/regular-file.ts';
 import type { Logger } from '../log/logger.ts';
-import type { Clock } from '../monitor/ports.ts';
+import type { Clock } from '../monitor/ports/clock.ts';
 import type { ChangingProtection } from '../web/protection/protection.ts';
 
 /**

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { Clock } from '../monitor/ports.ts';
+import type { Clock } from '../monitor/ports/clock.ts';
 import type { Env } from '../config/environment.ts';
 import type { Output } from './output/output.ts';
 

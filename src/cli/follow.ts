@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { TransitionRow } from '../monitor/ports.ts';
+import type { TransitionRow } from '../monitor/ports/store.ts';
 import type { Context } from './command.ts';
 import { newestTransition, transitionsAfter } from './output/oldest-first.ts';
 import type { QueryOptions } from './options.ts';

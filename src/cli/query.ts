@@ -1,7 +1,7 @@
 import { shownId } from '../config/shown.ts';
 import { closest, didYouMean } from '../config/suggest.ts';
 import type { Config } from '../config/config.ts';
-import type { RowQuery, StoreReader } from '../monitor/ports.ts';
+import type { RowQuery, StoreReader } from '../monitor/ports/store.ts';
 import type { Action, Context } from './command.ts';
 import { loadForStore } from './configuration.ts';
 import { UsageError } from './faults.ts';

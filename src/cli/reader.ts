@@ -1,5 +1,5 @@
 import type { Config } from '../config/config.ts';
-import type { StoreReader } from '../monitor/ports.ts';
+import type { StoreReader } from '../monitor/ports/store.ts';
 
 /**
  * Opens the store of a configuration for reading; what reads it is imported here.

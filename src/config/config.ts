@@ -1,4 +1,4 @@
-import type { LogLevel } from '../monitor/ports.ts';
+import type { LogLevel } from '../domain/log-level.ts';
 
 /** Source of a secret: an API key (docs/specification.md#api-keys) or the address of the database. */
 export type SecretSource =

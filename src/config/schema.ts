@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { LOG_LEVELS } from '../monitor/ports.ts';
+import { LOG_LEVELS } from '../domain/log-level.ts';
 import {
   DEFAULT_LISTEN,
   parseBaseUrl,

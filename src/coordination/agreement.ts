@@ -1,5 +1,5 @@
 import type { Observer } from '../monitor/events.ts';
-import type { Clock } from '../monitor/ports.ts';
+import type { Clock } from '../monitor/ports/clock.ts';
 import type { WorkerIdentity } from './ports.ts';
 
 /** A new configuration reaches all workers within this time, ms. */

@@ -1,4 +1,4 @@
-import type { PollHealth } from '../monitor/ports.ts';
+import type { PollHealth } from '../monitor/ports/store.ts';
 
 // What the workers of one store share, and how each of them knows what is its own. Every method that resolves rejects
 // with a StoreError when the database cannot be reached in time, and has then perhaps been done: all can be repeated.

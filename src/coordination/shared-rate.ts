@@ -1,5 +1,5 @@
 import { StoreError } from '../monitor/errors.ts';
-import type { Clock } from '../monitor/ports.ts';
+import type { Clock } from '../monitor/ports/clock.ts';
 import { inTime } from './in-time.ts';
 import type { Coordinator } from './ports.ts';
 

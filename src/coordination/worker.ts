@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { StoreError } from '../monitor/errors.ts';
 import type { Observer } from '../monitor/events.ts';
-import type { Clock } from '../monitor/ports.ts';
+import type { Clock } from '../monitor/ports/clock.ts';
 import { watchAgreement } from './agreement.ts';
 import { inTime } from './in-time.ts';
 import type { Beat, Coordinator, OwnedProject, Ownership, WorkerIdentity } from './ports.ts';

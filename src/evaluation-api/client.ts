@@ -1,7 +1,8 @@
 import { takeSteps } from '../monitor/steps.ts';
 import { ApiError } from '../monitor/errors.ts';
 import type { Observer } from '../monitor/events.ts';
-import type { Clock, EvaluationService, ListingAnswer } from '../monitor/ports.ts';
+import type { Clock } from '../monitor/ports/clock.ts';
+import type { EvaluationService, ListingAnswer } from '../monitor/ports/service.ts';
 import { readKey, type KeySource } from './api-key.ts';
 import { createDispatcher } from './sending/dispatcher.ts';
 import { readErrorInfo } from './error-info.ts';

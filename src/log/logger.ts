@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import type { Scrub } from '../domain/scrub.ts';
 import { visibleJson } from '../domain/visible.ts';
-import { LOG_LEVELS, type LogLevel } from '../monitor/ports.ts';
+import { LOG_LEVELS, type LogLevel } from '../domain/log-level.ts';
 import type { Destination } from './destination.ts';
 import { presentFields } from './present.ts';
 

@@ -1,6 +1,6 @@
 import type { StoreFailureReason } from '../monitor/errors.ts';
 import type { Observer, PollFailure } from '../monitor/events.ts';
-import type { Clock } from '../monitor/ports.ts';
+import type { Clock } from '../monitor/ports/clock.ts';
 import {
   logAnomalies,
   logBaseline,

@@ -1,14 +1,9 @@
 import { setImmediate } from 'node:timers/promises';
 import { Registry } from 'prom-client';
 import type { Observer } from '../monitor/events.ts';
-import type {
-  Clock,
-  LogLevel,
-  PollHealth,
-  ProjectSnapshot,
-  Store,
-  StoreSnapshot,
-} from '../monitor/ports.ts';
+import type { Clock } from '../monitor/ports/clock.ts';
+import type { LogLevel } from '../domain/log-level.ts';
+import type { PollHealth, ProjectSnapshot, Store, StoreSnapshot } from '../monitor/ports/store.ts';
 import { FamilyRenderer, SINGLE, renderGauge, toSeconds, type Family } from './exposition.ts';
 import { createMetricsObserver } from './observer.ts';
 import { createProcessMetrics, type BuildInfo } from './process-metrics.ts';

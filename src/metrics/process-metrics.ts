@@ -1,7 +1,7 @@
 import { Counter, Gauge, Histogram, collectDefaultMetrics, type Registry } from 'prom-client';
 import { STORE_FAILURE_REASONS } from '../monitor/errors.ts';
 import type { Endpoint, RefusalReason, RequestFailureReason } from '../monitor/events.ts';
-import { LOG_LEVELS } from '../monitor/ports.ts';
+import { LOG_LEVELS } from '../domain/log-level.ts';
 
 const ENDPOINTS: readonly Endpoint[] = ['list_prompts', 'get_prompt', 'list_datasets'];
 

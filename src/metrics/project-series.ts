@@ -2,7 +2,7 @@ import { ANOMALY_REASONS, type AnomalyReason } from '../domain/record.ts';
 import { WAITING_STATUSES, type WaitingStatus } from '../domain/status.ts';
 import { POLL_FAILURE_REASONS } from '../monitor/errors.ts';
 import type { MonitorEvent } from '../monitor/events.ts';
-import type { PollHealth } from '../monitor/ports.ts';
+import type { PollHealth } from '../monitor/ports/store.ts';
 import { SINGLE, renderLabels, type Family } from './exposition.ts';
 import { Histogram, histogramSamples } from './histogram.ts';
 

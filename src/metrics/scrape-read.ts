@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { StoreError } from '../monitor/errors.ts';
-import type { Clock } from '../monitor/ports.ts';
+import type { Clock } from '../monitor/ports/clock.ts';
 
 /** How long a scrape waits for the store. Prometheus takes a target for down after 10 s. */
 const PATIENCE_MS = 2000;

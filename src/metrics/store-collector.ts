@@ -6,7 +6,7 @@ import {
   type Origin,
   type Status,
 } from '../domain/status.ts';
-import type { ListingSnapshot, ProjectSnapshot, StoreSnapshot } from '../monitor/ports.ts';
+import type { ListingSnapshot, ProjectSnapshot, StoreSnapshot } from '../monitor/ports/store.ts';
 import { FamilyRenderer, SINGLE, renderGauge, toSeconds, type Family } from './exposition.ts';
 import type { ProjectSeries } from './project-series.ts';
 

@@ -7,7 +7,7 @@ import {
   type Changes,
 } from '../domain/transition.ts';
 import { summaryOf, type AnswerSummary, type ListingMemory } from './listing-memory.ts';
-import type { KnownProject, Store } from './ports.ts';
+import type { KnownProject, Store } from './ports/store.ts';
 import type { Reading } from './reading.ts';
 import { takeSteps } from './steps.ts';
 

@@ -2,7 +2,7 @@ import type { Kind, Status } from '../domain/status.ts';
 import type { Steps } from '../domain/steps.ts';
 import type { Changes } from '../domain/transition.ts';
 import type { Observer } from './events.ts';
-import type { CommittedTransition } from './ports.ts';
+import type { CommittedTransition } from './ports/store.ts';
 
 /** Each event may be a line that is written at once. */
 const EVENTS_PER_STEP = 256;

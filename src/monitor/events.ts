@@ -2,7 +2,7 @@ import type { NoErrorInfoReason, ErrorInfo } from '../domain/failure.ts';
 import type { AnomalyReason, KnownRecord } from '../domain/record.ts';
 import type { Kind, Status } from '../domain/status.ts';
 import type { ApiErrorDetails, PollFailureReason, StoreFailureReason } from './errors.ts';
-import type { CommittedTransition, PollHealth } from './ports.ts';
+import type { CommittedTransition, PollHealth } from './ports/store.ts';
 
 export type Endpoint = 'list_prompts' | 'get_prompt' | 'list_datasets';
 

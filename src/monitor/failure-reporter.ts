@@ -8,7 +8,10 @@ import {
 } from '../domain/failure.ts';
 import { ApiError, StoreError } from './errors.ts';
 import type { Observer } from './events.ts';
-import type { Clock, EvaluationService, PendingFailure, Shutdown, Store } from './ports.ts';
+import type { Clock } from './ports/clock.ts';
+import type { EvaluationService } from './ports/service.ts';
+import type { Shutdown } from './ports/shutdown.ts';
+import type { PendingFailure, Store } from './ports/store.ts';
 
 /** How often the store is asked for failures that fell due. */
 const LOOK_EVERY_MS = 1000;

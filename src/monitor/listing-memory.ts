@@ -1,5 +1,6 @@
 import type { AnomalySummary } from '../domain/record.ts';
-import type { Clock, ListingAnswer, Validator } from './ports.ts';
+import type { Clock } from './ports/clock.ts';
+import type { ListingAnswer, Validator } from './ports/service.ts';
 
 /** A 304 is not trusted for longer than this without a full answer in between (docs/specification.md#unchanged-listings). */
 const LONGEST_TRUST_MS = 60 * 60 * 1000;

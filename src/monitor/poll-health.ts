@@ -1,5 +1,5 @@
 import type { PollFailure } from './events.ts';
-import type { PollHealth } from './ports.ts';
+import type { PollHealth } from './ports/store.ts';
 
 export const NEVER_POLLED: PollHealth = {
   up: false,

@@ -9,14 +9,10 @@ import { afterAnswer, withoutEtag, withoutItems, type ListingMemory } from './li
 import { afterPoll, NEVER_POLLED } from './poll-health.ts';
 import { createReading, type PolledProject, type PollRun, type Reading } from './reading.ts';
 import { takeSteps } from './steps.ts';
-import type {
-  Clock,
-  CommittedTransition,
-  EvaluationService,
-  PollHealth,
-  Shutdown,
-  Store,
-} from './ports.ts';
+import type { Clock } from './ports/clock.ts';
+import type { EvaluationService } from './ports/service.ts';
+import type { Shutdown } from './ports/shutdown.ts';
+import type { CommittedTransition, PollHealth, Store } from './ports/store.ts';
 
 export interface Poller {
   /**

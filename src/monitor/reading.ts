@@ -2,7 +2,9 @@ import { KINDS, type Kind } from '../domain/status.ts';
 import { ApiError } from './errors.ts';
 import type { Observer } from './events.ts';
 import { mayRevalidate, type ListingMemory } from './listing-memory.ts';
-import type { Clock, EvaluationService, ListingAnswer, Shutdown } from './ports.ts';
+import type { Clock } from './ports/clock.ts';
+import type { EvaluationService, ListingAnswer } from './ports/service.ts';
+import type { Shutdown } from './ports/shutdown.ts';
 
 /** A project as it is polled. */
 export interface PolledProject {

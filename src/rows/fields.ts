@@ -1,5 +1,5 @@
 import type { FinishedPoll } from '../monitor/events.ts';
-import type { FailureRow, StatusRow, TransitionRow } from '../monitor/ports.ts';
+import type { FailureRow, StatusRow, TransitionRow } from '../monitor/ports/store.ts';
 
 // Rows as commands and API show them, with the field names of the log (docs/specification.md#rows).
 

@@ -1,5 +1,5 @@
 import { createTask, type ScheduledTask } from 'node-cron';
-import type { Clock } from '../monitor/ports.ts';
+import type { Clock } from '../monitor/ports/clock.ts';
 
 const SECOND = 1000;
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Observer } from '../monitor/events.ts';
-import type { Clock } from '../monitor/ports.ts';
+import type { Clock } from '../monitor/ports/clock.ts';
 import { parseSchedule, type Schedule } from './calendar.ts';
 import { startHeartbeat } from './heartbeat.ts';
 

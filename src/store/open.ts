@@ -4,7 +4,8 @@ import type { Config } from '../config/config.ts';
 import { countUnderWay } from '../files/in-turn.ts';
 import type { Logger } from '../log/logger.ts';
 import type { Observer } from '../monitor/events.ts';
-import type { Clock, Store } from '../monitor/ports.ts';
+import type { Clock } from '../monitor/ports/clock.ts';
+import type { Store } from '../monitor/ports/store.ts';
 import type { Postgres } from './postgres/postgres-store.ts';
 import { openStore as openSqlite } from './sqlite/sqlite-store.ts';
 

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe } from 'vitest';
 import { systemClock } from '../../src/app/clock.ts';
 import type { Coordinator } from '../../src/coordination/ports.ts';
-import type { Store } from '../../src/monitor/ports.ts';
+import type { Store } from '../../src/monitor/ports/store.ts';
 import { openPostgresReader } from '../../src/store/postgres/postgres-reader.ts';
 import { openPostgres, type PostgresStore } from '../../src/store/postgres/postgres-store.ts';
 import { startPostgres } from '../support/postgres.ts';

@@ -3,7 +3,7 @@ import { KINDS } from '../../src/domain/status.ts';
 import { createMetrics } from '../../src/metrics/metrics.ts';
 import { POLL_FAILURE_REASONS, type PollFailureReason } from '../../src/monitor/errors.ts';
 import { afterPoll, NEVER_POLLED } from '../../src/monitor/poll-health.ts';
-import type { Store } from '../../src/monitor/ports.ts';
+import type { Store } from '../../src/monitor/ports/store.ts';
 import { openStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { parseExposition, type ParsedFamily } from '../unit/metrics/parse-exposition.ts';
 import { fakeClock, listingOf } from './monitor.ts';

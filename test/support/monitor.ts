@@ -2,7 +2,8 @@ import type { Listing, ObservedRecord } from '../../src/domain/record.ts';
 import { statusOf, type Kind } from '../../src/domain/status.ts';
 import { ApiError, type ApiErrorDetails, type ApiFailureReason } from '../../src/monitor/errors.ts';
 import type { MonitorEvent } from '../../src/monitor/events.ts';
-import type { Clock, ListOptions, ListingAnswer } from '../../src/monitor/ports.ts';
+import type { Clock } from '../../src/monitor/ports/clock.ts';
+import type { ListOptions, ListingAnswer } from '../../src/monitor/ports/service.ts';
 
 /** Both clocks of a test: they stand still until they are moved. */
 export function fakeClock(

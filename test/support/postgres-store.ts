@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { systemClock } from '../../src/app/clock.ts';
 import type { Coordinator } from '../../src/coordination/ports.ts';
 import type { KnownRecord } from '../../src/domain/record.ts';
-import type { CommittedTransition, PollHealth, Store } from '../../src/monitor/ports.ts';
+import type { CommittedTransition, PollHealth, Store } from '../../src/monitor/ports/store.ts';
 import { openPostgres, type PostgresStore } from '../../src/store/postgres/postgres-store.ts';
 import { eventLog, listingOf } from './monitor.ts';
 import { detectChanges } from './at-once.ts';

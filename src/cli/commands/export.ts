@@ -1,6 +1,6 @@
 import { Option } from 'commander';
 import { resolveFromUser } from '../../config/environment.ts';
-import type { StoreReader, TransitionRow } from '../../monitor/ports.ts';
+import type { StoreReader, TransitionRow } from '../../monitor/ports/store.ts';
 import { isoTime, transitionFields } from '../../rows/fields.ts';
 import type { Action, Register } from '../command.ts';
 import { csvLine } from '../output/csv.ts';

@@ -1,4 +1,4 @@
-import type { FailureRow } from '../../monitor/ports.ts';
+import type { FailureRow } from '../../monitor/ports/store.ts';
 import { failureFields } from '../../rows/fields.ts';
 import type { Register } from '../command.ts';
 import { addQueryOptions } from '../options.ts';

@@ -1,4 +1,4 @@
-import type { StatusRow } from '../../monitor/ports.ts';
+import type { StatusRow } from '../../monitor/ports/store.ts';
 import { statusFields } from '../../rows/fields.ts';
 import type { Action, Register } from '../command.ts';
 import { addQueryOptions, duration, statusOption, type QueryOptions } from '../options.ts';

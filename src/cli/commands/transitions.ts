@@ -1,4 +1,4 @@
-import type { TransitionRow } from '../../monitor/ports.ts';
+import type { TransitionRow } from '../../monitor/ports/store.ts';
 import { transitionFields } from '../../rows/fields.ts';
 import type { Action, Register } from '../command.ts';
 import { follow } from '../follow.ts';

@@ -1,4 +1,4 @@
-import type { StoreReader, TransitionRow } from '../../monitor/ports.ts';
+import type { StoreReader, TransitionRow } from '../../monitor/ports/store.ts';
 
 /** Rows that are held at a time. */
 const PAGE = 5000;

@@ -1,6 +1,6 @@
 import type { Kind } from '../../domain/status.ts';
 import { ApiError } from '../../monitor/errors.ts';
-import type { Clock } from '../../monitor/ports.ts';
+import type { Clock } from '../../monitor/ports/clock.ts';
 
 /** Listings that the service asked not to request for a while (docs/specification.md#retry-after). A restart loses them. */
 export interface Holds {

@@ -1,4 +1,4 @@
-import type { Clock } from '../../monitor/ports.ts';
+import type { Clock } from '../../monitor/ports/clock.ts';
 
 /** The service counts when requests arrive, which is not quite as regular as they are sent. */
 const MARGIN_MS = 20;

@@ -1,5 +1,5 @@
 import { ITEMS_PER_STEP, type Steps } from '../../domain/steps.ts';
-import type { ItemTable } from '../../monitor/ports.ts';
+import type { ItemTable } from '../../monitor/ports/service.ts';
 
 /** The items of a body beside those of a table. */
 export interface ItemMatch {

@@ -1,6 +1,6 @@
 import { takeSteps } from '../../monitor/steps.ts';
 import type { Kind } from '../../domain/status.ts';
-import type { ListingAnswer, Validator } from '../../monitor/ports.ts';
+import type { ListingAnswer, Validator } from '../../monitor/ports/service.ts';
 import { tableOf } from './item-table.ts';
 import type { Lane } from '../fairness/lane.ts';
 import { readDifference, readListing, type ListingBody } from './listing-body.ts';

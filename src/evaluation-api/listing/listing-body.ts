@@ -2,7 +2,7 @@ import type { Steps } from '../../domain/steps.ts';
 import type { Listing } from '../../domain/record.ts';
 import type { Kind } from '../../domain/status.ts';
 import { ApiError } from '../../monitor/errors.ts';
-import type { ItemTable } from '../../monitor/ports.ts';
+import type { ItemTable } from '../../monitor/ports/service.ts';
 import { createPieceReader } from '../sending/body-pieces.ts';
 import { hasAny, matchItems, tableAfter } from './item-table.ts';
 import type { ScannedItems } from './item-scanner.ts';

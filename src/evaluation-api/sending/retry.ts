@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
 import pRetry from 'p-retry';
 import { ApiError, type ApiFailureReason } from '../../monitor/errors.ts';
-import type { Shutdown } from '../../monitor/ports.ts';
+import type { Shutdown } from '../../monitor/ports/shutdown.ts';
 
 const FIRST_BACKOFF_MS = 500;
 const LONGEST_BACKOFF_MS = 10_000;

@@ -1,7 +1,8 @@
 import type { Dispatcher } from 'undici';
 import { ApiError } from '../../monitor/errors.ts';
 import type { Endpoint, Observer } from '../../monitor/events.ts';
-import type { Clock, Shutdown } from '../../monitor/ports.ts';
+import type { Clock } from '../../monitor/ports/clock.ts';
+import type { Shutdown } from '../../monitor/ports/shutdown.ts';
 import { ACCEPT_ENCODING } from './decompress.ts';
 import { requestFailure } from '../errors.ts';
 import { exchange, type ResponseHead } from './exchange.ts';

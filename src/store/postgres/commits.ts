@@ -2,7 +2,8 @@ import { setTimeout } from 'node:timers/promises';
 import type { Kind } from '../../domain/status.ts';
 import type { StoreError } from '../../monitor/errors.ts';
 import type { Observer } from '../../monitor/events.ts';
-import type { Clock, CommittedTransition, PollCommit } from '../../monitor/ports.ts';
+import type { Clock } from '../../monitor/ports/clock.ts';
+import type { CommittedTransition, PollCommit } from '../../monitor/ports/store.ts';
 import type { Database } from './database.ts';
 import {
   COMMIT,

@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
 import { StoreError, type StoreFailureReason } from '../../monitor/errors.ts';
 import type { Observer } from '../../monitor/events.ts';
-import type { Clock } from '../../monitor/ports.ts';
+import type { Clock } from '../../monitor/ports/clock.ts';
 import type { Database, Statement } from './database.ts';
 import { CONFIGURE, UNCONFIGURED } from './sql/projects.ts';
 

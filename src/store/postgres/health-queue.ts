@@ -1,4 +1,4 @@
-import type { PollHealth } from '../../monitor/ports.ts';
+import type { PollHealth } from '../../monitor/ports/store.ts';
 import { StoreError } from '../../monitor/errors.ts';
 
 /** The outcome of a poll that changed nothing else. */

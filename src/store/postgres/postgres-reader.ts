@@ -1,4 +1,4 @@
-import type { StoreReader } from '../../monitor/ports.ts';
+import type { StoreReader } from '../../monitor/ports/store.ts';
 import { openDatabase } from './database.ts';
 import { assertReadable } from './sql/migrate.ts';
 import { createReads } from './reads.ts';

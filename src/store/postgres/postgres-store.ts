@@ -1,7 +1,8 @@
 import type { Coordinator, Ownership } from '../../coordination/ports.ts';
 import { StoreError } from '../../monitor/errors.ts';
 import type { Observer } from '../../monitor/events.ts';
-import type { Clock, Store } from '../../monitor/ports.ts';
+import type { Clock } from '../../monitor/ports/clock.ts';
+import type { Store } from '../../monitor/ports/store.ts';
 import { createConfigure } from './configure.ts';
 import { createCoordinator } from './ownership/coordinator.ts';
 import { type Database, openDatabase, type Statement } from './database.ts';

@@ -1,4 +1,4 @@
-import type { StoreReader } from '../../monitor/ports.ts';
+import type { StoreReader } from '../../monitor/ports/store.ts';
 import type { Database } from './database.ts';
 import { createEventQuery } from './sql/event-query.ts';
 import { createFailureCounts } from './sql/failure-counts.ts';

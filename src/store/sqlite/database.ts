@@ -1,4 +1,4 @@
-import type { Store } from '../../monitor/ports.ts';
+import type { Store } from '../../monitor/ports/store.ts';
 import { connect, type Connection } from './connection.ts';
 import { makeDurable } from './file/durability.ts';
 import { assertIntact } from './errors.ts';

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { realpath } from 'node:fs/promises';
 import Database from 'better-sqlite3';
 import { StoreError } from '../../monitor/errors.ts';
-import type { StoreReader } from '../../monitor/ports.ts';
+import type { StoreReader } from '../../monitor/ports/store.ts';
 import { connect, distrust, type Connection } from './connection.ts';
 import { isSqliteError, isSystemError, withStoreErrors } from './errors.ts';
 import { assertNotNewer, readMigrations, SCHEMA_VERSION, schemaVersion } from './sql/migrate.ts';

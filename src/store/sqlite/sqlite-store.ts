@@ -1,7 +1,8 @@
 import type { Kind } from '../../domain/status.ts';
 import { StoreError } from '../../monitor/errors.ts';
 import type { Observer } from '../../monitor/events.ts';
-import type { Clock, CommittedTransition, ListingSnapshot, Store } from '../../monitor/ports.ts';
+import type { Clock } from '../../monitor/ports/clock.ts';
+import type { CommittedTransition, ListingSnapshot, Store } from '../../monitor/ports/store.ts';
 import type { Reads, WriteCall, Writes } from './database.ts';
 import { withStoreErrors } from './errors.ts';
 import { collectPages } from './sql/known-pages.ts';

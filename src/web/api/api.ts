@@ -5,8 +5,8 @@ import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import type { z } from 'zod';
 import { visibleJson } from '../../domain/visible.ts';
 import { StoreError } from '../../monitor/errors.ts';
+import type { Clock } from '../../monitor/ports/clock.ts';
 import type {
-  Clock,
   PollHealth,
   ProjectSnapshot,
   PromptPosition,
@@ -14,7 +14,7 @@ import type {
   StatusRow,
   StoreReader,
   TransitionRow,
-} from '../../monitor/ports.ts';
+} from '../../monitor/ports/store.ts';
 import { failureFields, isoTime, statusFields, transitionFields } from '../../rows/fields.ts';
 import { readCursor } from './cursor.ts';
 import { readId } from '../events/event.ts';

@@ -1,5 +1,5 @@
 import { visibleJson } from '../../domain/visible.ts';
-import type { EventPosition } from '../../monitor/ports.ts';
+import type { EventPosition } from '../../monitor/ports/store.ts';
 
 /** What a stream can be asked for; `reset` comes whatever was asked for. */
 export const EVENT_TYPES = ['transition', 'failure', 'poll'] as const;

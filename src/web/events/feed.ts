@@ -1,5 +1,6 @@
 import type { Observer } from '../../monitor/events.ts';
-import type { Clock, EventPosition, StoreReader } from '../../monitor/ports.ts';
+import type { Clock } from '../../monitor/ports/clock.ts';
+import type { EventPosition, StoreReader } from '../../monitor/ports/store.ts';
 import { isoTime, pollFields, pollResult } from '../../rows/fields.ts';
 import type { Asker } from '../fairness/client.ts';
 import { createTimeBudget } from '../fairness/time-budget.ts';

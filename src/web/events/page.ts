@@ -1,4 +1,4 @@
-import type { EventPosition, RecordedEvents } from '../../monitor/ports.ts';
+import type { EventPosition, RecordedEvents } from '../../monitor/ports/store.ts';
 import { failureFields, transitionFields } from '../../rows/fields.ts';
 import { eventText, type StreamedEvent } from './event.ts';
 

@@ -1,5 +1,6 @@
 import { StoreError } from '../../monitor/errors.ts';
-import type { Clock, EventPosition } from '../../monitor/ports.ts';
+import type { Clock } from '../../monitor/ports/clock.ts';
+import type { EventPosition } from '../../monitor/ports/store.ts';
 import { eventText, type EventType, type StreamedEvent, writeId } from './event.ts';
 import type { EventFeed } from './feed.ts';
 import { type EventPage, nothingAfter } from './page.ts';

@@ -1,4 +1,4 @@
-import type { Clock } from '../../monitor/ports.ts';
+import type { Clock } from '../../monitor/ports/clock.ts';
 import { createPlaces } from './places.ts';
 import { type Handler, refuse } from '../handler.ts';
 import type { Route } from '../request-target.ts';

@@ -1,4 +1,4 @@
-import type { Clock } from '../../monitor/ports.ts';
+import type { Clock } from '../../monitor/ports/clock.ts';
 
 export interface TimeBudgetOptions {
   readonly clock: Pick<Clock, 'monotonic'>;

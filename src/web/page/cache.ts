@@ -1,4 +1,4 @@
-import type { Clock } from '../../monitor/ports.ts';
+import type { Clock } from '../../monitor/ports/clock.ts';
 import type { Asker } from '../fairness/client.ts';
 import { createTimeBudget } from '../fairness/time-budget.ts';
 import { createTurns } from '../fairness/turns.ts';

@@ -1,5 +1,6 @@
 import type { StoreFailureReason } from '../../monitor/errors.ts';
-import type { Clock, PollHealth, StoreReader } from '../../monitor/ports.ts';
+import type { Clock } from '../../monitor/ports/clock.ts';
+import type { PollHealth, StoreReader } from '../../monitor/ports/store.ts';
 
 /** What the status page shows, and where it comes from. Times are epoch ms. */
 export interface PageContent {

@@ -1,5 +1,5 @@
 import type { Status } from '../../domain/status.ts';
-import type { MoveCount } from '../../monitor/ports.ts';
+import type { MoveCount } from '../../monitor/ports/store.ts';
 
 export const SPANS = 96;
 export const SPAN_MS = 15 * 60 * 1000;

@@ -1,5 +1,5 @@
 import { html } from 'hono/html';
-import type { FailureRow, StatusRow, TransitionRow } from '../../monitor/ports.ts';
+import type { FailureRow, StatusRow, TransitionRow } from '../../monitor/ports/store.ts';
 import { badge } from './plot.ts';
 import { table } from './table.ts';
 import { absolute, duration, when } from './time.ts';

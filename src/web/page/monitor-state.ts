@@ -1,5 +1,5 @@
 import type { Observer } from '../../monitor/events.ts';
-import type { Clock } from '../../monitor/ports.ts';
+import type { Clock } from '../../monitor/ports/clock.ts';
 import type { LastReload, MonitorState } from './content.ts';
 
 export interface MonitorWatch {

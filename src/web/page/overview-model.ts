@@ -8,7 +8,7 @@ import type {
   StatusRow,
   StoreSnapshot,
   TransitionRow,
-} from '../../monitor/ports.ts';
+} from '../../monitor/ports/store.ts';
 import type { PageContent, ProjectState, WatchedProject } from './content.ts';
 import { historyStart, SPAN_MS, statusHistory, type StatusHistory } from './history.ts';
 import { isBlind, stateOf } from './project-state.ts';

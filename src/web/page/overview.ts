@@ -1,5 +1,5 @@
 import { html } from 'hono/html';
-import type { FailureRow } from '../../monitor/ports.ts';
+import type { FailureRow } from '../../monitor/ports/store.ts';
 import type { MonitorState } from './content.ts';
 import type { Page } from './layout.ts';
 import {

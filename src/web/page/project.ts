@@ -1,6 +1,6 @@
 import { html } from 'hono/html';
 import type { Status } from '../../domain/status.ts';
-import type { FailureRow, StatusRow, TransitionRow } from '../../monitor/ports.ts';
+import type { FailureRow, StatusRow, TransitionRow } from '../../monitor/ports/store.ts';
 import type { PageContent } from './content.ts';
 import type { Page } from './layout.ts';
 import { failureList, promptTable, transitionTable, waitingTable } from './lists.ts';

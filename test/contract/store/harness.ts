@@ -10,7 +10,7 @@ import type {
   PollHealth,
   Store,
   StoreReader,
-} from '../../../src/monitor/ports.ts';
+} from '../../../src/monitor/ports/store.ts';
 import { eventLog, listingOf } from '../../support/monitor.ts';
 import { detectChanges } from '../../support/at-once.ts';
 

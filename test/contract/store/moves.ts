@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { MoveQuery } from '../../../src/monitor/ports.ts';
+import type { MoveQuery } from '../../../src/monitor/ports/store.ts';
 import { type Harness } from './harness.ts';
 
 export function describeMoves(h: Harness): void {

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { KnownRecord } from '../../../src/domain/record.ts';
 import { KINDS } from '../../../src/domain/status.ts';
-import type { PollHealth } from '../../../src/monitor/ports.ts';
+import type { PollHealth } from '../../../src/monitor/ports/store.ts';
 import { changesOf, HARD_TEXTS, moveOf, recordOf, UP, type Harness } from './harness.ts';
 
 export function describePolls(h: Harness): void {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import { createPoller } from '../../../src/monitor/poller.ts';
-import type { ListingAnswer, ListOptions } from '../../../src/monitor/ports.ts';
+import type { ListingAnswer, ListOptions } from '../../../src/monitor/ports/service.ts';
 import { listingOf, neverStopping } from '../../support/monitor.ts';
 import { startPostgres } from '../../support/postgres.ts';
 import { postgresPrograms, type PostgresServer } from '../../support/postgres-server.ts';

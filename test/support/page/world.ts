@@ -4,7 +4,7 @@ import type { ObservedRecord } from '../../../src/domain/record.ts';
 import { statusOf, type Kind } from '../../../src/domain/status.ts';
 import type { PollFailureReason } from '../../../src/monitor/errors.ts';
 import { afterPoll } from '../../../src/monitor/poll-health.ts';
-import type { Store } from '../../../src/monitor/ports.ts';
+import type { Store } from '../../../src/monitor/ports/store.ts';
 import { openStore } from '../../../src/store/sqlite/sqlite-store.ts';
 import type { PageContent, WatchedProject } from '../../../src/web/page/content.ts';
 import { watchMonitor, type MonitorWatch } from '../../../src/web/page/monitor-state.ts';

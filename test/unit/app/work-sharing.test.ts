@@ -4,7 +4,7 @@ import type { Config } from '../../../src/config/config.ts';
 import type { Coordinator } from '../../../src/coordination/ports.ts';
 import { NEVER_POLLED } from '../../../src/monitor/poll-health.ts';
 import type { Poller } from '../../../src/monitor/poller.ts';
-import type { Store } from '../../../src/monitor/ports.ts';
+import type { Store } from '../../../src/monitor/ports/store.ts';
 import type { Shared } from '../../../src/store/open.ts';
 import type { FailingProject } from '../../../src/store/postgres/postgres-store.ts';
 import { createWorkSharing } from '../../../src/app/work-sharing.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
-import type { Store } from '../../../src/monitor/ports.ts';
+import type { Store } from '../../../src/monitor/ports/store.ts';
 import { openStore } from '../../../src/store/sqlite/sqlite-store.ts';
 import { see } from '../store/sqlite/history.ts';
 import { entry, evalwatch, execute } from './command-line.ts';

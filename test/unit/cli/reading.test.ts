@@ -6,7 +6,7 @@ import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import type { Listing } from '../../../src/domain/record.ts';
 import { statusOf, type Kind } from '../../../src/domain/status.ts';
-import type { Store } from '../../../src/monitor/ports.ts';
+import type { Store } from '../../../src/monitor/ports/store.ts';
 import { openStore } from '../../../src/store/sqlite/sqlite-store.ts';
 import { commandLine, entry, evalwatch, execute } from './command-line.ts';
 import { temporaryDirectory, writeConfiguration } from './configuration-file.ts';

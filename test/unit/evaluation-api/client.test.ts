@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
-import type { ListingAnswer, Validator } from '../../../src/monitor/ports.ts';
+import type { ListingAnswer, Validator } from '../../../src/monitor/ports/service.ts';
 import {
   answering,
   connect,

@@ -18,7 +18,8 @@ import {
 import { createSecrets } from '../../../src/evaluation-api/secrets.ts';
 import { ApiError } from '../../../src/monitor/errors.ts';
 import type { MonitorEvent } from '../../../src/monitor/events.ts';
-import type { Clock, ListOptions } from '../../../src/monitor/ports.ts';
+import type { Clock } from '../../../src/monitor/ports/clock.ts';
+import type { ListOptions } from '../../../src/monitor/ports/service.ts';
 
 export const KEY = 'key-of-the-tests/1+2=3';
 

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { describe, expect, it, vi } from 'vitest';
-import type { Shutdown } from '../../../src/monitor/ports.ts';
+import type { Shutdown } from '../../../src/monitor/ports/shutdown.ts';
 import { answering, connect, failureOf, listOptions, ofType, serve } from './harness.ts';
 
 const BODY = JSON.stringify([{ id: 'p1', status: 'RUNNING' }]);

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Destination } from '../../../src/log/destination.ts';
 import { createLogger, type LoggerOptions } from '../../../src/log/logger.ts';
 import { StoreError } from '../../../src/monitor/errors.ts';
-import { LOG_LEVELS, type LogLevel } from '../../../src/monitor/ports.ts';
+import { LOG_LEVELS, type LogLevel } from '../../../src/domain/log-level.ts';
 
 const KEY = 'secret-key-"quoted"-\\1234';
 

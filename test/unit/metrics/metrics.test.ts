@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { StoreError, type PollFailureReason } from '../../../src/monitor/errors.ts';
 import type { MonitorEvent } from '../../../src/monitor/events.ts';
 import { afterPoll } from '../../../src/monitor/poll-health.ts';
-import type { PollHealth, StoreSnapshot } from '../../../src/monitor/ports.ts';
+import type { PollHealth, StoreSnapshot } from '../../../src/monitor/ports/store.ts';
 import { parseExposition } from './parse-exposition.ts';
 import { NEVER_POLLED, START, setUp, snapshotOf, stored } from './setup.ts';
 

@@ -5,7 +5,7 @@ import type {
   PollHealth,
   ProjectSnapshot,
   StoreSnapshot,
-} from '../../../src/monitor/ports.ts';
+} from '../../../src/monitor/ports/store.ts';
 import { parseExposition } from './parse-exposition.ts';
 
 export const START = 1_767_225_600_123;

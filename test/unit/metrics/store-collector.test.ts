@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { transitionPairs, type Kind } from '../../../src/domain/status.ts';
-import type { ProjectSnapshot, StoreSnapshot } from '../../../src/monitor/ports.ts';
+import type { ProjectSnapshot, StoreSnapshot } from '../../../src/monitor/ports/store.ts';
 import { NEVER_POLLED, START, listing, setUp, snapshotOf, stored } from './setup.ts';
 
 /** The series of a store, of projects that all watch their datasets if `datasets` is set. */

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { ErrorInfo } from '../../../src/domain/failure.ts';
 import { ApiError, StoreError, type ApiFailureReason } from '../../../src/monitor/errors.ts';
 import { createFailureReporter } from '../../../src/monitor/failure-reporter.ts';
-import type { Store } from '../../../src/monitor/ports.ts';
+import type { Store } from '../../../src/monitor/ports/store.ts';
 import { createPoller } from '../../../src/monitor/poller.ts';
 import { openStore } from '../../../src/store/sqlite/sqlite-store.ts';
 import {

@@ -4,7 +4,7 @@ import { systemClock } from '../../../src/app/clock.ts';
 import { StoreError } from '../../../src/monitor/errors.ts';
 import type { FinishedPoll } from '../../../src/monitor/events.ts';
 import { NEVER_POLLED } from '../../../src/monitor/poll-health.ts';
-import type { EventPosition, RecordedEvents } from '../../../src/monitor/ports.ts';
+import type { EventPosition, RecordedEvents } from '../../../src/monitor/ports/store.ts';
 import { createApi } from '../../../src/web/api/api.ts';
 import { createEventFeed } from '../../../src/web/events/feed.ts';
 import type { EventPage } from '../../../src/web/events/page.ts';

@@ -4,7 +4,7 @@ import type {
   OwnedProject,
   WorkerIdentity,
 } from '../../../coordination/ports.ts';
-import type { Clock } from '../../../monitor/ports.ts';
+import type { Clock } from '../../../monitor/ports/clock.ts';
 import type { Database, Statement } from '../database.ts';
 import { type HealthColumns, toHealth } from '../sql/projects.ts';
 import { LEASE_HOLDS } from './lease.ts';

@@ -1,4 +1,4 @@
-import type { Clock } from '../../../monitor/ports.ts';
+import type { Clock } from '../../../monitor/ports/clock.ts';
 
 /** A row of `worker` as it was read. */
 export interface LeaseRow {

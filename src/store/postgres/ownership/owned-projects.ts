@@ -1,12 +1,12 @@
 import type { Ownership } from '../../../coordination/ports.ts';
 import type { Observer } from '../../../monitor/events.ts';
+import type { Clock } from '../../../monitor/ports/clock.ts';
 import type {
-  Clock,
   CommittedTransition,
   KnownProject,
   PollCommit,
   Store,
-} from '../../../monitor/ports.ts';
+} from '../../../monitor/ports/store.ts';
 import { createCommits, type TellRefused } from '../commits.ts';
 import type { Database, Statement } from '../database.ts';
 import { createHealthQueue, type WaitingHealth } from '../health-queue.ts';

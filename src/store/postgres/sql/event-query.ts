@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises';
 import { StoreError } from '../../../monitor/errors.ts';
-import type { EventPosition, RecordedEvents } from '../../../monitor/ports.ts';
+import type { EventPosition, RecordedEvents } from '../../../monitor/ports/store.ts';
 import type { Database, Statement } from '../database.ts';
 import {
   FAILURE_COLUMNS,

@@ -1,4 +1,4 @@
-import type { FailureCount, FailureCountQuery } from '../../../monitor/ports.ts';
+import type { FailureCount, FailureCountQuery } from '../../../monitor/ports/store.ts';
 import type { Database, Statement } from '../database.ts';
 import { fromStored, toStored } from './text.ts';
 

@@ -1,5 +1,5 @@
 import type { Settlement, Tries } from '../../../domain/failure.ts';
-import type { PendingFailure, PendingFailureQuery } from '../../../monitor/ports.ts';
+import type { PendingFailure, PendingFailureQuery } from '../../../monitor/ports/store.ts';
 import type { Statement } from '../database.ts';
 import { LEASE_HOLDS } from '../ownership/lease.ts';
 import { fromStored, toStored } from './text.ts';

@@ -1,4 +1,4 @@
-import type { MoveCount, MoveHistory, MoveQuery } from '../../../monitor/ports.ts';
+import type { MoveCount, MoveHistory, MoveQuery } from '../../../monitor/ports/store.ts';
 import type { Database } from '../database.ts';
 import { fromStored, toStored } from './text.ts';
 

@@ -1,5 +1,5 @@
 import type { Kind } from '../../../domain/status.ts';
-import type { CommittedTransition, PollCommit, PollHealth } from '../../../monitor/ports.ts';
+import type { CommittedTransition, PollCommit, PollHealth } from '../../../monitor/ports/store.ts';
 import type { Statement } from '../database.ts';
 import type { ListingAfter } from './summaries.ts';
 import { toStored } from './text.ts';

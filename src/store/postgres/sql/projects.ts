@@ -1,5 +1,5 @@
 import { StoreError } from '../../../monitor/errors.ts';
-import type { PollHealth } from '../../../monitor/ports.ts';
+import type { PollHealth } from '../../../monitor/ports/store.ts';
 import type { Statement } from '../database.ts';
 import type { WaitingHealth } from '../health-queue.ts';
 import { toStored } from './text.ts';

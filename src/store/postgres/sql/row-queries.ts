@@ -1,6 +1,11 @@
 import type { NoErrorInfoReason, Settlement } from '../../../domain/failure.ts';
 import type { Kind, Origin, Status } from '../../../domain/status.ts';
-import type { FailureRow, RowQuery, StatusRow, TransitionRow } from '../../../monitor/ports.ts';
+import type {
+  FailureRow,
+  RowQuery,
+  StatusRow,
+  TransitionRow,
+} from '../../../monitor/ports/store.ts';
 import type { Database } from '../database.ts';
 import { fromStored, toStored } from './text.ts';
 

@@ -1,5 +1,5 @@
 import { KINDS } from '../../../domain/status.ts';
-import type { PollHealth, StoreSnapshot } from '../../../monitor/ports.ts';
+import type { PollHealth, StoreSnapshot } from '../../../monitor/ports/store.ts';
 import type { Statement } from '../database.ts';
 import { toListingSnapshot, type Summary } from './summary.ts';
 import { fromStored } from './text.ts';

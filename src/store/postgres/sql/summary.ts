@@ -8,7 +8,7 @@ import {
   type WaitingStatus,
 } from '../../../domain/status.ts';
 import type { Changes } from '../../../domain/transition.ts';
-import type { ListingSnapshot } from '../../../monitor/ports.ts';
+import type { ListingSnapshot } from '../../../monitor/ports/store.ts';
 
 /** What the project's row holds of a listing for the scrape; of a listing that never was it is empty. */
 export interface Summary {

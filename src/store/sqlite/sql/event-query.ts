@@ -1,4 +1,4 @@
-import type { EventPosition, RecordedEvents } from '../../../monitor/ports.ts';
+import type { EventPosition, RecordedEvents } from '../../../monitor/ports/store.ts';
 import type { Connection } from '../connection.ts';
 import {
   FAILURE_COLUMNS,

@@ -1,4 +1,4 @@
-import type { FailureCount, FailureCountQuery } from '../../../monitor/ports.ts';
+import type { FailureCount, FailureCountQuery } from '../../../monitor/ports/store.ts';
 import type { Connection } from '../connection.ts';
 
 /** `StoreReader.failureCounts`: counted in an index, at most so many of its entries for each project. */

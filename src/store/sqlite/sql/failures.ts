@@ -1,5 +1,5 @@
 import type { Settlement, Tries } from '../../../domain/failure.ts';
-import type { PendingFailure, PendingFailureQuery } from '../../../monitor/ports.ts';
+import type { PendingFailure, PendingFailureQuery } from '../../../monitor/ports/store.ts';
 import type { Connection } from '../connection.ts';
 
 export interface Failures {

@@ -1,6 +1,6 @@
 import type { KnownRecord } from '../../../domain/record.ts';
 import type { Kind } from '../../../domain/status.ts';
-import type { KnownProject } from '../../../monitor/ports.ts';
+import type { KnownProject } from '../../../monitor/ports/store.ts';
 import { PART_ROWS, toKnownRecord, type RecordRow } from './poll-rows.ts';
 
 interface Known<Listing> {

@@ -1,4 +1,4 @@
-import type { MoveCount, MoveHistory, MoveQuery } from '../../../monitor/ports.ts';
+import type { MoveCount, MoveHistory, MoveQuery } from '../../../monitor/ports/store.ts';
 import type { Connection } from '../connection.ts';
 
 const JOINED = `FROM transition t

@@ -1,6 +1,6 @@
 import type { Kind } from '../../../domain/status.ts';
 import type { Transition } from '../../../domain/transition.ts';
-import type { CommittedTransition } from '../../../monitor/ports.ts';
+import type { CommittedTransition } from '../../../monitor/ports/store.ts';
 import type { Connection } from '../connection.ts';
 import type { KnownRows } from './known-pages.ts';
 import type { ListingRows, PollRows, RecordRow } from './poll-rows.ts';

@@ -1,7 +1,7 @@
 import type { KnownRecord } from '../../../domain/record.ts';
 import type { Kind, Status } from '../../../domain/status.ts';
 import type { Changes, Transition } from '../../../domain/transition.ts';
-import type { PollCommit } from '../../../monitor/ports.ts';
+import type { PollCommit } from '../../../monitor/ports/store.ts';
 
 /** The columns of `record` but its listing. */
 export type RecordRow = readonly [

@@ -1,5 +1,5 @@
 import { StoreError } from '../../../monitor/errors.ts';
-import type { PollHealth } from '../../../monitor/ports.ts';
+import type { PollHealth } from '../../../monitor/ports/store.ts';
 import type { Connection } from '../connection.ts';
 
 /** The columns of `project` that make a {@link PollHealth}. */

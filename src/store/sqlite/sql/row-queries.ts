@@ -1,6 +1,11 @@
 import type { NoErrorInfoReason, Settlement } from '../../../domain/failure.ts';
 import type { Kind, Origin, Status } from '../../../domain/status.ts';
-import type { FailureRow, RowQuery, StatusRow, TransitionRow } from '../../../monitor/ports.ts';
+import type {
+  FailureRow,
+  RowQuery,
+  StatusRow,
+  TransitionRow,
+} from '../../../monitor/ports/store.ts';
 import type { Connection } from '../connection.ts';
 
 /** Queries of the commands and the API (docs/specification.md#rows), as the `StoreReader` methods of these names. */

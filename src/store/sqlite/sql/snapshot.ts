@@ -7,7 +7,11 @@ import {
   type Status,
   type WaitingStatus,
 } from '../../../domain/status.ts';
-import type { ListingSnapshot, ProjectSnapshot, StoreSnapshot } from '../../../monitor/ports.ts';
+import type {
+  ListingSnapshot,
+  ProjectSnapshot,
+  StoreSnapshot,
+} from '../../../monitor/ports/store.ts';
 import type { Connection } from '../connection.ts';
 import { HEALTH_COLUMNS, toHealth, type HealthColumns } from './projects.ts';
 

@@ -1,6 +1,6 @@
 import { StoreError } from '../../../monitor/errors.ts';
 import type { Observer } from '../../../monitor/events.ts';
-import type { Clock } from '../../../monitor/ports.ts';
+import type { Clock } from '../../../monitor/ports/clock.ts';
 import type { WriteCall } from '../database.ts';
 import { PART_ROWS } from '../sql/poll-rows.ts';
 import type { StoreThread } from './thread-client.ts';

@@ -1,6 +1,6 @@
 import { systemClock } from '../../../../src/app/clock.ts';
 import type { Kind } from '../../../../src/domain/status.ts';
-import type { Store } from '../../../../src/monitor/ports.ts';
+import type { Store } from '../../../../src/monitor/ports/store.ts';
 import { openStore } from '../../../../src/store/sqlite/sqlite-store.ts';
 import { listingOf } from '../../../support/monitor.ts';
 import { detectChanges } from '../../../support/at-once.ts';

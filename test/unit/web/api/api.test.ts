@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../../../src/app/clock.ts';
 import { StoreError } from '../../../../src/monitor/errors.ts';
-import type { FailureRow } from '../../../../src/monitor/ports.ts';
+import type { FailureRow } from '../../../../src/monitor/ports/store.ts';
 import { createApi } from '../../../../src/web/api/api.ts';
 import { startApi } from './api-under-test.ts';
 

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { Status } from '../../../../src/domain/status.ts';
-import type { MoveCount } from '../../../../src/monitor/ports.ts';
+import type { MoveCount } from '../../../../src/monitor/ports/store.ts';
 import { historyStart, SPAN_MS, SPANS, statusHistory } from '../../../../src/web/page/history.ts';
 import { NIGHT } from '../../../support/page/world.ts';
 
