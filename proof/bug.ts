@@ -2,20 +2,9 @@ import { cp, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { temporaryDirectory } from '../test/support/temporary.ts';
-import type { RowOptions } from './row.ts';
+import type { Bug, RowOptions } from './row.ts';
 
 const CHECKOUT = fileURLToPath(new URL('../', import.meta.url));
-
-/** A deliberate mistake: some text of a file of src/, and what takes its place. */
-export interface Bug {
-  readonly what: string;
-  readonly file: string;
-  readonly replace: readonly (readonly [text: string, by: string])[];
-  /** What a row that notices it says; anything if this is absent. */
-  readonly notice?: RegExp;
-  /** The part of the row that notices it; the others do not run then. */
-  readonly part?: string;
-}
 
 /** For the rows whose disk fails under a daemon. */
 export const TOLD_THOUGH_NOT_COMMITTED: Bug = {

@@ -104,7 +104,6 @@ export const hostile: Row = {
   run: async (options) => {
     const figures: Figures[] = [];
     for (const [name, run] of Object.entries(PARTS)) {
-      // oxlint-disable-next-line no-await-in-loop -- each measures alone
       if (name === (options.part ?? name)) figures.push(await run(options));
     }
     return figures.flat();

@@ -1,5 +1,4 @@
 import { fileURLToPath } from 'node:url';
-import type { Bug } from './bug.ts';
 
 /** Of the product itself. */
 export const SOURCE = fileURLToPath(new URL('../src/', import.meta.url));
@@ -14,6 +13,17 @@ export interface RowOptions {
   /** The directory of the sources that are put to the test; by default {@link SOURCE}. */
   readonly source?: string;
   /** The one part of the row that runs, for a mistake that this part notices; absent: all of it. */
+  readonly part?: string;
+}
+
+/** A deliberate mistake: some text of a file of src/, and what takes its place. */
+export interface Bug {
+  readonly what: string;
+  readonly file: string;
+  readonly replace: readonly (readonly [text: string, by: string])[];
+  /** What a row that notices it says; anything if this is absent. */
+  readonly notice?: RegExp;
+  /** The part of the row that notices it; the others do not run then. */
   readonly part?: string;
 }
 

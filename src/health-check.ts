@@ -35,7 +35,6 @@ async function findFaultOf({ value, fault }: Listen): Promise<string | undefined
   for (const address of localAddresses(host)) {
     // Plain first. What a web configuration file asks for now need not be what the daemon was started with.
     for (const get of [getPlain, getSecure]) {
-      // oxlint-disable-next-line no-await-in-loop -- the next one only if this one has no answer
       const answer = await ask(get, address, port, signal);
       if (answer === 200) return undefined;
       faults.push(`${address} port ${port}: ${answer}`);

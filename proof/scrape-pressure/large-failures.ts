@@ -25,7 +25,6 @@ export async function storeLargeFailures(directory: string, project: string): Pr
   for (const status of ['RUNNING', 'FAILED']) {
     const ids = Array.from({ length: FAILURES }, (_, n) => [`prompt ${n}`, status] as const);
     service.shows(listingOf(Object.fromEntries(ids)));
-    // oxlint-disable-next-line no-await-in-loop -- one after the other
     await poller.poll(
       { id: project, datasets: false },
       { dueAt: systemClock.now(), nextAt: undefined },

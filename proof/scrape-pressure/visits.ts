@@ -21,11 +21,9 @@ export async function visit(
   let slowest = 0;
   while (!until.aborted) {
     const begun = performance.now();
-    // oxlint-disable-next-line no-await-in-loop -- one after the other
     const answer = await ask(url, localAddress);
     slowest = Math.max(slowest, performance.now() - begun);
     answers[answer] = (answers[answer] ?? 0) + 1;
-    // oxlint-disable-next-line no-await-in-loop -- one after the other
     await setTimeout(PAUSE_MS);
   }
   return { answers, slowest };

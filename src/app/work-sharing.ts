@@ -97,7 +97,6 @@ export function createWorkSharing(options: WorkSharingOptions): WorkSharing {
   ): Promise<FinishedPoll | undefined> {
     if (run.nextAt !== undefined) store.planTick(project.id, run.nextAt);
     for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       const finished = await poller().poll(project, run);
       if (finished !== undefined) return finished;
       if (isStopping() || !worker.mayPoll(project.id)) return undefined;

@@ -32,13 +32,11 @@ export async function follow(
     // What was recorded between the two questions comes below.
     await print(newest.filter(({ transitionId }) => transitionId <= last).toReversed());
     while (true) {
-      /* oxlint-disable no-await-in-loop -- each look comes after the one before it */
       await sleep(EVERY_MS);
       for await (const page of transitionsAfter(reader, last, query)) {
         if (page.rows.length > 0) await print(page.rows);
         last = page.last;
       }
-      /* oxlint-enable no-await-in-loop */
     }
   });
 }

@@ -36,14 +36,12 @@ export async function watch<Row>(
       // The title, the header, and the line where the cursor rests.
       const room = Math.max(1, height - 3);
       const limit = Math.min(options.limit ?? room, room);
-      /* oxlint-disable no-await-in-loop -- each look comes after the one before it */
       const rows = await view.read(reader, { ...toQuery(options, context), limit });
       const title = `${timeText(clock.now())}  the newest ${rows.length} ${view.noun}, every ${options.everyMs / 1000} s`;
       const lines = [cut(title, width), ...createTable(view.columns, { width, color }).lines(rows)];
       const picture = lines.map((line) => `${line}${REST_OF_LINE}\n`).join('');
       await stdout.write(`${HOME}${picture}${REST_OF_SCREEN}`);
       await sleep(options.everyMs);
-      /* oxlint-enable no-await-in-loop */
     }
   });
 }

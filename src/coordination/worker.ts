@@ -191,7 +191,6 @@ export function createWorker(options: WorkerOptions): Worker {
         .filter((project) => !owned.has(project))
         .toArray();
       const most = Math.min(due - owned.size, BATCH);
-      // oxlint-disable-next-line no-await-in-loop -- batch by batch
       const taken = await inTime(coordinator.claim(id, free, most), patienceMs);
       if (taken.length === 0 || asked !== term) return;
       for (const { project, epoch } of taken) {
@@ -233,12 +232,10 @@ export function createWorker(options: WorkerOptions): Worker {
     await release(idle);
     let released = 0;
     while (released < busy.length) {
-      // oxlint-disable-next-line no-await-in-loop -- what ends within this time is given back together
       await Promise.race([Promise.all(polls), pause(GATHER_MS)]);
       const next = [...ended];
       ended.clear();
       released += next.length;
-      // oxlint-disable-next-line no-await-in-loop -- one statement after the other
       await release(next);
     }
   }

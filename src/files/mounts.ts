@@ -26,7 +26,7 @@ export async function findFileMounts(paths: readonly string[], mounts: Mounts): 
   const directories = new Map<string, string>();
   for (const path of mounts.size === 0 ? [] : paths) {
     const parent = dirname(path);
-    // oxlint-disable-next-line no-await-in-loop -- a file system that hangs may take one thread, not one for each file
+    // One after the other: a file system that hangs takes one thread, not one for each file.
     const directory = directories.get(parent) ?? (await resolveDirectory(parent));
     directories.set(parent, directory);
     const source = mounts.get(join(directory, basename(path)));

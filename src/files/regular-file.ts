@@ -37,7 +37,6 @@ async function readThrough(path: string, maxBytes: number): Promise<FileContent>
   if (swapped !== undefined) return { fault: swapped };
   const pieces: Buffer[] = [];
   for (let left = maxBytes + 1; left > 0;) {
-    // oxlint-disable-next-line no-await-in-loop -- one piece after the other
     const { buffer, bytesRead } = await file.read(Buffer.alloc(Math.min(left, PIECE_BYTES)));
     if (bytesRead === 0) return { bytes: Buffer.concat(pieces) };
     pieces.push(buffer.subarray(0, bytesRead));
@@ -83,7 +82,7 @@ export async function versionOf(
     return await inTurn(async () => {
       const versions: string[] = [];
       for (const path of paths) {
-        // oxlint-disable-next-line no-await-in-loop -- a file system that hangs may take one thread, not one for each file
+        // One after the other: a file system that hangs takes one thread, not one for each file.
         const version = await versionOfOne(path, now);
         if (version === undefined) return undefined;
         versions.push(version);

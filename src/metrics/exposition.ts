@@ -72,7 +72,6 @@ export class FamilyRenderer<Subject> {
     let text = '';
     for (const family of this.#families) {
       text += family.text(count);
-      // oxlint-disable-next-line no-await-in-loop -- a pause
       await setImmediate();
     }
     return text;

@@ -121,7 +121,6 @@ export function createMetrics(options: MetricsOptions): Metrics {
     const stored = new Map(snapshot?.projects.map((project) => [project.project, project]));
     const scheduled = new Map(Array.from(schedule(), (item) => [item.project, item]));
     for (const [index, series] of [...projects.values()].entries()) {
-      // oxlint-disable-next-line no-await-in-loop -- a pause
       if (index % PROJECTS_AT_A_TIME === PROJECTS_AT_A_TIME - 1) await setImmediate();
       const item = scheduled.get(series.id);
       const project = stored.get(series.id);

@@ -205,7 +205,6 @@ export function createFailureReporter(options: FailureReporterOptions): FailureR
       const worker = async () => {
         for (const failure of queue) {
           if (shutdown.waits.aborted) return;
-          // oxlint-disable-next-line no-await-in-loop -- a worker does one after the other
           await report(failure, under);
         }
       };

@@ -9,7 +9,7 @@ export async function takeSteps<Result>(
   for (;;) {
     const step = steps.next();
     if (step.done === true) return step.value;
-    // oxlint-disable-next-line no-await-in-loop -- so that long work delays nobody else
+    // Lets other work run between two steps.
     await setImmediate();
     signal?.throwIfAborted();
   }

@@ -1,5 +1,6 @@
 import { readExpression } from './expression.ts';
 import { longestGap } from './longest-gap.ts';
+import type { Runs } from './runs.ts';
 import { type Segment, zoneOf } from './zone.ts';
 
 const SECOND = 1000;
@@ -8,11 +9,7 @@ const DAY = 24 * 60 * 60 * SECOND;
 const HORIZON = 9 * 366 * DAY;
 
 /** The runs of a cron expression in a time zone (docs/specification.md#schedules). Times are epoch ms. */
-export interface Schedule {
-  /** The first run after this moment, on a whole second. */
-  nextAfter(ms: number): number;
-  /** The last run in (after, until], if there is one. */
-  lastBetween(after: number, until: number): number | undefined;
+export interface Schedule extends Runs {
   /** How many runs there are in (after, until], but never more than `cap`. */
   countBetween(after: number, until: number, cap: number): number;
   /** The longest gap that begins with a run in the next 9 years, or the first run after them (docs/metrics.md#schedule). */

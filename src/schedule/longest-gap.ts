@@ -1,13 +1,13 @@
-import type { Schedule } from './calendar.ts';
 import type { Days } from './days.ts';
 import type { TimesOfDay } from './times-of-day.ts';
+import type { Runs } from './runs.ts';
 import type { Zone } from './zone.ts';
 
 const SECOND = 1000;
 const HOUR = 60 * 60 * SECOND;
 const DAY = 24 * HOUR;
 
-export interface Calendar extends Pick<Schedule, 'nextAfter' | 'lastBetween'> {
+export interface Calendar extends Runs {
   readonly days: Days;
   readonly times: TimesOfDay;
   readonly zone: Zone;

@@ -1,10 +1,10 @@
+import type { ErrorInfo } from './world/vocabulary.ts';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
 import type { Endpoint, FaultPlan, FaultRule } from './faults/fault-plan.ts';
 import { parseFaults } from './faults/fault-text.ts';
 import type { Journal } from './world/journal.ts';
 import type { KeyRing } from './world/key-ring.ts';
-import type { ErrorInfo } from './world/records.ts';
 import type { World } from './world/world.ts';
 
 /** What the control endpoints steer. */

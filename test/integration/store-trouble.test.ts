@@ -292,7 +292,6 @@ describe('a store with times that no calendar has', UNHURRIED, () => {
 
     const [last, first] = ['9999-12-31T23:59:59.999Z', '0000-01-01T00:00:00.000Z'];
     for (const command of [['transitions'], ['failures'], ['status'], ['export', '--format=csv']]) {
-      // oxlint-disable-next-line no-await-in-loop -- one process at a time
       const { code, stdout } = await evalwatch(place, command);
       expect([command, code, stdout]).toEqual([command, 0, expect.stringContaining('p1')]);
     }
@@ -303,16 +302,13 @@ describe('a store with times that no calendar has', UNHURRIED, () => {
       ['failures', last],
       ['prompts', first],
     ]) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       const answer = await fetch(`${url}/api/v1/${path}`);
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       expect([answer.status, await answer.text()]).toEqual([
         200,
         expect.stringContaining(`${time}`),
       ]);
     }
     for (const path of ['/', '/projects/alpha', '/metrics']) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       expect((await fetch(url + path)).status).toBe(200);
     }
     expect(daemon.of('request.failed')).toEqual([]);

@@ -58,10 +58,8 @@ export async function startStandby(
   await primary.query('postgres', "ALTER SYSTEM SET synchronous_standby_names = '*'");
   await primary.query('postgres', 'SELECT pg_reload_conf()');
   for (let tries = 0; tries < STANDBY_TRIES; tries += 1) {
-    // oxlint-disable-next-line no-await-in-loop -- until it is so
     const rows = await primary.query('postgres', 'SELECT sync_state FROM pg_stat_replication');
     if (rows[0]?.['sync_state'] === 'sync') return standby;
-    // oxlint-disable-next-line no-await-in-loop -- a pause
     await setTimeout(50);
   }
   await standby[Symbol.asyncDispose]();

@@ -159,7 +159,6 @@ async function takeOver(engine: Engine, projects: readonly string[]): Promise<vo
 
 async function refuseOwned(engine: Engine, projects: readonly string[]): Promise<void> {
   for (const project of projects) {
-    // oxlint-disable-next-line no-await-in-loop -- the first one is enough
     const owner = await engine.ownerOf(project);
     if (owner === undefined) continue;
     const what = `project ${JSON.stringify(project)} is polled by the daemon ${owner}`;

@@ -26,7 +26,6 @@ export async function* transitionsAfter(
   let after = transition;
   while (true) {
     // A page begins where the one before it ended.
-    // oxlint-disable-next-line no-await-in-loop
     const page = await reader.events({ transition: after, settlement: NO_SETTLEMENTS }, PAGE);
     const last = page.transitions.at(-1)?.transitionId;
     if (last === undefined) return;

@@ -55,7 +55,6 @@ export function createOutput(stream: OutputStream, color: boolean): Output {
         piece += `${line}\n`;
         if (piece.length < PIECE) continue;
         // Each piece waits for the reader of the one before it.
-        // oxlint-disable-next-line no-await-in-loop
         await write(piece);
         piece = '';
       }

@@ -1,5 +1,6 @@
 import {
   DATASET_NAMES,
+  type ErrorInfo,
   EXPERIMENTS,
   METRICS,
   MODELS,
@@ -9,12 +10,6 @@ import {
 } from './vocabulary.ts';
 
 export type Kind = 'prompt' | 'dataset';
-
-/** A failure as the service words it. */
-export interface ErrorInfo {
-  readonly error_id: string;
-  readonly error_msg: string;
-}
 
 /** A prompt with the fields of both its representations, as the service names them. */
 export interface Prompt {

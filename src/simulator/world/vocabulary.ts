@@ -1,4 +1,8 @@
-import type { ErrorInfo } from './records.ts';
+/** A failure as the service words it. */
+export interface ErrorInfo {
+  readonly error_id: string;
+  readonly error_msg: string;
+}
 
 /** The projects of a simulation that names none. */
 export const DEFAULT_PROJECTS = ['checkout-bot', 'search-ranking', 'support-triage'] as const;

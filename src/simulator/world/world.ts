@@ -10,7 +10,6 @@ import { createMoveLog, type Move } from './moves.ts';
 import { createRandom, type Random } from '../random.ts';
 import {
   type Dataset,
-  type ErrorInfo,
   type Kind,
   makeDataset,
   makePrompt,
@@ -18,6 +17,7 @@ import {
   noErrorInfo,
   type Prompt,
 } from './records.ts';
+import type { ErrorInfo } from './vocabulary.ts';
 import { DEFAULT_PROJECTS, ERRORS, nth, ODD_IDS } from './vocabulary.ts';
 
 export interface WorldOptions {

@@ -105,7 +105,6 @@ export function createCommits(options: CommitsOptions): Commits {
   async function findOut({ project, version }: PollCommit, epoch: number): Promise<ResolvedRow> {
     const parameters = [toStored(project), epoch, version, worker];
     for (;;) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other
       const { rows, error } = await database.attempt<ResolvedRow>(RESOLVE, parameters);
       if (error === undefined) {
         const [row] = rows;
@@ -115,7 +114,6 @@ export function createCommits(options: CommitsOptions): Commits {
       }
       tellFailed(error);
       if (signal.aborted) throw error;
-      // oxlint-disable-next-line no-await-in-loop -- a pause
       await setTimeout(RESOLVE_AGAIN_MS);
     }
   }

@@ -34,25 +34,21 @@ export function createConfigure({ database, clock, emit, signal }: ConfigureOpti
 
     async function run(statement: Statement, values: readonly unknown[]) {
       for (;;) {
-        // oxlint-disable-next-line no-await-in-loop -- again only after it failed
         const { rows, error, unknown } = await database.attempt(statement, values);
         if (error === undefined) return rows;
         emit({ type: 'store.commit_failed', reason: error.reason, error });
         mayBeMade ||= unknown;
         if (!mayBeMade) throw error;
         if (signal.aborted || !PASSING.has(error.reason)) throw halfDone(error);
-        // oxlint-disable-next-line no-await-in-loop -- a pause
         await setTimeout(AGAIN_MS);
       }
     }
 
     for (let round = 0; round < ROUNDS; round += 1) {
       const started = clock.monotonic();
-      // oxlint-disable-next-line no-await-in-loop -- until all are there
       await run(CONFIGURE, [ids, at]);
       mayBeMade = true;
       emit({ type: 'store.committed', durationMs: clock.monotonic() - started });
-      // oxlint-disable-next-line no-await-in-loop -- after it
       if ((await run(UNCONFIGURED, [ids])).length === 0) return;
     }
   };

@@ -175,7 +175,6 @@ export function openDatabase(options: DatabaseOptions): Database {
       const by = routes[index];
       if (by === undefined) continue;
       try {
-        // oxlint-disable-next-line no-await-in-loop -- one server after the other
         return { client: await by.pool.connect(), by };
       } catch (error) {
         if (error instanceof DatabaseError && !isNoPrimary(error)) {
@@ -232,7 +231,6 @@ export function openDatabase(options: DatabaseOptions): Database {
     };
     for (let left = COLLISIONS; ; left -= 1) {
       try {
-        // oxlint-disable-next-line no-await-in-loop -- again only after it failed
         return await withClient(async (client, { silence }) => {
           const limited = { ...config, query_timeout: timeLeft() };
           const answer = client.query<Row & object>(limited);
@@ -298,7 +296,6 @@ export function openDatabase(options: DatabaseOptions): Database {
     },
     close: async () => {
       while (underWay.size > 0) {
-        // oxlint-disable-next-line no-await-in-loop -- what has begun may begin more
         await Promise.allSettled(underWay);
       }
       closed = true;

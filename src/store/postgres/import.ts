@@ -116,7 +116,6 @@ async function copy(
   for (const table of TABLE_NAMES) {
     for (const rows of batches(source.rows(table))) {
       tally.add(table, rows);
-      // oxlint-disable-next-line no-await-in-loop -- in one transaction there is but one after the other
       await run(insertInto(table), [toJson(table, rows)]);
       written += rows.length;
       onProgress(written);

@@ -155,7 +155,6 @@ function createStore(
 
   async function close(): Promise<void> {
     while (underWay.size > 0) {
-      // oxlint-disable-next-line no-await-in-loop -- what has begun may begin more
       await Promise.allSettled(underWay);
     }
     await ownedProjects.close();
@@ -227,7 +226,6 @@ function createStore(
         if (closing !== undefined) return;
         const statement = step.value;
         const values = statement.text.includes('$1') ? [before] : [];
-        // oxlint-disable-next-line no-await-in-loop -- others have their turn between the transactions
         const deleted = await projectTurns.during(() => write(statement, values));
         if (deleted.length === 0) step = steps.next();
       }

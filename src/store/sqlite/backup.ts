@@ -44,7 +44,6 @@ export async function backUp({ path, target, replace }: BackupOptions): Promise<
 /** SQLite would take the log or journal that another store left at this name for the copy's. */
 async function assertNoLog(target: string): Promise<void> {
   for (const log of [`${target}-wal`, `${target}-journal`]) {
-    // oxlint-disable-next-line no-await-in-loop -- of two
     if ((await fileSize(log)) === 0) continue;
     throw new StoreError(
       'other',

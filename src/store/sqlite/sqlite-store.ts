@@ -163,7 +163,6 @@ function createStore(
       for (;;) {
         // A close ends it where it is.
         if (closing !== undefined) return;
-        // oxlint-disable-next-line no-await-in-loop -- others have their turn between the transactions
         const outcome = await write('prune', step, before);
         if (outcome === 'done') return;
         if (outcome === 'next') step += 1;

@@ -25,7 +25,6 @@ export async function readPage<Row>(source: RowSource<Row>, limit: number): Prom
   for (;;) {
     // One row more than asked for tells whether there are more.
     const count = Math.min(source.atOnce, limit + 1 - texts.length);
-    // oxlint-disable-next-line no-await-in-loop -- each goes on after the one before
     const rows = await source.read(last, count);
     for (const row of rows) {
       const text = visibleJson(JSON.stringify(source.toFields(row)));

@@ -69,7 +69,6 @@ async function* follow(
     const version = feed.version();
     // Before the page: what these polls committed is then in it, or in those before.
     const finished = feed.polls(polls);
-    // oxlint-disable-next-line no-await-in-loop -- one page after the other
     const page = await readable(feed.read(position, { client, isBehind, gone }));
     const { texts, lastId } = textsOf(page ?? nothingAfter(position), isWanted);
     position = page?.next ?? position;
@@ -84,7 +83,6 @@ async function* follow(
       quietUntil = clock.monotonic() + HEARTBEAT_MS;
     }
     if (isBehind) continue;
-    // oxlint-disable-next-line no-await-in-loop -- the pause between them
     if (await feed.news(version, quietUntil - clock.monotonic(), gone)) continue;
     // What was not for this client has been passed all the same.
     const id = writeId(position);

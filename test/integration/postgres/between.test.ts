@@ -43,7 +43,6 @@ describe.skipIf(postgresPrograms === undefined)('a PostgreSQL store behind', () 
       expect([...ofOne, ...ofOther].toSorted()).toEqual(projects.toSorted());
 
       for (const status of ['RUNNING', 'FAILED', 'PENDING']) {
-        // oxlint-disable-next-line no-await-in-loop -- one poll of each after the other
         await Promise.all([
           ...ofOne.map((project) => one.see(project, { x: status })),
           ...ofOther.map((project) => other.see(project, { x: status })),

@@ -27,7 +27,6 @@ describe.skipIf(postgresPrograms === undefined)('commits to PostgreSQL', () => {
     WHERE wait_event_type = 'Lock' AND datname = current_database()`;
   /** Until so many statements wait for a lock. */
   const waiting = async (statements: number) => {
-    // oxlint-disable-next-line no-await-in-loop -- until it is so
     while ((await server.query(database, WAITING)).length < statements) await setTimeout(20);
   };
 

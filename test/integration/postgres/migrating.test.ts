@@ -98,14 +98,12 @@ describe.skipIf(postgresPrograms === undefined)('the upgrade of a PostgreSQL sto
     const migrating = migrate(database).catch((error: unknown) => error);
     const waiting =
       "SELECT FROM pg_stat_activity WHERE query LIKE '%CREATE INDEX IF%' AND wait_event_type = 'Lock'";
-    // oxlint-disable-next-line no-await-in-loop -- until it is so
     while ((await server.query('postgres', waiting)).length === 0) await setTimeout(20);
 
     gone.abort();
 
     expect(await migrating).toMatchObject({ name: 'StoreError', reason: 'io' });
     await database.close();
-    // oxlint-disable-next-line no-await-in-loop -- until it is so
     while ((await server.query('postgres', waiting)).length > 0) await setTimeout(20);
     await blocking.end();
     await using next = await open(url);

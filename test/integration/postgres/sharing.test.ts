@@ -406,7 +406,6 @@ describe.skipIf(postgresPrograms === undefined)('workers on one PostgreSQL', () 
     await pruning.query('DELETE FROM evalwatch.project WHERE removed_at IS NOT NULL');
     const configuring = worker.store.configureProjects(['p', 'q'], 3);
     const waiting = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
-    // oxlint-disable-next-line no-await-in-loop -- until it is so
     while ((await server.query(database, waiting)).length === 0) await setTimeout(20);
     await pruning.query('COMMIT');
     await pruning.end();

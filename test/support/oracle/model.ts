@@ -1,5 +1,4 @@
 import type { JournalEntry } from '../../../src/simulator/world/journal.ts';
-import type { Kind } from './observation.ts';
 
 // The rules of docs/specification.md#transitions once more, written from that page and not from the daemon's code.
 
@@ -98,7 +97,7 @@ function isUsable(id: unknown, key: string): id is string {
   );
 }
 
-function statusOf(raw: unknown, kind: Kind): string | undefined {
+function statusOf(raw: unknown, kind: JournalEntry['kind']): string | undefined {
   if (typeof raw === 'string') return FOUR.has(raw) ? raw : 'UNKNOWN';
   return raw === null && kind === 'dataset' ? 'NONE' : undefined;
 }

@@ -1,5 +1,5 @@
+import type { ErrorInfo } from '../../../src/simulator/world/vocabulary.ts';
 import { isDeepStrictEqual } from 'node:util';
-import type { ErrorInfo } from '../../../src/simulator/world/records.ts';
 import { World } from '../../../src/simulator/world/world.ts';
 
 const TICK_MS = 300;

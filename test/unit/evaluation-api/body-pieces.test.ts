@@ -135,7 +135,6 @@ describe('a large listing', () => {
       });
       let previous;
       for (const [index] of bodies.entries()) {
-        // oxlint-disable-next-line no-await-in-loop -- each needs the one before
         const answer = await service.list('p', 'prompt', listOptions({ previous }));
         if (answer.unchanged) throw new Error('it has changed');
         previous = answer.validator;

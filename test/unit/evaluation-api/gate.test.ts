@@ -68,7 +68,6 @@ describe('slots', () => {
         createGate({ slots: row.slots, rate: createRateLimit(0, clock) }),
       );
       for (let index = 0; index < 20; index += 1) void queue('x', kind);
-      // oxlint-disable-next-line no-await-in-loop
       await settle();
       expect(names()).toHaveLength(row.troubled);
     }
@@ -111,7 +110,6 @@ describe('the order', () => {
     for (const [who, kind] of line) void queue(who, kind);
     holder.leave();
     for (let index = 0; index < line.length; index += 1) {
-      // oxlint-disable-next-line no-await-in-loop
       await settle();
       admitted.at(-1)?.pass.leave();
     }
@@ -276,7 +274,6 @@ it('holds all its limits, and lets everybody in at last, in whatever order they 
       };
       const all: Promise<void>[] = [];
       for (const one of steps) {
-        // oxlint-disable-next-line no-await-in-loop
         await vi.advanceTimersByTimeAsync(one.afterMs);
         all.push(run(one));
       }

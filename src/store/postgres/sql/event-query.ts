@@ -68,9 +68,7 @@ export function createEventQuery(
     const [given = { transition: 0, settlement: 0 }] = await database.query<EventPosition>(GIVEN);
     let left = await writers();
     for (let look = 0; left.size > 0 && look < LOOKS; look += 1) {
-      // oxlint-disable-next-line no-await-in-loop -- until they have ended
       await setTimeout(LOOK_EVERY_MS);
-      // oxlint-disable-next-line no-await-in-loop -- until they have ended
       left = left.intersection(await writers());
     }
     if (left.size === 0) end = later(end, given);

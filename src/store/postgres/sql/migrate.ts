@@ -47,9 +47,7 @@ export async function migrate(database: Database): Promise<void> {
     for (const [index, { sql, compatibleFrom }] of scripts.entries()) {
       const version = index + 1;
       if (version <= (before?.version ?? 0)) continue;
-      // oxlint-disable-next-line no-await-in-loop -- in their order
       await run(sql);
-      // oxlint-disable-next-line no-await-in-loop -- in their order
       await run(
         `INSERT INTO evalwatch.schema_version (version, compatible_from) VALUES ($1, $2)
          ON CONFLICT (only_row) DO UPDATE SET version = $1, compatible_from = $2`,

@@ -16,7 +16,6 @@ export async function assertNotOwn(path: string, target: string): Promise<void> 
   const file = await identify(target);
   for (const suffix of ['', ...SUFFIXES]) {
     const own = store + suffix;
-    // oxlint-disable-next-line no-await-in-loop -- of six, of which there are three as a rule
     const isOwn = own === name || (file !== undefined && file === (await identify(own)));
     if (!isOwn) continue;
     const what = suffix === '' ? 'the store itself' : `the store's ${suffix} file`;

@@ -68,7 +68,6 @@ export async function collectPages(
       for (const row of rows) records?.set(row[0], toKnownRecord(row));
     }
     if (page.more === undefined) return known;
-    // oxlint-disable-next-line no-await-in-loop -- one page at a time
     page = await next(page.more);
   }
 }

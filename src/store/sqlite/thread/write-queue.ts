@@ -44,7 +44,6 @@ export function createWriteQueue({ thread, clock, emit }: WriteQueueOptions): Wr
     await Promise.resolve();
     while (waiting.length > 0) {
       const group = takeGroup(waiting);
-      // oxlint-disable-next-line no-await-in-loop -- SQLite has one writer
       await (group.length > 1 ? writeTogether(group) : writeEach(group));
     }
     writing = undefined;
@@ -69,7 +68,6 @@ export function createWriteQueue({ thread, clock, emit }: WriteQueueOptions): Wr
     for (const write of group) {
       try {
         const started = clock.monotonic();
-        // oxlint-disable-next-line no-await-in-loop -- SQLite has one writer
         const results = await writeInParts(write.calls());
         tellCommitted(started);
         write.resolve(results);
@@ -86,11 +84,9 @@ export function createWriteQueue({ thread, clock, emit }: WriteQueueOptions): Wr
     for (let part = parts.next(), begins = true; part.done !== true; begins = false) {
       const following = parts.next();
       const place = { begins, ends: following.done === true };
-      // oxlint-disable-next-line no-await-in-loop -- one part at a time, and others have their turn in between
       const [result] = await thread.ask<readonly unknown[]>({ write: [part.value], place });
       results.push(result);
       if (result === undefined && !place.ends) {
-        // oxlint-disable-next-line no-await-in-loop -- the last one
         await thread.ask({ write: [], place: { begins: false, ends: true } });
         break;
       }
