@@ -6,6 +6,9 @@ import { exportedMetrics } from './exported.ts';
 import { RUNBOOKS, alerts } from './rules-file.ts';
 
 const COMMANDS = new Set(['check', 'poll', 'status', 'transitions', 'failures']);
+const COMMANDS_BY_DEPLOYMENT =
+  '`evalwatch` stands for the command line of your deployment, `PROJECT` for the label `project` of the alert: ' +
+  'see [Commands by deployment](../operations.md#commands-by-deployment).\n';
 
 const pages = readdirSync(RUNBOOKS).map((file) => ({
   file,
@@ -23,25 +26,41 @@ it.each(alerts)('$alert points to its page', ({ alert, annotations }) => {
   );
 });
 
-it.each(pages)(
-  '$file says what it means, who feels it, where to look and what to do',
-  ({ file, text }) => {
-    expect(text.startsWith(`# ${file.replace('.md', '')}\n`)).toBe(true);
-    const parts = ['**Means:**', '**Users feel:**', '## Look', '## Do', '## False alarm'];
-    expect(parts.filter((part) => !text.includes(part))).toEqual([]);
-    expect(parts.map((part) => text.indexOf(part))).toEqual(
-      parts.map((part) => text.indexOf(part)).toSorted((a, b) => a - b),
-    );
-  },
-);
+it.each(pages)('$file has the same sections as every other page', ({ file, text }) => {
+  const structure = [...text.matchAll(/^(?:#+ .*|\*\*[^*]*:\*\*)/gm)].map(([heading]) => heading);
+  expect(structure).toEqual([
+    `# ${file.replace('.md', '')}`,
+    '**Summary:**',
+    '**Impact:**',
+    '## Diagnose',
+    '## Fix',
+    '## False alarms',
+  ]);
+});
+
+it.each(pages)('$file says how to run its commands before the first of them', ({ text }) => {
+  const [, steps = ''] = text.split('## Diagnose\n\n');
+  expect(steps.startsWith(COMMANDS_BY_DEPLOYMENT)).toBe(true);
+});
+
+it.each(pages)('$file explains every command and query', ({ text }) => {
+  const [, diagnose = ''] = /## Diagnose\n([\s\S]*)## Fix/.exec(text) ?? [];
+  const steps = diagnose.split(/^(?=\d+\. )/m).slice(1);
+  expect(steps.length).toBeGreaterThan(1);
+  expect(steps.filter((step) => !/^\d+\. .{20,}\n\n {3}```/.test(step))).toEqual([]);
+});
 
 it.each(pages)('$file uses only commands that there are', ({ text }) => {
-  const commands = [...text.matchAll(/(?:^|`)evalwatch ([a-z]+)/gm)].map(([, command]) => command);
+  const commands = [...text.matchAll(/(?:^ *|`)evalwatch ([a-z]+)/gm)].map(
+    ([, command]) => command,
+  );
   expect(commands.filter((command) => command === undefined || !COMMANDS.has(command))).toEqual([]);
 });
 
-it.each(pages)('$file links only to pages that there are', ({ text }) => {
-  const links = [...text.matchAll(/\]\(([^)]+)\)/g)].map(([, link]) => link);
+it.each(pages)('$file links to no page that does not exist', ({ text }) => {
+  const links = [...text.matchAll(/\]\((?!\.\.\/operations\.md#)([^)]+)\)/g)].map(
+    ([, link]) => link,
+  );
   const files = new Set(pages.map(({ file }) => file));
   expect(links.filter((link) => link === undefined || !files.has(link))).toEqual([]);
 });
