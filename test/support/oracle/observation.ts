@@ -95,7 +95,7 @@ export interface StatusRow {
   readonly missing: number;
 }
 
-export type Kind = JournalEntry['kind'];
+type Kind = JournalEntry['kind'];
 
 /** One kind of record of one project. */
 export interface Listing {
