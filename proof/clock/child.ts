@@ -12,7 +12,7 @@ const source = process.argv[2] ?? '';
 const { createScheduler } = (await import(
   join(source, 'schedule/scheduler.ts')
 )) as typeof SchedulerRoom;
-const { systemClock } = (await import(join(source, 'clock.ts'))) as typeof ClockRoom;
+const { systemClock } = (await import(join(source, 'app/clock.ts'))) as typeof ClockRoom;
 
 for (const { start, schedules, steps } of scenarios) {
   time.set(start);

@@ -76,7 +76,7 @@ async function prepare(source: string, directory: string, config: string): Promi
   const { openStore } = (await import(
     join(source, 'store/sqlite/sqlite-store.ts')
   )) as typeof StoreRoom;
-  const { systemClock } = (await import(join(source, 'clock.ts'))) as typeof ClockRoom;
+  const { systemClock } = (await import(join(source, 'app/clock.ts'))) as typeof ClockRoom;
   writeFileSync(
     config,
     JSON.stringify({

@@ -44,7 +44,7 @@ export function config(directory: string): readonly TextFunction[] {
   }
 
   return [
-    { name: 'config/yaml-document.ts readYaml', call: readYaml },
+    { name: 'config/document/yaml-document.ts readYaml', call: readYaml },
     { name: 'config/load.ts loadConfig', call: load },
     {
       name: 'config/load.ts loadConfig, of every option',
@@ -56,7 +56,7 @@ export function config(directory: string): readonly TextFunction[] {
       },
     },
     {
-      name: 'config/web-file.ts loadWebConfig, of its values',
+      name: 'config/web-file/web-file.ts loadWebConfig, of its values',
       call: (text) => {
         const value = JSON.stringify(text);
         return loadWebConfig(
@@ -67,27 +67,36 @@ export function config(directory: string): readonly TextFunction[] {
       },
     },
     { name: 'config/ca-file.ts readCertificates', call: (text) => readCertificates(written(text)) },
-    { name: 'config/address.ts parseBaseUrl', call: parseBaseUrl },
+    { name: 'config/values/address.ts parseBaseUrl', call: parseBaseUrl },
     {
-      name: 'config/address.ts parseBaseUrl, of what follows the scheme',
+      name: 'config/values/address.ts parseBaseUrl, of what follows the scheme',
       call: (text) => parseBaseUrl(`http://a/${text}`),
     },
-    { name: 'config/address.ts parseProxyUrl', call: (text) => parseProxyUrl(`http://${text}`) },
-    { name: 'config/address.ts isPlainHttp', call: (text) => isPlainHttp(`http://${text}`) },
-    { name: 'config/address.ts parseHostName', call: parseHostName },
-    { name: 'config/address.ts parseListen', call: parseListen },
-    { name: 'config/address.ts parseListen, of a host', call: (text) => parseListen(`${text}:80`) },
-    { name: 'config/duration.ts parseDuration', call: parseDuration },
-    { name: 'config/duration.ts suggestDuration', call: (text) => suggestDuration(text, '10s') },
-    { name: 'config/size.ts parseSize', call: parseSize },
-    { name: 'config/size.ts suggestSize', call: suggestSize },
+    {
+      name: 'config/values/address.ts parseProxyUrl',
+      call: (text) => parseProxyUrl(`http://${text}`),
+    },
+    { name: 'config/values/address.ts isPlainHttp', call: (text) => isPlainHttp(`http://${text}`) },
+    { name: 'config/values/address.ts parseHostName', call: parseHostName },
+    { name: 'config/values/address.ts parseListen', call: parseListen },
+    {
+      name: 'config/values/address.ts parseListen, of a host',
+      call: (text) => parseListen(`${text}:80`),
+    },
+    { name: 'config/values/duration.ts parseDuration', call: parseDuration },
+    {
+      name: 'config/values/duration.ts suggestDuration',
+      call: (text) => suggestDuration(text, '10s'),
+    },
+    { name: 'config/values/size.ts parseSize', call: parseSize },
+    { name: 'config/values/size.ts suggestSize', call: suggestSize },
     { name: 'config/suggest.ts closest', call: (text) => closest(text, OPTIONS) },
     { name: 'config/shown.ts butIsValue', call: butIsValue },
     { name: 'config/shown.ts isPlainKey', call: isPlainKey },
     { name: 'config/shown.ts shownId', call: shownId },
     { name: 'config/shown.ts unsetVariable', call: unsetVariable },
     { name: 'config/suggest.ts didYouMean', call: didYouMean },
-    { name: 'config/timezone.ts parseTimezone', call: parseTimezone },
+    { name: 'config/values/timezone.ts parseTimezone', call: parseTimezone },
     {
       name: 'config/postgres-url.ts readPostgresUrl',
       call: (text) => readPostgresUrl({ env: 'URL', value: text }),
@@ -96,14 +105,14 @@ export function config(directory: string): readonly TextFunction[] {
       name: 'evaluation-api/api-key.ts readKey',
       call: (text) => readKey({ env: 'KEY', value: text }),
     },
-    { name: 'postgres/url.ts readUrl', maxLength: MAX_SECRET, call: readUrl },
+    { name: 'store/postgres/url.ts readUrl', maxLength: MAX_SECRET, call: readUrl },
     {
-      name: 'postgres/url.ts readUrl, of what follows the scheme',
+      name: 'store/postgres/url.ts readUrl, of what follows the scheme',
       maxLength: MAX_SECRET,
       call: (text) => readUrl(`postgres://${text}`),
     },
     {
-      name: 'postgres/url.ts readUrl, of a query',
+      name: 'store/postgres/url.ts readUrl, of a query',
       maxLength: MAX_SECRET,
       call: (text) => readUrl(`postgres://a@b?${text}`),
     },
@@ -119,9 +128,9 @@ export function config(directory: string): readonly TextFunction[] {
     },
     { name: 'schedule/zone.ts zoneOf', call: zoneOf },
     { name: 'simulator/encoding.ts negotiate', call: negotiate },
-    { name: 'simulator/fault-text.ts parseFaults', call: parseFaults },
+    { name: 'simulator/faults/fault-text.ts parseFaults', call: parseFaults },
     {
-      name: 'simulator/fault-text.ts parseFaults, of an argument',
+      name: 'simulator/faults/fault-text.ts parseFaults, of an argument',
       call: (text) => parseFaults(`redirect=${text}`),
     },
   ];

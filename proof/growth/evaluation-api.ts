@@ -78,37 +78,40 @@ export const evaluationApi: readonly TextFunction[] = [
     call: (text) => cleanText(text, text.length / 2, scrub),
   },
   {
-    name: 'evaluation-api/skim.ts skim',
+    name: 'evaluation-api/listing/skim.ts skim',
     call: (text) => takeAtOnce(skim(text, WANTED_OF_LISTING)),
   },
   {
-    name: 'evaluation-api/skim.ts skim, of a text in it',
+    name: 'evaluation-api/listing/skim.ts skim, of a text in it',
     call: (text) =>
       takeAtOnce(skim(JSON.stringify([{ name: text, other: text }]), WANTED_OF_LISTING)),
   },
-  { name: 'evaluation-api/json.ts parseJson', call: (text) => parseJson(Buffer.from(text)) },
   {
-    name: 'evaluation-api/json.ts readJson',
+    name: 'evaluation-api/listing/json.ts parseJson',
+    call: (text) => parseJson(Buffer.from(text)),
+  },
+  {
+    name: 'evaluation-api/listing/json.ts readJson',
     call: (text) => takeAtOnce(readJson(Buffer.from(text), WANTED_OF_LISTING)),
   },
   {
-    name: 'evaluation-api/json.ts readItems',
+    name: 'evaluation-api/listing/json.ts readItems',
     call: (text) => takeAtOnce(readItems(Buffer.from(`[${text}]`), WANTED_OF_LISTING)),
   },
   {
-    name: 'evaluation-api/item-scanner.ts createItemScanner, and readListing of a whole body',
+    name: 'evaluation-api/listing/item-scanner.ts createItemScanner, and readListing of a whole body',
     call: (text) => list(Buffer.from(text)),
   },
   {
-    name: 'evaluation-api/body-pieces.ts createPieceJoiner, of tiny pieces',
+    name: 'evaluation-api/sending/body-pieces.ts createPieceJoiner, of tiny pieces',
     call: (text) => list(Buffer.from(`[${text}]`), 16),
   },
   {
-    name: 'evaluation-api/listing-body.ts readListing, of items',
+    name: 'evaluation-api/listing/listing-body.ts readListing, of items',
     call: (text) => list(Buffer.from(`[${text}]`)),
   },
   {
-    name: 'evaluation-api/listing.ts createListingReader, of each field',
+    name: 'evaluation-api/listing/listing.ts createListingReader, of each field',
     call: (text) => {
       const item = { id: 'p', status: text, name: text, timestamp: text };
       list(bodyOf([item, { id: text, status: 'PENDING' }]));
@@ -127,20 +130,20 @@ export const evaluationApi: readonly TextFunction[] = [
     call: (text) => connectionError(new Error(text), scrub),
   },
   {
-    name: 'evaluation-api/reply.ts readReply, of a detail',
+    name: 'evaluation-api/sending/reply.ts readReply, of a detail',
     call: (text) => reply(422, {}, bodyOf({ detail: text })),
   },
   {
-    name: 'evaluation-api/reply.ts readReply, of a location',
+    name: 'evaluation-api/sending/reply.ts readReply, of a location',
     call: (text) => reply(302, { location: text }, bodyOf('')),
   },
   {
-    name: 'evaluation-api/reply.ts etagOf',
+    name: 'evaluation-api/sending/reply.ts etagOf',
     call: (text) => etagOf({ statusCode: 200, headers: { etag: text } }),
   },
   {
-    name: 'evaluation-api/retry-after.ts parseRetryAfter',
+    name: 'evaluation-api/sending/retry-after.ts parseRetryAfter',
     call: (text) => parseRetryAfter(text, 0),
   },
-  { name: 'evaluation-api/decompress.ts decodersFor', call: (text) => decodersFor(text) },
+  { name: 'evaluation-api/sending/decompress.ts decodersFor', call: (text) => decodersFor(text) },
 ];

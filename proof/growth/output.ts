@@ -54,11 +54,11 @@ export const output: readonly TextFunction[] = [
   },
   { name: 'web/request-target.ts readTarget, of a host', call: (text) => target('/', text) },
   {
-    name: 'web/server-names.ts isCrossSite',
+    name: 'web/protection/server-names.ts isCrossSite',
     call: (text) => isCrossSite({ origin: `http://${text}` }, undefined, ['a']),
   },
   {
-    name: 'web/server-names.ts isForThisServer',
+    name: 'web/protection/server-names.ts isForThisServer',
     call: (text) => {
       const host = { name: text, port: undefined, isAddress: false };
       const headers = { 'accept-encoding': text };
@@ -66,28 +66,28 @@ export const output: readonly TextFunction[] = [
       return isForThisServer({ host, route: 'metrics' }, headers, names);
     },
   },
-  { name: 'web/cursor.ts readCursor', maxLength: MAX_HEAD, call: readCursor },
-  { name: 'web/cursor.ts writeCursor', call: (text) => writeCursor([text]) },
+  { name: 'web/api/cursor.ts readCursor', maxLength: MAX_HEAD, call: readCursor },
+  { name: 'web/api/cursor.ts writeCursor', call: (text) => writeCursor([text]) },
   { name: 'web/events/event.ts readId', call: readId },
   { name: 'web/events/event.ts eventText', call: (text) => eventText('failure', { text }) },
   {
-    name: 'web/logins.ts createLogins',
+    name: 'web/protection/logins.ts createLogins',
     maxLength: MAX_HEAD,
     call: (text) => logins.check(text, users, 'client'),
   },
   {
-    name: 'web/logins.ts createLogins, of a login',
+    name: 'web/protection/logins.ts createLogins, of a login',
     maxLength: MAX_HEAD,
     call: (text) => logins.check(`Basic ${text}`, users, 'client'),
   },
   {
     // Node's URLSearchParams takes quadratic time for names without values.
-    name: 'web/parameters.ts readParameters',
+    name: 'web/api/parameters.ts readParameters',
     maxLength: MAX_HEAD,
     call: (text) => readParameters(`http://a/?${text}`, z.object({ limit: parameters.limit })),
   },
   {
-    name: 'web/parameters.ts readParameters, of a value',
+    name: 'web/api/parameters.ts readParameters, of a value',
     maxLength: MAX_HEAD,
     call: (text) => {
       const { after, cursor, limit, project, status, type } = parameters;
@@ -105,15 +105,18 @@ export const output: readonly TextFunction[] = [
   { name: 'web/page/upstream.ts message', call: (text) => message(text, 8192) },
   { name: 'domain/visible.ts visible', call: visible },
   { name: 'domain/visible.ts visibleJson', call: visibleJson },
-  { name: 'cli/json.ts toJsonLine', call: (text) => toJsonLine({ text }) },
-  { name: 'cli/text.ts widthOf', call: widthOf },
-  { name: 'cli/text.ts cut', call: (text) => cut(text, text.length / 2) },
-  { name: 'cli/csv.ts csvLine', call: (text) => csvLine([text]) },
+  { name: 'cli/output/json.ts toJsonLine', call: (text) => toJsonLine({ text }) },
+  { name: 'cli/output/text.ts widthOf', call: widthOf },
+  { name: 'cli/output/text.ts cut', call: (text) => cut(text, text.length / 2) },
+  { name: 'cli/output/csv.ts csvLine', call: (text) => csvLine([text]) },
   {
-    name: 'cli/table.ts tableLines',
+    name: 'cli/output/table.ts tableLines',
     call: (text) => [...tableLines([text], columns, { width: 80, color: false })],
   },
-  { name: 'cli/table.ts jsonLines', call: (text) => [...jsonLines([text], (row) => ({ row }))] },
+  {
+    name: 'cli/output/table.ts jsonLines',
+    call: (text) => [...jsonLines([text], (row) => ({ row }))],
+  },
   {
     name: 'log/present.ts presentFields',
     call: (text) => presentFields({ text, err: new Error(text) }, scrub),
@@ -123,10 +126,10 @@ export const output: readonly TextFunction[] = [
     call: (text) => logger.error({ event: 'e', text, err: new Error(text) }, 'Text'),
   },
   { name: 'metrics/exposition.ts renderLabels', call: (text) => renderLabels({ project: text }) },
-  { name: 'postgres/text.ts toStored', call: (text) => toStored(text) },
-  { name: 'postgres/text.ts fromStored', call: (text) => fromStored(text) },
+  { name: 'store/postgres/sql/text.ts toStored', call: (text) => toStored(text) },
+  { name: 'store/postgres/sql/text.ts fromStored', call: (text) => fromStored(text) },
   {
-    name: 'postgres/errors.ts toStoreError',
+    name: 'store/postgres/errors.ts toStoreError',
     call: (text) =>
       toStoreError(new DatabaseError(text, text.length, 'error'), ['e', 'd', 'r', 'password']),
   },

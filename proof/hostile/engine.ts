@@ -11,8 +11,8 @@ export async function openEngine(source: string, file: string) {
   const { loadConfig } = await from<typeof Load>('config/load.ts');
   const { createSecrets } = await from<typeof SecretsOf>('evaluation-api/secrets.ts');
   const { createLogger } = await from<typeof Logging>('log/logger.ts');
-  const { systemClock: clock } = await from<typeof Clocks>('clock.ts');
-  const engines = await from<typeof Engines>('engine.ts');
+  const { systemClock: clock } = await from<typeof Clocks>('app/clock.ts');
+  const engines = await from<typeof Engines>('app/engine.ts');
   const config = await loadConfig({
     file,
     env: {},

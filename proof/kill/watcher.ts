@@ -21,11 +21,11 @@ async function load<Room>(path: string): Promise<Room> {
   return (await import(pathToFileURL(join(source, path)).href)) as Room;
 }
 
-const { openEngine } = await load<typeof Engine>('engine.ts');
+const { openEngine } = await load<typeof Engine>('app/engine.ts');
 const { createSecrets } = await load<typeof Secrets>('evaluation-api/secrets.ts');
 const { createLogger } = await load<typeof Logger>('log/logger.ts');
 const { fileDescriptor } = await load<typeof Destination>('log/destination.ts');
-const { systemClock: clock } = await load<typeof Clock>('clock.ts');
+const { systemClock: clock } = await load<typeof Clock>('app/clock.ts');
 const config = JSON.parse(await readFile(file, 'utf8')) as Config;
 const secrets = createSecrets();
 const logger = createLogger({

@@ -17,7 +17,7 @@ import { PASSWORD, PROJECTS, PROTECTED, type Served, USER } from './served.ts';
 
 const [source = '', certificates = ''] = process.argv.slice(2);
 const room = async (file: string) => (await import(join(source, file))) as unknown;
-const { systemClock: clock } = (await room('clock.ts')) as typeof ClockRoom;
+const { systemClock: clock } = (await room('app/clock.ts')) as typeof ClockRoom;
 const { createEventFeed } = (await room('web/events/feed.ts')) as typeof FeedRoom;
 const { loadAssets } = (await room('web/page/assets.ts')) as typeof AssetsRoom;
 const { watchMonitor } = (await room('web/page/monitor-state.ts')) as typeof MonitorRoom;
