@@ -8,6 +8,7 @@ import { createSecrets } from '../../src/evaluation-api/secrets.ts';
 import { createLogger } from '../../src/log/logger.ts';
 import { presentFields } from '../../src/log/present.ts';
 import { renderLabels } from '../../src/metrics/exposition.ts';
+import { failureFields } from '../../src/rows/fields.ts';
 import { toStoreError } from '../../src/store/postgres/errors.ts';
 import { fromStored, toStored } from '../../src/store/postgres/sql/text.ts';
 import { readCursor, writeCursor } from '../../src/web/api/cursor.ts';
@@ -69,7 +70,13 @@ export const output: readonly TextFunction[] = [
   { name: 'web/api/cursor.ts readCursor', maxLength: MAX_HEAD, call: readCursor },
   { name: 'web/api/cursor.ts writeCursor', call: (text) => writeCursor([text]) },
   { name: 'web/events/event.ts readId', call: readId },
-  { name: 'web/events/event.ts eventText', call: (text) => eventText('failure', { text }) },
+  {
+    name: 'web/events/event.ts eventText',
+    call: (text) => {
+      const row = { transitionId: 1, at: 0, project: text, promptId: text, settlement: undefined };
+      return eventText('failure', failureFields(row));
+    },
+  },
   {
     name: 'web/protection/logins.ts createLogins',
     maxLength: MAX_HEAD,

@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises';
-import { failureFields, statusFields, transitionFields } from '../../src/rows/fields.ts';
+import { failureFields, promptFields, transitionFields } from '../../src/rows/fields.ts';
 import { openPostgresReader } from '../../src/store/postgres/postgres-reader.ts';
 import type { JournalEntry } from '../../src/simulator/world/journal.ts';
 import type { RequestLog } from '../../src/simulator/request-log.ts';
@@ -109,7 +109,7 @@ export async function createScene(options: SceneOptions): Promise<Scene> {
     return {
       transitions: transitions.map(transitionFields) as unknown as readonly TransitionRow[],
       failures: failures.map(failureFields) as unknown as readonly FailureRow[],
-      statuses: statuses.map(statusFields) as unknown as readonly StatusRow[],
+      statuses: statuses.map(promptFields) as unknown as readonly StatusRow[],
     };
   }
 

@@ -4,6 +4,7 @@ export type Kind = (typeof KINDS)[number];
 
 /** The statuses of a prompt in the order in which every list and metric shows them (docs/metrics.md#values-of-labels). */
 export const PROMPT_STATUSES = ['PENDING', 'RUNNING', 'COMPLETED', 'FAILED', 'UNKNOWN'] as const;
+export type PromptStatus = (typeof PROMPT_STATUSES)[number];
 
 /** A dataset without a status has the status `NONE` (docs/specification.md#datasets). */
 export const DATASET_STATUSES = [...PROMPT_STATUSES, 'NONE'] as const;
@@ -26,7 +27,7 @@ export function isWaiting(status: Origin): status is WaitingStatus {
 }
 
 /** Returns one of the four documented statuses; `UNKNOWN` for any other text (docs/specification.md#reading-items). */
-export function statusOf(text: string): Exclude<Status, 'NONE'> {
+export function statusOf(text: string): PromptStatus {
   return text === 'PENDING' || text === 'RUNNING' || text === 'COMPLETED' || text === 'FAILED'
     ? text
     : 'UNKNOWN';

@@ -1,9 +1,52 @@
+import type { PromptStatus } from '../domain/status.ts';
+import type { PollFailureReason } from '../monitor/errors.ts';
 import type { FinishedPoll } from '../monitor/events.ts';
-import type { FailureRow, StatusRow, TransitionRow } from '../monitor/ports/store.ts';
+import type {
+  FailureRow,
+  PollHealth,
+  ProjectSnapshot,
+  StatusRow,
+  TransitionRow,
+} from '../monitor/ports/store.ts';
+import type {
+  FailureFields,
+  PollFields,
+  ProjectFields,
+  PromptFields,
+  TransitionFields,
+} from './schema.ts';
 
-// Rows as commands and API show them, with the field names of the log (docs/specification.md#rows).
+// Builds the JSON of each row that schema.ts declares (docs/specification.md#rows). schema.ts loads zod, which many
+// commands do without: import nothing but types from it.
 
-export function statusFields(row: StatusRow): object {
+/** @param polls health and next poll of the project, from memory: the store can be behind while it cannot be written */
+export function projectFields(
+  { project, listings }: ProjectSnapshot,
+  polls: { readonly health: PollHealth; readonly nextPollAt: number | undefined },
+): ProjectFields {
+  const { health, nextPollAt } = polls;
+  const prompts = listings.get('prompt');
+  const count = (status: PromptStatus) => prompts?.counts.get(status) ?? 0;
+  return {
+    project,
+    up: health.up,
+    consecutive_failures: health.consecutiveFailures,
+    reason: health.reason ?? null,
+    last_poll: isoTimeOrNull(health.lastPollAt),
+    last_success: isoTimeOrNull(health.lastSuccessAt),
+    next_poll: isoTimeOrNull(nextPollAt),
+    prompts: {
+      PENDING: count('PENDING'),
+      RUNNING: count('RUNNING'),
+      COMPLETED: count('COMPLETED'),
+      FAILED: count('FAILED'),
+      UNKNOWN: count('UNKNOWN'),
+    },
+    missing: prompts?.missing ?? 0,
+  };
+}
+
+export function promptFields(row: StatusRow): PromptFields {
   return {
     project: row.project,
     prompt_id: row.promptId,
@@ -15,12 +58,12 @@ export function statusFields(row: StatusRow): object {
   };
 }
 
-export function transitionFields(row: TransitionRow): object {
+export function transitionFields(row: TransitionRow): TransitionFields {
   return {
     transition_id: row.transitionId,
     time: isoTime(row.at),
     project: row.project,
-    [`${row.kind}_id`]: row.id,
+    ...(row.kind === 'prompt' ? { prompt_id: row.id } : { dataset_id: row.id }),
     from: row.from,
     to: row.to,
   };
@@ -32,7 +75,7 @@ export function failureFields({
   project,
   promptId,
   settlement,
-}: FailureRow): object {
+}: FailureRow): FailureFields {
   return {
     transition_id: transitionId,
     time: isoTime(at),
@@ -45,23 +88,31 @@ export function failureFields({
   };
 }
 
-/** How a poll went, as commands and API show it. */
-export interface PollResult {
+/** Result of one poll; the command `poll` has reasons beyond those of a finished poll. */
+export interface PollResult<Reason extends string = PollFailureReason> {
   readonly project: string;
   /** Why it failed; undefined if it succeeded. */
-  readonly reason: string | undefined;
+  readonly reason: Reason | undefined;
   readonly prompts: number | undefined;
   readonly transitions: number;
   /** Undefined if the poll did not finish. */
   readonly durationMs: number | undefined;
 }
 
-export function pollResult(poll: FinishedPoll): PollResult {
+/** Row of the command `poll`. */
+type PollResultFields<Reason extends string> = Omit<
+  PollFields,
+  'time' | 'changed' | 'reason' | 'duration_ms'
+> & { readonly reason: Reason | null; readonly duration_ms: number | null };
+
+export function pollResult(poll: FinishedPoll): PollResult & { readonly durationMs: number } {
   const { project, failure, prompts, transitions, durationMs } = poll;
   return { project, reason: failure?.reason, prompts, transitions, durationMs };
 }
 
-export function pollFields(poll: PollResult): object {
+export function pollResultFields<Reason extends string>(
+  poll: PollResult<Reason>,
+): PollResultFields<Reason> {
   return {
     project: poll.project,
     ok: poll.reason === undefined,
@@ -72,14 +123,28 @@ export function pollFields(poll: PollResult): object {
   };
 }
 
-/** The first and the last time that ISO 8601 has four digits for the year for. */
+/** Row of the event stream. */
+export function pollFields(poll: FinishedPoll): PollFields {
+  return {
+    ...pollResultFields(pollResult(poll)),
+    duration_ms: Math.round(poll.durationMs),
+    time: isoTime(poll.health.lastPollAt ?? 0),
+    changed: poll.changed,
+  };
+}
+
+/** The first and the last time whose year has four digits in ISO 8601. */
 const MIN_TIME = Date.parse('0000-01-01T00:00:00.000Z');
 const MAX_TIME = Date.parse('9999-12-31T23:59:59.999Z');
 
 /**
- * ISO 8601 UTC with milliseconds. A time beyond the years 0 to 9999, which only a damaged or changed store has
- * (`store check` finds it), becomes the nearest one, so that its row can be shown.
+ * ISO 8601 UTC with milliseconds. A time outside of the years 0 to 9999 becomes the nearest one inside, so that its row
+ * can be shown; only a damaged or edited store has such times (`store check` reports them).
  */
 export function isoTime(ms: number): string {
   return new Date(Math.min(Math.max(ms, MIN_TIME), MAX_TIME)).toISOString();
+}
+
+function isoTimeOrNull(ms: number | undefined): string | null {
+  return ms === undefined ? null : isoTime(ms);
 }

@@ -1,9 +1,10 @@
 import { z } from 'zod';
 import { NO_ERROR_INFO_REASONS } from '../domain/failure.ts';
-import { DATASET_STATUSES, PROMPT_STATUSES } from '../domain/status.ts';
+import { DATASET_STATUSES, PROMPT_STATUSES, type PromptStatus } from '../domain/status.ts';
 import { POLL_FAILURE_REASONS } from '../monitor/errors.ts';
 
-// The rows that the API answers with, for its OpenAPI document. The tests hold every answer to them.
+// Declares each row of the API, the event stream and the commands once: the OpenAPI document is made of the schemas, and
+// fields.ts builds rows of their types.
 
 const time = z.iso.datetime({ precision: 3 }).describe('UTC.');
 const count = z.int().min(0);
@@ -12,7 +13,16 @@ const promptId = z.string().describe('The id of the prompt.');
 const transitionId = z.int().min(1).describe('Grows with every transition; never used twice.');
 const reason = z.enum(POLL_FAILURE_REASONS).nullable();
 
-export const projectRow = z
+const counts: Readonly<Record<PromptStatus, typeof count>> = {
+  PENDING: count,
+  RUNNING: count,
+  COMPLETED: count,
+  FAILED: count,
+  UNKNOWN: count,
+};
+
+export type ProjectFields = z.output<typeof projectSchema>;
+export const projectSchema = z
   .object({
     project,
     up: z.boolean().describe('The last finished poll succeeded.'),
@@ -21,14 +31,13 @@ export const projectRow = z
     last_poll: time.nullable(),
     last_success: time.nullable(),
     next_poll: time.nullable(),
-    prompts: z
-      .object(Object.fromEntries(PROMPT_STATUSES.map((status) => [status, count])))
-      .describe('Prompts that are not gone, by status.'),
+    prompts: z.object(counts).describe('Prompts that are not gone, by status.'),
     missing: count.describe('Of them, those that the last complete listing lacked.'),
   })
   .describe('A configured project and how its polls go.');
 
-export const promptRow = z
+export type PromptFields = z.output<typeof promptSchema>;
+export const promptSchema = z
   .object({
     project,
     prompt_id: promptId,
@@ -48,14 +57,16 @@ const transition = {
   to: z.enum(DATASET_STATUSES),
 };
 
-export const transitionRow = z
+export type TransitionFields = z.output<typeof transitionSchema>;
+export const transitionSchema = z
   .union([
     z.object({ ...transition, prompt_id: promptId }),
     z.object({ ...transition, dataset_id: z.string().describe('The id of the dataset.') }),
   ])
   .describe('A move of a prompt or a dataset from one status to another.');
 
-export const failureRow = z
+export type FailureFields = z.output<typeof failureSchema>;
+export const failureSchema = z
   .object({
     transition_id: transitionId,
     time: time.describe('Of the transition, UTC.'),
@@ -70,7 +81,8 @@ export const failureRow = z
   })
   .describe('A move of a prompt to FAILED.');
 
-export const pollRow = z
+export type PollFields = z.output<typeof pollSchema>;
+export const pollSchema = z
   .object({
     time,
     project,
@@ -83,10 +95,11 @@ export const pollRow = z
   })
   .describe('A finished poll.');
 
-export const resetRow = z
+export type ResetFields = z.output<typeof resetSchema>;
+export const resetSchema = z
   .object({ reason: z.enum(['retention', 'unknown_id']) })
   .describe(
     'Events between the id that was asked for and the next one cannot be had: retention has deleted some, or this store never had that id. Read the other paths anew.',
   );
 
-export const errorRow = z.object({ error: z.string().describe('For people.') });
+export const errorSchema = z.object({ error: z.string().describe('For people.') });

@@ -1,7 +1,7 @@
 import type { Config } from '../../config/config.ts';
 import type { Engine } from '../../app/engine.ts';
-import { StoreError } from '../../monitor/errors.ts';
-import { pollFields, pollResult, type PollResult } from '../../rows/fields.ts';
+import { StoreError, type PollFailureReason } from '../../monitor/errors.ts';
+import { pollResult, pollResultFields, type PollResult } from '../../rows/fields.ts';
 import type { Action, Context, Register } from '../command.ts';
 import { loadConfiguration } from '../configuration.ts';
 import { UsageError } from '../faults.ts';
@@ -43,7 +43,7 @@ interface NotPolled {
   readonly owner: string | undefined;
 }
 
-type Polled = PollResult & { readonly notPolled?: NotPolled };
+type Polled = PollResult<PollFailureReason | NotPolledReason> & { readonly notPolled?: NotPolled };
 
 const poll: Action<PollOptions> = async (options, context) => {
   const config = await loadConfiguration(options.config, context, 'with keys');
@@ -116,7 +116,7 @@ async function show(
   json: true | undefined,
   { stdout }: Context,
 ): Promise<void> {
-  const lines = json ? jsonLines(polled, pollFields) : tableLines(polled, COLUMNS, stdout);
+  const lines = json ? jsonLines(polled, pollResultFields) : tableLines(polled, COLUMNS, stdout);
   await stdout.writeLines(lines);
 }
 

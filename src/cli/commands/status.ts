@@ -1,5 +1,5 @@
 import type { StatusRow } from '../../monitor/ports/store.ts';
-import { statusFields } from '../../rows/fields.ts';
+import { promptFields } from '../../rows/fields.ts';
 import type { Action, Register } from '../command.ts';
 import { addQueryOptions, duration, statusOption, type QueryOptions } from '../options.ts';
 import { queryAction, type View } from '../query.ts';
@@ -18,7 +18,7 @@ const view: View<StatusRow> = {
     { name: 'missing', cell: (row) => String(row.missing) },
     { name: 'prompt_name', cell: (row) => row.promptName, cuttable: true },
   ],
-  toJson: statusFields,
+  toJson: promptFields,
 };
 
 interface StatusOptions extends QueryOptions {

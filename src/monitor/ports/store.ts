@@ -1,6 +1,6 @@
 import type { Settlement, Tries } from '../../domain/failure.ts';
 import type { KnownListing } from '../../domain/record.ts';
-import type { Kind, Origin, Status, WaitingStatus } from '../../domain/status.ts';
+import type { Kind, Origin, PromptStatus, Status, WaitingStatus } from '../../domain/status.ts';
 import type { Changes, Transition } from '../../domain/transition.ts';
 import type { PollFailureReason } from '../errors.ts';
 
@@ -115,7 +115,7 @@ export interface StatusRow {
   readonly project: string;
   readonly promptId: string;
   readonly promptName: string | undefined;
-  readonly status: Status;
+  readonly status: PromptStatus;
   readonly statusRaw: string | undefined;
   readonly since: number;
   readonly missing: number;

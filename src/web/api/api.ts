@@ -8,14 +8,13 @@ import { StoreError } from '../../monitor/errors.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
 import type {
   PollHealth,
-  ProjectSnapshot,
   PromptPosition,
   RowQuery,
   StatusRow,
   StoreReader,
   TransitionRow,
 } from '../../monitor/ports/store.ts';
-import { failureFields, isoTime, statusFields, transitionFields } from '../../rows/fields.ts';
+import { failureFields, projectFields, promptFields, transitionFields } from '../../rows/fields.ts';
 import { readCursor } from './cursor.ts';
 import { readId } from '../events/event.ts';
 import type { EventFeed } from '../events/feed.ts';
@@ -118,7 +117,11 @@ export function createApi(content: ApiContent): Hono<ConnectionEnv> {
   api.get('/projects', async (context) => {
     await read(context, operations['/projects']);
     const { projects } = await store.snapshot();
-    const data = projects.map((project) => projectFields(project, content));
+    const data = projects.map((snapshot) => {
+      const { project } = snapshot;
+      const polls = { health: content.health(project), nextPollAt: content.nextPollAt(project) };
+      return projectFields(snapshot, polls);
+    });
     return json(context, visibleJson(JSON.stringify({ data, next_cursor: null })));
   });
 
@@ -130,7 +133,7 @@ export function createApi(content: ApiContent): Hono<ConnectionEnv> {
         store.statuses({ project, status, limit: count, afterPrompt: last }),
       // Each reading sorts all that there are.
       atOnce: Infinity,
-      toFields: statusFields,
+      toFields: promptFields,
       toPosition: ({ since, project: id, promptId }) => [since, id, promptId],
     };
     return json(context, await readPage(source, limit));
@@ -214,24 +217,4 @@ function promptPosition(cursor: string): PromptPosition {
     }
   }
   throw new RequestError(400, BAD_CURSOR);
-}
-
-function projectFields({ project, listings }: ProjectSnapshot, content: ApiContent): object {
-  const health = content.health(project);
-  const prompts = listings.get('prompt');
-  return {
-    project,
-    up: health.up,
-    consecutive_failures: health.consecutiveFailures,
-    reason: health.reason ?? null,
-    last_poll: timeOrNull(health.lastPollAt),
-    last_success: timeOrNull(health.lastSuccessAt),
-    next_poll: timeOrNull(content.nextPollAt(project)),
-    prompts: Object.fromEntries(prompts?.counts ?? []),
-    missing: prompts?.missing ?? 0,
-  };
-}
-
-function timeOrNull(ms: number | undefined): string | null {
-  return ms === undefined ? null : isoTime(ms);
 }

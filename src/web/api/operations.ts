@@ -1,24 +1,24 @@
 import { z } from 'zod';
 import { after, cursor, limit, project, status, type } from './parameters.ts';
 import {
-  errorRow,
-  failureRow,
-  pollRow,
-  projectRow,
-  promptRow,
-  resetRow,
-  transitionRow,
+  errorSchema,
+  failureSchema,
+  pollSchema,
+  projectSchema,
+  promptSchema,
+  resetSchema,
+  transitionSchema,
 } from '../../rows/schema.ts';
 
 /** The shapes that the OpenAPI document names. */
 export const schemas = {
-  Project: projectRow,
-  Prompt: promptRow,
-  Transition: transitionRow,
-  Failure: failureRow,
-  Poll: pollRow,
-  Reset: resetRow,
-  Error: errorRow,
+  Project: projectSchema,
+  Prompt: promptSchema,
+  Transition: transitionSchema,
+  Failure: failureSchema,
+  Poll: pollSchema,
+  Reset: resetSchema,
+  Error: errorSchema,
 } as const;
 
 /** Parameters and rows of each path under `/api/v1`: the API parses its parameters by this table (docs/api.md). */

@@ -1,5 +1,11 @@
 import { visibleJson } from '../../domain/visible.ts';
 import type { EventPosition } from '../../monitor/ports/store.ts';
+import type {
+  FailureFields,
+  PollFields,
+  ResetFields,
+  TransitionFields,
+} from '../../rows/schema.ts';
 
 /** What a stream can be asked for; `reset` comes whatever was asked for. */
 export const EVENT_TYPES = ['transition', 'failure', 'poll'] as const;
@@ -24,10 +30,17 @@ export function readId(text: string): EventPosition | undefined {
   return { transition: Number(transition), settlement: Number(settlement) };
 }
 
-/** An event of a stream; without a position it leaves the client's place as it is. */
-export function eventText(
-  type: EventType | 'reset',
-  fields: object,
+interface EventFields extends Readonly<Record<EventType | 'reset', object>> {
+  readonly transition: TransitionFields;
+  readonly failure: FailureFields;
+  readonly poll: PollFields;
+  readonly reset: ResetFields;
+}
+
+/** The text of an event; without a position, the client keeps the id of the event before it. */
+export function eventText<Type extends keyof EventFields>(
+  type: Type,
+  fields: EventFields[Type],
   position?: EventPosition,
 ): string {
   const id = position === undefined ? '' : `id: ${writeId(position)}\n`;

@@ -1,7 +1,7 @@
 import type { Observer } from '../../monitor/events.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
 import type { EventPosition, StoreReader } from '../../monitor/ports/store.ts';
-import { isoTime, pollFields, pollResult } from '../../rows/fields.ts';
+import { pollFields } from '../../rows/fields.ts';
 import type { Asker } from '../fairness/client.ts';
 import { createTimeBudget } from '../fairness/time-budget.ts';
 import { createTurns } from '../fairness/turns.ts';
@@ -138,13 +138,9 @@ export function createEventFeed(
     observe: (event) => {
       if (event.type === 'store.committed') announce();
       if (event.type !== 'poll.finished') return;
-      const { project, changed, health } = event;
-      const fields = {
-        ...pollFields(pollResult(event)),
-        time: isoTime(health.lastPollAt ?? 0),
-        changed,
-      };
-      const poll: StreamedEvent = { type: 'poll', project, text: eventText('poll', fields) };
+      const { project } = event;
+      const text = eventText('poll', pollFields(event));
+      const poll: StreamedEvent = { type: 'poll', project, text };
       polls = [...polls.slice(1 - POLLS), poll];
       pollCount += 1;
       announce();

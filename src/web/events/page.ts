@@ -1,5 +1,6 @@
 import type { EventPosition, RecordedEvents } from '../../monitor/ports/store.ts';
 import { failureFields, transitionFields } from '../../rows/fields.ts';
+import type { ResetFields } from '../../rows/schema.ts';
 import { eventText, type StreamedEvent } from './event.ts';
 
 /** An event with its place. */
@@ -14,7 +15,7 @@ const MAX_CHARACTERS = 32 * 1024;
 export interface EventPage {
   readonly events: readonly PlacedEvent[];
   /** Why not all that came after the position is there. */
-  readonly gap: 'retention' | 'unknown_id' | undefined;
+  readonly gap: ResetFields['reason'] | undefined;
   /** After all of it. */
   readonly next: EventPosition;
   /** There are more already. */
@@ -68,11 +69,13 @@ function* placed(
 ): Generator<PlacedEvent, void> {
   for (const row of transitions) {
     const position = { transition: row.transitionId, settlement };
-    yield place('transition', row.project, transitionFields(row), position);
+    const text = eventText('transition', transitionFields(row), position);
+    yield { type: 'transition', project: row.project, text, position };
   }
   for (const row of failures) {
     const position = { transition, settlement: row.settlementId };
-    yield place('failure', row.project, failureFields(row), position);
+    const text = eventText('failure', failureFields(row), position);
+    yield { type: 'failure', project: row.project, text, position };
   }
 }
 
@@ -89,13 +92,4 @@ function takeEvents(events: Iterable<PlacedEvent>): {
     taken.push(event);
   }
   return { events: taken, isWhole: true };
-}
-
-function place(
-  type: 'transition' | 'failure',
-  project: string,
-  fields: object,
-  position: EventPosition,
-): PlacedEvent {
-  return { type, project, text: eventText(type, fields, position), position };
 }

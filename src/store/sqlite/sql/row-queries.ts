@@ -1,5 +1,5 @@
 import type { NoErrorInfoReason, Settlement } from '../../../domain/failure.ts';
-import type { Kind, Origin, Status } from '../../../domain/status.ts';
+import type { Kind, Origin, PromptStatus, Status } from '../../../domain/status.ts';
 import type {
   FailureRow,
   RowQuery,
@@ -121,7 +121,7 @@ interface StatusColumns {
   readonly project: string;
   readonly id: string;
   readonly name: string | null;
-  readonly status: Status;
+  readonly status: PromptStatus;
   readonly status_raw: string | null;
   readonly since: number;
   readonly missing: number;
