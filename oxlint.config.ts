@@ -40,7 +40,8 @@ function floor(name: string, room: { rooms: string[]; libraries: string[] }): Ox
   });
   if (name === 'store/postgres') {
     patterns.push({
-      regex: '/coordination/(agreement|in-time|shared-rate|worker)\\.ts$',
+      regex:
+        '/coordination/(agreement|heartbeat|lease|releases|share|shared-rate|timeout|worker)\\.ts$',
       message: 'Of the coordination the engine knows only the ports.',
     });
   }

@@ -1,6 +1,6 @@
 import { StoreError } from '../monitor/errors.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
-import { inTime } from './in-time.ts';
+import { withTimeout } from './timeout.ts';
 import type { Coordinator } from './ports.ts';
 
 /** For how long ahead a worker asks, ms. */
@@ -79,7 +79,7 @@ export function createSharedRate(options: SharedRateOptions): SharedRate {
   }
 
   async function ask(wanted: number): Promise<void> {
-    const slice = await inTime(grant(wanted, perSecond, SLICE_MS), RETRY_MS);
+    const slice = await withTimeout(grant(wanted, perSecond, SLICE_MS), RETRY_MS);
     const start = clock.monotonic() + slice.startsInMs;
     for (let n = 0; n < slice.count; n += 1) departures.push(start + n * slice.spacingMs);
   }

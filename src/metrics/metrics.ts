@@ -4,6 +4,7 @@ import type { Observer } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import type { LogLevel } from '../domain/log-level.ts';
 import type { PollHealth, ProjectSnapshot, Store, StoreSnapshot } from '../monitor/ports/store.ts';
+import type { WorkerReading } from '../monitor/ports/worker.ts';
 import { FamilyRenderer, SINGLE, renderGauge, toSeconds, type Family } from './exposition.ts';
 import { createMetricsObserver } from './observer.ts';
 import { createProcessMetrics, type BuildInfo } from './process-metrics.ts';
@@ -17,13 +18,6 @@ interface ScheduledProject {
   /** Epoch ms; undefined while nothing is due, or while another worker polls it. */
   readonly nextPollAt: number | undefined;
   readonly maxIntervalSeconds: number;
-}
-
-interface WorkerReading {
-  /** So many that it owns. */
-  readonly projects: number;
-  /** Epoch ms; undefined before the first lease. */
-  readonly leaseExpiresAt: number | undefined;
 }
 
 export interface MetricsOptions extends BuildInfo {

@@ -1,7 +1,10 @@
 import { StoreError } from '../monitor/errors.ts';
 
-/** What `work` brings within so many ms. @throws {StoreError} if it takes longer; it may come true all the same */
-export async function inTime<T>(work: Promise<T>, ms: number): Promise<T> {
+/**
+ * Rejects if `work` takes longer than `ms`. The work is not cancelled: the database may still do it.
+ * @throws {StoreError} `io` after the timeout
+ */
+export async function withTimeout<T>(work: Promise<T>, ms: number): Promise<T> {
   const late = Promise.withResolvers<never>();
   const timer = setTimeout(() => {
     late.reject(new StoreError('io', 'the database did not answer in time'));

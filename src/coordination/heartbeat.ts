@@ -1,0 +1,65 @@
+import type { Clock } from '../monitor/ports/clock.ts';
+
+/** How long a requested beat waits for further requests, ms. */
+const GATHER_MS = 200;
+
+/** Repeats a beat, one at a time, until it is stopped. */
+export interface Heartbeat {
+  /** Beats now, unless a beat is under way. */
+  beatNow(): void;
+  /** Beats within 200 ms; one beat serves all requests of that time. */
+  beatSoon(): void;
+  /** Schedules the next beat after the interval. */
+  schedule(): void;
+  /** Settles with the beat that is under way, at once if there is none. */
+  idle(): Promise<void>;
+  /** Begins no more beats. */
+  stop(): void;
+}
+
+export interface HeartbeatOptions {
+  /** Must not reject. */
+  readonly beat: () => Promise<void>;
+  /** Time from the start of one beat to the start of the next, ms. */
+  readonly intervalMs: () => number;
+  readonly clock: Pick<Clock, 'monotonic'>;
+}
+
+export function createHeartbeat({ beat, intervalMs, clock }: HeartbeatOptions): Heartbeat {
+  let next: NodeJS.Timeout | undefined;
+  let soon: NodeJS.Timeout | undefined;
+  let beating: Promise<void> | undefined;
+  let isStopped = false;
+
+  function beatNow(): void {
+    clearTimeout(next);
+    const startedAt = clock.monotonic();
+    beating ??= beat().finally(() => {
+      beating = undefined;
+      schedule(startedAt);
+    });
+  }
+
+  function schedule(startedAt: number): void {
+    if (isStopped) return;
+    clearTimeout(next);
+    next = setTimeout(beatNow, Math.max(0, startedAt + intervalMs() - clock.monotonic()));
+  }
+
+  return {
+    beatNow,
+    beatSoon: () => {
+      soon ??= setTimeout(() => {
+        soon = undefined;
+        beatNow();
+      }, GATHER_MS);
+    },
+    schedule: () => schedule(clock.monotonic()),
+    idle: async () => await beating,
+    stop: () => {
+      isStopped = true;
+      clearTimeout(next);
+      clearTimeout(soon);
+    },
+  };
+}

@@ -1,0 +1,82 @@
+import type { Clock } from '../monitor/ports/clock.ts';
+import type { Beat, Coordinator, WorkerIdentity } from './ports.ts';
+import { withTimeout } from './timeout.ts';
+
+/** The lease of this worker, or the one that follows it. A lost lease never comes back; the next one has another term. */
+export interface Lease {
+  /** Whether the lease holds. Reads the clock, because the timers of a suspended process fire late and in any order. */
+  isHeld(): boolean;
+  /** Number of the lease. Answers to questions that were asked in an earlier term are void. */
+  term(): number;
+  /** End of the newest lease, epoch ms; undefined before the first one. */
+  expiresAt(): number | undefined;
+  /**
+   * Renews the lease, or begins another one if it was lost. Undefined if the answer came too late to count.
+   * @throws {StoreError}
+   */
+  renew(): Promise<Beat | undefined>;
+  /** Ignores later answers, so that the lease ends when it expires or when the worker leaves. */
+  close(): void;
+}
+
+export interface LeaseOptions {
+  readonly coordinator: Pick<Coordinator, 'join' | 'beat'>;
+  readonly identity: () => WorkerIdentity;
+  readonly clock: Pick<Clock, 'monotonic'>;
+  /** Longest wait for an answer of the database, ms. */
+  readonly timeoutMs: number;
+  readonly onLost: () => void;
+}
+
+export function createLease(options: LeaseOptions): Lease {
+  const { coordinator, identity, clock, timeoutMs, onLost } = options;
+  let term = 0;
+  /** Monotonic ms; undefined without a lease. */
+  let heldUntil: number | undefined;
+  let expiresAt: number | undefined;
+  let expiry: NodeJS.Timeout | undefined;
+  let isClosed = false;
+
+  function isHeld(): boolean {
+    if (heldUntil !== undefined && clock.monotonic() >= heldUntil) lose();
+    return heldUntil !== undefined;
+  }
+
+  function lose(): void {
+    clearTimeout(expiry);
+    heldUntil = undefined;
+    term += 1;
+    onLost();
+  }
+
+  function accept(beat: Beat): Beat | undefined {
+    if (isClosed) return undefined;
+    heldUntil = beat.lease.until;
+    ({ expiresAt } = beat.lease);
+    clearTimeout(expiry);
+    // A process that was suspended may read the answer after the lease has expired.
+    if (!isHeld()) return undefined;
+    expiry = setTimeout(isHeld, heldUntil - clock.monotonic());
+    return beat;
+  }
+
+  return {
+    isHeld,
+    term: () => term,
+    expiresAt: () => expiresAt,
+    renew: async () => {
+      if (isHeld()) {
+        const asked = term;
+        const renewed = await withTimeout(coordinator.beat(identity()), timeoutMs);
+        if (asked !== term) return undefined;
+        if (renewed !== undefined) return accept(renewed);
+        lose();
+      }
+      return accept(await withTimeout(coordinator.join(identity()), timeoutMs));
+    },
+    close: () => {
+      isClosed = true;
+      clearTimeout(expiry);
+    },
+  };
+}

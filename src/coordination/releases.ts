@@ -1,0 +1,87 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Coordinator, Ownership } from './ports.ts';
+import { withTimeout } from './timeout.ts';
+
+/** How long a project whose last poll has ended waits for others that are given back together, ms. */
+const GATHER_MS = 200;
+
+/** Gives projects back to the database, each once its last poll has ended. */
+export interface Releases {
+  /** Projects that are still owned but no longer polled. */
+  readonly leaving: Set<string>;
+  /** Starts to give these projects back. */
+  start(projects: readonly string[]): void;
+  isIdle(): boolean;
+  /** Resolves when every release that has started has succeeded or failed. */
+  settled(): Promise<void>;
+}
+
+export interface ReleasesOptions {
+  readonly worker: string;
+  readonly coordinator: Pick<Coordinator, 'release'>;
+  readonly flush: Ownership['flush'];
+  /** Number of the lease; a lost lease ends every ownership, and no release of its term counts. */
+  readonly term: () => number;
+  /** Longest wait for an answer of the database, ms. */
+  readonly timeoutMs: number;
+  /** Settles when no poll of the project runs any more; undefined if none does. */
+  readonly running: (project: string) => Promise<unknown> | undefined;
+  readonly onReleased: (projects: readonly string[]) => void;
+  /** Receives the projects that the database did not take back. They are owned on. */
+  readonly onFailed: (projects: readonly string[], error: unknown) => void;
+}
+
+export function createReleases(options: ReleasesOptions): Releases {
+  const { worker, coordinator, flush, term, timeoutMs, running, onReleased, onFailed } = options;
+  const leaving = new Set<string>();
+  const underWay = new Set<Promise<void>>();
+
+  async function releaseEach(projects: readonly string[]): Promise<void> {
+    const { idle = [], busy = [] } = Object.groupBy(projects, (project) =>
+      running(project) === undefined ? 'idle' : 'busy',
+    );
+    const ended = new Set<string>();
+    const polls = busy.map(async (project) => {
+      await running(project);
+      ended.add(project);
+    });
+    await release(idle);
+    let released = 0;
+    while (released < busy.length) {
+      await Promise.race([Promise.all(polls), pause(GATHER_MS)]);
+      const next = [...ended];
+      ended.clear();
+      released += next.length;
+      await release(next);
+    }
+  }
+
+  async function release(projects: readonly string[]): Promise<void> {
+    const released = projects.filter((project) => leaving.has(project));
+    if (released.length === 0) return;
+    const asked = term();
+    await withTimeout(flush(), timeoutMs);
+    await withTimeout(coordinator.release(worker, released), timeoutMs);
+    if (asked !== term()) return;
+    for (const project of released) leaving.delete(project);
+    onReleased(released);
+  }
+
+  return {
+    leaving,
+    start: (projects) => {
+      for (const project of projects) leaving.add(project);
+      const asked = term();
+      const work = releaseEach(projects).catch((error: unknown) => {
+        const kept = asked === term() ? projects.filter((project) => leaving.delete(project)) : [];
+        onFailed(kept, error);
+      });
+      underWay.add(work);
+      void work.finally(() => underWay.delete(work));
+    },
+    isIdle: () => underWay.size === 0,
+    settled: async () => {
+      await Promise.all(underWay);
+    },
+  };
+}

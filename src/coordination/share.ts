@@ -1,0 +1,140 @@
+import type { Observer } from '../monitor/events.ts';
+import type { Coordinator, OwnedProject, Ownership } from './ports.ts';
+import { createReleases, type ReleasesOptions } from './releases.ts';
+import { withTimeout } from './timeout.ts';
+
+/** Maximum number of projects in one claim. */
+const MAX_CLAIM = 500;
+
+/** Change of the projects that this worker may poll. Both lists are empty if it only stops or resumes polling some. */
+export interface OwnershipChange {
+  /** Projects it owns from now on. */
+  readonly taken: readonly OwnedProject[];
+  /** Projects it no longer owns: polls of them that still run must change nothing. */
+  readonly dropped: readonly string[];
+}
+
+export const NO_CHANGE: OwnershipChange = { taken: [], dropped: [] };
+
+/** The projects that this worker owns. */
+export interface Share {
+  /** Sets the projects that this worker may own. Takes effect with the next `balance`. */
+  configure(projects: readonly string[]): void;
+  /** Whether this worker owns the project and is not giving it back. */
+  owns(project: string): boolean;
+  /** Number of owned projects, including those that are being given back. */
+  size(): number;
+  /** Gives back what exceeds the share of one of `workers` workers, and claims what is missing. @throws {StoreError} */
+  balance(workers: number): Promise<void>;
+  /** Gives every project back. */
+  releaseAll(): void;
+  /**
+   * Gives back what only the database records as owned: the answer to a claim was lost, or a commit was refused.
+   * @param recorded number of owned projects according to the database
+   * @throws {StoreError}
+   */
+  releaseStrays(recorded: number): Promise<void>;
+  /** Resolves when nothing is being given back any more. */
+  released(): Promise<void>;
+  /** Drops a project that another worker owns by now. False if it was not owned. */
+  drop(project: string): boolean;
+  /** Drops every project and returns them. */
+  dropAll(): readonly string[];
+}
+
+export interface ShareOptions extends Omit<
+  ReleasesOptions,
+  'coordinator' | 'flush' | 'onReleased' | 'onFailed'
+> {
+  readonly coordinator: Pick<Coordinator, 'claim' | 'release'>;
+  readonly ownership: Pick<Ownership, 'own' | 'disown' | 'flush'>;
+  readonly emit: Observer;
+  readonly onChange: (change: OwnershipChange) => void;
+  /** Number of projects that one of `workers` workers should own. */
+  readonly share: (projects: number, workers: number) => number;
+  /** Receives errors of releases, which run in the background. */
+  readonly onFailure: (error: unknown) => void;
+}
+
+export function createShare(options: ShareOptions): Share {
+  const { worker, coordinator, ownership, term, timeoutMs } = options;
+  const { emit, onChange, share, onFailure } = options;
+  let configured: ReadonlySet<string> = new Set();
+  const owned = new Set<string>();
+  const releases = createReleases({
+    ...options,
+    flush: () => ownership.flush(),
+    onReleased: (projects) => {
+      for (const project of projects) ownership.disown(project);
+      emit({ type: 'worker.released', worker, projects: projects.length, owned: owned.size });
+      onChange({ taken: [], dropped: projects });
+    },
+    onFailed: (projects, error) => {
+      for (const project of projects) owned.add(project);
+      onChange(NO_CHANGE);
+      onFailure(error);
+    },
+  });
+  const { leaving } = releases;
+
+  function release(projects: readonly string[]): void {
+    if (projects.length === 0) return;
+    for (const project of projects) owned.delete(project);
+    releases.start(projects);
+    onChange(NO_CHANGE);
+  }
+
+  async function claim(max: number): Promise<readonly OwnedProject[]> {
+    const asked = term();
+    const free = [...configured].filter((project) => !owned.has(project));
+    const taken = await withTimeout(coordinator.claim(worker, free, max), timeoutMs);
+    if (taken.length === 0 || asked !== term()) return [];
+    for (const { project, epoch } of taken) {
+      owned.add(project);
+      ownership.own(project, epoch);
+    }
+    emit({ type: 'worker.claimed', worker, projects: taken.length, owned: owned.size });
+    onChange({ taken, dropped: [] });
+    return taken;
+  }
+
+  return {
+    configure: (projects) => {
+      configured = new Set(projects);
+    },
+    owns: (project) => owned.has(project),
+    size: () => owned.size + leaving.size,
+    balance: async (workers) => {
+      const due = share(configured.size, workers);
+      const { kept = [], foreign = [] } = Object.groupBy(owned, (project) =>
+        configured.has(project) ? 'kept' : 'foreign',
+      );
+      release([...foreign, ...kept.slice(due)]);
+      let isShort = owned.size < due;
+      while (isShort) {
+        const taken = await claim(Math.min(due - owned.size, MAX_CLAIM));
+        isShort = taken.length > 0 && owned.size < due;
+      }
+    },
+    releaseAll: () => release([...owned]),
+    releaseStrays: async (recorded) => {
+      if (recorded <= owned.size + leaving.size || !releases.isIdle()) return;
+      const strays = configured.difference(owned).difference(leaving);
+      await withTimeout(coordinator.release(worker, [...strays]), timeoutMs);
+    },
+    released: () => releases.settled(),
+    drop: (project) => {
+      if (!owned.delete(project) && !leaving.delete(project)) return false;
+      ownership.disown(project);
+      onChange({ taken: [], dropped: [project] });
+      return true;
+    },
+    dropAll: () => {
+      const dropped = [...owned, ...leaving];
+      for (const project of dropped) ownership.disown(project);
+      owned.clear();
+      leaving.clear();
+      return dropped;
+    },
+  };
+}
