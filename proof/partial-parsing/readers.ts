@@ -6,13 +6,12 @@ import type { Lane } from '../../src/evaluation-api/fairness/lane.ts';
 import type { Secrets } from '../../src/evaluation-api/secrets.ts';
 import type { Kind } from '../../src/domain/status.ts';
 import type * as ErrorsRoom from '../../src/monitor/errors.ts';
-import type { ListingAnswer, Validator } from '../../src/monitor/ports/service.ts';
+import type { ListingAnswer, ListingBasis, ListOptions } from '../../src/monitor/ports/service.ts';
 import type { Step } from './bodies.ts';
 
-interface Reading {
+interface Reading extends Pick<ListOptions, 'previous' | 'allowDifference'> {
   readonly step: Step;
   readonly kind: Kind;
-  readonly previous: Validator | undefined;
   readonly secrets: Secrets;
 }
 
@@ -32,14 +31,23 @@ export async function byDifference(
   )) as typeof AnswerRoom;
   const startScan = createItemScanner(1_000_000);
   const { signal } = new AbortController();
-  return async ({ step, kind, previous, secrets }) => {
+  return async ({ step, kind, previous, allowDifference, secrets }) => {
     const scan = startScan();
     const pieces = cut(step);
     for (const piece of pieces) scan.push(piece);
     try {
       const body = { pieces, items: scan.finish() };
       const lane: Lane = async (work) => await work();
-      const answer = await answerWith({ kind, body, etag: '"x"', previous, secrets, lane, signal });
+      const answer = await answerWith({
+        kind,
+        body,
+        etag: '"x"',
+        previous,
+        allowDifference,
+        secrets,
+        lane,
+        signal,
+      });
       const isPart = !answer.unchanged && answer.vanished !== undefined;
       count(answer.unchanged ? 'unchanged' : isPart ? 'partly' : 'whole');
       return answer;
@@ -50,12 +58,18 @@ export async function byDifference(
   };
 }
 
+interface WholeBasis extends ListingBasis {
+  readonly digest: string;
+}
+
 /** Everything is parsed each time, in one go. */
 export function naively({ ApiError }: typeof ErrorsRoom): Reader {
   return async ({ step, kind, previous, secrets }) => {
     const digest = step.body.toString('latin1');
-    const validator = { etag: '"x"', digest };
-    if (digest === previous?.digest) return { unchanged: true, full: true, validator };
+    const basis: WholeBasis = { digest };
+    if (previous !== undefined && 'digest' in previous && digest === previous.digest) {
+      return { unchanged: true, full: true, basis };
+    }
     const items = parse(step.body);
     if (items === undefined) throw new ApiError('invalid_response', 'no list');
     const reader = createListingReader(kind, secrets.scrub);
@@ -64,7 +78,7 @@ export function naively({ ApiError }: typeof ErrorsRoom): Reader {
     if (items.length > 0 && listing.records.size === 0) {
       throw new ApiError('invalid_response', 'useless', { anomalies: listing.anomalies });
     }
-    return { unchanged: false, listing, validator };
+    return { unchanged: false, listing, size: listing.records.size, basis };
   };
 }
 

@@ -10,7 +10,7 @@ import { createGate } from './fairness/gate.ts';
 import { createHolds } from './fairness/holds.ts';
 import { createItemScanner } from './listing/item-scanner.ts';
 import { createLane } from './fairness/lane.ts';
-import { answerWith } from './listing/listing-answer.ts';
+import { answerWith, etagOfBasis } from './listing/listing-answer.ts';
 import { createRateLimit, type RateLimit } from './fairness/rate-limit.ts';
 import { etagOf } from './sending/reply.ts';
 import { withRetries } from './sending/retry.ts';
@@ -95,7 +95,11 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
   }
 
   return {
-    list: async (project, kind, { previous, revalidate, inTrouble, onFirstRequest, signal }) => {
+    list: async (
+      project,
+      kind,
+      { previous, revalidate, allowDifference, inTrouble, onFirstRequest, signal },
+    ) => {
       signal.waits.throwIfAborted();
       holds.check(project, kind);
       const path = `/v2/projects/${segmentOf(project)}/${kind}s/`;
@@ -108,7 +112,7 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
             endpoint,
             path,
             key,
-            etag: revalidate ? previous?.etag : undefined,
+            etag: revalidate === 'etag' ? etagOfBasis(previous) : undefined,
             classOf: () => (inTrouble || troubles.has(project) ? 'troubled' : 'healthy'),
             signal,
             onStart:
@@ -126,6 +130,7 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
                 body,
                 etag,
                 previous,
+                allowDifference,
                 secrets,
                 lane,
                 signal: requests,

@@ -1,16 +1,20 @@
 import type { AnomalySummary } from '../domain/record.ts';
 import type { Clock } from './ports/clock.ts';
-import type { ListingAnswer, Validator } from './ports/service.ts';
+import type { ListingAnswer, ListingBasis, ListOptions } from './ports/service.ts';
 
 /** A 304 is not trusted for longer than this without a full answer in between (docs/specification.md#unchanged-listings). */
-const LONGEST_TRUST_MS = 60 * 60 * 1000;
+const MAX_TRUST_MS = 60 * 60 * 1000;
 
-/** What is remembered of the last committed listing of one kind, to recognise it when it comes again. */
+/** Summary of the last committed listing of one kind, kept to recognise it when it comes again. */
 export interface ListingMemory {
-  readonly validator: Validator;
+  readonly basis: ListingBasis;
+  /** False after an `invalid_response`, until the next full answer. */
+  readonly isEtagTrusted: boolean;
+  /** False after a failed commit, until the next changed listing: the store may differ from this one. */
+  readonly isStored: boolean;
   readonly complete: boolean;
   readonly anomalies: readonly AnomalySummary[];
-  /** Records in it. */
+  /** Number of records in it. */
   readonly size: number;
   /** Ids of records that it lacked and that are not gone. */
   readonly missing: readonly string[];
@@ -18,53 +22,50 @@ export interface ListingMemory {
   readonly fullAt: number;
 }
 
-/** Whether a 304 would do, when the project's next poll comes at `nextAt` (epoch ms). */
-export function mayRevalidate(
-  memory: ListingMemory,
+/** Decides how the next listing may refer to the last one. `nextAt` is the time of the project's next poll, epoch ms. */
+export function revalidationOf(
+  memory: ListingMemory | undefined,
   nextAt: number | undefined,
   clock: Clock,
-): boolean {
-  if (nextAt === undefined) return false;
-  return clock.monotonic() + (nextAt - clock.now()) - memory.fullAt <= LONGEST_TRUST_MS;
+): Pick<ListOptions, 'previous' | 'revalidate' | 'allowDifference'> {
+  const { basis, isEtagTrusted = false, isStored = false, fullAt = 0 } = memory ?? {};
+  const ageAtNextPoll =
+    nextAt === undefined ? Infinity : clock.monotonic() + (nextAt - clock.now()) - fullAt;
+  const mayUseEtag = isEtagTrusted && ageAtNextPoll <= MAX_TRUST_MS;
+  return {
+    previous: basis,
+    revalidate: mayUseEtag ? 'etag' : 'bytes',
+    allowDifference: isStored,
+  };
 }
 
-/** After an answer that made no sense, the next one has to be whole. */
-export function withoutEtag(memory: ListingMemory): ListingMemory {
-  return { ...memory, validator: { ...memory.validator, etag: undefined } };
-}
-
-/** After a commit that failed nobody knows whether the store is as this listing says: the next one is read whole. */
-export function withoutItems(memory: ListingMemory): ListingMemory {
-  return { ...memory, validator: { ...memory.validator, items: undefined } };
-}
-
-/** What is remembered of an answer: all of it but the records. */
+/** Everything of an answer but the records. */
 export type AnswerSummary =
   | Extract<ListingAnswer, { unchanged: true }>
   | ({ readonly unchanged: false } & Pick<
       ListingMemory,
-      'validator' | 'complete' | 'anomalies' | 'size'
+      'basis' | 'complete' | 'anomalies' | 'size'
     >);
 
 export function summaryOf(answer: ListingAnswer): AnswerSummary {
   if (answer.unchanged) return answer;
-  const { listing, vanished, validator } = answer;
-  const { complete, anomalies, records } = listing;
-  const size = vanished === undefined ? records.size : (validator.items?.idEnds.length ?? 0);
-  return { unchanged: false, validator, complete, anomalies, size };
+  const { listing, size, basis } = answer;
+  const { complete, anomalies } = listing;
+  return { unchanged: false, basis, complete, anomalies, size };
 }
 
-/** The memory after `answer` was committed, when these records were missing. */
+/** Returns the memory after the commit of `answer`; `missing` are the ids of the records that are missing by then. */
 export function afterAnswer(
   memory: ListingMemory | undefined,
   answer: AnswerSummary,
   missing: readonly string[],
   clock: Clock,
 ): ListingMemory | undefined {
+  const full = { isEtagTrusted: true, missing, fullAt: clock.monotonic() };
   if (!answer.unchanged) {
-    const { validator, complete, anomalies, size } = answer;
-    return { validator, complete, anomalies, size, missing, fullAt: clock.monotonic() };
+    const { basis, complete, anomalies, size } = answer;
+    return { basis, complete, anomalies, size, isStored: true, ...full };
   }
   if (memory === undefined || !answer.full) return memory && { ...memory, missing };
-  return { ...memory, validator: answer.validator, missing, fullAt: clock.monotonic() };
+  return { ...memory, basis: answer.basis, ...full };
 }

@@ -5,7 +5,7 @@ import { createComparison, type Comparison } from './comparison.ts';
 import { emitChanges } from './emit-changes.ts';
 import { type ApiError, StoreError } from './errors.ts';
 import type { FinishedPoll, Observer, PollFailure } from './events.ts';
-import { afterAnswer, withoutEtag, withoutItems, type ListingMemory } from './listing-memory.ts';
+import { afterAnswer, type ListingMemory } from './listing-memory.ts';
 import { afterPoll, NEVER_POLLED } from './poll-health.ts';
 import { createReading, type PolledProject, type PollRun, type Reading } from './reading.ts';
 import { takeSteps } from './steps.ts';
@@ -131,7 +131,7 @@ export function createPoller(options: PollerOptions): Poller {
     const failure = failed === undefined ? undefined : describe(failed.error);
     const unchanged = readings.every((each) => 'answer' in each && each.answer.unchanged);
     const anomalies = anomaliesOf(readings, state.listings);
-    for (const reading of readings) forgetEtagAfterNonsense(reading, state);
+    for (const reading of readings) distrustEtagAfterNonsense(reading, state);
     try {
       const compared = await compare(project.id, readings, state.listings, at);
       return { at, failure, unchanged, anomalies, compared };
@@ -162,7 +162,9 @@ export function createPoller(options: PollerOptions): Poller {
     } catch (error) {
       if (!(error instanceof StoreError)) throw error;
       if (states.get(project) !== state) return undefined;
-      for (const [kind, memory] of state.listings) state.listings.set(kind, withoutItems(memory));
+      for (const [kind, memory] of state.listings) {
+        state.listings.set(kind, { ...memory, isStored: false });
+      }
       const storeFailure: PollFailure = { reason: 'store', message: error.message, details: {} };
       const reported = failure ?? storeFailure;
       return {
@@ -182,11 +184,11 @@ export function createPoller(options: PollerOptions): Poller {
     }
   }
 
-  function forgetEtagAfterNonsense(reading: Reading, state: ProjectState): void {
+  function distrustEtagAfterNonsense(reading: Reading, state: ProjectState): void {
     const memory = state.listings.get(reading.kind);
     if (memory === undefined || !('error' in reading)) return;
     if (reading.error.reason === 'invalid_response') {
-      state.listings.set(reading.kind, withoutEtag(memory));
+      state.listings.set(reading.kind, { ...memory, isEtagTrusted: false });
     }
   }
 

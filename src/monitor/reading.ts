@@ -1,7 +1,7 @@
 import { KINDS, type Kind } from '../domain/status.ts';
 import { ApiError } from './errors.ts';
 import type { Observer } from './events.ts';
-import { mayRevalidate, type ListingMemory } from './listing-memory.ts';
+import { revalidationOf, type ListingMemory } from './listing-memory.ts';
 import type { Clock } from './ports/clock.ts';
 import type { EvaluationService, ListingAnswer } from './ports/service.ts';
 import type { Shutdown } from './ports/shutdown.ts';
@@ -64,11 +64,9 @@ export function createReading(options: ReadingOptions): ReadListings {
   return async (project, { run, inTrouble, memory }) => {
     const onFirstRequest = createLagEmitter(project.id, run);
     const read = async (kind: Kind): Promise<Reading> => {
-      const last = memory.get(kind);
       try {
         const answer = await service.list(project.id, kind, {
-          previous: last?.validator,
-          revalidate: last !== undefined && mayRevalidate(last, run.nextAt, clock),
+          ...revalidationOf(memory.get(kind), run.nextAt, clock),
           inTrouble,
           onFirstRequest,
           signal: shutdown,

@@ -3,7 +3,7 @@ import { statusOf, type Kind } from '../../src/domain/status.ts';
 import { ApiError, type ApiErrorDetails, type ApiFailureReason } from '../../src/monitor/errors.ts';
 import type { MonitorEvent } from '../../src/monitor/events.ts';
 import type { Clock } from '../../src/monitor/ports/clock.ts';
-import type { ListOptions, ListingAnswer } from '../../src/monitor/ports/service.ts';
+import type { ListOptions, ListingAnswer, ListingBasis } from '../../src/monitor/ports/service.ts';
 
 /** Both clocks of a test: they stand still until they are moved. */
 export function fakeClock(
@@ -59,6 +59,11 @@ export function listingOf(
   return { records, presentIds: new Set(), complete: true, anomalies: [], ...more };
 }
 
+/** The basis of a scripted service's listing: its number among all that were shown, from 1. */
+interface NumberedBasis extends ListingBasis {
+  readonly number: number;
+}
+
 /** An Evaluation Service whose next answers a test sets. */
 export function scriptedService() {
   let next: ListingAnswer | ApiError | 'hang' | undefined;
@@ -66,35 +71,22 @@ export function scriptedService() {
   let served = 0;
   let during: (() => void) | undefined;
   const asked: { project: string; kind: Kind; options: ListOptions }[] = [];
+  const whole = (listing: Listing) => {
+    served += 1;
+    const basis: NumberedBasis = { number: served };
+    return { unchanged: false as const, listing, size: listing.records.size, basis };
+  };
   return {
     asked,
     shows: (listing: Listing) => {
-      served += 1;
-      next = { unchanged: false, listing, validator: { etag: `"${served}"`, digest: `${served}` } };
+      next = whole(listing);
     },
-    /** Shows only what is not as before: these records, these ids no longer, and all ids that there are now. */
-    differs: (listing: Listing, vanished: readonly string[], ids: readonly string[]) => {
-      served += 1;
-      const items = {
-        hashes: new Uint32Array(2 * ids.length),
-        ids: ids.join(''),
-        idEnds: new Uint32Array(ids.length),
-        secrets: 0,
-      };
-      next = {
-        unchanged: false,
-        listing,
-        vanished,
-        validator: { etag: undefined, digest: `${served}`, items },
-      };
+    /** Shows only the difference: these records, these ids no longer, and how many records there are now. */
+    differs: (listing: Listing, vanished: readonly string[], size: number) => {
+      next = { ...whole(listing), vanished, size };
     },
     showsDatasets: (listing: Listing) => {
-      served += 1;
-      datasets = {
-        unchanged: false,
-        listing,
-        validator: { etag: `"${served}"`, digest: `${served}` },
-      };
+      datasets = whole(listing);
     },
     repeats: () => {
       next = { unchanged: true, full: false };

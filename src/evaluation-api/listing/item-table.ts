@@ -1,5 +1,16 @@
 import { ITEMS_PER_STEP, type Steps } from '../../domain/steps.ts';
-import type { ItemTable } from '../../monitor/ports/service.ts';
+
+/** Hashes and ids of a listing's items, kept so that only new items of the next one are read. */
+export interface ItemTable {
+  /** Two numbers for each item, comparable only with those of the same scanner. */
+  readonly hashes: Uint32Array;
+  /** The ids of all items, joined: one string costs the garbage collector nothing, a hundred thousand do. */
+  readonly ids: string;
+  /** Where the id of each item ends in `ids`. */
+  readonly idEnds: Uint32Array;
+  /** Version of the secrets that the texts were scrubbed of. */
+  readonly secrets: number;
+}
 
 /** The items of a body beside those of a table. */
 export interface ItemMatch {

@@ -1,18 +1,25 @@
 import { takeSteps } from '../../monitor/steps.ts';
 import type { Kind } from '../../domain/status.ts';
-import type { ListingAnswer, Validator } from '../../monitor/ports/service.ts';
-import { tableOf } from './item-table.ts';
+import type { ListingAnswer, ListingBasis, ListOptions } from '../../monitor/ports/service.ts';
+import { tableOf, type ItemTable } from './item-table.ts';
 import type { Lane } from '../fairness/lane.ts';
 import { readDifference, readListing, type ListingBody } from './listing-body.ts';
 import type { Secrets } from '../secrets.ts';
 
-export interface AnswerOptions {
+/** Content of a {@link ListingBasis}. */
+interface Fingerprint extends ListingBasis {
+  readonly etag: string | undefined;
+  /** Hash of the body's bytes, after decompression; comparable only within one process. */
+  readonly digest: string;
+  /** Absent if the listing was unusual, so that the next one has to be read whole. */
+  readonly items: ItemTable | undefined;
+}
+
+export interface AnswerOptions extends Pick<ListOptions, 'previous' | 'allowDifference'> {
   readonly kind: Kind;
   readonly body: ListingBody;
   /** Of this answer. */
   readonly etag: string | undefined;
-  /** Of the last listing. */
-  readonly previous: Validator | undefined;
   readonly secrets: Pick<Secrets, 'scrub' | 'version'>;
   /** Of those that read large listings: ten at once take the memory of ten, and none of them is ready before all are. */
   readonly lane: Lane;
@@ -31,30 +38,43 @@ const LARGE_BYTES = 1024 * 1024;
 export async function answerWith(options: AnswerOptions): Promise<ListingAnswer> {
   const { body, etag, previous, lane } = options;
   const { digest, ends } = body.items;
-  if (digest === previous?.digest) {
-    return { unchanged: true, full: true, validator: { ...previous, etag } };
+  if (isFingerprint(previous) && digest === previous.digest) {
+    const basis: Fingerprint = { ...previous, etag };
+    return { unchanged: true, full: true, basis };
   }
   const read = () => readAnswer(options);
   return (ends.at(-1) ?? 0) > LARGE_BYTES ? await lane(read) : await read();
 }
 
 async function readAnswer(options: AnswerOptions): Promise<ListingAnswer> {
-  const { kind, body, etag, previous, secrets, signal } = options;
+  const { kind, body, etag, previous, allowDifference, secrets, signal } = options;
   const { digest, hashes } = body.items;
   signal.throwIfAborted();
   const version = secrets.version();
   // Texts that were scrubbed of other keys are not those of today.
-  const table = previous?.items?.secrets === version ? previous.items : undefined;
+  const known = allowDifference && isFingerprint(previous) ? previous.items : undefined;
+  const table = known?.secrets === version ? known : undefined;
   const difference =
     table && (await takeSteps(readDifference(body, table, kind, secrets.scrub), signal));
   if (difference !== undefined) {
     const { listing, vanished, items } = difference;
-    return { unchanged: false, listing, vanished, validator: { etag, digest, items } };
+    const basis: Fingerprint = { etag, digest, items };
+    return { unchanged: false, listing, size: items.idEnds.length, vanished, basis };
   }
   const listing = await takeSteps(readListing(body, kind, secrets.scrub), signal);
   const isUsual = listing.anomalies.length === 0;
   const items = isUsual
     ? await takeSteps(tableOf(hashes, listing.records.keys(), version), signal)
     : undefined;
-  return { unchanged: false, listing, validator: { etag, digest, items } };
+  const basis: Fingerprint = { etag, digest, items };
+  return { unchanged: false, listing, size: listing.records.size, basis };
+}
+
+/** Returns the ETag that a listing had when it was read. */
+export function etagOfBasis(basis: ListingBasis | undefined): string | undefined {
+  return isFingerprint(basis) ? basis.etag : undefined;
+}
+
+function isFingerprint(basis: ListingBasis | undefined): basis is Fingerprint {
+  return basis !== undefined && 'digest' in basis;
 }

@@ -3,49 +3,39 @@ import type { Listing } from '../../domain/record.ts';
 import type { Kind } from '../../domain/status.ts';
 import type { Shutdown } from './shutdown.ts';
 
-/** What makes the next listing comparable with one that was read completely. */
-export interface Validator {
-  readonly etag: string | undefined;
-  /** Of the body's bytes, after decompression; only the service that made it can compare it. */
-  readonly digest: string;
-  /** Absent if the listing was unusual, so that the next one has to be read whole. */
-  readonly items?: ItemTable | undefined;
-}
+declare const basis: unique symbol;
 
-/** What is remembered of a listing's items, to read of the next one only what is new. */
-export interface ItemTable {
-  /** Two numbers for each item; only the service that made them can compare them. */
-  readonly hashes: Uint32Array;
-  /** The ids of the items one behind the other: to a garbage collector one text is nothing, a hundred thousand are work. */
-  readonly ids: string;
-  /** Where the id of each item ends. */
-  readonly idEnds: Uint32Array;
-  /** Of the keys that its texts were scrubbed of. */
-  readonly secrets: number;
+/** Token by which a service recognises a listing when it comes again. Only the service that made it reads it. */
+export interface ListingBasis {
+  readonly [basis]?: never;
 }
 
 export type ListingAnswer =
   | {
       readonly unchanged: false;
-      /** Where there is `vanished`, only the records that are new or may have changed. */
+      /** With `vanished`, only the records that are new or may have changed. */
       readonly listing: Listing;
+      /** Number of records in the listing, those included that `listing` leaves out. */
+      readonly size: number;
       /**
-       * Ids that the listing of `previous` had and this one lacks. The records that are in neither are as they were. Absent
-       * if `listing` is the whole one.
+       * Ids that the previous listing had and this one lacks. Records in neither `vanished` nor `listing` are as they were.
+       * Absent if `listing` is the whole one.
        */
       readonly vanished?: readonly string[];
-      readonly validator: Validator;
+      readonly basis: ListingBasis;
     }
-  /** The bytes of `previous` once more, perhaps under another ETag. */
-  | { readonly unchanged: true; readonly full: true; readonly validator: Validator }
-  /** A 304 to the ETag of `previous`. */
-  | { readonly unchanged: true; readonly full: false; readonly validator?: never };
+  /** The bytes of the previous listing once more, perhaps under another ETag. */
+  | { readonly unchanged: true; readonly full: true; readonly basis: ListingBasis }
+  /** A 304 to the ETag of the previous listing. */
+  | { readonly unchanged: true; readonly full: false; readonly basis?: never };
 
 export interface ListOptions {
-  /** Of the last listing that was committed; its items are recognised when they come again. */
-  readonly previous: Validator | undefined;
-  /** Whether the service may answer 304 to the ETag of `previous` (docs/specification.md#unchanged-listings). */
-  readonly revalidate: boolean;
+  /** Basis of the last committed listing; undefined if there is none. */
+  readonly previous: ListingBasis | undefined;
+  /** How the previous listing may be recognised: `etag` lets the service answer 304 (docs/specification.md#unchanged-listings). */
+  readonly revalidate: 'etag' | 'bytes';
+  /** Whether a changed listing may be answered by its difference from the previous one. */
+  readonly allowDifference: boolean;
   /** The project's last poll failed: it queues behind the healthy ones. */
   readonly inTrouble: boolean;
   /** Called when the first request goes out. */

@@ -1,7 +1,12 @@
+import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import { createPoller } from '../../../src/monitor/poller.ts';
-import type { ListingAnswer, ListOptions } from '../../../src/monitor/ports/service.ts';
+import type {
+  ListingAnswer,
+  ListingBasis,
+  ListOptions,
+} from '../../../src/monitor/ports/service.ts';
 import { listingOf, neverStopping } from '../../support/monitor.ts';
 import { startPostgres } from '../../support/postgres.ts';
 import { postgresPrograms, type PostgresServer } from '../../support/postgres-server.ts';
@@ -122,7 +127,11 @@ describe.skipIf(postgresPrograms === undefined)('a PostgreSQL that lost its last
   });
 });
 
-/** Whoever says what it was told last is told only what differs from it. */
+interface StatusesBasis extends ListingBasis {
+  readonly statuses: Statuses;
+}
+
+/** Answers with the difference from the listing that it returned last. */
 function serviceThatKnowsWhatItTold() {
   let now: Statuses = {};
   return {
@@ -131,25 +140,23 @@ function serviceThatKnowsWhatItTold() {
     },
     list: async (_project: string, _kind: string, options: ListOptions): Promise<ListingAnswer> => {
       options.onFirstRequest();
-      const { previous } = options;
-      const digest = JSON.stringify(now);
-      if (previous?.digest === digest) return { unchanged: true, full: false };
-      const ids = Object.keys(now);
-      const items = {
-        hashes: new Uint32Array(2 * ids.length),
-        ids: ids.join(''),
-        idEnds: new Uint32Array(ids.length),
-        secrets: 0,
-      };
-      const validator = { etag: undefined, digest, items };
-      if (previous?.items === undefined) {
-        return { unchanged: false, listing: listingOf(now), validator };
+      const { previous, allowDifference } = options;
+      const before =
+        previous !== undefined && isOfStatuses(previous) ? previous.statuses : undefined;
+      if (isDeepStrictEqual(before, now)) return { unchanged: true, full: false };
+      const basis: StatusesBasis = { statuses: now };
+      const size = Object.keys(now).length;
+      if (before === undefined || !allowDifference) {
+        return { unchanged: false, listing: listingOf(now), size, basis };
       }
-      const before = JSON.parse(previous.digest) as Statuses;
       const changed = Object.entries(now).filter(([id, status]) => before[id] !== status);
       const vanished = Object.keys(before).filter((id) => now[id] === undefined);
       const listing = listingOf(Object.fromEntries(changed));
-      return { unchanged: false, listing, vanished, validator };
+      return { unchanged: false, listing, size, vanished, basis };
     },
   };
+}
+
+function isOfStatuses(basis: ListingBasis): basis is StatusesBasis {
+  return 'statuses' in basis;
 }

@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
-import type { ListingAnswer, Validator } from '../../../src/monitor/ports/service.ts';
+import { etagOfBasis } from '../../../src/evaluation-api/listing/listing-answer.ts';
+import type { ListingAnswer, ListingBasis } from '../../../src/monitor/ports/service.ts';
 import {
   answering,
   connect,
@@ -18,9 +19,9 @@ import {
 
 const BODY = JSON.stringify([{ id: 'p1', status: 'FAILED', name: 'one' }]);
 
-function validatorOf(answer: ListingAnswer): Validator {
+function basisOf(answer: ListingAnswer): ListingBasis {
   if (answer.unchanged) throw new Error('it was unchanged');
-  return answer.validator;
+  return answer.basis;
 }
 
 describe('a request', () => {
@@ -121,7 +122,7 @@ describe('a listing', () => {
     expect(answer).toMatchObject({
       unchanged: false,
       listing: { complete: true },
-      validator: { etag: '"v1"' },
+      basis: { etag: '"v1"' },
     });
   });
 
@@ -130,11 +131,11 @@ describe('a listing', () => {
       inTurn(answering(200, BODY, { etag: '"v1"' }), answering(200, BODY, { etag: '"v2"' })),
     );
     const { service } = connect({ baseUrl: url });
-    const previous = validatorOf(await service.list('p', 'prompt', listOptions()));
+    const previous = basisOf(await service.list('p', 'prompt', listOptions()));
     expect(await service.list('p', 'prompt', listOptions({ previous }))).toEqual({
       unchanged: true,
       full: true,
-      validator: { ...previous, etag: '"v2"' },
+      basis: { ...previous, etag: '"v2"' },
     });
   });
 
@@ -150,12 +151,12 @@ describe('a listing', () => {
     it('is read only where it differs', async () => {
       const { url } = await serve(bodies(items, changed.slice(1)));
       const { service } = connect({ baseUrl: url });
-      const previous = validatorOf(await service.list('p', 'prompt', listOptions()));
+      const previous = basisOf(await service.list('p', 'prompt', listOptions()));
       const answer = await service.list('p', 'prompt', listOptions({ previous }));
       expect(answer).toMatchObject({
         vanished: ['p0'],
         listing: { records: new Map([['p7', { id: 'p7', status: 'FAILED' }]]), complete: true },
-        validator: {
+        basis: {
           items: {
             ids: changed
               .slice(1)
@@ -172,10 +173,10 @@ describe('a listing', () => {
       const without = (...ids: readonly string[]) => moved.filter(({ id }) => !ids.includes(id));
       const { url } = await serve(bodies(items, moved, without('p12', 'añadido', 'p7', 'p1')));
       const { service } = connect({ baseUrl: url });
-      let previous = validatorOf(await service.list('p', 'prompt', listOptions()));
+      let previous = basisOf(await service.list('p', 'prompt', listOptions()));
       const second = await service.list('p', 'prompt', listOptions({ previous }));
       expect(second).toMatchObject({ vanished: ['p2', 'p11'] });
-      previous = validatorOf(second);
+      previous = basisOf(second);
       const third = await service.list('p', 'prompt', listOptions({ previous }));
       expect(third).toMatchObject({ vanished: ['p12', 'añadido', 'p7', 'p1'] });
     });
@@ -188,7 +189,7 @@ describe('a listing', () => {
     ])('is read whole if it %s', async (_, list) => {
       const { url } = await serve(bodies(items, list));
       const { service } = connect({ baseUrl: url });
-      const previous = validatorOf(await service.list('p', 'prompt', listOptions()));
+      const previous = basisOf(await service.list('p', 'prompt', listOptions()));
       const answer = await service.list('p', 'prompt', listOptions({ previous }));
       expect(answer).not.toHaveProperty('vanished');
       expect(answer.unchanged ? 0 : answer.listing.records.size).toBe(20);
@@ -206,7 +207,7 @@ describe('a listing', () => {
           },
         },
       });
-      const previous = validatorOf(await service.list('p', 'prompt', listOptions()));
+      const previous = basisOf(await service.list('p', 'prompt', listOptions()));
       value = 'another-key';
       const answer = await service.list('p', 'prompt', listOptions({ previous }));
       expect(answer).not.toHaveProperty('vanished');
@@ -214,28 +215,36 @@ describe('a listing', () => {
   });
 
   it('is unchanged when a 304 was asked for and came', async () => {
-    const { url, requests } = await serve(answering(304));
+    const { url, requests } = await serve(
+      inTurn(answering(200, BODY, { etag: 'W/"v1"' }), answering(304)),
+    );
     const { service, events } = connect({ baseUrl: url });
-    const previous = { etag: 'W/"v1"', digest: 'x' };
-    const answer = await service.list('p', 'prompt', listOptions({ previous, revalidate: true }));
+    const previous = basisOf(await service.list('p', 'prompt', listOptions()));
+    const answer = await service.list('p', 'prompt', listOptions({ previous, revalidate: 'etag' }));
     expect(answer).toEqual({ unchanged: true, full: false });
-    expect(requests[0]?.headers['if-none-match']).toBe('W/"v1"');
+    expect(requests[1]?.headers['if-none-match']).toBe('W/"v1"');
     expect(ofType(events, 'api.request_finished')).toMatchObject([
+      { failure: undefined },
       { failure: undefined, bytes: 0 },
     ]);
   });
 
   it.each([
-    ['there is no ETag', { previous: { etag: undefined, digest: 'x' }, revalidate: true }],
-    ['it may not be used', { previous: { etag: '"v1"', digest: 'x' }, revalidate: false }],
-  ])('asks for no 304 when %s, and takes none', async (_, options) => {
-    const { url, requests } = await serve(answering(304));
+    ['there is no ETag', {}, 'etag'],
+    ['it may not be used', { etag: '"v1"' }, 'bytes'],
+  ] as const)('asks for no 304 when %s, and takes none', async (_, headers, revalidate) => {
+    const { url, requests } = await serve(inTurn(answering(200, BODY, headers), answering(304)));
     const { service, events } = connect({ baseUrl: url });
-    const { reason, details } = await failureOf(service.list('p', 'prompt', listOptions(options)));
+    const previous = basisOf(await service.list('p', 'prompt', listOptions()));
+    const options = listOptions({ previous, revalidate });
+    const { reason, details } = await failureOf(service.list('p', 'prompt', options));
     expect(reason).toBe('invalid_response');
     expect(details.statusCode).toBe(304);
-    expect(requests[0]?.headers).not.toHaveProperty('if-none-match');
-    expect(ofType(events, 'api.request_finished')).toMatchObject([{ failure: 'invalid_response' }]);
+    expect(requests[1]?.headers).not.toHaveProperty('if-none-match');
+    expect(ofType(events, 'api.request_finished')).toMatchObject([
+      { failure: undefined },
+      { failure: 'invalid_response' },
+    ]);
   });
 
   it.each([
@@ -246,7 +255,8 @@ describe('a listing', () => {
   ])('has no ETag if that is %s', async (_, etag) => {
     const { url } = await serve(answering(200, BODY, { etag }));
     const { service } = connect({ baseUrl: url });
-    expect(validatorOf(await service.list('p', 'prompt', listOptions())).etag).toBeUndefined();
+    const basis = basisOf(await service.list('p', 'prompt', listOptions()));
+    expect(etagOfBasis(basis)).toBeUndefined();
   });
 });
 

@@ -133,7 +133,8 @@ export const RUNNING = {
 export function listOptions(options: Partial<ListOptions> = {}): ListOptions {
   return {
     previous: undefined,
-    revalidate: false,
+    revalidate: 'bytes',
+    allowDifference: true,
     inTrouble: false,
     onFirstRequest: () => {},
     signal: RUNNING,
