@@ -144,7 +144,7 @@ describe('when the loop was blocked', () => {
     expect(missed(world, 'bot')).toBe(2);
   });
 
-  it('a second that node-cron sees only when it is over does not end the beats', async () => {
+  it('a clock that is seconds behind the timers does not end the beats', async () => {
     const late = world.create({ clock: { ...systemClock, now: () => Date.now() - 1500 } });
     late.set([project('bot')], 0);
     late.start();
