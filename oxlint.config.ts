@@ -5,13 +5,20 @@ type OxlintOverride = NonNullable<Parameters<typeof defineConfig>[0]['overrides'
 /** The rooms of src/ and what each may import (docs/design-decisions.md, Floors). */
 const rooms: Record<string, { rooms: string[]; libraries: string[] }> = {
   domain: { rooms: [], libraries: [] },
+  concurrency: { rooms: [], libraries: [] },
   files: { rooms: [], libraries: [] },
   monitor: { rooms: ['domain'], libraries: [] },
   rows: { rooms: ['domain', 'monitor'], libraries: ['zod'] },
   schedule: { rooms: ['domain', 'monitor'], libraries: ['node-cron'] },
-  'evaluation-api': { rooms: ['domain', 'monitor', 'files'], libraries: ['undici', 'p-retry'] },
+  'evaluation-api': {
+    rooms: ['domain', 'concurrency', 'monitor', 'files'],
+    libraries: ['undici', 'p-retry'],
+  },
   'store/sqlite': { rooms: ['domain', 'monitor'], libraries: ['better-sqlite3'] },
-  'store/postgres': { rooms: ['domain', 'monitor', 'coordination', 'files'], libraries: ['pg'] },
+  'store/postgres': {
+    rooms: ['domain', 'concurrency', 'monitor', 'coordination', 'files'],
+    libraries: ['pg'],
+  },
   coordination: { rooms: ['domain', 'monitor'], libraries: [] },
   metrics: { rooms: ['domain', 'monitor'], libraries: ['prom-client'] },
   log: { rooms: ['domain', 'monitor'], libraries: ['pino'] },

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import type * as AnswerRoom from '../../src/evaluation-api/listing/listing-answer.ts';
 import type * as ScannerRoom from '../../src/evaluation-api/listing/item-scanner.ts';
 import { createListingReader } from '../../src/evaluation-api/listing/listing.ts';
-import type { Lane } from '../../src/evaluation-api/fairness/lane.ts';
+import type { ConcurrencyLimit } from '../../src/concurrency/limit-concurrency.ts';
 import type { Secrets } from '../../src/evaluation-api/secrets.ts';
 import type { Kind } from '../../src/domain/status.ts';
 import type * as ErrorsRoom from '../../src/monitor/errors.ts';
@@ -37,7 +37,7 @@ export async function byDifference(
     for (const piece of pieces) scan.push(piece);
     try {
       const body = { pieces, items: scan.finish() };
-      const lane: Lane = async (work) => await work();
+      const serialQueue: ConcurrencyLimit = async (work) => await work();
       const answer = await answerWith({
         kind,
         body,
@@ -45,7 +45,7 @@ export async function byDifference(
         previous,
         allowDifference,
         secrets,
-        lane,
+        serialQueue,
         signal,
       });
       const isPart = !answer.unchanged && answer.vanished !== undefined;

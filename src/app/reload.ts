@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { limitConcurrency } from '../concurrency/limit-concurrency.ts';
 import type { Config } from '../config/config.ts';
 import { ConfigError } from '../config/config-error.ts';
 import type { Logger } from '../log/logger.ts';
@@ -33,7 +34,7 @@ export interface ReloadOptions {
 export function createReload(options: ReloadOptions): Reload {
   const { loadConfig, logger, apply, onResult, onError } = options;
   let current = options.config;
-  let last: Promise<unknown> = Promise.resolve();
+  const inSequence = limitConcurrency(1);
 
   async function reload(): Promise<ReloadResult> {
     try {
@@ -67,11 +68,7 @@ export function createReload(options: ReloadOptions): Reload {
   }
 
   return {
-    run: () => {
-      const result = last.then(reload);
-      last = result;
-      return result;
-    },
+    run: () => inSequence(reload),
     config: () => current,
   };
 }

@@ -1,3 +1,4 @@
+import { limitConcurrency } from '../concurrency/limit-concurrency.ts';
 import { takeSteps } from '../monitor/steps.ts';
 import { ApiError } from '../monitor/errors.ts';
 import type { Observer } from '../monitor/events.ts';
@@ -9,7 +10,6 @@ import { readErrorInfo } from './error-info.ts';
 import { createGate } from './fairness/gate.ts';
 import { createHolds } from './fairness/holds.ts';
 import { createItemScanner } from './listing/item-scanner.ts';
-import { createLane } from './fairness/lane.ts';
 import { answerWith, etagOfBasis } from './listing/listing-answer.ts';
 import { createRateLimit, type RateLimit } from './fairness/rate-limit.ts';
 import { etagOf } from './sending/reply.ts';
@@ -67,7 +67,7 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
     rate: options.rateLimit ?? createRateLimit(service.maxRequestsPerSecond, clock),
   });
   const startScan = createItemScanner(service.maxItems);
-  const lane = createLane();
+  const serialQueue = limitConcurrency(1);
   const send = createSender({ ...service, version, dispatcher, gate, clock, emit, scrub });
   const holds = createHolds(clock);
   const troubles = createTroubles();
@@ -132,7 +132,7 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
                 previous,
                 allowDifference,
                 secrets,
-                lane,
+                serialQueue,
                 signal: requests,
               });
             },

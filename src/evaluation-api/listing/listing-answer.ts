@@ -1,8 +1,8 @@
+import type { ConcurrencyLimit } from '../../concurrency/limit-concurrency.ts';
 import { takeSteps } from '../../monitor/steps.ts';
 import type { Kind } from '../../domain/status.ts';
 import type { ListingAnswer, ListingBasis, ListOptions } from '../../monitor/ports/service.ts';
 import { tableOf, type ItemTable } from './item-table.ts';
-import type { Lane } from '../fairness/lane.ts';
 import { readDifference, readListing, type ListingBody } from './listing-body.ts';
 import type { Secrets } from '../secrets.ts';
 
@@ -21,8 +21,8 @@ export interface AnswerOptions extends Pick<ListOptions, 'previous' | 'allowDiff
   /** Of this answer. */
   readonly etag: string | undefined;
   readonly secrets: Pick<Secrets, 'scrub' | 'version'>;
-  /** Of those that read large listings: ten at once take the memory of ten, and none of them is ready before all are. */
-  readonly lane: Lane;
+  /** Queue of large listings: ten read at once take the memory of ten, and none of them is ready before all are. */
+  readonly serialQueue: ConcurrencyLimit;
   /** Rejects with its reason when it aborts. */
   readonly signal: AbortSignal;
 }
@@ -36,14 +36,14 @@ const LARGE_BYTES = 1024 * 1024;
  * @throws {ApiError} `invalid_response`
  */
 export async function answerWith(options: AnswerOptions): Promise<ListingAnswer> {
-  const { body, etag, previous, lane } = options;
+  const { body, etag, previous, serialQueue } = options;
   const { digest, ends } = body.items;
   if (isFingerprint(previous) && digest === previous.digest) {
     const basis: Fingerprint = { ...previous, etag };
     return { unchanged: true, full: true, basis };
   }
   const read = () => readAnswer(options);
-  return (ends.at(-1) ?? 0) > LARGE_BYTES ? await lane(read) : await read();
+  return (ends.at(-1) ?? 0) > LARGE_BYTES ? await serialQueue(read) : await read();
 }
 
 async function readAnswer(options: AnswerOptions): Promise<ListingAnswer> {

@@ -11,10 +11,10 @@ import {
   type QueryConfig,
   types,
 } from 'pg';
+import { limitConcurrency } from '../../concurrency/limit-concurrency.ts';
 import { StoreError } from '../../monitor/errors.ts';
 import { isCollision, isNoPrimary, isOutcomeUnknown, toStoreError } from './errors.ts';
 import { createSilenceWatch, SilentConnectionError, type SilenceWatch } from './silence.ts';
-import { createTurns } from './turns.ts';
 import type { ConnectionSettings, Server } from './url.ts';
 
 /** A statement; one with a name is planned once for each connection, after {@link Database.keepPlans}. */
@@ -96,7 +96,7 @@ export function openDatabase(options: DatabaseOptions): Database {
   /** Of `servers`, the one that was last found to be the one to write to. */
   let current = 0;
   const routes = servers.map(createRoute);
-  const turns = createTurns(connections, { ms: timeLeft, signal, error: tooManyWait });
+  const limitUse = limitConcurrency(connections, { maxMs: timeLeft, signal, error: tooManyWait });
   const inUse = new Set<PoolClient>();
   const sockets = new Set<Socket>();
   signal?.addEventListener('abort', () => {
@@ -191,7 +191,7 @@ export function openDatabase(options: DatabaseOptions): Database {
 
   async function withClient<Result>(work: Work<Result>) {
     // The pool would end the waiting for a connection after the time that it allows a server to answer.
-    return await turns.during(() => withConnection(work));
+    return await limitUse(() => withConnection(work));
   }
 
   async function withConnection<Result>(work: Work<Result>) {

@@ -1,3 +1,4 @@
+import { limitConcurrency } from '../../concurrency/limit-concurrency.ts';
 import type { Coordinator, Ownership } from '../../coordination/ports.ts';
 import { StoreError } from '../../monitor/errors.ts';
 import type { Observer } from '../../monitor/events.ts';
@@ -24,7 +25,6 @@ import { PRUNING } from './sql/pruning.ts';
 import { createReads } from './reads.ts';
 import { SIZE, type SizeRow } from './sql/size.ts';
 import { fromStored, toStored } from './sql/text.ts';
-import { createTurns } from './turns.ts';
 import { readUrl } from './url.ts';
 
 export interface PostgresOptions {
@@ -104,7 +104,7 @@ function createStore(
   const underWay = new Set<Promise<unknown>>();
 
   /** What deletes projects and what makes them do it in the order in which they were asked to. */
-  const projectTurns = createTurns(1);
+  const inProjectQueue = limitConcurrency(1);
 
   /** What is begun before a close is finished by it; after it nothing is begun. */
   async function during<Result>(work: () => Promise<Result>): Promise<Result> {
@@ -190,7 +190,7 @@ function createStore(
     moves: guarded(reads.moves),
     failureCounts: guarded(reads.failureCounts),
     configureProjects: guarded(async (ids, at) => {
-      await projectTurns.during(() =>
+      await inProjectQueue(() =>
         configure(
           ids.map((id) => toStored(id)),
           at,
@@ -226,7 +226,7 @@ function createStore(
         if (closing !== undefined) return;
         const statement = step.value;
         const values = statement.text.includes('$1') ? [before] : [];
-        const deleted = await projectTurns.during(() => write(statement, values));
+        const deleted = await inProjectQueue(() => write(statement, values));
         if (deleted.length === 0) step = steps.next();
       }
     }),
