@@ -5,6 +5,7 @@ import { DEFAULT_LISTEN, parseListen } from './config/values/address.ts';
 import { ConfigError } from './config/config-error.ts';
 import { configFile, environment } from './config/environment.ts';
 import { localAddresses, readListen } from './config/listen.ts';
+import { PATHS } from './web/paths.ts';
 
 // The health check of the image, which sets the variables. Exits 0 if the daemon in the same container is alive, else 1
 // with the reason.
@@ -50,7 +51,7 @@ async function ask(
   signal: AbortSignal,
 ): Promise<number | string | undefined> {
   // Probes need no login and no client certificate, and the server's certificate does not name this address.
-  const options = { host, port, path: '/-/healthy', rejectUnauthorized: false, signal };
+  const options = { host, port, path: PATHS.healthy, rejectUnauthorized: false, signal };
   try {
     const [answer]: readonly IncomingMessage[] = await once(get(options), 'response');
     return answer?.statusCode;

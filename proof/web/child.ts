@@ -10,7 +10,7 @@ import { NEVER_POLLED } from '../../src/monitor/poll-health.ts';
 import type * as FeedRoom from '../../src/web/events/feed.ts';
 import type * as AssetsRoom from '../../src/web/page/assets.ts';
 import type * as MonitorRoom from '../../src/web/page/monitor-state.ts';
-import type { Protection } from '../../src/web/protection/protection.ts';
+import type { Protection } from '../../src/domain/protection.ts';
 import type * as ServerRoom from '../../src/web/server.ts';
 import type { Certificate } from '../../test/support/certificates.ts';
 import { PASSWORD, PROJECTS, PROTECTED, type Served, USER } from './served.ts';

@@ -5,7 +5,7 @@ import { loadWebConfig } from '../config/web-file/web-file.ts';
 import { versionOf } from '../files/regular-file.ts';
 import type { Logger } from '../log/logger.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
-import type { ChangingProtection } from '../web/protection/protection.ts';
+import type { ChangingProtection } from '../web/protection/changing-protection.ts';
 
 /**
  * How long the last good web configuration stands in for a bad one. Longer than EvalwatchConfigReloadFailed takes to

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { type Host, parseHost } from './host.ts';
+import { PATHS } from './paths.ts';
 import { RequestError } from './request-error.ts';
 
 /** What a request asks for, parsed once: guard, limits and routes judge by this and by nothing else. */
@@ -16,14 +17,14 @@ export interface RequestTarget {
   readonly host: Host | undefined;
 }
 
-/** Paths that are treated apart: probes need no login, and each of the others has its own limit. */
+/** Class of a path. Probes, and nothing else, need neither login nor client certificate; each other class has its own limit. */
 export type Route = 'probe' | 'metrics' | 'events' | 'other';
 
 const ROUTES: ReadonlyMap<string, Route> = new Map([
-  ['/-/healthy', 'probe'],
-  ['/-/ready', 'probe'],
-  ['/metrics', 'metrics'],
-  ['/api/v1/events', 'events'],
+  [PATHS.healthy, 'probe'],
+  [PATHS.ready, 'probe'],
+  [PATHS.metrics, 'metrics'],
+  [PATHS.events, 'events'],
 ]);
 
 /** A second one of these would let two readers of a request judge two requests. */

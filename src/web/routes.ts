@@ -4,6 +4,7 @@ import type { ConnectionEnv } from './fairness/client.ts';
 import type { OnBug } from './handler.ts';
 import type { PageContent } from './page/content.ts';
 import { createPage } from './page/routes.ts';
+import { PATHS } from './paths.ts';
 import { createScrapes } from './scrapes.ts';
 
 /** What the pages and endpoints show. */
@@ -23,20 +24,18 @@ export interface WebContent {
   reload(): Promise<{ readonly ok: boolean; readonly reasons: readonly string[] }>;
 }
 
-const RELOAD = '/-/reload';
-
 /** The HTTP interface (docs/specification.md#endpoints). Every error is JSON: `{"error": text}`. */
 export function createRoutes(content: WebContent): Hono<ConnectionEnv> {
   const app = new Hono<ConnectionEnv>();
   const scrape = createScrapes(() => content.renderMetrics());
 
-  app.get('/-/healthy', (context) => context.text('evalwatch is alive.\n'));
-  app.get('/-/ready', (context) =>
+  app.get(PATHS.healthy, (context) => context.text('evalwatch is alive.\n'));
+  app.get(PATHS.ready, (context) =>
     content.isReady()
       ? context.text('evalwatch is ready.\n')
       : context.text('evalwatch is not ready.\n', 503),
   );
-  app.get('/metrics', async (context) => {
+  app.get(PATHS.metrics, async (context) => {
     const { body, length } = await scrape(context.env.outgoing);
     return context.body(body, 200, {
       'content-type': content.metricsContentType,
@@ -44,9 +43,9 @@ export function createRoutes(content: WebContent): Hono<ConnectionEnv> {
     });
   });
   app.route('/', createPage(content.page));
-  app.route('/api/v1', createApi(content.api));
+  app.route(PATHS.api, createApi(content.api));
 
-  app.post(RELOAD, async (context) => {
+  app.post(PATHS.reload, async (context) => {
     if (!content.mayReload()) {
       return context.json({ error: 'web.enable_lifecycle does not allow this' }, 403);
     }

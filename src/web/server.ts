@@ -5,7 +5,7 @@ import { createEntrance, type Entrance } from './entrance.ts';
 import type { GuardedHandlers } from './protection/guarded-server.ts';
 import { type Handler, refuse } from './handler.ts';
 import { limitConnections } from './fairness/connections.ts';
-import type { ChangingProtection } from './protection/protection.ts';
+import type { ChangingProtection } from './protection/changing-protection.ts';
 import { parseHost } from './host.ts';
 import { isForThisServer, type ServerNames } from './protection/server-names.ts';
 import { createRoutes, type WebContent } from './routes.ts';

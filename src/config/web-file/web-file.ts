@@ -8,7 +8,8 @@ import { readDocument } from '../document/read-document.ts';
 import type { Finding } from '../rules.ts';
 import { readTextFile } from '../document/text-file.ts';
 import { isMapping, mappingAt, type Tree } from '../document/tree.ts';
-import type { WebConfig, WebTls } from './web-config.ts';
+import type { Protection, TlsSettings } from '../../domain/protection.ts';
+import type { WebConfig } from './web-config.ts';
 import { WEB_KEYS, webFileSchema, type WebFile } from './web-schema.ts';
 
 const MAX_FILE_BYTES = 1024 * 1024;
@@ -117,9 +118,7 @@ function checkUsers(users: Tree): readonly Finding[] {
     }));
 }
 
-type Content = Omit<WebConfig, 'files'>;
-
-function toWebConfig(content: WebFile, pems: Pems): Content {
+function toWebConfig(content: WebFile, pems: Pems): Protection {
   const { tls_server_config: tls, basic_auth_users: users, http_server_config: http } = content;
   const headers = Object.entries(http.headers).flatMap(([name, value]) =>
     value ? [[name, value] as const] : [],
@@ -134,7 +133,7 @@ function toWebConfig(content: WebFile, pems: Pems): Content {
 
 type TlsSection = NonNullable<WebFile[typeof SECTION]>;
 
-function toTls(tls: TlsSection, { cert = '', key = '', ca }: Pems): WebTls {
+function toTls(tls: TlsSection, { cert = '', key = '', ca }: Pems): TlsSettings {
   const ciphers = tls.cipher_suites.join(':');
   const curves = tls.curve_preferences.join(':');
   return {
@@ -153,7 +152,7 @@ function toTls(tls: TlsSection, { cert = '', key = '', ca }: Pems): WebTls {
 }
 
 /** What can be wrong with a file in which each option is right. */
-function checkWhole({ tls, users, headers }: Content): readonly Finding[] {
+function checkWhole({ tls, users, headers }: Protection): readonly Finding[] {
   if (tls === undefined) {
     const asksForNothing = users.size === 0 && Object.keys(headers).length === 0;
     const message = 'is missing, and basic_auth_users too: this file asks for nothing';

@@ -2,16 +2,9 @@ import { z } from 'zod';
 import { CIPHER_SUITES, CURVES, TLS_VERSIONS } from './go-names.ts';
 import { choice, flag, mapping, path, wrongType } from '../values/option-types.ts';
 import { isMapping, type Tree } from '../document/tree.ts';
+import { CLIENT_AUTH_TYPES } from '../../domain/protection.ts';
 
 // The format of Prometheus' exporter-toolkit. What of it evalwatch cannot do is refused, never passed over.
-
-export const CLIENT_AUTH_TYPES = [
-  'NoClientCert',
-  'RequestClientCert',
-  'RequireAnyClientCert',
-  'VerifyClientCertIfGiven',
-  'RequireAndVerifyClientCert',
-] as const;
 
 /** What bcrypt costs doubles with each step: at 15 a login takes two seconds. */
 const BCRYPT_HASH = /^\$2[aby]\$(?:0[4-9]|1[0-5])\$[./A-Za-z0-9]{53}$/;

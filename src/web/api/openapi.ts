@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { PATHS } from '../paths.ts';
 import { operations, schemas } from './operations.ts';
 
 const DESCRIPTION = `What evalwatch knows, as JSON. HEAD is GET without a body; other methods are answered 405, unknown paths 404, both as JSON. A parameter that is unknown, empty or given twice is answered 400. Later versions may add fields; those that are here stay.`;
@@ -23,7 +24,7 @@ export function openApiDocument(): object {
   return {
     openapi: '3.1.1',
     info: { title: 'evalwatch', version: '1', description: DESCRIPTION },
-    servers: [{ url: '/api/v1' }],
+    servers: [{ url: PATHS.api }],
     paths: Object.fromEntries(paths),
     components: {
       schemas: Object.fromEntries(

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { PROMPT_STATUSES } from '../../domain/status.ts';
-import { EVENT_TYPES } from '../events/event.ts';
+import { EVENT_ID, EVENT_TYPES } from '../events/event.ts';
 import { RequestError } from '../request-error.ts';
 
 const LARGEST_LIMIT = 1000;
@@ -42,7 +42,7 @@ export const type = z.enum(EVENT_TYPES, A_TYPE).optional().describe('Only events
 
 export const after = z
   .string()
-  .regex(/^t\d{1,15}\.f\d{1,15}$/, 'must be the id of an event, such as t0.f0 for the very first')
+  .regex(EVENT_ID, 'must be the id of an event, such as t0.f0 for the very first')
   .optional()
   .describe(
     'Begin after the event of this id (`t0.f0`: with the oldest there is). A `Last-Event-ID` header holds before it.',

@@ -23,9 +23,11 @@ export function writeId({ transition, settlement }: EventPosition): string {
   return `t${transition}.f${settlement}`;
 }
 
-/** Undefined if the text is no id. */
+export const EVENT_ID = /^t(\d{1,15})\.f(\d{1,15})$/;
+
+/** Parses what {@link writeId} returned; undefined if the text is not an id. */
 export function readId(text: string): EventPosition | undefined {
-  const [, transition, settlement] = /^t(\d{1,15})\.f(\d{1,15})$/.exec(text) ?? [];
+  const [, transition, settlement] = EVENT_ID.exec(text) ?? [];
   if (transition === undefined) return undefined;
   return { transition: Number(transition), settlement: Number(settlement) };
 }

@@ -13,7 +13,8 @@ import { isDeepStrictEqual } from 'node:util';
 import { fail, type Handler, type OnBug, refuse } from '../handler.ts';
 import { clientOf } from '../fairness/client.ts';
 import { createLogins } from './logins.ts';
-import type { ChangingProtection, ClientAuth, Protection, TlsSettings } from './protection.ts';
+import type { ClientAuth, Protection, TlsSettings } from '../../domain/protection.ts';
+import type { ChangingProtection } from './changing-protection.ts';
 import type { RequestTarget } from '../request-target.ts';
 
 export interface GuardedHandlers {

@@ -8,7 +8,7 @@ import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createEntrance } from '../../../../src/web/entrance.ts';
 import { createGuardedServer } from '../../../../src/web/protection/guarded-server.ts';
 import type { Handler } from '../../../../src/web/handler.ts';
-import type { ClientAuth, Protection } from '../../../../src/web/protection/protection.ts';
+import type { ClientAuth, Protection } from '../../../../src/domain/protection.ts';
 import { ask } from '../../../support/ask.ts';
 import { type Certificate, makeCertificate } from '../../../support/certificates.ts';
 import { temporaryDirectory } from '../../../support/temporary.ts';
