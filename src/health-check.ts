@@ -30,7 +30,8 @@ async function findFault(): Promise<string | undefined> {
 async function findFaultOf({ value, fault }: Listen): Promise<string | undefined> {
   if (fault !== undefined) return `web.listen ${fault}`;
   const { host, port } = value;
-  if (port === 0) return 'web.listen has port 0, so the port cannot be known: name one';
+  if (port === 0)
+    return 'web.listen has port 0 (any free port): set a fixed port so that the health check can find it';
   const signal = AbortSignal.timeout(TIMEOUT_MS);
   const faults: string[] = [];
   for (const address of localAddresses(host)) {

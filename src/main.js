@@ -37,8 +37,8 @@ if (Number.parseInt(process.versions.node, 10) >= 24) {
   if (files.isUnderWay()) exit(process.exitCode);
 } else {
   process.stderr.write(
-    `evalwatch needs Node 24 or newer, this is ${process.versions.node}: on Linux x64 \`npm ci\` brings Node 24 ` +
-      'for `npm run` (otherwise start it with node_modules/.bin/node), elsewhere install Node 24\n',
+    `evalwatch needs Node 24 or newer, but this is Node ${process.versions.node}: on Linux x64 \`npm ci\` installs Node 24 ` +
+      'for `npm run` (as node_modules/.bin/node), elsewhere install Node 24\n',
   );
   process.exitCode = 2;
 }

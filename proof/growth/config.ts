@@ -12,7 +12,14 @@ import { parseDuration, suggestDuration } from '../../src/config/values/duration
 import { loadConfig } from '../../src/config/load.ts';
 import { readPostgresUrl } from '../../src/config/postgres-url.ts';
 import { parseSize, suggestSize } from '../../src/config/values/size.ts';
-import { butIsValue, isPlainKey, shownId, unsetVariable } from '../../src/config/shown.ts';
+import {
+  butIsValue,
+  isPlainKey,
+  quotePlain,
+  shownId,
+  unsetVariable,
+} from '../../src/config/shown.ts';
+import { isPath } from '../../src/config/values/option-types.ts';
 import { closest, didYouMean } from '../../src/config/suggest.ts';
 import { parseTimezone } from '../../src/config/values/timezone.ts';
 import { loadWebConfig } from '../../src/config/web-file/web-file.ts';
@@ -94,7 +101,9 @@ export function config(directory: string): readonly TextFunction[] {
     { name: 'config/shown.ts butIsValue', call: butIsValue },
     { name: 'config/shown.ts isPlainKey', call: isPlainKey },
     { name: 'config/shown.ts shownId', call: shownId },
-    { name: 'config/shown.ts unsetVariable', call: unsetVariable },
+    { name: 'config/shown.ts quotePlain', call: quotePlain },
+    { name: 'config/shown.ts unsetVariable', call: (text) => unsetVariable(text) },
+    { name: 'config/values/option-types.ts isPath', call: isPath },
     { name: 'config/suggest.ts didYouMean', call: didYouMean },
     { name: 'config/values/timezone.ts parseTimezone', call: parseTimezone },
     {

@@ -40,5 +40,6 @@ export async function loadForStore(option: string | undefined, context: Context)
 }
 
 const INSTEAD =
-  'this command finds the store by this file, which must have no mistake, even while a daemon runs on with what it loaded ' +
-  'before: correct it, or name the last good version of it with --config (its relative paths start from where it lies)';
+  'this command reads from this file where the store is, so the file must be valid, even while a daemon still runs with the ' +
+  'configuration that it loaded before: correct the file, or name its last valid version with --config (relative paths in ' +
+  'it start from its own directory)';

@@ -18,8 +18,9 @@ export async function keyWarnings(projects: readonly ProjectConfig[]): Promise<r
 }
 
 async function keyFault(source: SecretSource): Promise<string | undefined> {
-  if ('env' in source && source.value === undefined)
-    return `api_key_env ${unsetVariable(source.env)}`;
+  if ('env' in source && source.value === undefined) {
+    return unsetVariable(source.env, 'api_key_env');
+  }
   const { readKey } = await import('../evaluation-api/api-key.ts');
   try {
     const { length } = await readKey(source);

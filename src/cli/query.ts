@@ -74,7 +74,7 @@ export function requireKnown(project: string, config: Config, stored: readonly s
 function listed(projects: readonly string[]): string {
   const more = projects.length - MAX_LISTED;
   const first = projects.slice(0, MAX_LISTED).map(shownId).join(', ');
-  return `the known ones are ${first}${more > 0 ? ` and ${more} more` : ''}`;
+  return `known projects are ${first}${more > 0 ? ` and ${more} more` : ''}`;
 }
 
 function isFiltered({ project, status, since }: QueryOptions): boolean {

@@ -21,7 +21,7 @@ export function rateWarnings(
   if (perSecond <= maxPerSecond) return [];
   return [
     `the schedules need ${rounded(perSecond)} requests per second in the hour from ${timeText(busiest.at)}, ` +
-      `max_requests_per_second allows ${maxPerSecond}: polls will start late or be skipped`,
+      `but max_requests_per_second allows ${maxPerSecond}: polls will start late or be skipped`,
   ];
 }
 

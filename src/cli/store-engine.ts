@@ -9,7 +9,9 @@ import { UsageError } from './faults.ts';
  */
 export function storeFile(store: Config['store'], instead: string): string {
   if ('path' in store) return store.path;
-  throw new UsageError(`this command is for a SQLite store, and yours is PostgreSQL: ${instead}`);
+  throw new UsageError(
+    `this command needs a SQLite store, but the configuration names PostgreSQL: ${instead}`,
+  );
 }
 
 /** Tells that the address of the database is not there yet, or none. Never shows any part of it. */

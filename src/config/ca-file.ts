@@ -8,14 +8,15 @@ const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
 /** The text of a file of PEM certificates, each of them sound. */
 export async function readCertificates(path: string): Promise<Checked<string>> {
   const { text, fault } = await readTextFile(path, MAX_BYTES);
-  if (fault !== undefined) return { fault: `cannot be used: ${fault} (${path})` };
+  if (fault !== undefined) return { fault: `${JSON.stringify(path)} cannot be read: ${fault}` };
   const certificates = text.match(CERTIFICATE);
   if (certificates === null) {
-    return { fault: `must be a file with certificates in PEM form, and ${path} has none` };
+    return { fault: `${JSON.stringify(path)} is not a PEM file: no certificate found` };
   }
-  return certificates.every(isCertificate)
-    ? { value: text }
-    : { fault: `cannot be used: one of its certificates is damaged (${path})` };
+  const damaged = certificates.findIndex((certificate) => !isCertificate(certificate));
+  if (damaged === -1) return { value: text };
+  const which = `${damaged + 1} of ${certificates.length}`;
+  return { fault: `${JSON.stringify(path)} has a damaged certificate (${which})` };
 }
 
 function isCertificate(pem: string): boolean {

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import { ConfigError, type ConfigFault } from './config-error.ts';
-import type { Finding } from './rules.ts';
+import { type Finding, optionName } from './finding.ts';
 import { isPlainKey } from './shown.ts';
 import { closest, didYouMean } from './suggest.ts';
 import type { Path, YamlDocument } from './document/yaml-document.ts';
@@ -78,41 +78,32 @@ function placeUnknownKey(
 }
 
 function describeUnknownKey(key: string, section: string, keys: Keys): string {
-  if (!isPlainKey(key)) return 'unknown key';
+  if (key === '<<') return 'unknown key "<<": merge keys are not supported';
+  if (!isPlainKey(key)) return `unknown key, ${HIDDEN_KEY}`;
   const near = closest(key, keys[section] ?? []);
   const home = Object.keys(keys).find((name) => keys[name]?.includes(key));
   if (near !== undefined || home === undefined) {
     return `unknown key ${JSON.stringify(key)}${didYouMean(near)}`;
   }
   const level = home === '' ? 'at the top level' : `under ${JSON.stringify(home)}`;
-  return `unknown key ${JSON.stringify(key)} here, it belongs ${level}`;
+  return `unknown key ${JSON.stringify(key)}: it belongs ${level}`;
 }
+
+/** A colon without a space after it makes the value, a key even, part of the name. */
+const HIDDEN_KEY = 'not shown because it could contain a secret: is there a space after the colon?';
 
 /** A finding with the position of its option, or the name of the variable that stands in for it. */
 function place(
-  { path, message, hint }: Finding,
+  { path, message, isSentence, hint }: Finding,
   { file, document, variables }: Checked,
 ): ConfigFault {
   const name = optionName(path);
   const variable = variables?.get(name);
   const whole = `${message}${didYouMean(hint?.())}`;
   return variable === undefined
-    ? { file, ...document.locate(path), message: `${name} ${whole}` }
+    ? { file, ...document.locate(path), message: isSentence ? whole : `${name} ${whole}` }
     : { file: variable, line: 0, column: 0, message: whole };
 }
-
-/** As `projects[2].id`. A step that could be mistaken for something else, such as a user with a line break, is in quotes. */
-function optionName(path: Path): string {
-  return path.reduce<string>((before, step) => {
-    if (typeof step === 'number') return `${before}[${step}]`;
-    const text = String(step);
-    const shown = PLAIN_STEP.test(text) ? text : JSON.stringify(text.slice(0, MAX_STEP_LENGTH));
-    return `${before}${before && '.'}${shown}`;
-  }, '');
-}
-
-const MAX_STEP_LENGTH = 64;
-const PLAIN_STEP = /^[\w@:+-][\w@.:+-]{0,63}$/;
 
 /** What is wrong by position, each thing once; `total` counts also what is left out. */
 function invalid(faults: readonly ConfigFault[], total = faults.length): ConfigError {

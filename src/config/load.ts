@@ -4,11 +4,13 @@ import type { Config } from './config.ts';
 import type { Env } from './environment.ts';
 import { judge, noMapping } from './faults.ts';
 import { applyOverrides } from './overrides.ts';
-import { checkRules, type Finding } from './rules.ts';
+import type { Finding } from './finding.ts';
+import { checkRules } from './rules.ts';
 import { MAX_CONFIG_BYTES, readDocument } from './document/read-document.ts';
 import { fileSchema, KEYS } from './schema.ts';
 import { toConfig } from './to-config.ts';
 import { isMapping, mappingAt, type Tree } from './document/tree.ts';
+import { isPath } from './values/option-types.ts';
 
 export interface LoadOptions {
   /** Its directory is where the paths in it start. */
@@ -20,7 +22,6 @@ export interface LoadOptions {
   readonly requireKeys: boolean;
 }
 
-/** Some 40,000 projects. */
 /**
  * Reads and checks the configuration: the file, and the variables that override it (docs/specification.md#configuration-file).
  * Sends no request and reads no key file.
@@ -64,7 +65,7 @@ async function readAuthorities(
   directory: string,
 ): Promise<{ readonly text?: string | undefined; readonly findings: readonly Finding[] }> {
   const caFile = mappingAt(tree, 'service')['ca_file'];
-  if (typeof caFile !== 'string' || caFile === '') return { findings: [] };
+  if (!isPath(caFile)) return { findings: [] };
   const { value, fault } = await readCertificates(resolve(directory, caFile));
   const path = ['service', 'ca_file'];
   return { text: value, findings: fault === undefined ? [] : [{ path, message: fault }] };

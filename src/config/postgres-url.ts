@@ -11,24 +11,25 @@ const MAX_FILE_BYTES = 16 * 1024;
  * @throws {ConfigError} if there is none or it is none; nothing in it tells any part of what was read
  */
 export async function readPostgresUrl(source: SecretSource): Promise<string> {
-  const [option, place] =
-    'file' in source ? ['postgres_url_file', `${source.file}: `] : ['postgres_url_env', ''];
   const { text, fault } =
     'file' in source
       ? await readTextFile(source.file, MAX_FILE_BYTES)
       : { text: source.value, fault: undefined };
   const url = text?.trim() ?? '';
-  const message =
-    fault ?? ('file' in source || url !== '' ? faultOf(url) : unsetVariable(source.env));
+  const message = fault ?? faultOf(url, source);
   if (message === undefined) return url;
+  const [option, place] =
+    'file' in source
+      ? ['postgres_url_file', `${source.file}: `]
+      : ['postgres_url_env', url === '' ? '' : `environment variable ${source.env}: `];
   const found = { file: `store.${option}`, line: 0, column: 0, message: `${place}${message}` };
   throw new ConfigError('invalid', [found]);
 }
 
-function faultOf(url: string): string | undefined {
-  if (url === '') return 'the file is empty';
-  if (/[\r\n]/.test(url)) return 'there are several lines, and there must be one';
+function faultOf(url: string, source: SecretSource): string | undefined {
+  if (url === '') return 'file' in source ? 'the file is empty' : unsetVariable(source.env);
+  if (/[\r\n]/.test(url)) return 'the address must be one line';
   return /^postgres(ql)?:\/\//.test(url)
     ? undefined
-    : 'what it holds must start with postgres:// or postgresql://';
+    : 'the address must start with postgres:// or postgresql://';
 }

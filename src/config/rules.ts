@@ -1,19 +1,12 @@
 import { isPlainHttp } from './values/address.ts';
 import { type Env, readVariable, VARIABLE_NAME } from './environment.ts';
 import { MAX_TEXT_LENGTH } from './values/option-types.ts';
-import { shownId, unsetVariable } from './shown.ts';
+import { type Finding, optionName } from './finding.ts';
+import { quotePlain, shownId, unsetVariable } from './shown.ts';
 import { isMapping, mappingAt, type Tree } from './document/tree.ts';
 import type { Path } from './document/yaml-document.ts';
 
 const POSTGRES_URL = ['postgres_url_file', 'postgres_url_env'] as const;
-
-/** A mistake before it has a position: the option it is about, and what is wrong with it ("must be …"). */
-export interface Finding {
-  readonly path: Path;
-  readonly message: string;
-  /** Finds what may have been meant instead; called only for what is shown, as it may take its time. */
-  readonly hint?: (() => string | undefined) | undefined;
-}
 
 export interface RulesContext {
   readonly env: Env;
@@ -45,10 +38,13 @@ function checkPlainHttp(service: Tree): readonly Finding[] {
   if (plain === false || allowed === true) return [];
   const needed = 'must start with https://, unless allow_http is true';
   if (plain === 'remote') {
-    return [{ path: ['service', 'base_url'], message: `${needed}: others could read the key` }];
+    const message = `${needed}: anyone on the network could read the API key`;
+    return [{ path: ['service', 'base_url'], message }];
   }
   if (typeof proxy !== 'string') return [];
-  return [{ path: ['service', 'base_url'], message: `${needed}: the proxy could read the key` }];
+  return [
+    { path: ['service', 'base_url'], message: `${needed}: the proxy could read the API key` },
+  ];
 }
 
 function checkSchedules(tree: Tree, { validateSchedule }: RulesContext): readonly Finding[] {
@@ -68,7 +64,7 @@ function checkSchedules(tree: Tree, { validateSchedule }: RulesContext): readonl
     if (typeof schedule !== 'string' || schedule === '') return [];
     if (schedule.length > MAX_TEXT_LENGTH) return [];
     const message = validate(schedule);
-    return message === undefined ? [] : [{ path, message }];
+    return message === undefined ? [] : [{ path, message: `${quotePlain(schedule)}${message}` }];
   });
 }
 
@@ -110,7 +106,7 @@ function checkKeySources(tree: Tree, context: RulesContext): readonly Finding[] 
     ...inPlaces,
     ...without.map(({ index, project: { id } }) => ({
       path: ['projects', index],
-      message: `${typeof id === 'string' ? `${shownId(id)} ` : ''}needs api_key_file or api_key_env, for the service has none`,
+      message: `${typeof id === 'string' ? `${shownId(id)} ` : ''}needs api_key_file or api_key_env, because service has neither`,
     })),
   ];
 }
@@ -123,11 +119,11 @@ function checkStore(store: Tree, context: RulesContext): readonly Finding[] {
   const findings = [...checkSecretSource(['store'], store, POSTGRES_URL, context)];
   const postgres = postgresOption(store);
   if (postgres === undefined && store['lease'] !== undefined) {
-    const message = `is for PostgreSQL only: it needs ${POSTGRES_URL.join(' or ')}`;
+    const message = `applies to PostgreSQL only: add ${POSTGRES_URL.join(' or ')}, or remove it`;
     findings.push({ path: ['store', 'lease'], message });
   }
   if (postgres !== undefined && store['path'] !== undefined) {
-    const message = `cannot stand beside ${postgres}: give one of them`;
+    const message = `cannot be combined with ${postgres}: remove one of them`;
     findings.push({ path: ['store', 'path'], message });
   }
   return findings;
@@ -147,12 +143,13 @@ function checkSecretSource(
   const variable = place[variableOption];
   const option = [...path, variableOption];
   if (place[fileOption] !== undefined && variable !== undefined) {
-    return [{ path: option, message: `cannot stand beside ${fileOption}: give one of them` }];
+    return [{ path: option, message: `cannot be combined with ${fileOption}: remove one of them` }];
   }
   if (!requireKeys || typeof variable !== 'string') return [];
   if (variable.length > MAX_TEXT_LENGTH || !VARIABLE_NAME.test(variable)) return [];
   if (readVariable(env, variable) !== undefined) return [];
-  return [{ path: option, message: unsetVariable(variable) }];
+  const message = unsetVariable(variable, optionName(option));
+  return [{ path: option, message, isSentence: true }];
 }
 
 function hasKeySource(place: Tree): boolean {

@@ -33,7 +33,10 @@ const keySource = {
 };
 
 const service = {
-  base_url: checked('an address', parseBaseUrl).meta({
+  base_url: checked(
+    'the address of the Evaluation Service, such as https://evaluation.example.com',
+    parseBaseUrl,
+  ).meta({
     description:
       'Address of the Evaluation Service. http:// only to a loopback host, or with allow_http.',
     pattern: '^[hH][tT][tT][pP][sS]?://[^\\s\\\\?#/@]+(/[^\\s\\\\?#]*)?$',
@@ -81,15 +84,24 @@ const service = {
 };
 
 const timezone = () => checked('a time zone such as UTC or Europe/Berlin', parseTimezone);
-const schedule = () => text('a cron expression');
+const schedule = () => text('a cron expression', { isShown: true });
+
+/** Longest id that the service accepts, in code points. */
+const MAX_ID_LENGTH = 512;
 
 const project = {
-  id: text('the id of a project')
-    .refine((id) => Array.from(id).length <= 512 && id.isWellFormed(), {
-      error: 'must have at most 512 characters, all of them valid',
+  id: text('the id of a project', { isShown: true })
+    .refine((id) => Array.from(id).length <= MAX_ID_LENGTH, {
+      error: ({ input }) =>
+        `must have at most ${MAX_ID_LENGTH} characters, not ${Array.from(String(input)).length}`,
     })
-    .refine((id) => id !== '.' && id !== '..', { error: 'must not be . or ..' })
-    .meta({ description: 'Id of the project at the service.', maxLength: 512 }),
+    .refine((id) => id.isWellFormed(), {
+      error: 'must be valid Unicode: it has half of a surrogate pair',
+    })
+    .refine((id) => id !== '.' && id !== '..', {
+      error: ({ input }) => `must not be "${String(input)}"`,
+    })
+    .meta({ description: 'Id of the project at the service.', maxLength: MAX_ID_LENGTH }),
   schedule: schedule()
     .meta({ description: 'Cron expression for this project instead of the default.' })
     .optional(),
@@ -103,14 +115,15 @@ const project = {
 const store = {
   path: path('SQLite database, relative to this file.')
     .refine((value) => !/(^|\/)postgres(ql)?:\//i.test(value), {
-      error: 'must be a file: PostgreSQL is named with postgres_url_file or postgres_url_env',
+      error:
+        'must be the path of a SQLite file; for PostgreSQL use postgres_url_file or postgres_url_env',
     })
     .prefault('data/evalwatch.db'),
   postgres_url_file: path(
     'File that holds the postgres:// address of a database, login included, relative to this file: PostgreSQL instead of path, for several workers.',
   )
     .refine((value) => !value.includes('://'), {
-      error: 'must be the path of a file that holds the address',
+      error: 'must be the path of a file that contains the address, not the address itself',
     })
     .optional(),
   postgres_url_env: variableName(
@@ -158,6 +171,8 @@ const log = {
     .meta({ description: 'Lines below this level are not written.' }),
 };
 
+const A_PROJECT = 'a list of at least one project';
+
 const root = {
   service: mapping(service).meta({ description: 'The Evaluation Service and how to ask it.' }),
   schedule: schedule().prefault('*/30 * * * * *').meta({
@@ -174,11 +189,11 @@ const root = {
   projects: z
     .array(mapping(project), {
       error: ({ input }) =>
-        input === null
-          ? 'must list at least one project'
-          : wrongType('a list of projects')({ input }),
+        wrongType(input === undefined || input === null ? A_PROJECT : 'a list of projects')({
+          input,
+        }),
     })
-    .min(1, { error: 'must list at least one project' })
+    .min(1, { error: `must be ${A_PROJECT}` })
     .meta({ description: 'The projects to watch.' }),
   store: mapping(store).prefault({}).meta({ description: 'Where statuses are kept.' }),
   web: mapping(web).prefault({}).meta({ description: 'Metrics, health and the status page.' }),

@@ -10,8 +10,17 @@ const MAX_ID_LENGTH = 64;
  */
 export function butIsValue(input: unknown): string {
   if (typeof input === 'number' || typeof input === 'boolean') return `, not ${String(input)}`;
-  if (typeof input !== 'string' || input.length > MAX_LENGTH || !PLAIN.test(input)) return '';
-  return `, not ${JSON.stringify(input)}`;
+  if (input === '') return ', not empty';
+  return typeof input === 'string' && isPlain(input) ? `, not ${JSON.stringify(input)}` : '';
+}
+
+/** A value in quotes and a space, to stand before what is wrong with it; nothing where `butIsValue` shows nothing. */
+export function quotePlain(text: string): string {
+  return isPlain(text) ? `${JSON.stringify(text)} ` : '';
+}
+
+function isPlain(text: string): boolean {
+  return text.length <= MAX_LENGTH && PLAIN.test(text);
 }
 
 /** An id, in quotes; the start of a long one. */
@@ -28,12 +37,13 @@ function shownVariable(name: string): string | undefined {
   return name.includes('_') || !/\d/.test(name) ? name : undefined;
 }
 
-/** What is wrong with an option that names a variable without a value, as the end of a sentence about the option. */
-export function unsetVariable(name: string): string {
+/** A sentence about a variable without a value; with the option that names it, where the reader does not see it. */
+export function unsetVariable(name: string, option?: string): string {
   const shown = shownVariable(name);
+  const where = option === undefined ? '' : ` (${option})`;
   return shown === undefined
-    ? 'names an environment variable that is not set or empty'
-    : `names the environment variable ${shown}, which is not set or empty`;
+    ? `the environment variable${where} is not set or is empty; its name is not shown because it could be the secret itself`
+    : `environment variable ${shown}${where} is not set or is empty`;
 }
 
 /** Whether a key can be shown. Anything else may be a value, an API key even, that a missing space made part of a name. */

@@ -79,7 +79,8 @@ describe('the health check of the image', UNHURRIED, () => {
     });
     expect(await healthCheck({ EVALWATCH_WEB_LISTEN: '127.0.0.1:0' })).toEqual({
       code: 1,
-      stderr: 'web.listen has port 0, so the port cannot be known: name one\n',
+      stderr:
+        'web.listen has port 0 (any free port): set a fixed port so that the health check can find it\n',
     });
   });
 });

@@ -222,7 +222,7 @@ describe.skipIf(postgresPrograms === undefined)('migrate-store', { timeout: 60_0
     const second = await move();
     expect(second).toEqual({
       ...first,
-      stderr: 'this store was moved there before: nothing was done now\n',
+      stderr: 'this store was copied into this database before: nothing was done now\n',
     });
     await expectSameAnswers();
   });
@@ -274,7 +274,7 @@ describe.skipIf(postgresPrograms === undefined)('migrate-store', { timeout: 60_0
     const finished = await evalwatch(['migrate-store', ...args()], { cwd: directory });
     expect(finished).toMatchObject({ code, stdout: '' });
     expect(finished.stderr).toMatch(
-      /there is no store at .*nowhere\.db|the store of .* is no PostgreSQL: name one|--from <file>/,
+      /there is no store at .*nowhere\.db|does not name a PostgreSQL store: set store\.|--from <file>/,
     );
   });
 

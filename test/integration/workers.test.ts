@@ -177,7 +177,7 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
     const refused = await evalwatch(given.place, ['poll', '--project', 'beta']);
     expect(refused.code).toBe(1);
     expect(refused.stderr).toBe(
-      `error: project "beta" is polled by the daemon ${String(worker)}\n`,
+      `error: project "beta" is polled by daemon ${String(worker)}: stop that daemon first\n`,
     );
     // Nor does a poll with another configuration take projects from those who watch them.
     await given.place.configure({ projects: [{ id: 'new' }] });
@@ -252,7 +252,7 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
     const { code, stderr } = await evalwatch(given.place, ['poll', '--project', 'beta']);
     expect(code).toBe(1);
     expect(stderr).toMatch(
-      /^error: project "beta" was not polled: the worker another took it over and polls it from now on$/m,
+      /^error: project "beta" was not polled: worker another took it over and polls it now$/m,
     );
   });
 

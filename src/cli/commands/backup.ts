@@ -29,11 +29,11 @@ export const registerBackup: Register = (program, act) => {
     .action((file: string, options: BackupCommandOptions) =>
       act<BackupCommandOptions>(async ({ config: option, force }, context) => {
         if (file === '-') {
-          const instead = 'name a file, or ./- for one of this name';
+          const instead = 'name a file (./- is a file with the name -)';
           throw new UsageError(`a backup cannot be written to stdout: ${instead}`);
         }
         const config = await loadForStore(option, context);
-        const path = storeFile(config.store, 'pg_dump copies it, see docs/scaling.md');
+        const path = storeFile(config.store, 'use pg_dump, see docs/scaling.md');
         const { backUp } = await import('../../store/sqlite/backup.ts');
         const target = resolveFromUser(file, context.env);
         const bytes = await backUp({ path, target, replace: force ?? false });

@@ -33,8 +33,8 @@ const migrateStore: Action<MigrateOptions> = async (options, context) => {
   const { stdout, progress, warn } = context;
   const { file, store } = await loadConfiguration(options.config, context, 'without keys');
   if ('path' in store) {
-    const instead = 'name one with postgres_url_file or postgres_url_env in the place of path';
-    throw new UsageError(`the store of ${file} is no PostgreSQL: ${instead}`);
+    const instead = 'set store.postgres_url_file or store.postgres_url_env';
+    throw new UsageError(`${file} does not name a PostgreSQL store: ${instead}`);
   }
   const [{ openContents }, { importStore }, { readPostgresUrl }] = await Promise.all([
     import('../../store/sqlite/contents.ts'),
@@ -47,7 +47,7 @@ const migrateStore: Action<MigrateOptions> = async (options, context) => {
     const onProgress = (rows: number) => progress(`${rows} rows written`);
     const { before, rows } = await importStore({ url, source, onProgress });
     progress('');
-    if (before) warn('this store was moved there before: nothing was done now');
+    if (before) warn('this store was copied into this database before: nothing was done now');
     const lines = Object.entries(rows).map(([what, moved]): Line => ({ what, moved }));
     await stdout.writeLines(
       options.json ? jsonLines(lines, (line) => line) : tableLines(lines, COLUMNS, stdout),

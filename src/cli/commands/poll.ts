@@ -140,11 +140,11 @@ async function ownerIfKnown(engine: Engine, project: string): Promise<string | u
 function why({ project, reason, owner }: NotPolled): string {
   const what = `project ${JSON.stringify(project)} was not polled`;
   if (reason === 'outdated') {
-    return `${what}: another process committed it first at each try; run the command again`;
+    return `${what}: other processes committed it first each time; run the command again`;
   }
   return owner === undefined
-    ? `${what}: this process no longer owns it, because its lease ran out, the database did not answer or another process claimed it; run the command again`
-    : `${what}: the worker ${owner} took it over and polls it from now on`;
+    ? `${what}: this process lost it, because its lease ran out, the database did not answer or another process claimed it; run the command again`
+    : `${what}: worker ${owner} took it over and polls it now`;
 }
 
 /** Where daemons share the store it is these that poll. @throws {StoreError} naming one that owns a project */
@@ -161,7 +161,7 @@ async function refuseOwned(engine: Engine, projects: readonly string[]): Promise
   for (const project of projects) {
     const owner = await engine.ownerOf(project);
     if (owner === undefined) continue;
-    const what = `project ${JSON.stringify(project)} is polled by the daemon ${owner}`;
+    const what = `project ${JSON.stringify(project)} is polled by daemon ${owner}: stop that daemon first`;
     throw new StoreError('busy', what);
   }
 }

@@ -61,12 +61,12 @@ async function start(options: RunOptions, context: Context, signal: AbortSignal)
     scrub: secrets.scrub,
     onDead: (error) => {
       // At once: no step may follow whose line is not written (docs/specification.md#log-lines).
-      context.warn(`error: stdout cannot be written, so evalwatch ends: ${error.message}`);
+      context.warn(`error: cannot write to stdout, so evalwatch exits: ${error.message}`);
       process.exit(1);
     },
   });
   process.on('uncaughtException', (error) => {
-    logger.error({ event: 'daemon.crashed', err: error }, 'Unexpected error, the daemon ends');
+    logger.error({ event: 'daemon.crashed', err: error }, 'Unexpected error, the daemon exits');
     process.exit(1);
   });
   return await startDaemon({

@@ -14,7 +14,7 @@ interface CheckOptions {
 /** Of each rule; the JSON document has all. */
 const SHOWN_FINDINGS = 10;
 const ADVICE =
-  'restore a backup (see `evalwatch backup --help`), or move the store away with its -wal and -shm files to start anew';
+  'restore a backup (see `evalwatch backup --help`), or move the store and its -wal and -shm files away to start with an empty one';
 
 export const registerStore: Register = (program, act) => {
   program
@@ -30,14 +30,14 @@ export const registerStore: Register = (program, act) => {
 
 const check: Action<CheckOptions> = async (options, context) => {
   const config = await loadForStore(options.config, context);
-  const path = storeFile(config.store, 'pg_amcheck looks at it, see docs/scaling.md');
+  const path = storeFile(config.store, 'use pg_amcheck, see docs/scaling.md');
   const { checkStore } = await import('../../store/sqlite/check.ts');
   const results = await checkStore(path);
   await context.stdout.writeLines(
     options.json ? jsonLines(results, toJson) : results.flatMap(toLines),
   );
   if (results.every(isSound)) return 0;
-  context.warn(`${path} is not sound: ${ADVICE}`);
+  context.warn(`${path} is damaged: ${ADVICE}`);
   return 1;
 };
 

@@ -9,10 +9,10 @@ export type TextFile =
 const FAULTS: ReadonlyMap<string, string> = new Map([
   ['ENOENT', 'there is no such file'],
   ['ENOTDIR', 'there is no such file'],
-  ['EACCES', 'the file may not be read: check its permissions'],
-  ['EPERM', 'the file may not be read: check its permissions'],
+  ['EACCES', 'permission denied: check the permissions of the file and its directories'],
+  ['EPERM', 'permission denied: check the permissions of the file and its directories'],
   ['EISDIR', 'this is a directory, not a file'],
-  ['ELOOP', 'the symbolic links of this path lead in a circle'],
+  ['ELOOP', 'the symbolic links of this path form a loop'],
   ['NOT_REGULAR', 'this is a pipe, a socket or a device, and only regular files are read'],
   ['OVERDUE', 'the file could not be read within 5 s: its file system does not answer'],
 ]);

@@ -48,16 +48,16 @@ export function readYaml(text: string): YamlDocument | { readonly syntaxFault: Y
 }
 
 function describeKey({ offset, name = '', before }: KeyMistake, lines: LineCounter): YamlFault {
-  const what = isPlainKey(name) ? `the key ${JSON.stringify(name)}` : 'this key';
+  const shown = isPlainKey(name) ? ` ${JSON.stringify(name)}` : '';
   const message =
     before === undefined
       ? 'a key must be a text, not a list or a mapping'
-      : `${what} is given twice, first on line ${positionOf(before, lines).line}`;
+      : `duplicate key${shown}, first given on line ${positionOf(before, lines).line}`;
   return toFault({ offset, message }, lines);
 }
 
 function findTags(document: Document, lines: LineCounter): readonly YamlFault[] {
-  const message = 'this tag (!) means nothing here';
+  const message = 'unknown tag (!): remove it, or put a value that starts with ! in quotes';
   return document.warnings
     .filter((warning) => warning.code === 'TAG_RESOLVE_FAILED')
     .map((warning) => toFault({ offset: warning.pos[0], message }, lines));

@@ -45,7 +45,7 @@ export function parseYaml(text: string, lines: LineCounter): ParsedYaml {
   const [first] = document.errors.toSorted((one, other) => one.pos[0] - other.pos[0]);
   if (first !== undefined) return { mistake: toMistake(first, text) };
   if (second === undefined) return { document };
-  const message = 'a second document starts here, only one is read';
+  const message = 'a second document starts here, but the file must have only one';
   return { mistake: { offset: second.range[0], message } };
 }
 
@@ -75,8 +75,8 @@ function createTokens(text: string, lines: LineCounter) {
     lines.addNewLine(0);
     for (const lexeme of new Lexer().lex(text)) {
       count += 1;
-      if (count > MAX_TOKENS) return stop(`there are more than ${MAX_TOKENS} tokens up to here`);
-      if (depthOf(parser) > MAX_DEPTH) return stop('it is nested too deeply');
+      if (count > MAX_TOKENS) return stop(`more than ${MAX_TOKENS} tokens`);
+      if (depthOf(parser) > MAX_DEPTH) return stop(`more than ${MAX_DEPTH} levels of nesting`);
       yield* parser.next(lexeme);
     }
     return yield* parser.end();
@@ -92,17 +92,17 @@ function depthOf({ stack }: Parser): number {
 
 /** What is wrong where an alias has no anchor before it: nearly always a cron expression. */
 export const QUOTE_STARS =
-  'a value that starts with * must be in quotes, such as "*/30 * * * * *", and an alias needs its anchor (&) before it';
+  'put a value that starts with * in quotes, such as "*/30 * * * * *"; an alias (*name) needs an anchor (&name) before it';
 
 const SYNTAX: Readonly<Partial<Record<YAMLError['code'], string>>> = {
   BAD_ALIAS: QUOTE_STARS,
-  BAD_DQ_ESCAPE: 'an unknown escape in double quotes; single quotes keep a backslash as it is',
-  BAD_INDENT: 'this is not indented like its neighbours, or a bracket is not closed',
-  BAD_SCALAR_START: 'a value that starts with %, @ or ` must be in quotes',
-  BLOCK_AS_IMPLICIT_KEY: 'a colon or an indentation where none is expected',
-  MISSING_CHAR: 'a closing quote or bracket, a comma, or a colon and the space after it is missing',
-  MULTILINE_IMPLICIT_KEY: 'a colon after a key is missing, or an indentation is wrong',
-  TAB_AS_INDENT: 'tabs cannot indent, use spaces',
+  BAD_DQ_ESCAPE: 'unknown escape in double quotes; single quotes keep backslashes as they are',
+  BAD_INDENT: 'wrong indentation, or a bracket that is not closed',
+  BAD_SCALAR_START: 'put a value that starts with %, @ or ` in quotes',
+  BLOCK_AS_IMPLICIT_KEY: 'unexpected colon or indentation',
+  MISSING_CHAR: 'missing quote, bracket or comma, or no space after a colon',
+  MULTILINE_IMPLICIT_KEY: 'missing colon after a key, or wrong indentation',
+  TAB_AS_INDENT: 'indent with spaces, not with tabs',
 };
 
 function toMistake({ code, pos: [offset] }: YAMLError, text: string): YamlMistake {

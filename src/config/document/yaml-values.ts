@@ -66,7 +66,7 @@ export function readValues(document: Document): YamlValues | { readonly mistake:
     if (anchored === undefined) return fail(alias, `not valid YAML: ${QUOTE_STARS}`);
     const { node, made } = anchored;
     if (made === undefined) {
-      return fail(alias, 'not usable YAML: this alias (*) is part of what it stands for');
+      return fail(alias, 'not usable YAML: this alias (*) refers to a value that contains it');
     }
     targets.set(alias, node);
     add(alias, made.count);
@@ -99,10 +99,7 @@ export function readValues(document: Document): YamlValues | { readonly mistake:
   function add(node: unknown, more: number): void {
     count += more;
     if (count <= MAX_VALUES) return;
-    fail(
-      node,
-      `not usable YAML: with its aliases written out it has more than ${MAX_VALUES} values`,
-    );
+    fail(node, `not usable YAML: more than ${MAX_VALUES} values once aliases are expanded`);
   }
 
   function fail(node: unknown, message: string): null {

@@ -18,7 +18,10 @@ export function parseBaseUrl(text: string): Checked<string> {
   const url = parseHttpUrl(text);
   if (url === undefined) return NO_URL;
   if (hasLogin(url)) {
-    return { fault: 'must hold no user or password: name a key with api_key_file or api_key_env' };
+    return {
+      fault:
+        'must not contain a user or a password: name an API key with api_key_file or api_key_env',
+    };
   }
   if (/[?#]/.test(text)) return { fault: 'must have no query (?) and no fragment (#)' };
   // The match may begin only at the first slash of a run: a try from each slash would take quadratic time.
@@ -30,10 +33,10 @@ export function parseProxyUrl(text: string): Checked<string> {
   const url = parseHttpUrl(text);
   if (url === undefined) return NO_URL;
   if (!/^https?:\/\/[^/?#]+\/?$/i.test(text)) {
-    return { fault: 'must be scheme, host and port only, such as http://proxy.example.com:3128' };
+    return { fault: 'must have only scheme, host and port, such as http://proxy.example.com:3128' };
   }
   if (!isDecodable(url.username) || !isDecodable(url.password)) {
-    return { fault: 'must have its login percent-encoded: a % in it is %25' };
+    return { fault: 'must have a percent-encoded user and password: write % as %25' };
   }
   return { value: url.href };
 }

@@ -18,14 +18,18 @@ export function mapping<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
 export const MAX_TEXT_LENGTH = 4096;
 const TOO_LONG = `must have at most ${MAX_TEXT_LENGTH} characters`;
 
-/** A text with something in it; `what` says what it is, after `must be`. */
-export function text(what: string) {
+/**
+ * A text with something in it; `what` says what it is, after `must be`.
+ * @param options `isShown`: a number in its place can be no secret and is shown
+ */
+export function text(what: string, { isShown = false } = {}) {
   return z
     .string({
-      error: ({ input }) =>
-        typeof input === 'number' || typeof input === 'boolean'
-          ? `must be ${what}, in quotes`
-          : wrongType(what)({ input }),
+      error: ({ input }) => {
+        const needsQuotes = typeof input === 'number' || typeof input === 'boolean';
+        const fault = (isShown ? wrongValue : wrongType)(what)({ input });
+        return needsQuotes ? `${fault}: put it in quotes` : fault;
+      },
     })
     .min(1, { error: `must be ${what}, not empty` })
     .max(MAX_TEXT_LENGTH, { error: TOO_LONG });
@@ -35,7 +39,18 @@ export function text(what: string) {
 export function path(description: string) {
   return text('a path')
     .refine((value) => !value.includes('\0'), { error: 'must be a path' })
+    .refine((value) => !PEM.test(value), {
+      error: 'must be the path of a file, not the content of the file',
+    })
     .meta({ description });
+}
+
+/** Start of a certificate or key that was given in the place of its path. */
+const PEM = /-----BEGIN/;
+
+/** Whether a value is a path as `path` accepts it. */
+export function isPath(value: unknown): value is string {
+  return path('').safeParse(value).success;
 }
 
 /** The name of an environment variable, if it is given. */
@@ -43,7 +58,9 @@ export function variableName(description: string) {
   return z
     .string({ error: wrongType('the name of an environment variable') })
     .max(MAX_TEXT_LENGTH, { error: TOO_LONG })
-    .regex(VARIABLE_NAME, { error: 'must be the name of an environment variable' })
+    .regex(VARIABLE_NAME, {
+      error: 'must be the name of an environment variable, made of letters, digits and _',
+    })
     .meta({ description })
     .optional();
 }
@@ -65,7 +82,7 @@ export function choice<const Name extends string>(
     error: ({ input }) =>
       typeof input === 'string'
         ? `must be ${what}${butIsValue(input)}${didYouMean(closest(input, names) || undefined)}`
-        : wrongType(what)({ input }),
+        : wrongValue(what)({ input }),
   });
 }
 
@@ -77,7 +94,7 @@ export function wholeNumber(
   const what = `a whole number from ${min} to ${max}`;
   const error = wrongValue(what);
   return z
-    .int({ error: wrongType(what) })
+    .int({ error })
     .min(min, { error })
     .max(max, { error })
     .prefault(fallback)
@@ -151,7 +168,7 @@ export function wrongValue(what: string) {
 /** What is wrong with a value of another type, without repeating it. */
 export function wrongType(what: string) {
   return ({ input }: { readonly input?: unknown }): string => {
-    if (input === undefined) return 'is missing';
+    if (input === undefined) return `is missing: it must be ${what}`;
     if (input === null) return `is empty: it must be ${what}`;
     return `must be ${what}${butIs(input)}`;
   };
@@ -160,5 +177,6 @@ export function wrongType(what: string) {
 function butIs(input: unknown): string {
   if (Array.isArray(input)) return ', not a list';
   if (typeof input === 'object') return ', not a mapping';
-  return typeof input === 'string' ? ', not a text' : '';
+  if (typeof input === 'boolean') return `, not ${input}`;
+  return typeof input === 'string' ? ', not a text' : ', not a number';
 }

@@ -5,9 +5,10 @@ import type { Checked } from '../values/address.ts';
 import { readCertificates } from '../ca-file.ts';
 import { judge, noMapping } from '../faults.ts';
 import { readDocument } from '../document/read-document.ts';
-import type { Finding } from '../rules.ts';
+import type { Finding } from '../finding.ts';
 import { readTextFile } from '../document/text-file.ts';
 import { isMapping, mappingAt, type Tree } from '../document/tree.ts';
+import { isPath } from '../values/option-types.ts';
 import type { Protection, TlsSettings } from '../../domain/protection.ts';
 import type { WebConfig } from './web-config.ts';
 import { WEB_KEYS, webFileSchema, type WebFile } from './web-schema.ts';
@@ -21,7 +22,7 @@ const SECTION = 'tls_server_config';
  * @throws {ConfigError} with every mistake at once, or the only one after which nothing else can be checked
  */
 export async function loadWebConfig(file: string): Promise<WebConfig> {
-  const document = await readDocument(file, MAX_FILE_BYTES, '; web.config_file names it');
+  const document = await readDocument(file, MAX_FILE_BYTES, '; it is named by web.config_file');
   const root = document.value ?? {};
   if (!isMapping(root)) throw noMapping(document, file);
   const parsed = webFileSchema.safeParse(root);
@@ -53,7 +54,7 @@ interface Pems {
 async function readPems(section: Tree, directory: string): Promise<Pems> {
   const read = async (option: string, how: (path: string) => Promise<Checked<string>>) => {
     const written = section[option];
-    if (typeof written !== 'string' || written === '' || written.includes('\0')) return {};
+    if (!isPath(written)) return {};
     const path = resolve(directory, written);
     const { value, fault } = await how(path);
     const findings = fault === undefined ? [] : [{ path: [SECTION, option], message: fault }];
@@ -76,10 +77,14 @@ async function readPems(section: Tree, directory: string): Promise<Pems> {
 
 async function readPrivateKey(path: string): Promise<Checked<string>> {
   const { text, fault } = await readTextFile(path, MAX_FILE_BYTES);
-  if (fault !== undefined) return { fault: `cannot be used: ${fault} (${path})` };
-  return privateKey(text) === undefined
-    ? { fault: `must be a file with a private key in PEM form, without a passphrase (${path})` }
-    : { value: text };
+  const shown = JSON.stringify(path);
+  if (fault !== undefined) return { fault: `${shown} cannot be read: ${fault}` };
+  if (privateKey(text) !== undefined) return { value: text };
+  return {
+    fault: text.includes('ENCRYPTED')
+      ? `${shown} has an encrypted private key: store it without a passphrase`
+      : `${shown} is not a PEM file: no usable private key found`,
+  };
 }
 
 function privateKey(pem: string): KeyObject | undefined {
@@ -96,15 +101,17 @@ function checkTlsRules(section: Tree): readonly Finding[] {
   const findings: Finding[] = [];
   const isVerified = asked === 'VerifyClientCertIfGiven' || asked === 'RequireAndVerifyClientCert';
   if (isVerified && ca === undefined) {
-    const message = 'needs client_ca_file: who would vouch for the clients?';
+    const message = `${asked} needs client_ca_file: the CA certificates that verify clients`;
     findings.push({ path: [SECTION, 'client_auth_type'], message });
   }
   if (ca !== undefined && asked === 'NoClientCert') {
-    const message = 'is of no use without a client_auth_type such as RequireAndVerifyClientCert';
+    const message =
+      'has no effect while client_auth_type is NoClientCert: set it to RequireAndVerifyClientCert';
     findings.push({ path: [SECTION, 'client_ca_file'], message });
   }
   if (section['min_version'] === 'TLS13' && section['max_version'] === 'TLS12') {
-    findings.push({ path: [SECTION, 'max_version'], message: 'must not be below min_version' });
+    const message = 'must not be below min_version: TLS12 is older than TLS13';
+    findings.push({ path: [SECTION, 'max_version'], message });
   }
   return findings;
 }
@@ -114,7 +121,7 @@ function checkUsers(users: Tree): readonly Finding[] {
     .filter((user) => user.includes(':'))
     .map((user) => ({
       path: ['basic_auth_users', user],
-      message: 'has a colon in its name, which no login can carry',
+      message: 'has a colon in its name: basic authentication does not allow one',
     }));
 }
 
@@ -155,18 +162,18 @@ function toTls(tls: TlsSection, { cert = '', key = '', ca }: Pems): TlsSettings 
 function checkWhole({ tls, users, headers }: Protection): readonly Finding[] {
   if (tls === undefined) {
     const asksForNothing = users.size === 0 && Object.keys(headers).length === 0;
-    const message = 'is missing, and basic_auth_users too: this file asks for nothing';
+    const message = 'is missing, and so are basic_auth_users and headers: the file has no effect';
     return asksForNothing ? [{ path: [SECTION], message }] : [];
   }
   const { cert, key } = tls.context;
   if (!new X509Certificate(cert).checkPrivateKey(createPrivateKey(key))) {
-    return [{ path: [SECTION, 'key_file'], message: 'is not the key of the certificate' }];
+    return [{ path: [SECTION, 'key_file'], message: 'is not the private key of cert_file' }];
   }
   try {
     createSecureContext(tls.context);
     return [];
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
-    return [{ path: [SECTION], message: `cannot be used with these files (${code})` }];
+    return [{ path: [SECTION], message: `is rejected by OpenSSL (${code})` }];
   }
 }

@@ -29,10 +29,12 @@ const tls = {
       error: wrongType('a list of curves'),
     })
     .default([]),
-  cert: unsupported('name a file with cert_file'),
-  key: unsupported('name a file with key_file'),
-  client_ca: unsupported('name a file with client_ca_file'),
-  client_allowed_sans: unsupported('every certificate of client_ca_file is let in'),
+  cert: unsupported('use cert_file'),
+  key: unsupported('use key_file'),
+  client_ca: unsupported('use client_ca_file'),
+  client_allowed_sans: unsupported(
+    'evalwatch accepts every certificate that client_ca_file verifies',
+  ),
 };
 
 const headers = {
@@ -59,7 +61,7 @@ const root = {
   tls_server_config: mapping(tls).optional(),
   http_server_config: mapping(http).default({ headers: {} }),
   basic_auth_users: users().default(new Map()),
-  rate_limit: unsupported('evalwatch bounds what it answers at a time by itself'),
+  rate_limit: unsupported('evalwatch limits its answers by itself'),
 };
 
 export const webFileSchema = mapping(root);
@@ -90,7 +92,7 @@ function header() {
 
 /** A map, in which no name means anything else than a user. */
 function users() {
-  const hash = 'the bcrypt hash of a password with a cost of 4 to 15, such as htpasswd -nB makes';
+  const hash = 'the bcrypt hash of a password with a cost from 4 to 15, as htpasswd -nB prints it';
   const schema = z
     .string({ error: wrongType(hash) })
     .regex(BCRYPT_HASH, { error: `must be ${hash}` });

@@ -144,7 +144,7 @@ describe('a web configuration at run time', () => {
       'client_auth_type cannot become NoClientCert',
     ],
     ['all users away', TLS + ALICE, TLS, 'basic_auth_users cannot become empty'],
-    ['everything away', ALICE, '', 'asks for nothing'],
+    ['everything away', ALICE, '', 'has no effect'],
   ])('does not take %s', async (_, before, after, reason) => {
     const { protection, write } = await open(before);
     const first = await protection.now();

@@ -132,7 +132,7 @@ describe('check warns, and exits 0,', () => {
   it.each([
     [
       'mysql://eva:5ecret@db',
-      /^warning: store\.postgres_url_env: what it holds must start with postgres:\/\/ or /,
+      /^warning: store\.postgres_url_env: environment variable DATABASE_URL: the address must start with postgres:\/\/ or /,
     ],
     [
       'postgres://eva:5ecret@db/evalwatch?tls=yes',

@@ -8,7 +8,8 @@ import { entry, evalwatch, execute } from './command-line.ts';
 const preload = (code: string) => ['--import', `data:text/javascript,${encodeURIComponent(code)}`];
 
 describe('under an older Node', () => {
-  const oneLine = /^evalwatch needs Node 24 or newer, this is \d+\.\d+\.\d+: [^\n]*npm ci[^\n]*\n$/;
+  const oneLine =
+    /^evalwatch needs Node 24 or newer, but this is Node \d+\.\d+\.\d+: [^\n]*npm ci[^\n]*\n$/;
   const older = preload(
     `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '22.1.0' } })`,
   );

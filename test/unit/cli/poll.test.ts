@@ -32,7 +32,7 @@ it('a project that another worker took over meanwhile is not polled: poll says w
   expect(code).toBe(1);
   expect(JSON.parse(stdout)).toMatchObject([{ project: 'beta', ok: false, reason: 'not_owned' }]);
   expect(stderr).toBe(
-    'error: project "beta" was not polled: the worker w2 took it over and polls it from now on\n',
+    'error: project "beta" was not polled: worker w2 took it over and polls it now\n',
   );
 });
 
@@ -49,7 +49,7 @@ it.each([
   expect(code).toBe(1);
   expect(JSON.parse(stdout)).toMatchObject([{ project: 'beta', ok: false, reason: 'not_owned' }]);
   expect(stderr).toBe(
-    'error: project "beta" was not polled: this process no longer owns it, because its lease ran out, the database did not answer or another process claimed it; run the command again\n',
+    'error: project "beta" was not polled: this process lost it, because its lease ran out, the database did not answer or another process claimed it; run the command again\n',
   );
 });
 

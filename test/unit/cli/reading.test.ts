@@ -354,7 +354,7 @@ describe('a reading command', () => {
       [2, 'error: unknown project "retird", did you mean "retired"?\n'],
       [
         2,
-        'error: unknown project "no-such-thing"; the known ones are "checkout-bot", "search", "retired"\n',
+        'error: unknown project "no-such-thing"; known projects are "checkout-bot", "search", "retired"\n',
       ],
     ]);
   });
@@ -366,7 +366,7 @@ describe('a reading command', () => {
     const listed = known.slice(0, 10).map((id) => `"${id}"`);
     expect(await run('failures', '--project', 'no-such-thing')).toMatchObject({
       code: 2,
-      stderr: `error: unknown project "no-such-thing"; the known ones are ${listed.join(', ')} and 2 more\n`,
+      stderr: `error: unknown project "no-such-thing"; known projects are ${listed.join(', ')} and 2 more\n`,
     });
   });
 

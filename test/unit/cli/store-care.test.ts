@@ -32,7 +32,7 @@ describe('backup', () => {
       code: 2,
       stdout: '',
       stderr:
-        'error: a backup cannot be written to stdout: name a file, or ./- for one of this name\n',
+        'error: a backup cannot be written to stdout: name a file (./- is a file with the name -)\n',
     });
     expect(existsSync(join(directory, '-'))).toBe(false);
   });
@@ -76,7 +76,7 @@ describe.each([
     });
     const { code, stderr } = await commandLine([...command, '--config', other]);
     expect(code).toBe(2);
-    expect(stderr).toMatch(/^error: this command is for a SQLite store.* see docs\/scaling\.md\n$/);
+    expect(stderr).toMatch(/^error: this command needs a SQLite store.* see docs\/scaling\.md\n$/);
   });
 });
 
@@ -94,7 +94,7 @@ describe('a mistake in the configuration, which a running daemon survives', () =
     const { code, stdout, stderr } = await commandLine([...command, '--config', bad]);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toContain('unknown key "jiter", did you mean "jitter"?\n');
-    expect(stderr).toMatch(/name the last good version of it with --config .*\n$/);
+    expect(stderr).toMatch(/name its last valid version with --config .*\n$/);
   });
 
   it('adds nothing where there is no file', async () => {
@@ -119,7 +119,7 @@ describe('store check', () => {
     expect(code).toBe(1);
     expect(stdout).toContain('WRONG  each move of a prompt to FAILED is a failure\n');
     expect(stdout).toContain("       prompt 'a' of 'p' is PENDING, transition ");
-    expect(stderr).toMatch(/evalwatch\.db is not sound: restore a backup/);
+    expect(stderr).toMatch(/evalwatch\.db is damaged: restore a backup/);
 
     const json = await commandLine(['store', 'check', '--json', '--config', config]);
     expect(json.code).toBe(1);

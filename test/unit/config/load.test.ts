@@ -305,7 +305,7 @@ describe('a key source', () => {
     async (env) => {
       const error = await errorOf(loadText(directory, withEnv, { env }));
       expect(places(error.faults)).toEqual([
-        '3:16 service.api_key_env names the environment variable EVALUATION_KEY, which is not set or empty',
+        '3:16 environment variable EVALUATION_KEY (service.api_key_env) is not set or is empty',
       ]);
       const config = await loadText(directory, withEnv, { env, requireKeys: false });
       expect(config.projects[0]?.key).toEqual({ env: 'EVALUATION_KEY', value: undefined });
@@ -344,7 +344,7 @@ describe('a PostgreSQL store', () => {
     const text = withStore('postgres_url_env: DATABASE_URL');
     const error = await errorOf(loadText(directory, text));
     expect(places(error.faults)).toEqual([
-      '6:28 store.postgres_url_env names the environment variable DATABASE_URL, which is not set or empty',
+      '6:28 environment variable DATABASE_URL (store.postgres_url_env) is not set or is empty',
     ]);
     await loadText(directory, text, { requireKeys: false });
   });
@@ -353,7 +353,7 @@ describe('a PostgreSQL store', () => {
     const env = { EVALWATCH_STORE_PATH: 'postgres://eva:5ecret@db/evalwatch' };
     const { message } = await errorOf(loadText(directory, minimal(), { env }));
     expect(message).toBe(
-      'EVALWATCH_STORE_PATH: must be a file: PostgreSQL is named with postgres_url_file or postgres_url_env',
+      'EVALWATCH_STORE_PATH: must be the path of a SQLite file; for PostgreSQL use postgres_url_file or postgres_url_env',
     );
   });
 });
@@ -397,7 +397,7 @@ describe('the environment overrides the file', () => {
     const error = await errorOf(loadText(directory, minimal({ top: 'jitter: 2h' }), { env }));
     expect(error.message.split('\n')).toEqual([
       'EVALWATCH_LOG_LEVEL: must be one of debug, info, warn, error, not "warning", did you mean "warn"?',
-      'EVALWATCH_SERVICE_BASE_URL: must start with https://, unless allow_http is true: others could read the key',
+      'EVALWATCH_SERVICE_BASE_URL: must start with https://, unless allow_http is true: anyone on the network could read the API key',
       'EVALWATCH_WEB_LISTEN: must be host:port, such as 127.0.0.1:10570, not "80", did you mean "127.0.0.1:80"?',
       `${join(directory, 'evalwatch.yaml')}:6:9: jitter must be from 0s to 1h, not "2h"`,
     ]);
@@ -414,9 +414,13 @@ describe('a ca_file', () => {
   const damaged = String(rootCertificates[0]).replace(/\n.{10}/, '\nAAAAAAAAAA');
 
   it.each([
-    ['nothing', '', 'must be a file with certificates in PEM form'],
-    ['a key', '-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n', 'must be a file'],
-    ['damage', `${rootCertificates[1]}\n${damaged}`, 'one of its certificates is damaged'],
+    ['nothing', '', 'ca.pem" is not a PEM file: no certificate found'],
+    [
+      'a key',
+      '-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n',
+      'no certificate found',
+    ],
+    ['damage', `${rootCertificates[1]}\n${damaged}`, 'ca.pem" has a damaged certificate (2 of 2)'],
     ['bytes', Buffer.from([0xff, 0xfe, 0]), 'the file is not UTF-8 text'],
   ])('with %s in it is a mistake', async (_what, content, message) => {
     writeFileSync(join(directory, 'ca.pem'), content);
@@ -476,12 +480,12 @@ describe('a file that would cost too much', () => {
     expect(deepest.reason).toBe('invalid');
     const { faults } = await errorOf(loadText(directory, nested(101)));
     expect(faults.map(({ message }) => message)).toEqual([
-      'not usable YAML: it is nested too deeply',
+      'not usable YAML: more than 100 levels of nesting',
     ]);
   });
 
   it('has 1,500,000 tokens at most', { timeout: 120_000 }, async () => {
-    const refused = 'not usable YAML: there are more than 1500000 tokens up to here';
+    const refused = 'not usable YAML: more than 1500000 tokens';
     const messagesOf = async (text: string) => {
       const { faults } = await errorOf(loadText(directory, text));
       return faults.map(({ message }) => message);

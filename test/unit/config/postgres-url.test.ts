@@ -29,15 +29,9 @@ describe('the address of the database', () => {
   it.each([
     ['', 'the file is empty'],
     [' \n', 'the file is empty'],
-    [
-      'mysql://eva:5ecret@db/evalwatch',
-      'what it holds must start with postgres:// or postgresql://',
-    ],
-    ['eva:5ecret@db', 'what it holds must start with postgres:// or postgresql://'],
-    [
-      'postgres://eva:5ecret@db\npostgres://eva:5ecret@db',
-      'there are several lines, and there must be one',
-    ],
+    ['mysql://eva:5ecret@db/evalwatch', 'the address must start with postgres:// or postgresql://'],
+    ['eva:5ecret@db', 'the address must start with postgres:// or postgresql://'],
+    ['postgres://eva:5ecret@db\npostgres://eva:5ecret@db', 'the address must be one line'],
     [Buffer.from([0xff]), 'the file is not UTF-8 text'],
     ['p'.repeat(16_385), 'the file is larger than 16384 bytes'],
   ])('%j in a file is refused without repeating any of it', async (content, message) => {
@@ -55,8 +49,11 @@ describe('the address of the database', () => {
   });
 
   it.each([
-    [undefined, 'names the environment variable DATABASE_URL, which is not set or empty'],
-    ['eva:5ecret@db', 'what it holds must start with postgres:// or postgresql://'],
+    [undefined, 'environment variable DATABASE_URL is not set or is empty'],
+    [
+      'eva:5ecret@db',
+      'environment variable DATABASE_URL: the address must start with postgres:// or postgresql://',
+    ],
   ])('%j in a variable is refused', async (value, message) => {
     expect(await messageOf({ env: 'DATABASE_URL', value })).toBe(
       `store.postgres_url_env: ${message}`,
@@ -65,7 +62,7 @@ describe('the address of the database', () => {
 
   it('in a variable is never named where the name may be the secret', async () => {
     expect(await messageOf({ env: 'eva_5ecret', value: undefined })).toBe(
-      'store.postgres_url_env: names an environment variable that is not set or empty',
+      'store.postgres_url_env: the environment variable is not set or is empty; its name is not shown because it could be the secret itself',
     );
   });
 });

@@ -52,7 +52,7 @@ describe.each(NAMES)('the name %s', (name) => {
     const text = `${name}: 1\n${name}: 2\n`;
     const document = readYaml(text);
     expect(document).toMatchObject({
-      faults: [{ line: 2, message: `the key "${name}" is given twice, first on line 1` }],
+      faults: [{ line: 2, message: `duplicate key "${name}", first given on line 1` }],
     });
   });
 });

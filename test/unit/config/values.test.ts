@@ -174,7 +174,9 @@ describe('where to listen', () => {
   it.each(['', ':', 'localhost:', 'localhost:-1', 'localhost:1e3', '[localhost]:80', '1.2.3:80'])(
     'is not %j',
     (text) => {
-      expect(parseListen(text).fault).toMatch(/^must be host:port, such as [^,]+(, not "[^"]+")?$/);
+      expect(parseListen(text).fault).toMatch(
+        /^must be host:port, such as [^,]+(, not ("[^"]+"|empty))?$/,
+      );
     },
   );
 

@@ -106,13 +106,15 @@ basic_auth_users:
   });
 
   const hash =
-    'must be the bcrypt hash of a password with a cost of 4 to 15, such as htpasswd -nB makes';
+    'must be the bcrypt hash of a password with a cost from 4 to 15, as htpasswd -nB prints it';
   const section = 'tls_server_config';
   it.each<[string, string, readonly string[]]>([
     [
       'that is empty',
       '# nothing\n',
-      [`1:1 ${section} is missing, and basic_auth_users too: this file asks for nothing`],
+      [
+        `1:1 ${section} is missing, and so are basic_auth_users and headers: the file has no effect`,
+      ],
     ],
     ['that is a list', '- a\n', ['1:1 the file must be a mapping (key: value)']],
     [
@@ -120,7 +122,7 @@ basic_auth_users:
       'basic_auth_user: {}\ntls_server_config: { cert_fil: server.crt, key_file: server.key }\n',
       [
         '1:1 unknown key "basic_auth_user", did you mean "basic_auth_users"?',
-        `2:20 ${section}.cert_file is missing`,
+        `2:20 ${section}.cert_file is missing: it must be a path`,
         '2:22 unknown key "cert_fil", did you mean "cert_file"?',
       ],
     ],
@@ -129,8 +131,8 @@ basic_auth_users:
       `basic_auth_users:\n  alice: secret-password\n  bob: 12\n  a:b: ${HASH}\n  dear: ${HASH.replace('10', '16')}\n`,
       [
         `2:10 basic_auth_users.alice ${hash}`,
-        `3:8 basic_auth_users.bob ${hash}`,
-        '4:8 basic_auth_users.a:b has a colon in its name, which no login can carry',
+        `3:8 basic_auth_users.bob ${hash}, not a number`,
+        '4:8 basic_auth_users.a:b has a colon in its name: basic authentication does not allow one',
         `5:9 basic_auth_users.dear ${hash}`,
       ],
     ],
@@ -148,11 +150,11 @@ basic_auth_users:
       'with what evalwatch does not do',
       `${tls('cert: x', 'key: x', 'client_ca: x', 'client_allowed_sans: [x]')}\nrate_limit: { burst: 1 }\n`,
       [
-        `4:9 ${section}.cert is not supported: name a file with cert_file`,
-        `5:8 ${section}.key is not supported: name a file with key_file`,
-        `6:14 ${section}.client_ca is not supported: name a file with client_ca_file`,
-        `7:24 ${section}.client_allowed_sans is not supported: every certificate of client_ca_file is let in`,
-        '8:13 rate_limit is not supported: evalwatch bounds what it answers at a time by itself',
+        `4:9 ${section}.cert is not supported: use cert_file`,
+        `5:8 ${section}.key is not supported: use key_file`,
+        `6:14 ${section}.client_ca is not supported: use client_ca_file`,
+        `7:24 ${section}.client_allowed_sans is not supported: evalwatch accepts every certificate that client_ca_file verifies`,
+        '8:13 rate_limit is not supported: evalwatch limits its answers by itself',
       ],
     ],
     [
@@ -167,13 +169,15 @@ basic_auth_users:
     [
       'that verifies clients by nobody',
       tls('client_auth_type: VerifyClientCertIfGiven'),
-      [`4:21 ${section}.client_auth_type needs client_ca_file: who would vouch for the clients?`],
+      [
+        `4:21 ${section}.client_auth_type VerifyClientCertIfGiven needs client_ca_file: the CA certificates that verify clients`,
+      ],
     ],
     [
       'that asks no client for a certificate',
       tls('client_ca_file: other.crt'),
       [
-        `4:19 ${section}.client_ca_file is of no use without a client_auth_type such as RequireAndVerifyClientCert`,
+        `4:19 ${section}.client_ca_file has no effect while client_auth_type is NoClientCert: set it to RequireAndVerifyClientCert`,
       ],
     ],
     [
@@ -186,39 +190,44 @@ basic_auth_users:
     [
       'with versions the wrong way round',
       tls('min_version: TLS13', 'max_version: TLS12'),
-      [`5:16 ${section}.max_version must not be below min_version`],
+      [`5:16 ${section}.max_version must not be below min_version: TLS12 is older than TLS13`],
     ],
     [
       'with files that are not there, or something else',
       'tls_server_config:\n  cert_file: text\n  key_file: nowhere\n  client_ca_file: .\n  client_auth_type: RequireAndVerifyClientCert\n',
       [
-        `2:14 ${section}.cert_file must be a file with certificates in PEM form, and HERE/text has none`,
-        `3:13 ${section}.key_file cannot be used: there is no such file (HERE/nowhere)`,
-        `4:19 ${section}.client_ca_file cannot be used: this is a directory, not a file (HERE)`,
+        `2:14 ${section}.cert_file "HERE/text" is not a PEM file: no certificate found`,
+        `3:13 ${section}.key_file "HERE/nowhere" cannot be read: there is no such file`,
+        `4:19 ${section}.client_ca_file "HERE" cannot be read: this is a directory, not a file`,
       ],
     ],
     [
       'with a damaged certificate and a key that needs a passphrase',
       'tls_server_config: { cert_file: damaged.crt, key_file: locked.key }\n',
       [
-        `1:33 ${section}.cert_file cannot be used: one of its certificates is damaged (HERE/damaged.crt)`,
-        `1:56 ${section}.key_file must be a file with a private key in PEM form, without a passphrase (HERE/locked.key)`,
+        `1:33 ${section}.cert_file "HERE/damaged.crt" has a damaged certificate (1 of 1)`,
+        `1:56 ${section}.key_file "HERE/locked.key" has an encrypted private key: store it without a passphrase`,
       ],
     ],
     [
       'with the key of another certificate',
       'tls_server_config: { cert_file: server.crt, key_file: other.key }\n',
-      [`1:55 ${section}.key_file is not the key of the certificate`],
+      [`1:55 ${section}.key_file is not the private key of cert_file`],
     ],
     [
       'with a key that OpenSSL finds too short',
       'tls_server_config: { cert_file: short.crt, key_file: short.key }\n',
-      [`1:20 ${section} cannot be used with these files (ERR_SSL_EE_KEY_TOO_SMALL)`],
+      [`1:20 ${section} is rejected by OpenSSL (ERR_SSL_EE_KEY_TOO_SMALL)`],
+    ],
+    [
+      'with a key in the place of its path',
+      'tls_server_config: { cert_file: server.crt, key_file: "-----BEGIN PRIVATE KEY-----" }\n',
+      [`1:55 ${section}.key_file must be the path of a file, not the content of the file`],
     ],
     [
       'without a key',
       'tls_server_config: { cert_file: server.crt }\n',
-      [`1:20 ${section}.key_file is missing`],
+      [`1:20 ${section}.key_file is missing: it must be a path`],
     ],
   ])('%s is refused, each mistake where it stands', async (_, text, expected) => {
     expect(await faultsOf(text)).toEqual(expected);
@@ -239,7 +248,7 @@ basic_auth_users:
   it('that is no YAML or not there says so', async () => {
     expect(await faultsOf('a: [')).toEqual([expect.stringContaining('not valid YAML')]);
     await expect(loadWebConfig(join(directory, 'nowhere.yaml'))).rejects.toThrow(
-      'nowhere.yaml:1:1: there is no such file; web.config_file names it',
+      'nowhere.yaml:1:1: there is no such file; it is named by web.config_file',
     );
   });
 });

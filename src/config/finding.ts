@@ -1,0 +1,25 @@
+import type { Path } from './document/yaml-document.ts';
+
+/** A mistake in an option, before its position in the file is known. */
+export interface Finding {
+  readonly path: Path;
+  /** The end of a sentence about the option: "must be …". */
+  readonly message: string;
+  /** The message is a whole sentence: the name of the option is not put before it. */
+  readonly isSentence?: boolean;
+  /** Finds what may have been meant instead. Called only for findings that are shown, because it can be slow. */
+  readonly hint?: (() => string | undefined) | undefined;
+}
+
+const MAX_STEP_LENGTH = 64;
+const PLAIN_STEP = /^[\w@:+-][\w@.:+-]{0,63}$/;
+
+/** Name of an option, such as `projects[2].id`. A step with unusual characters, such as a line break, is quoted. */
+export function optionName(path: Path): string {
+  return path.reduce<string>((before, step) => {
+    if (typeof step === 'number') return `${before}[${step}]`;
+    const text = String(step);
+    const shown = PLAIN_STEP.test(text) ? text : JSON.stringify(text.slice(0, MAX_STEP_LENGTH));
+    return `${before}${before && '.'}${shown}`;
+  }, '');
+}
