@@ -35,7 +35,7 @@ FROM scratch
 ARG VERSION=0.1.0
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="evalwatch" \
-      org.opencontainers.image.description="Watches the evaluations of an Evaluation Service and tells when they fail" \
+      org.opencontainers.image.description="Polls an Evaluation Service and reports every failed evaluation through logs, Prometheus metrics and alerts" \
       org.opencontainers.image.licenses="MIT" \
       org.opencontainers.image.version="$VERSION" \
       org.opencontainers.image.revision="$REVISION"

@@ -1,6 +1,6 @@
 /**
- * Writes config/kubernetes/prometheus-operator/prometheus-rule.yaml, the alert rules as the Prometheus Operator takes
- * them; with --check only tells, by its exit code, whether it is current.
+ * Writes config/kubernetes/prometheus-operator/prometheus-rule.yaml, the alert rules in the format of the Prometheus
+ * Operator. With --check it writes nothing and exits 1 when the file is out of date.
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -13,12 +13,12 @@ apiVersion: monitoring.coreos.com/v1
 kind: PrometheusRule
 metadata:
   name: evalwatch
-  # Add those that your Prometheus selects rules by (ruleSelector), often release.
+  # Add the labels that your Prometheus selects rules by (ruleSelector), often release.
   labels: { app.kubernetes.io/name: evalwatch }
 spec:
 `;
 
 const rules = await readFile(join(import.meta.dirname, '..', SOURCE), 'utf8');
-// As text, since its comments are worth keeping.
+// Copied as text to keep the comments.
 const groups = rules.slice(rules.search(/^groups:/m)).replaceAll(/^(?=.)/gm, '  ');
 await writeOrCheck('config/kubernetes/prometheus-operator/prometheus-rule.yaml', HEAD + groups);

@@ -23,7 +23,7 @@ const ROWS = [overview, statuses, waiting, api, poller, store, processes];
 export function evalwatchDashboard(): Dashboard {
   const dashboard = new DashboardBuilder('evalwatch')
     .uid('evalwatch')
-    .description('Evaluations as evalwatch sees them, and how well it sees.')
+    .description('Prompts and datasets that evalwatch watches, and the health of evalwatch itself.')
     .tags(['evalwatch'])
     .time({ from: 'now-6h', to: 'now' })
     .refresh('30s')

@@ -35,7 +35,9 @@ const COMMANDS = [
 /** The whole command line; it throws where commander would end the process. */
 export function createProgram(act: Act, output: OutputConfiguration = {}): Command {
   const program = new Command('evalwatch')
-    .description('Watches the evaluations of an Evaluation Service and tells when they fail')
+    .description(
+      'Polls an Evaluation Service and reports every failed evaluation through logs, Prometheus metrics and alerts',
+    )
     .version(version)
     .configureOutput(output)
     .exitOverride();

@@ -21,7 +21,7 @@ export const api: Row = {
       {
         title: 'Errors and retries',
         description:
-          'Responses other than 200 and 304, requests without a usable response by reason, and requests that were sent again, per second.',
+          'Responses other than 200 and 304, requests without a usable response (by reason), and retries, per second.',
         unit: 'reqps',
         width: 12,
         alerts: ['EvalwatchAuthFailing', 'EvalwatchProjectPollFailing'],
@@ -36,7 +36,7 @@ export const api: Row = {
     lines(
       {
         title: 'Request duration',
-        description: 'Time of a request until its body is read: median and 95th percentile.',
+        description: 'Duration of a request including its body: median and 95th percentile.',
         unit: 's',
         width: 8,
       },
@@ -56,7 +56,7 @@ export const api: Row = {
       {
         title: 'error_info fetches',
         description:
-          'Attempts per second to get the error_info of a failed prompt, and those that brought none.',
+          'Attempts per second to fetch the error_info of a failed prompt, and failed attempts.',
         unit: 'ops',
         width: 8,
         alerts: ['EvalwatchErrorInfoBacklog'],

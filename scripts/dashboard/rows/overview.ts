@@ -7,7 +7,7 @@ const failing = figures(
   {
     title: 'Projects not up',
     description:
-      'Projects whose last poll failed or that were never polled, and how many failed for each reason. Nothing is known of their prompts since their last success.',
+      'Projects whose last poll failed or that were never polled, and the number for each reason. Failures of their prompts go unnoticed.',
     unit: 'short',
     width: 4,
     height: 5,
@@ -24,7 +24,7 @@ const stalest = figures(
   {
     title: 'Stalest data',
     description:
-      'Age of the data of the project that is worst off, as a share of what its schedule allows: twice its longest interval and 5 minutes. Over 100 % it counts as stale.',
+      'Age of the oldest data of a project, as a share of the allowed age: twice the longest interval of its schedule plus 5 minutes. Over 100 % the data is stale.',
     unit: 'percentunit',
     width: 4,
     height: 5,
@@ -54,7 +54,7 @@ const unexplained = figures(
   {
     title: 'Failures without error_info',
     description:
-      'Failed prompts whose error_info is not in the log yet, of all projects, and how long the first of them has waited.',
+      'Failed prompts of all projects whose error_info is not logged yet, and the longest wait among them.',
     unit: 'short',
     width: 4,
     height: 5,
@@ -73,7 +73,7 @@ const prompts = withStatusColors(
   figures(
     {
       title: 'Prompts now',
-      description: 'Prompts of the chosen projects by last known status.',
+      description: 'Prompts of the selected projects by last known status.',
       unit: 'short',
       width: 8,
       height: 5,
@@ -86,7 +86,7 @@ const alerts = table(
   {
     title: 'Firing alerts',
     description:
-      'Alerts of evalwatch that fire, for the chosen projects or for no project in particular. Needs the alert rules in the same Prometheus. A name opens its runbook.',
+      'Firing alerts of the selected projects and of evalwatch itself. Needs the alert rules in the same Prometheus. Click a name to open its runbook.',
     unit: 'short',
     width: 8,
     height: 9,
@@ -112,7 +112,7 @@ const projects = table(
   {
     title: 'Projects',
     description:
-      'The chosen projects: whether their polls succeed, how old their data is, and what their prompts do. A name shows the dashboard for that project alone.',
+      'The selected projects: health of their polls, age of their data, and prompts by status. Click a name to see the dashboard for that project alone.',
     unit: 'short',
     width: 16,
     height: 9,

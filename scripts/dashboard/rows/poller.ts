@@ -11,8 +11,7 @@ export const poller: Row = {
     lines(
       {
         title: 'Polls',
-        description:
-          'Finished polls per second, those that found nothing new (304 or the same bytes), and those that failed.',
+        description: 'Polls per second: finished, unchanged (304 or the same bytes), and failed.',
         unit: 'ops',
         width: 12,
       },
@@ -23,7 +22,8 @@ export const poller: Row = {
     bars(
       {
         title: 'Failed polls',
-        description: 'Failed polls by project and reason. The log has the details in poll.failed.',
+        description:
+          'Failed polls by project and reason. The log line poll.failed has the details.',
         unit: 'short',
         width: 12,
         alerts: ['EvalwatchProjectPollFailing', 'EvalwatchAuthFailing'],
@@ -34,7 +34,7 @@ export const poller: Row = {
       {
         title: 'Poll duration and lag',
         description:
-          'Time of a poll from start to end, with its waiting for slot and rate limit, and the lag from when it was due until its first request. Median and 95th percentile of all projects.',
+          'Duration of a poll including its wait for a slot and the rate limit, and the delay between its due time and its first request. Median and 95th percentile of all projects.',
         unit: 's',
         width: 8,
         alerts: ['EvalwatchSchedulerStalled'],
@@ -46,9 +46,9 @@ export const poller: Row = {
     ),
     bars(
       {
-        title: 'Polls left out',
+        title: 'Skipped polls',
         description:
-          'Scheduled polls that did not run because the one before was still running, or because the daemon was held up.',
+          'Scheduled polls that did not run because the previous poll was still running (overlapped), or because evalwatch could not start them in time (missed).',
         unit: 'short',
         width: 8,
         alerts: ['EvalwatchSchedulerOverrun'],
@@ -60,7 +60,7 @@ export const poller: Row = {
       {
         title: 'Unexpected items',
         description:
-          'Items of listings that are not as documented, by project and reason, counted again in every listing that shows them.',
+          'Items of listings that do not follow the documentation of the service, by project and reason. The same item counts in each listing.',
         unit: 'short',
         width: 8,
         alerts: ['EvalwatchUnexpectedItems'],

@@ -12,7 +12,7 @@ export const processes: Row = {
       {
         title: 'Daemons',
         description:
-          'What runs, since when, and whether its last attempt to load the configuration succeeded. Of several workers: how many projects each owns, and how long its lease lasts unless it is renewed.',
+          'Each instance: its version, uptime, and the result of its last configuration load. With several workers also the number of projects that each owns, and the time left of its lease.',
         unit: 'short',
         width: 24,
         height: 5,
@@ -72,7 +72,7 @@ export const processes: Row = {
     lines(
       {
         title: 'CPU',
-        description: 'Processor time per second; 100 % is one core.',
+        description: 'CPU time per second; 100 % is one core.',
         unit: 'percentunit',
         width: 6,
       },
@@ -81,7 +81,7 @@ export const processes: Row = {
     lines(
       {
         title: 'Memory',
-        description: 'Resident memory of the process and the part of it that JavaScript uses.',
+        description: 'Resident memory of the process, and the JavaScript heap within it.',
         unit: 'bytes',
         width: 6,
       },
@@ -92,7 +92,7 @@ export const processes: Row = {
       {
         title: 'Event loop lag',
         description:
-          'How late the event loop was, 99th percentile. While it is held up nothing is polled and no scrape is answered.',
+          'Delay of the event loop, 99th percentile. A blocked event loop delays polls and scrapes.',
         unit: 's',
         width: 6,
         alerts: ['EvalwatchSchedulerOverrun'],

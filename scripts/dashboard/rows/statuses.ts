@@ -22,7 +22,7 @@ export const statuses: Row = {
         {
           title: 'Prompts by status',
           description:
-            'Prompts by last known status. UNKNOWN are those with a status that the service does not document.',
+            'Prompts by last known status. UNKNOWN means a status that the service does not document.',
           unit: 'short',
           width: 12,
         },
@@ -31,9 +31,9 @@ export const statuses: Row = {
     ),
     bars(
       {
-        title: 'Moves of prompts',
+        title: 'Prompt transitions',
         description:
-          'Moves from one status to another that polls found; from NEW those of prompts seen for the first time. States that a prompt passed through between two polls are skipped.',
+          'Changes of status found by polls. NEW stands for prompts seen for the first time. Statuses between two polls are not seen.',
         unit: 'short',
         width: 12,
       },
@@ -42,7 +42,7 @@ export const statuses: Row = {
     bars(
       {
         title: 'Failures by project',
-        description: 'Prompts that moved to FAILED. The log has a line prompt.failed for each.',
+        description: 'Prompts that moved to FAILED. The log has one line prompt.failed for each.',
         unit: 'short',
         width: 12,
         alerts: ['EvalwatchPromptFailed'],
@@ -57,7 +57,7 @@ export const statuses: Row = {
         {
           title: 'Failure ratio over a day',
           description:
-            'Of the prompts that moved to COMPLETED or FAILED within the 24 hours before, the share that failed. Over 20 % an alert fires if 20 or more finished.',
+            'Share of failed prompts among those that finished within the preceding 24 hours. Over 20 % of at least 20 prompts, an alert fires.',
           unit: 'percentunit',
           width: 12,
           alerts: ['EvalwatchPromptFailureRatioHigh'],
@@ -70,7 +70,7 @@ export const statuses: Row = {
       {
         title: 'Missing and gone prompts',
         description:
-          'Prompts that the last complete listing lacked, and those that became gone because several in a row did. Gone ones no longer count as prompts.',
+          'Prompts missing from the last complete listing, and prompts given up as gone after several listings without them. Gone prompts no longer count as prompts.',
         unit: 'short',
         width: 8,
         alerts: ['EvalwatchPromptsMissing', 'EvalwatchPromptsVanished'],
@@ -83,7 +83,7 @@ export const statuses: Row = {
         {
           title: 'Datasets by status',
           description:
-            'Datasets by last known status, of projects that watch them (datasets: true). NONE are those without a status.',
+            'Datasets by last known status, for projects with datasets: true. NONE means no status.',
           unit: 'short',
           width: 8,
         },
@@ -92,8 +92,8 @@ export const statuses: Row = {
     ).noValue('No project watches its datasets'),
     bars(
       {
-        title: 'Moves of datasets',
-        description: 'Moves of datasets from one status to another that polls found.',
+        title: 'Dataset transitions',
+        description: 'Changes of status found by polls.',
         unit: 'short',
         width: 8,
         alerts: ['EvalwatchDatasetFailed'],

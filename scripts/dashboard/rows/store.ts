@@ -10,7 +10,7 @@ export const store: Row = {
     lines(
       {
         title: 'Commit duration',
-        description: 'Time of write transactions, fsync included: median and 99th percentile.',
+        description: 'Duration of write transactions including fsync: median and 99th percentile.',
         unit: 's',
         width: 8,
       },
@@ -21,7 +21,7 @@ export const store: Row = {
       {
         title: 'Failed commits',
         description:
-          'Write transactions that failed, and reads for a scrape, by reason. What could not be committed is neither counted nor logged as having happened. Of several workers also those that were refused because another one owned the project by then (epoch) or was faster (version): these are polled again.',
+          'Failed write transactions and failed reads for scrapes, by reason. A change that is not committed is neither counted nor logged. With several workers also refused commits: another worker owned the project (epoch) or committed first (version). A later poll finds the same changes.',
         unit: 'short',
         width: 8,
         alerts: ['EvalwatchStoreWriteFailing'],
@@ -39,7 +39,7 @@ export const store: Row = {
       {
         title: 'File sizes',
         description:
-          'Size of the database and of its write-ahead log. The log shrinks at every checkpoint; an alert fires if it stays over 64 MiB.',
+          'Size of the database and of its write-ahead log. The log shrinks at each checkpoint. An alert fires if it stays over 64 MiB.',
         unit: 'bytes',
         width: 8,
         alerts: ['EvalwatchStoreWALGrowing'],

@@ -16,7 +16,7 @@ export const waiting: Row = {
         {
           title: 'Longest wait',
           description:
-            'How long the prompt that has waited longest has been PENDING or RUNNING. An alert fires for PENDING over 1 hour and RUNNING over 4 hours.',
+            'Longest time that a prompt has been PENDING or RUNNING. An alert fires after 1 hour of PENDING or 4 hours of RUNNING.',
           unit: 's',
           width: 12,
           alerts: ['EvalwatchPromptStuck'],
@@ -33,7 +33,7 @@ export const waiting: Row = {
       {
         title: 'Time in state over a day',
         description:
-          'Median and 90th percentile of the time that prompts spent in PENDING or RUNNING before they left it, over the 24 hours before. Estimated from buckets that end at 1 day.',
+          'Time that prompts spent in PENDING or RUNNING, over the preceding 24 hours: median and 90th percentile. Estimated from buckets that end at 1 day.',
         unit: 's',
         width: 6,
       },
@@ -43,7 +43,7 @@ export const waiting: Row = {
     heatmap(
       {
         title: 'Time in RUNNING',
-        description: 'How many prompts left RUNNING after how long.',
+        description: 'Number of prompts that left RUNNING, by the time they spent in it.',
         unit: 's',
         width: 6,
       },

@@ -107,7 +107,7 @@ it.each(EVERY)('evalwatch in %s does not take an example for the configuration',
   const { EVALWATCH_CONFIG_DIR: __, ...others } = DIRECTORIES;
   const env = { ...others, EVALWATCH_CONFIG_FILE: './my.yaml' };
   expect(() => mounts(of.services['evalwatch'] as Service, env)).toThrow(
-    'name the directory that holds evalwatch.yaml, in the place of EVALWATCH_CONFIG_FILE',
+    'name the directory that holds evalwatch.yaml; it replaces EVALWATCH_CONFIG_FILE',
   );
 });
 
