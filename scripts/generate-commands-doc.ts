@@ -35,7 +35,7 @@ await writeOrCheck(
 
 <!-- Made from the help texts by npm run generate. -->
 
-From a checkout, \`npm run --silent evalwatch -- <command>\`. \`--help\` shows the help of a command. Exit codes: 0 done, 1 failed, 2 bad usage or bad configuration. Results go to stdout, everything else to stderr. Only \`run\` and \`poll\` need an API key. Commands that read the store also work while a daemon runs.
+From a checkout, run \`npm run --silent evalwatch -- <command>\`. \`--help\` prints the help of a command. Exit codes: 0 success, 1 failure, 2 bad usage or bad configuration. Results go to stdout, everything else to stderr. Only \`run\` and \`poll\` need an API key. Commands that read the store also work while a daemon runs.
 
 | command | description |
 | --- | --- |

@@ -29,15 +29,19 @@ export interface QueryOptions {
 export function addQueryOptions(command: Command): Command {
   return command
     .addOption(configOption())
-    .option('--project <id>', 'of this project only')
-    .option('--since <duration>', 'of this last while only, such as 24h or 1h30m', duration)
-    .option('--limit <n>', 'at most so many, the newest', positiveInteger)
+    .option('--project <id>', 'only this project')
+    .option(
+      '--since <duration>',
+      'only the last part of the history, such as 24h or 1h30m',
+      duration,
+    )
+    .option('--limit <n>', 'at most this many rows, the newest', positiveInteger)
     .addOption(jsonOption());
 }
 
 /** `--status S`, in any case. */
 export function statusOption(): Option {
-  return new Option('--status <status>', 'in this status only')
+  return new Option('--status <status>', 'only prompts in this status')
     .choices(PROMPT_STATUSES)
     .argParser(promptStatus);
 }
@@ -63,7 +67,7 @@ export function duration(text: string): number {
 export function positiveInteger(text: string): number {
   const number = Number(text);
   if (/^\d+$/.test(text) && number >= 1 && Number.isSafeInteger(number)) return number;
-  throw new InvalidArgumentError('It must be a whole number from 1.');
+  throw new InvalidArgumentError('It must be a whole number, 1 or more.');
 }
 
 /** A TCP port, 0 for any free one, for an argument of commander. */

@@ -12,8 +12,8 @@ interface BackupCommandOptions {
 }
 
 const HELP = `
-The copy is a store itself: to go back to it, stop the daemon, remove the store's -wal and -shm files,
-put the copy in the store's place, and start the daemon.
+The copy is a complete store. To restore it: stop the daemon, delete the -wal and -shm files of the store, replace
+the store with the copy, and start the daemon.
 
 Example:
   evalwatch backup /var/backups/evalwatch-$(date +%F).db`;
@@ -21,8 +21,8 @@ Example:
 export const registerBackup: Register = (program, act) => {
   program
     .command('backup')
-    .description('Copy the store as it is now, also while the daemon runs, needing no key')
-    .argument('<file>', 'where to')
+    .description('Copy the store to a file, also while the daemon runs')
+    .argument('<file>', 'file to write')
     .addOption(configOption())
     .option('--force', 'replace an existing file')
     .addHelpText('after', HELP)

@@ -17,8 +17,9 @@ interface CheckOptions {
 }
 
 const HELP = `
-Asks neither the service nor the store. Warns of a key, or an address of the database, that is not there yet, and
-of schedules that need more requests than max_requests_per_second allows. Exits 2 if the file is bad, and says all that is.
+Sends no request and opens no store. Warns if an API key or the address of the database is missing or unusable, and
+if the schedules need more requests than max_requests_per_second allows. If the configuration is invalid, prints every
+error and exits 2.
 
 Examples:
   evalwatch check --config config/evalwatch.yaml
@@ -27,7 +28,7 @@ Examples:
 export const registerCheck: Register = (program, act) => {
   program
     .command('check')
-    .description('Validate the configuration and print when each project is polled next')
+    .description('Validate the configuration and print the next polls of each project')
     .addOption(configOption())
     .addOption(jsonOption())
     .addHelpText('after', HELP)

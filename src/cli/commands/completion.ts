@@ -4,15 +4,15 @@ import { completionScript, SHELLS, type Shell } from '../output/completion-scrip
 
 const HELP = `
 Examples:
-  source <(evalwatch completion bash)       for this bash, or in ~/.bashrc for every one
-  source <(evalwatch completion zsh)        the same in ~/.zshrc, after compinit
+  source <(evalwatch completion bash)       for this shell; in ~/.bashrc for each new shell
+  source <(evalwatch completion zsh)        the same for zsh; in ~/.zshrc put it after compinit
   evalwatch completion fish > ~/.config/fish/completions/evalwatch.fish`;
 
 export const registerCompletion: Register = (program, act) => {
   program
     .command('completion')
-    .description('Print a script that completes commands and options in a shell')
-    .addArgument(new Argument('<shell>', 'whose script').choices(SHELLS))
+    .description('Print a shell script that completes commands and options')
+    .addArgument(new Argument('<shell>', 'name of the shell').choices(SHELLS))
     .addHelpText('after', HELP)
     .action((shell: Shell) =>
       act(async (_options, { stdout }) => {

@@ -13,7 +13,7 @@ const PORT = 10570;
 export const registerDemo: Register = (program, act) => {
   program
     .command('demo')
-    .description('Show it all at work: a simulated service and a daemon that watches it')
+    .description('Run a demonstration: a simulated service and a daemon that watches it')
     .action(act(demo));
 };
 
@@ -52,12 +52,12 @@ async function start(
   const daemon = await startOnFreePort(file, context, signal);
   opened.defer(() => daemon.stop());
   await context.stdout.writeLines([
-    'A simulated Evaluation Service, and evalwatch polling it every 2 seconds. Ctrl-C ends both.',
+    'A simulated Evaluation Service, and evalwatch, which polls it every 2 seconds. Ctrl-C stops both.',
     '',
     `  overview  ${daemon.url}/`,
     `  metrics   ${daemon.url}/metrics`,
     `  service   ${simulator.url}  (API key ${DEFAULT_KEY})`,
-    `  ask it    npm run --silent evalwatch -- failures --config ${file}`,
+    `  query     npm run --silent evalwatch -- failures --config ${file}`,
     '',
   ]);
 }

@@ -33,10 +33,10 @@ interface ExportOptions {
 }
 
 const HELP = `
-CSV is meant for spreadsheets: UTF-8 with a byte order mark. Line breaks, control characters and invisible ones are
-written as escapes such as \\u001b, and an apostrophe comes before a sign that could start a formula (= + - @, also
-full-width) at the beginning of a text or after ; or |, spaces and quotes in between or not. NDJSON is meant for
-programs: one JSON object a line, in which these characters are JSON's own escapes, so that every value is exact.
+CSV is for spreadsheets: UTF-8 with a byte order mark. Line breaks, control characters and invisible characters are
+written as escapes such as \\u001b. An apostrophe is put before a sign that could start a formula (= + - @, also
+full-width) at the beginning of a text or after ; or |, even if spaces or quotes come first. NDJSON is for programs: one
+JSON object a line, with JSON's own escapes, so that every value is exact.
 
 Examples:
   evalwatch export --since 7d --format csv --output week.csv
@@ -45,16 +45,20 @@ Examples:
 export const registerExport: Register = (program, act) => {
   program
     .command('export')
-    .description('Write the recorded moves of prompts and datasets to a file, oldest first')
+    .description('Write the status changes of prompts and datasets to a file, oldest first')
     .addOption(configOption())
-    .option('--project <id>', 'of this project only')
-    .option('--since <duration>', 'of this last while only, such as 24h or 1h30m', duration)
+    .option('--project <id>', 'only this project')
+    .option(
+      '--since <duration>',
+      'only the last part of the history, such as 24h or 1h30m',
+      duration,
+    )
     .addOption(
-      new Option('--format <format>', 'what to write')
+      new Option('--format <format>', 'output format')
         .choices(Object.keys(FORMATS))
         .default('ndjson'),
     )
-    .option('--output <file>', 'where to (default: stdout, as is -)')
+    .option('--output <file>', 'file to write (default: stdout, like -)')
     .option('--force', 'replace an existing file')
     .addHelpText('after', HELP)
     .action(act(exportTransitions));

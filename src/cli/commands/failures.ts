@@ -38,7 +38,7 @@ export const registerFailures: Register = (program, act) => {
   addQueryOptions(
     program
       .command('failures')
-      .description('Print every move of a prompt to FAILED with its error_info, newest first'),
+      .description('Print each failure of a prompt with its error_info, newest first'),
   )
     .addHelpText('after', HELP)
     .action(act(queryAction(view)));

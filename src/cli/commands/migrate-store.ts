@@ -12,8 +12,8 @@ interface MigrateOptions {
 }
 
 const HELP = `
-All of it is moved or, should it be interrupted, nothing, and the same command begins again. The file stays as it is.
-Exits 1 while a daemon holds the file, or if there is something else in the database.
+Copies everything or nothing: after an interruption, run the same command again. The file is not changed. Exits 1
+while a daemon holds the file, or if the database contains anything else.
 
 Examples:
   evalwatch migrate-store --from data/evalwatch.db --config config/scale.yaml`;
@@ -21,8 +21,8 @@ Examples:
 export const registerMigrateStore: Register = (program, act) => {
   program
     .command('migrate-store')
-    .description('Copy a SQLite store into the empty PostgreSQL of the configuration')
-    .requiredOption('--from <file>', 'the SQLite store, which no daemon may hold')
+    .description('Copy a SQLite store into the empty PostgreSQL database of the configuration')
+    .requiredOption('--from <file>', 'SQLite store to copy; no daemon may hold it')
     .addOption(configOption())
     .addOption(jsonOption())
     .addHelpText('after', HELP)

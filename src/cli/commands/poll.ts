@@ -16,7 +16,7 @@ interface PollOptions {
 }
 
 const HELP = `
-Log lines go to stderr. Exits 1 unless every poll succeeded, and if a daemon holds the store.
+Log lines go to stderr. Exits 1 if a poll fails, or if a daemon holds the store.
 
 Examples:
   evalwatch poll --project checkout-bot
@@ -25,9 +25,9 @@ Examples:
 export const registerPoll: Register = (program, act) => {
   program
     .command('poll')
-    .description('Poll every project once, or one, and log what has failed')
+    .description('Poll each project once, or only one of them, and log failed prompts')
     .addOption(configOption())
-    .option('--project <id>', 'only this project')
+    .option('--project <id>', 'poll only this project')
     .addOption(jsonOption())
     .addHelpText('after', HELP)
     .action(act(poll));

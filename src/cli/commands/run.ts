@@ -10,8 +10,8 @@ interface RunOptions {
 }
 
 const HELP = `
-SIGTERM or SIGINT stops it, SIGHUP reloads the configuration. It logs JSON lines on stdout and serves metrics,
-health checks, a status page and an API at web.listen.
+SIGTERM or SIGINT stops the daemon, SIGHUP reloads the configuration. It writes log lines (JSON) to stdout, and
+serves metrics, health checks, a status page and an API at web.listen.
 
 Examples:
   evalwatch run --config /etc/evalwatch/evalwatch.yaml`;
@@ -19,7 +19,7 @@ Examples:
 export const registerRun: Register = (program, act) => {
   program
     .command('run')
-    .description('Watch the configured projects until SIGTERM or SIGINT: the daemon')
+    .description('Run the daemon: poll the configured projects until a signal stops it')
     .addOption(configOption())
     .addHelpText('after', HELP)
     .action(act(run));

@@ -20,27 +20,32 @@ interface SimulateOptions {
 export const registerSimulate: Register = (program, act) => {
   program
     .command('simulate')
-    .description('Run a simulated Evaluation Service whose prompts move by themselves')
-    .option('--port <n>', 'port on 127.0.0.1, 0 for any free one', portNumber, 10580)
-    .option('--seed <n>', 'the same seed gives the same moves', positiveInteger, 1)
+    .description('Run a simulated Evaluation Service whose prompts change by themselves')
+    .option('--port <n>', 'port on 127.0.0.1; 0 is any free port', portNumber, 10580)
+    .option(
+      '--seed <n>',
+      'seed of the simulation: the same seed gives the same changes',
+      positiveInteger,
+      1,
+    )
     .addOption(
-      new Option('--tick <duration>', 'time between two steps')
+      new Option('--tick <duration>', 'time between two steps of the simulation')
         .argParser(duration)
         .default(1000, '1s'),
     )
     .addOption(
-      new Option('--projects <ids>', 'ids of the projects, separated by commas')
+      new Option('--projects <ids>', 'project ids, separated by commas')
         .argParser(list)
         .default(DEFAULT_PROJECTS, DEFAULT_PROJECTS.join()),
     )
     .option(
       '--prompts <n>',
-      'prompts of each project',
+      'number of prompts in each project',
       positiveInteger,
       DEFAULT_PROMPTS_PER_PROJECT,
     )
     .addOption(
-      new Option('--faults <list>', 'what goes wrong, as kind[=argument][:probability],…')
+      new Option('--faults <list>', 'faults to inject, as kind[=argument][:probability],…')
         .argParser(faults)
         .default([], 'none'),
     )
@@ -94,7 +99,8 @@ const simulate: Action<SimulateOptions> = async (options, context) => {
 
 function list(text: string): readonly string[] {
   const ids = text.split(',').map((id) => id.trim());
-  if (ids.some((id) => id === '')) throw new InvalidArgumentError('A project has an empty id.');
+  if (ids.some((id) => id === ''))
+    throw new InvalidArgumentError('A project id must not be empty.');
   const twice = ids.find((id, index) => ids.indexOf(id) < index);
   if (twice !== undefined) {
     throw new InvalidArgumentError(`Project ${JSON.stringify(twice)} is named twice.`);

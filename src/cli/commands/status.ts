@@ -36,11 +36,11 @@ export const registerStatus: Register = (program, act) => {
   addQueryOptions(
     program
       .command('status')
-      .description('Print the status of every prompt that is not gone, newest change first')
+      .description('Print the status of each prompt that is not gone, newest change first')
       .addOption(statusOption())
       .option(
         '--watch [duration]',
-        'show it again and again on the terminal (default: 2s)',
+        'refresh the table on the terminal, at this interval (default: 2s)',
         duration,
       ),
   )

@@ -19,12 +19,15 @@ const ADVICE =
 export const registerStore: Register = (program, act) => {
   program
     .command('store')
-    .description('Look after the store')
+    .description('Maintain the store')
     .command('check')
-    .description('Look whether the store is sound, also while the daemon runs, changing nothing')
+    .description('Check the store for damage, also while the daemon runs')
     .addOption(configOption())
     .addOption(jsonOption())
-    .addHelpText('after', '\nExits 1 if something is wrong, and says what to do.')
+    .addHelpText(
+      'after',
+      '\nChanges nothing. Exits 1 if the store is damaged, and says what to do.',
+    )
     .action(act(check));
 };
 

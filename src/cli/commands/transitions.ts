@@ -27,8 +27,8 @@ interface TransitionOptions extends QueryOptions {
 }
 
 const HELP = `
-With --follow the newest 10 (--limit) come first, the oldest of them on top, then each new one as it is
-recorded; with --json as one object a line.
+--follow prints the newest 10 changes (or --limit), oldest first, and then each new one as it is recorded. With
+--json it prints one object a line.
 
 Examples:
   evalwatch transitions --since 24h
@@ -39,8 +39,8 @@ export const registerTransitions: Register = (program, act) => {
   addQueryOptions(
     program
       .command('transitions')
-      .description('Print the recorded moves of prompts and datasets, newest first')
-      .option('--follow', 'go on printing what is recorded from now on'),
+      .description('Print the status changes of prompts and datasets, newest first')
+      .option('--follow', 'keep printing new changes as they are recorded'),
   )
     .addHelpText('after', HELP)
     .action(act(transitions));

@@ -112,13 +112,13 @@ describe('bad usage', () => {
     [['failures', '--since', '24'], /'24' is invalid.*did you mean "24h"\?/],
     [['failures', '--since', 'yesterday'], /'yesterday' is invalid.*30m, 24h or 7d/],
     [['failures', '--since', `${'9'.repeat(400)}d`], /is invalid/],
-    [['status', '--limit', '0'], /'0' is invalid.*whole number from 1/],
+    [['status', '--limit', '0'], /'0' is invalid.*whole number, 1 or more/],
     [['status', '--limit', '-1'], /'-1' is invalid/],
     [['status', '--limit', '1.5'], /'1.5' is invalid/],
     [['status', '--limit', '0x10'], /'0x10' is invalid/],
     [['status', '--limit', '99999999999999999999'], /is invalid/],
     [['simulate', '--projects', 'a,b, a'], /Project "a" is named twice\./],
-    [['simulate', '--projects', 'a,,b'], /A project has an empty id\./],
+    [['simulate', '--projects', 'a,,b'], /A project id must not be empty\./],
   ])('%j exits 2 and says why', async (args, message) => {
     const { code, stdout, stderr } = await commandLine(args);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
