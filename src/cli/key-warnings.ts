@@ -1,5 +1,6 @@
 import { unsetVariable } from '../config/shown.ts';
-import type { ProjectConfig, SecretSource } from '../config/config.ts';
+import type { ProjectConfig } from '../config/config.ts';
+import type { SecretSource } from '../domain/secret-source.ts';
 import { ApiError } from '../monitor/errors.ts';
 
 /** `check` warns of a key with fewer characters, although it is accepted (docs/specification.md#rows). */

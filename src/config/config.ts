@@ -1,10 +1,6 @@
 import type { LogLevel } from '../domain/log-level.ts';
-
-/** Source of a secret: an API key (docs/specification.md#api-keys) or the address of the database. */
-export type SecretSource =
-  | { readonly file: string }
-  /** `value` is what the variable held when the configuration was loaded, undefined if it was unset or empty. */
-  | { readonly env: string; readonly value: string | undefined };
+import type { SecretSource } from '../domain/secret-source.ts';
+import type { ServiceSettings } from '../monitor/ports/service.ts';
 
 interface SqliteStoreConfig {
   readonly path: string;
@@ -29,30 +25,13 @@ export interface ProjectConfig {
   readonly datasets: boolean;
 }
 
-interface ServiceConfig {
-  /** Without a trailing slash, without a login, query or fragment. */
-  readonly baseUrl: string;
-  readonly timeoutMs: number;
-  readonly retries: number;
-  readonly maxConcurrency: number;
-  /** 0 is no limit; may be fractional. */
-  readonly maxRequestsPerSecond: number;
-  readonly maxResponseBytes: number;
-  /** Largest number of items in one listing. */
-  readonly maxItems: number;
-  /** PEM certificates that are trusted instead of the usual authorities: what `ca_file` held when it was read. */
-  readonly authorities: string | undefined;
-  /** May hold a login. */
-  readonly proxyUrl: string | undefined;
-}
-
 /** A valid configuration, deeply frozen. Paths are absolute, durations ms. */
 export interface Config {
   /** The file it was read from. */
   readonly file: string;
   /** Absolute paths of that file and of every file that it names, without the store and without duplicates. */
   readonly files: readonly string[];
-  readonly service: ServiceConfig;
+  readonly service: ServiceSettings;
   readonly jitterMs: number;
   readonly missingAfter: number;
   /** At least one, in the order of the file. */

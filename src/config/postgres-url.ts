@@ -1,4 +1,4 @@
-import type { SecretSource } from './config.ts';
+import type { SecretSource } from '../domain/secret-source.ts';
 import { ConfigError } from './config-error.ts';
 import { unsetVariable } from './shown.ts';
 import { readTextFile } from './document/text-file.ts';

@@ -1,5 +1,6 @@
 import { dirname, resolve } from 'node:path';
-import type { Config, SecretSource } from './config.ts';
+import type { SecretSource } from '../domain/secret-source.ts';
+import type { Config } from './config.ts';
 import { type Env, readVariable } from './environment.ts';
 import type { ConfigFile } from './schema.ts';
 

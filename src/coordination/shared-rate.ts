@@ -1,5 +1,6 @@
 import { StoreError } from '../monitor/errors.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
+import type { Departure, RateLimit } from '../monitor/ports/rate-limit.ts';
 import { withTimeout } from './timeout.ts';
 import type { Coordinator } from './ports.ts';
 
@@ -10,15 +11,6 @@ const LATEST_MS = 300;
 /** Between two questions, ms: at least, and after one that failed. */
 const ASK_EVERY_MS = 50;
 const RETRY_MS = 1000;
-
-/** A rate limit whose departures come from a rate that several workers share. */
-export interface SharedRate {
-  /** How long until the next request may go out, ms, when so many wait; infinite while that is being asked for. */
-  delay(waiting: number): number;
-  take(): { sent(): void; cancelled(): void };
-  /** Calls whenever `delay` has become shorter. */
-  listen(wake: () => void): void;
-}
 
 export interface SharedRateOptions {
   readonly perSecond: number;
@@ -34,7 +26,7 @@ export interface SharedRateOptions {
  * Takes slices of the rate as requests come, each a stretch of time that no other worker has: they follow each other evenly,
  * and what is not used is lost. Without the database nothing goes out.
  */
-export function createSharedRate(options: SharedRateOptions): SharedRate {
+export function createSharedRate(options: SharedRateOptions): Required<RateLimit> {
   const { perSecond, grant, workers, clock, onError } = options;
   /** When a request may go out, monotonic ms, ascending. */
   const departures: number[] = [];
@@ -84,7 +76,7 @@ export function createSharedRate(options: SharedRateOptions): SharedRate {
     for (let n = 0; n < slice.count; n += 1) departures.push(start + n * slice.spacingMs);
   }
 
-  function take(): { sent(): void; cancelled(): void } {
+  function take(): Departure {
     const at = departures.shift();
     let isDue = at !== undefined;
     return {

@@ -4,6 +4,12 @@ export interface ErrorInfo {
   readonly error_msg: string | null;
 }
 
+/** An error_info as it was fetched; `errorMsgTruncated` if its message was cut. */
+export interface FetchedErrorInfo {
+  readonly errorInfo: ErrorInfo;
+  readonly errorMsgTruncated: boolean;
+}
+
 /** Why a failure's line has no error_info (docs/specification.md#settling). */
 export const NO_ERROR_INFO_REASONS = [
   'invalid_id',
@@ -21,7 +27,7 @@ export type NoErrorInfoReason = (typeof NO_ERROR_INFO_REASONS)[number];
 
 /** How a failure ends: with its error_info, or with the reason why there is none. */
 export type Settlement =
-  | { readonly errorInfo: ErrorInfo; readonly errorMsgTruncated: boolean; readonly reason?: never }
+  | (FetchedErrorInfo & { readonly reason?: never })
   | { readonly reason: NoErrorInfoReason; readonly errorInfo?: never };
 
 /** What has been tried for a pending failure so far. Times are epoch ms. */

@@ -1,10 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
+import type { SecretSource } from '../domain/secret-source.ts';
 import { readRegularFileSync } from '../files/regular-file.ts';
 import { ApiError } from '../monitor/errors.ts';
-
-/** Where a project's API key comes from. */
-export type KeySource =
-  { readonly file: string } | { readonly env: string; readonly value: string | undefined };
 
 const SHORTEST_KEY = 8;
 const MAX_FILE_BYTES = 16 * 1024;
@@ -16,7 +13,7 @@ const BEING_WRITTEN_MS = 100;
  * key works at once. Errors repeat nothing of the text that was read.
  * @throws {ApiError} `auth`, if there is none or it is nothing that a header can carry
  */
-export async function readKey(source: KeySource | undefined): Promise<string> {
+export async function readKey(source: SecretSource | undefined): Promise<string> {
   if (source === undefined) throw new ApiError('auth', 'the project has no API key');
   try {
     return readOnce(source);
@@ -27,7 +24,7 @@ export async function readKey(source: KeySource | undefined): Promise<string> {
   }
 }
 
-function readOnce(source: KeySource): string {
+function readOnce(source: SecretSource): string {
   const place = 'file' in source ? `the key file ${source.file}` : `the variable ${source.env}`;
   const text = 'file' in source ? readKeyFile(source.file, place) : source.value;
   const key = text?.trim() ?? '';

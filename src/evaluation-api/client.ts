@@ -1,44 +1,33 @@
 import { limitConcurrency } from '../concurrency/limit-concurrency.ts';
+import type { SecretSource } from '../domain/secret-source.ts';
 import { takeSteps } from '../monitor/steps.ts';
 import { ApiError } from '../monitor/errors.ts';
 import type { Observer } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
-import type { EvaluationService, ListingAnswer } from '../monitor/ports/service.ts';
-import { readKey, type KeySource } from './api-key.ts';
+import type { RateLimit } from '../monitor/ports/rate-limit.ts';
+import type {
+  EvaluationService,
+  ListingAnswer,
+  ServiceSettings,
+} from '../monitor/ports/service.ts';
+import { readKey } from './api-key.ts';
 import { createDispatcher } from './sending/dispatcher.ts';
 import { readErrorInfo } from './error-info.ts';
 import { createGate } from './fairness/gate.ts';
 import { createHolds } from './fairness/holds.ts';
 import { createItemScanner } from './listing/item-scanner.ts';
 import { answerWith, etagOfBasis } from './listing/listing-answer.ts';
-import { createRateLimit, type RateLimit } from './fairness/rate-limit.ts';
+import { createRateLimit } from './fairness/rate-limit.ts';
 import { etagOf } from './sending/reply.ts';
 import { withRetries } from './sending/retry.ts';
 import type { Secrets } from './secrets.ts';
 import { createSender } from './sending/sender.ts';
 import { createTroubles } from './fairness/troubles.ts';
 
-/** The `service` section of the configuration (docs/configuration.md#service). */
-export interface ServiceSettings {
-  /** Without a trailing slash; may have a path. */
-  readonly baseUrl: string;
-  readonly timeoutMs: number;
-  readonly retries: number;
-  readonly maxConcurrency: number;
-  /** 0 is no limit; may be fractional. */
-  readonly maxRequestsPerSecond: number;
-  readonly maxResponseBytes: number;
-  /** Largest number of items in one listing. */
-  readonly maxItems: number;
-  /** PEM certificates that are trusted instead of the usual authorities. */
-  readonly authorities: string | undefined;
-  readonly proxyUrl: string | undefined;
-}
-
 export interface EvaluationServiceOptions {
   readonly service: ServiceSettings;
   /** Asked at each call, as projects come and go. */
-  readonly keyOf: (project: string) => KeySource | undefined;
+  readonly keyOf: (project: string) => SecretSource | undefined;
   readonly secrets: Secrets;
   readonly clock: Clock;
   readonly emit: Observer;

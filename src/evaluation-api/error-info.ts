@@ -1,5 +1,5 @@
 import type { Steps } from '../domain/steps.ts';
-import type { ErrorInfo } from '../domain/failure.ts';
+import type { FetchedErrorInfo } from '../domain/failure.ts';
 import { ApiError } from '../monitor/errors.ts';
 import { isObject, readJson } from './listing/json.ts';
 import type { Scrub } from '../domain/scrub.ts';
@@ -15,16 +15,11 @@ const TEXTS: Keep = { fields: new Map(['error_id', 'error_msg'].map((name) => [n
 /** All that is read of a single prompt. */
 const WANTED: Keep = { fields: new Map([['error_info', TEXTS]]) };
 
-export interface ReadErrorInfo {
-  readonly errorInfo: ErrorInfo;
-  readonly errorMsgTruncated: boolean;
-}
-
 /**
  * The error_info in the body of a single prompt; undefined if there is none, or nothing in it.
  * @throws {ApiError} `invalid_response`
  */
-export function* readErrorInfo(body: Buffer, scrub: Scrub): Steps<ReadErrorInfo | undefined> {
+export function* readErrorInfo(body: Buffer, scrub: Scrub): Steps<FetchedErrorInfo | undefined> {
   const prompt = yield* readJson(body, WANTED);
   if (!isObject(prompt) || Array.isArray(prompt)) {
     throw new ApiError('invalid_response', 'the body is not an object');

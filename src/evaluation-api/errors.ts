@@ -1,18 +1,9 @@
 import { ApiError, type ApiFailureReason } from '../monitor/errors.ts';
-import type { RequestFailureReason } from '../monitor/events.ts';
+import { REQUEST_FAILURE_REASONS, type RequestFailureReason } from '../monitor/events.ts';
 import type { Scrub } from '../domain/scrub.ts';
 import { cleanText } from './text.ts';
 
 const LONGEST_MESSAGE = 300;
-
-const REQUEST_FAILURES: readonly RequestFailureReason[] = [
-  'timeout',
-  'network',
-  'tls',
-  'too_large',
-  'invalid_response',
-  'redirect',
-];
 
 const TIMEOUT_CODE = /^(ETIMEDOUT|UND_ERR_(CONNECT|HEADERS|BODY)_TIMEOUT)$/;
 /** Of OpenSSL, of Node's own checks of a certificate, and of a proxy's. */
@@ -40,5 +31,5 @@ export function connectionError(error: unknown, scrub: Scrub): ApiError {
 
 /** Label of a failed request; undefined where its status code is counted instead (docs/metrics.md#evaluation-service). */
 export function requestFailure(reason: ApiFailureReason): RequestFailureReason | undefined {
-  return REQUEST_FAILURES.find((failure) => failure === reason);
+  return REQUEST_FAILURE_REASONS.find((failure) => failure === reason);
 }

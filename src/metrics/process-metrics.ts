@@ -1,20 +1,7 @@
 import { Counter, Gauge, Histogram, collectDefaultMetrics, type Registry } from 'prom-client';
 import { STORE_FAILURE_REASONS } from '../monitor/errors.ts';
-import type { Endpoint, RefusalReason, RequestFailureReason } from '../monitor/events.ts';
+import { ENDPOINTS, REFUSAL_REASONS, REQUEST_FAILURE_REASONS } from '../monitor/events.ts';
 import { LOG_LEVELS } from '../domain/log-level.ts';
-
-const ENDPOINTS: readonly Endpoint[] = ['list_prompts', 'get_prompt', 'list_datasets'];
-
-const REQUEST_FAILURE_REASONS: readonly RequestFailureReason[] = [
-  'timeout',
-  'network',
-  'tls',
-  'too_large',
-  'invalid_response',
-  'redirect',
-];
-
-const REFUSAL_REASONS: readonly RefusalReason[] = ['epoch', 'version'];
 
 const STATUS_CODES = new Set(
   [200, 304, 400, 401, 403, 404, 408, 422, 429, 500, 502, 503, 504].map(String),

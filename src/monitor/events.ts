@@ -4,13 +4,22 @@ import type { Kind, Status } from '../domain/status.ts';
 import type { ApiErrorDetails, PollFailureReason, StoreFailureReason } from './errors.ts';
 import type { CommittedTransition, PollHealth } from './ports/store.ts';
 
-export type Endpoint = 'list_prompts' | 'get_prompt' | 'list_datasets';
+export const ENDPOINTS = ['list_prompts', 'get_prompt', 'list_datasets'] as const;
+export type Endpoint = (typeof ENDPOINTS)[number];
 
 /** Why a request has no usable response: a label of a metric (docs/metrics.md#values-of-labels). */
-export type RequestFailureReason =
-  'timeout' | 'network' | 'tls' | 'too_large' | 'invalid_response' | 'redirect';
+export const REQUEST_FAILURE_REASONS = [
+  'timeout',
+  'network',
+  'tls',
+  'too_large',
+  'invalid_response',
+  'redirect',
+] as const;
+export type RequestFailureReason = (typeof REQUEST_FAILURE_REASONS)[number];
 
-export type RefusalReason = 'epoch' | 'version';
+export const REFUSAL_REASONS = ['epoch', 'version'] as const;
+type RefusalReason = (typeof REFUSAL_REASONS)[number];
 
 /**
  * What has happened. What a poll has found is emitted once, after its commit or the failure of that; requests and the

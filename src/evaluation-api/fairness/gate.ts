@@ -1,4 +1,4 @@
-import type { Departure, RateLimit } from './rate-limit.ts';
+import type { Departure, RateLimit } from '../../monitor/ports/rate-limit.ts';
 import { createWaitingLines } from './waiting-lines.ts';
 
 /** Whose request it is: a listing of a project that is healthy or in trouble, or a single prompt. */

@@ -1,23 +1,8 @@
 import type { Clock } from '../../monitor/ports/clock.ts';
+import type { Departure, RateLimit } from '../../monitor/ports/rate-limit.ts';
 
 /** The service counts when requests arrive, which is not quite as regular as they are sent. */
 const MARGIN_MS = 20;
-
-/** A request that may go out. */
-export interface Departure {
-  /** It goes out now. */
-  sent(): void;
-  /** It never will, unless it has. */
-  cancelled(): void;
-}
-
-export interface RateLimit {
-  /** How long until the next of so many that wait may go out, ms; infinite while that hangs on something else. */
-  delay(waiting: number): number;
-  take(): Departure;
-  /** Has this called whenever the delay became shorter by itself. */
-  listen?(wake: () => void): void;
-}
 
 /**
  * Counts requests by when they really go out, which a handshake can delay: at most one second's worth, but at least one,

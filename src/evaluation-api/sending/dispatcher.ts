@@ -1,13 +1,12 @@
 import { Pool, ProxyAgent, type Dispatcher } from 'undici';
+import type { ServiceSettings } from '../../monitor/ports/service.ts';
 
-export interface ConnectionOptions {
-  /** Where the service is; only this is ever connected to. */
+export interface ConnectionOptions extends Pick<
+  ServiceSettings,
+  'timeoutMs' | 'authorities' | 'proxyUrl'
+> {
+  /** Origin of the service; only this is ever connected to. */
   readonly origin: string;
-  readonly timeoutMs: number;
-  /** PEM certificates of the authorities that are trusted instead of the usual ones. */
-  readonly authorities: string | undefined;
-  /** Proxies that the environment names are not used. */
-  readonly proxyUrl: string | undefined;
 }
 
 /**

@@ -2,6 +2,7 @@ import type { Dispatcher } from 'undici';
 import { ApiError } from '../../monitor/errors.ts';
 import type { Endpoint, Observer } from '../../monitor/events.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
+import type { ServiceSettings } from '../../monitor/ports/service.ts';
 import type { Shutdown } from '../../monitor/ports/shutdown.ts';
 import { ACCEPT_ENCODING } from './decompress.ts';
 import { requestFailure } from '../errors.ts';
@@ -10,12 +11,11 @@ import type { Gate, RequestClass } from '../fairness/gate.ts';
 import { readReply, withStatus } from './reply.ts';
 import type { Scrub } from '../../domain/scrub.ts';
 
-export interface SenderOptions {
-  /** Without a trailing slash; may have a path. */
-  readonly baseUrl: string;
-  readonly timeoutMs: number;
-  readonly maxResponseBytes: number;
-  /** Of evalwatch. */
+export interface SenderOptions extends Pick<
+  ServiceSettings,
+  'baseUrl' | 'timeoutMs' | 'maxResponseBytes'
+> {
+  /** Version of evalwatch, for the `User-Agent`. */
   readonly version: string;
   readonly dispatcher: Dispatcher;
   readonly gate: Gate;

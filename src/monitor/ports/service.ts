@@ -1,7 +1,25 @@
-import type { ErrorInfo } from '../../domain/failure.ts';
+import type { FetchedErrorInfo } from '../../domain/failure.ts';
 import type { Listing } from '../../domain/record.ts';
 import type { Kind } from '../../domain/status.ts';
 import type { Shutdown } from './shutdown.ts';
+
+/** The `service` section of the configuration (docs/configuration.md#service). */
+export interface ServiceSettings {
+  /** Without a trailing slash, login, query or fragment; may have a path. */
+  readonly baseUrl: string;
+  readonly timeoutMs: number;
+  readonly retries: number;
+  readonly maxConcurrency: number;
+  /** 0 is no limit; may be fractional. */
+  readonly maxRequestsPerSecond: number;
+  readonly maxResponseBytes: number;
+  /** Largest number of items in one listing. */
+  readonly maxItems: number;
+  /** CA certificates in PEM that are trusted instead of the usual ones: the content of `ca_file` when it was read. */
+  readonly authorities: string | undefined;
+  /** May hold a login. Proxies named by the environment are not used. */
+  readonly proxyUrl: string | undefined;
+}
 
 declare const basis: unique symbol;
 
@@ -55,5 +73,5 @@ export interface EvaluationService {
     project: string,
     promptId: string,
     signal: Shutdown,
-  ): Promise<{ readonly errorInfo: ErrorInfo; readonly errorMsgTruncated: boolean } | undefined>;
+  ): Promise<FetchedErrorInfo | undefined>;
 }

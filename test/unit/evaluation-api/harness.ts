@@ -9,17 +9,16 @@ import {
 import type { AddressInfo, Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
-import type { KeySource } from '../../../src/evaluation-api/api-key.ts';
+import type { SecretSource } from '../../../src/domain/secret-source.ts';
 import {
   createEvaluationService,
   type HttpEvaluationService,
-  type ServiceSettings,
 } from '../../../src/evaluation-api/client.ts';
 import { createSecrets } from '../../../src/evaluation-api/secrets.ts';
 import { ApiError } from '../../../src/monitor/errors.ts';
 import type { MonitorEvent } from '../../../src/monitor/events.ts';
 import type { Clock } from '../../../src/monitor/ports/clock.ts';
-import type { ListOptions } from '../../../src/monitor/ports/service.ts';
+import type { ListOptions, ServiceSettings } from '../../../src/monitor/ports/service.ts';
 
 export const KEY = 'key-of-the-tests/1+2=3';
 
@@ -90,7 +89,7 @@ export interface TestClient {
 
 export interface TestClientOptions extends Partial<ServiceSettings> {
   readonly baseUrl: string;
-  readonly key?: KeySource | undefined;
+  readonly key?: SecretSource | undefined;
   readonly clock?: Clock;
 }
 
