@@ -7,7 +7,7 @@ import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { Worker } from 'node:worker_threads';
 import Database from 'better-sqlite3';
-import type { Answer, Asked } from '../../src/store/sqlite/thread/thread-messages.ts';
+import type { Answer, NumberedRequest } from '../../src/store/sqlite/thread/thread-messages.ts';
 import type { Step } from './steps.ts';
 
 const step = process.env['DIE_AT_STEP'];
@@ -69,7 +69,7 @@ let untold = false;
 const polls = new Set<number>();
 // oxlint-disable-next-line typescript/unbound-method -- called with their own `this`
 const { postMessage, emit } = Worker.prototype;
-Worker.prototype.postMessage = function watched(this: Worker, asked: Asked) {
+Worker.prototype.postMessage = function watched(this: Worker, asked: NumberedRequest) {
   const { number, request } = asked;
   if (typeof request === 'object' && 'write' in request && request.place.ends) {
     if (request.write.some(({ method }) => method === 'commitPoll')) polls.add(number);

@@ -5,11 +5,12 @@ import { assertIntact } from './errors.ts';
 import { createEventQuery } from './sql/event-query.ts';
 import { createFailureCounts } from './sql/failure-counts.ts';
 import { createFailures } from './sql/failures.ts';
-import { createKnownPages, type KnownPage } from './sql/known-pages.ts';
+import { createKnownPages, createKnownRows, type KnownPage } from './sql/known.ts';
 import { BUSY_TIMEOUT_MS, takeLock } from './file/lock.ts';
 import { assertNotNewer, migrate, readMigrations, schemaVersion } from './sql/migrate.ts';
 import { createMoveQuery } from './sql/move-query.ts';
-import { createPollCommits, type PollCommits } from './sql/poll-commit.ts';
+import { createPollCommit } from './sql/poll-commit.ts';
+import type { PollPart } from './sql/poll-rows.ts';
 import { createProjects } from './sql/projects.ts';
 import { createPruning } from './sql/pruning.ts';
 import { createRowQueries } from './sql/row-queries.ts';
@@ -18,16 +19,17 @@ import { createSnapshotReader, type SnapshotNews } from './sql/snapshot.ts';
 import { identify, rememberFiles } from './file/same-files.ts';
 import { createPrivately } from './file/store-file.ts';
 import { createTransactions, type Place } from './sql/transactions.ts';
+import { type Call, makeCall } from './thread/calls.ts';
 
-/** A method of the store as its thread has it: it answers at once. */
+/** A method of the store as its thread has it: synchronous. */
 type Immediate<Name extends keyof Store> = (
   ...args: Parameters<Store[Name]>
 ) => Awaited<ReturnType<Store[Name]>>;
 
-/** What is read sees whole transactions only, also while one is under way. */
+/** Reading methods. They see committed transactions only, also while one is under way. */
 export interface Reads {
   readonly projects: Immediate<'projects'>;
-  /** Without the listings that did not change since the last one. */
+  /** Leaves out listings that have not changed since the last snapshot. */
   readonly snapshot: () => SnapshotNews;
   readonly statuses: Immediate<'statuses'>;
   readonly transitions: Immediate<'transitions'>;
@@ -44,28 +46,23 @@ export interface Reads {
   readonly assertInPlace: () => void;
 }
 
-/** To be called within a transaction. */
+/** Writing methods, to be called in a transaction. */
 export interface Writes {
   readonly configureProjects: Immediate<'configureProjects'>;
-  readonly commitPoll: PollCommits['commit'];
-  readonly commitMore: PollCommits['commitMore'];
+  readonly commitPoll: (part: PollPart) => Awaited<ReturnType<Store['commitPoll']>>;
   readonly settleFailure: Immediate<'settleFailure'>;
   readonly postponeFailure: Immediate<'postponeFailure'>;
-  /** One transaction's worth of a step of pruning: whether it is to be run again, or the next step, or none is left. */
+  /** Runs one transaction of a pruning step. Returns whether to run this step again or the next one, or to stop. */
   readonly prune: (step: number, before: number) => 'again' | 'next' | 'done';
 }
 
-export interface WriteCall {
-  readonly method: keyof Writes;
-  /** Its parameters. */
-  readonly args: readonly unknown[];
-}
+export type WriteResult = ReturnType<Writes[keyof Writes]>;
 
 export interface OpenDatabase {
   readonly sqliteVersion: string;
   readonly reads: Reads;
-  /** Makes these calls in one transaction, or in a piece of one; their results. */
-  write(calls: readonly WriteCall[], place: Place): readonly unknown[];
+  /** Makes these calls in one transaction, or in a piece of one, and returns their results. */
+  write(calls: readonly Call<Writes>[], place: Place): readonly WriteResult[];
   close(): void;
 }
 
@@ -115,9 +112,7 @@ export async function openDatabase({ path, file }: DatabasePaths): Promise<OpenD
     sqliteVersion: String(db.prepare('SELECT sqlite_version()').pluck().get()),
     reads: { ...reads, assertInPlace },
     write: (calls, place) => {
-      const results = run(place, () =>
-        calls.map(({ method, args }): unknown => Reflect.apply(writes[method], undefined, args)),
-      );
+      const results = run(place, () => calls.map((call) => makeCall(writes, call)));
       if (place.ends) {
         for (const project of changed) counted.delete(project);
         changed.clear();
@@ -136,8 +131,8 @@ function createReads(db: Connection, counted: Set<string>): Omit<Reads, 'assertI
   const rows = createRowQueries(db);
   const snapshot = createSnapshotReader(db);
   const projects = createProjects(db);
-  const polls = createPollCommits(db);
   const failures = createFailures(db);
+  const knownRows = createKnownRows(db);
   const pages = createKnownPages();
   return {
     ...rows,
@@ -149,16 +144,16 @@ function createReads(db: Connection, counted: Set<string>): Omit<Reads, 'assertI
       for (const { project } of news.projects) counted.add(project);
       return news;
     },
-    loadHealth: (project) => projects.health(project),
-    loadKnown: (...args) => pages.first(polls.load(...args)),
-    loadMore: (more) => pages.next(more),
-    pendingFailures: (query) => failures.pending(query),
+    loadHealth: projects.health,
+    loadKnown: (...args) => pages.first(knownRows(...args)),
+    loadMore: pages.next,
+    pendingFailures: failures.pending,
   };
 }
 
 function createWrites(db: Connection, changed: Set<string>): Writes {
   const projects = createProjects(db);
-  const polls = createPollCommits(db);
+  const commitPoll = createPollCommit(db);
   const failures = createFailures(db);
   const pruning = createPruning(db);
   return {
@@ -167,13 +162,12 @@ function createWrites(db: Connection, changed: Set<string>): Writes {
       // One that is removed, pruned and comes back is another one.
       for (const id of ids) changed.add(id);
     },
-    commitPoll: (poll) => {
-      if (poll.listings.length > 0) changed.add(poll.project);
-      return polls.commit(poll);
+    commitPoll: (part) => {
+      if (part.listings.length > 0) changed.add(part.project);
+      return commitPoll(part);
     },
-    commitMore: (poll) => polls.commitMore(poll),
-    settleFailure: (...args) => failures.settle(...args),
-    postponeFailure: (...args) => failures.postpone(...args),
+    settleFailure: failures.settle,
+    postponeFailure: failures.postpone,
     prune: (step, before) => {
       const found = pruning[step]?.run(before);
       if (found === undefined) return 'done';

@@ -2,16 +2,14 @@ import type { Kind } from '../../domain/status.ts';
 import { StoreError } from '../../monitor/errors.ts';
 import type { Observer } from '../../monitor/events.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
-import type { CommittedTransition, ListingSnapshot, Store } from '../../monitor/ports/store.ts';
-import type { Reads, WriteCall, Writes } from './database.ts';
+import type { ListingSnapshot, Store } from '../../monitor/ports/store.ts';
 import { withStoreErrors } from './errors.ts';
-import { collectPages } from './sql/known-pages.ts';
+import { collectPages } from './sql/known.ts';
 import { noteOpen } from './file/open-files.ts';
-import { countRows, toParts } from './sql/poll-rows.ts';
 import { completeSnapshot } from './sql/snapshot.ts';
 import { fileSize, inspectStoreFile, prepareRealPath } from './file/store-file.ts';
 import { startThread, type StoreThread } from './thread/thread-client.ts';
-import { createWriteQueue } from './thread/write-queue.ts';
+import { createWriteQueue, type WriteQueue } from './thread/write-queue.ts';
 
 export interface StoreOptions {
   /** Absolute; directories that are missing are made. */
@@ -69,33 +67,28 @@ function createStore(
     if (closing !== undefined) throw new StoreError('other', `the store is closed (${file})`);
   }
 
-  async function read<Name extends keyof Reads>(
-    name: Name,
-    ...args: Parameters<Reads[Name]>
-  ): Promise<ReturnType<Reads[Name]>> {
+  const read: StoreThread['read'] = async (call) => {
     assertOpen();
-    return await thread.ask({ read: name, args });
-  }
+    return await thread.read(call);
+  };
 
-  async function readTelling<Name extends keyof Reads>(
-    name: Name,
-    ...args: Parameters<Reads[Name]>
-  ): Promise<ReturnType<Reads[Name]>> {
+  /** Emits a failure as that of a commit: polls and reports of failures wait for these reads. */
+  const readOrEmit: StoreThread['read'] = async (call) => {
     try {
-      return await read(name, ...args);
+      return await read(call);
     } catch (error) {
       if (error instanceof StoreError) {
         emit({ type: 'store.commit_failed', reason: error.reason, error });
       }
       throw error;
     }
-  }
+  };
 
   async function look(): Promise<void> {
     if (isLooking) return;
     isLooking = true;
     try {
-      await readTelling('assertInPlace');
+      await readOrEmit({ method: 'assertInPlace', args: [] });
       isInPlace = true;
     } catch (error) {
       if (!(error instanceof StoreError)) throw error;
@@ -105,14 +98,10 @@ function createStore(
     }
   }
 
-  async function write<Name extends keyof Writes>(
-    method: Name,
-    ...args: Parameters<Writes[Name]>
-  ): Promise<ReturnType<Writes[Name]> | undefined> {
+  const write: WriteQueue['write'] = async (call) => {
     assertOpen();
-    const [result] = await queue.write<ReturnType<Writes[Name]>>(() => [{ method, args }], 0);
-    return result;
-  }
+    return await queue.write(call);
+  };
 
   async function close(): Promise<void> {
     clearInterval(timer);
@@ -127,43 +116,34 @@ function createStore(
   return {
     sqliteVersion: thread.sqliteVersion,
     isInPlace: () => isInPlace,
-    projects: () => read('projects'),
-    snapshot: async () => completeSnapshot(await read('snapshot'), listings),
-    statuses: (query) => read('statuses', query),
-    transitions: (query) => read('transitions', query),
-    failures: (query) => read('failures', query),
-    events: (after, limit) => read('events', after, limit),
-    moves: (query) => read('moves', query),
-    failureCounts: (query) => read('failureCounts', query),
-    configureProjects: async (ids, at) => write('configureProjects', ids, at),
-    loadHealth: (project) => readTelling('loadHealth', project),
+    projects: (...args) => read({ method: 'projects', args }),
+    snapshot: async (...args) =>
+      completeSnapshot(await read({ method: 'snapshot', args }), listings),
+    statuses: (...args) => read({ method: 'statuses', args }),
+    transitions: (...args) => read({ method: 'transitions', args }),
+    failures: (...args) => read({ method: 'failures', args }),
+    events: (...args) => read({ method: 'events', args }),
+    moves: (...args) => read({ method: 'moves', args }),
+    failureCounts: (...args) => read({ method: 'failureCounts', args }),
+    configureProjects: (...args) => write({ method: 'configureProjects', args }),
+    loadHealth: (...args) => readOrEmit({ method: 'loadHealth', args }),
     loadKnown: async (...args) =>
-      collectPages(await readTelling('loadKnown', ...args), (more) =>
-        readTelling('loadMore', more),
+      collectPages(await readOrEmit({ method: 'loadKnown', args }), (more) =>
+        readOrEmit({ method: 'loadMore', args: [more] }),
       ),
     commitPoll: async (poll) => {
       assertOpen();
-      const calls = () =>
-        Iterator.from(toParts(poll)).map((part, index): WriteCall => ({
-          method: index === 0 ? 'commitPoll' : 'commitMore',
-          args: [part],
-        }));
-      const results = await queue.write<readonly CommittedTransition[] | undefined>(
-        calls,
-        countRows(poll),
-      );
-      return results.includes(undefined) ? undefined : results.flatMap((part) => part ?? []);
+      return await queue.commit(poll);
     },
-    pendingFailures: (query) => readTelling('pendingFailures', query),
-    settleFailure: async (transitionId, settlement, at) =>
-      write('settleFailure', transitionId, settlement, at),
-    postponeFailure: async (transitionId, tries) => write('postponeFailure', transitionId, tries),
+    pendingFailures: (...args) => readOrEmit({ method: 'pendingFailures', args }),
+    settleFailure: (...args) => write({ method: 'settleFailure', args }),
+    postponeFailure: (...args) => write({ method: 'postponeFailure', args }),
     prune: async (before) => {
       let step = 0;
       for (;;) {
         // A close ends it where it is.
         if (closing !== undefined) return;
-        const outcome = await write('prune', step, before);
+        const outcome = await write({ method: 'prune', args: [step, before] });
         if (outcome === 'done') return;
         if (outcome === 'next') step += 1;
       }

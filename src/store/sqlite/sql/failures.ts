@@ -3,10 +3,10 @@ import type { PendingFailure, PendingFailureQuery } from '../../../monitor/ports
 import type { Connection } from '../connection.ts';
 
 export interface Failures {
-  pending(query: PendingFailureQuery): readonly PendingFailure[];
-  /** To be run in a transaction, as is `postpone`; a failure that is settled stays as it is. */
-  settle(transitionId: number, settlement: Settlement, at: number): void;
-  postpone(transitionId: number, tries: Tries): void;
+  readonly pending: (query: PendingFailureQuery) => readonly PendingFailure[];
+  /** To be run in a transaction, as is `postpone`. A failure that is settled stays as it is. */
+  readonly settle: (transitionId: number, settlement: Settlement, at: number) => void;
+  readonly postpone: (transitionId: number, tries: Tries) => void;
 }
 
 /** Failures whose line is not logged yet (docs/specification.md#pending-failures). */

@@ -2,73 +2,33 @@ import type { Kind } from '../../../domain/status.ts';
 import type { Transition } from '../../../domain/transition.ts';
 import type { CommittedTransition } from '../../../monitor/ports/store.ts';
 import type { Connection } from '../connection.ts';
-import type { KnownRows } from './known-pages.ts';
-import type { ListingRows, PollRows, RecordRow } from './poll-rows.ts';
+import type { ListingRows, PollPart, RecordRow } from './poll-rows.ts';
 import { unknownProject } from './projects.ts';
 
-export interface PollCommits {
-  /** As `Store.loadKnown`, still in rows. */
-  load(project: string, kinds: readonly Kind[], only?: OnlyThese): KnownRows;
-  /** As `Store.commitPoll`; to be run in a transaction. */
-  commit(poll: PollRows): readonly CommittedTransition[] | undefined;
-  /** Another part of the poll that `commit` has begun in this transaction. */
-  commitMore(poll: PollRows): readonly CommittedTransition[];
-}
-
-/** Of a kind that is in it, just the records with these ids. */
-type OnlyThese = ReadonlyMap<Kind, readonly string[]>;
-
-const SELECT_RECORDS =
-  'SELECT id, status, status_raw, name, timestamp, since, missing, gone FROM record';
-
-type NextRows = KnownRows['listings'][number]['next'];
-
-/** A row among so many in one statement costs two thirds of one by itself. */
+/** Rows of one insert statement: each then takes two thirds of the time of one in a statement by itself. */
 const ROWS_TOGETHER = 20;
 
-/** What a poll reads before it compares, and what it writes after it. */
-export function createPollCommits(db: Connection): PollCommits {
+/** Creates `Store.commitPoll` for a part of a poll; to be run in a transaction. */
+export function createPollCommit(
+  db: Connection,
+): (part: PollPart) => readonly CommittedTransition[] | undefined {
   const statements = prepare(db);
 
-  function load(project: string, kinds: readonly Kind[], only?: OnlyThese): KnownRows {
-    // The version first: if somebody commits in between, it is too old, and the poll's commit finds out.
-    const known = statements.version.get(project);
-    if (known === undefined) throw unknownProject(project);
-    const listings = kinds.map((kind) => {
-      const listing = statements.listing.get(known.project_key, kind);
-      if (listing === undefined) return { kind, baselined: false, next: () => [] };
-      const key = listing.listing_key;
-      const ids = only?.get(kind);
-      const next = ids === undefined ? allRecords(key) : recordsOf(key, ids);
-      return { kind, baselined: listing.baselined === 1, next };
-    });
-    return { version: known.version, listings };
+  function commit(part: PollPart): readonly CommittedTransition[] | undefined {
+    const projectKey = part.isContinued ? findProject(part.project) : updateProject(part);
+    if (projectKey === undefined) return undefined;
+    return part.listings.flatMap((changes) => commitListing(projectKey, changes, part.at));
   }
 
-  function allRecords(key: number): NextRows {
-    let last = '';
-    return (most) => {
-      const rows = statements.recordsAfter.all(key, last, most);
-      last = rows.at(-1)?.[0] ?? last;
-      return rows;
-    };
+  function findProject(project: string): number {
+    const key = statements.projectKey.get(project);
+    if (key === undefined) throw unknownProject(project);
+    return key;
   }
 
-  function recordsOf(key: number, ids: readonly string[]): NextRows {
-    let read = 0;
-    return (most) => {
-      const rows: RecordRow[] = [];
-      for (; read < ids.length && rows.length < most; read += 1) {
-        const row = statements.record.get(key, ids[read] ?? '');
-        if (row !== undefined) rows.push(row);
-      }
-      return rows;
-    };
-  }
-
-  function commit(poll: PollRows): readonly CommittedTransition[] | undefined {
-    const { project, health, version, listings } = poll;
-    const row = statements.updateProject.get({
+  /** Returns the key of the project; undefined if another commit came first. */
+  function updateProject({ project, health, version, listings }: PollPart): number | undefined {
+    const key = statements.updateProject.get({
       project,
       up: Number(health.up),
       failures: health.consecutiveFailures,
@@ -78,21 +38,8 @@ export function createPollCommits(db: Connection): PollCommits {
       version,
       increment: listings.length > 0 ? 1 : 0,
     });
-    if (row === undefined) {
-      if (statements.version.get(project) === undefined) throw unknownProject(project);
-      return undefined;
-    }
-    return commitListings(row.project_key, poll);
-  }
-
-  function commitMore(poll: PollRows): readonly CommittedTransition[] {
-    const known = statements.version.get(poll.project);
-    if (known === undefined) throw unknownProject(poll.project);
-    return commitListings(known.project_key, poll);
-  }
-
-  function commitListings(projectKey: number, { listings, at }: PollRows) {
-    return listings.flatMap((changes) => commitListing(projectKey, changes, at));
+    if (key === undefined) findProject(project);
+    return key;
   }
 
   function commitListing(
@@ -112,7 +59,7 @@ export function createPollCommits(db: Connection): PollCommits {
     if (listing === undefined) throw new Error('no listing after its upsert');
     const key = listing.listing_key;
     upsertRecords(key, records);
-    countTotals(key, transitions);
+    addTotals(key, transitions);
     return transitions.map((transition) => addTransition(key, kind, transition, at));
   }
 
@@ -125,7 +72,7 @@ export function createPollCommits(db: Connection): PollCommits {
     }
   }
 
-  function countTotals(key: number, transitions: readonly Transition[]): void {
+  function addTotals(key: number, transitions: readonly Transition[]): void {
     const pairs = Map.groupBy(transitions, ({ from, to }) => `${from} ${to}`);
     for (const [first, ...others] of pairs.values()) {
       if (first === undefined) continue;
@@ -153,7 +100,7 @@ export function createPollCommits(db: Connection): PollCommits {
     return { ...transition, transitionId, kind };
   }
 
-  return { load, commit, commitMore };
+  return commit;
 }
 
 interface ProjectUpdate {
@@ -177,30 +124,19 @@ interface ListingUpdate {
 
 function prepare(db: Connection) {
   return {
-    version: db.prepare<[id: string], { readonly project_key: number; readonly version: number }>(
-      'SELECT project_key, version FROM project WHERE id = ?',
-    ),
-    listing: db.prepare<
-      [projectKey: number, kind: Kind],
-      { readonly listing_key: number; readonly baselined: number }
-    >('SELECT listing_key, baselined FROM listing WHERE project_key = ? AND kind = ?'),
-    recordsAfter: db
-      .prepare<[listingKey: number, id: string, most: number], RecordRow>(
-        `${SELECT_RECORDS} WHERE listing_key = ? AND id > ? ORDER BY id LIMIT ?`,
+    projectKey: db
+      .prepare<[id: string], number>('SELECT project_key FROM project WHERE id = ?')
+      .pluck(),
+    updateProject: db
+      .prepare<ProjectUpdate, number>(
+        `UPDATE project SET
+           up = :up, consecutive_failures = :failures, reason = :reason,
+           last_poll_at = :lastPollAt, last_success_at = :lastSuccessAt,
+           version = version + :increment
+         WHERE id = :project AND (:increment = 0 OR version = :version)
+         RETURNING project_key`,
       )
-      .raw(),
-    record: db
-      .prepare<[listingKey: number, id: string], RecordRow>(
-        `${SELECT_RECORDS} WHERE listing_key = ? AND id = ?`,
-      )
-      .raw(),
-    updateProject: db.prepare<ProjectUpdate, { readonly project_key: number }>(
-      `UPDATE project SET
-         up = :up, consecutive_failures = :failures, reason = :reason,
-         last_poll_at = :lastPollAt, last_success_at = :lastSuccessAt, version = version + :increment
-       WHERE id = :project AND (:increment = 0 OR version = :version)
-       RETURNING project_key`,
-    ),
+      .pluck(),
     upsertListing: db.prepare<ListingUpdate, { readonly listing_key: number }>(
       `INSERT INTO listing (project_key, kind, baselined, gone_total, last_failure_at)
        VALUES (:projectKey, :kind, :baselined, :gone, :lastFailureAt)

@@ -15,8 +15,10 @@ export type RecordRow = readonly [
   gone: number,
 ];
 
-/** A part of a `PollCommit`, or all of it, as it goes to the thread of the store. */
-export interface PollRows extends Omit<PollCommit, 'listings'> {
+/** A `PollCommit`, or a part of it, as it is sent to the thread of the store. */
+export interface PollPart extends Omit<PollCommit, 'listings'> {
+  /** Whether another part of the same poll precedes this one in the transaction. */
+  readonly isContinued: boolean;
   readonly listings: readonly ListingRows[];
 }
 
@@ -25,14 +27,14 @@ export interface ListingRows {
   readonly baseline: boolean;
   readonly records: readonly RecordRow[];
   readonly transitions: readonly Transition[];
-  /** How many became gone. */
+  /** Number of records that became gone. */
   readonly gone: number;
 }
 
-/** Rows that go to the thread at a time: copying them takes about a millisecond on either side. */
+/** Maximum number of rows in a message to the thread: copying them takes about a millisecond on either side. */
 export const PART_ROWS = 1000;
 
-/** How many rows a poll writes besides its project's own. */
+/** Counts the rows that a poll writes besides its project's own. */
 export function countRows({ listings }: PollCommit): number {
   let count = 0;
   for (const { records, transitions } of listings.values()) {
@@ -41,17 +43,20 @@ export function countRows({ listings }: PollCommit): number {
   return count;
 }
 
-/** A poll in parts, to be committed in one transaction; most have one part. */
-export function* toParts(poll: PollCommit): Generator<PollRows, void> {
+/** Cuts a poll into parts that are committed in one transaction; most polls are one part. */
+export function* toParts(poll: PollCommit): Generator<PollPart, void> {
   if (countRows(poll) <= PART_ROWS) {
     const whole = [...poll.listings].map(([kind, changes]) => toRows(kind, changes, 0, PART_ROWS));
-    yield { ...poll, listings: whole };
+    yield { ...poll, isContinued: false, listings: whole };
     return;
   }
+  let isContinued = false;
   for (const [kind, changes] of poll.listings) {
     const length = Math.max(1, changes.records.length, changes.transitions.length);
     for (let start = 0; start < length; start += PART_ROWS) {
-      yield { ...poll, listings: [toRows(kind, changes, start, start + PART_ROWS)] };
+      const rows = toRows(kind, changes, start, start + PART_ROWS);
+      yield { ...poll, isContinued, listings: [rows] };
+      isContinued = true;
     }
   }
 }

@@ -25,9 +25,9 @@ export function toHealth(row: HealthColumns): PollHealth {
 
 export interface Projects {
   /** As `Store.configureProjects`; to be run in a transaction. */
-  configure(ids: readonly string[], at: number): void;
+  readonly configure: (ids: readonly string[], at: number) => void;
   /** @throws {StoreError} for a project that was never configured, or is pruned */
-  health(project: string): PollHealth;
+  readonly health: (project: string) => PollHealth;
 }
 
 export function createProjects(db: Connection): Projects {

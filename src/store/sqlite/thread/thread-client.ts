@@ -1,15 +1,19 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { StoreError } from '../../../monitor/errors.ts';
-import type { DatabasePaths } from '../database.ts';
-import type { Answer, Asked, Request } from './thread-messages.ts';
+import type { DatabasePaths, Reads, WriteResult, Writes } from '../database.ts';
+import type { Place } from '../sql/transactions.ts';
+import type { Call } from './calls.ts';
+import type { Answer, NumberedRequest, Request } from './thread-messages.ts';
 
 /** The thread in which SQLite works, seen from outside. */
 export interface StoreThread {
   readonly sqliteVersion: string;
-  /** The answer, which the caller knows the type of. @throws {StoreError} */
-  ask<Value>(request: Request): Promise<Value>;
-  /** Closes the store once all that was asked is done; resolves when the thread has ended. */
+  /** @throws {StoreError} */
+  read<Asked extends Call<Reads>>(call: Asked): Promise<ReturnType<Reads[Asked['method']]>>;
+  /** Makes the calls in a transaction, or in a piece of one. @throws {StoreError} */
+  write(calls: readonly Call<Writes>[], place: Place): Promise<readonly WriteResult[]>;
+  /** Closes the store after every request before this one; resolves when the thread has ended. */
   close(): Promise<void>;
 }
 
@@ -18,10 +22,10 @@ interface Waiting {
   reject(error: StoreError): void;
 }
 
-/** Opens the store in a thread of its own. @throws {StoreError} */
+/** Opens the store in a new thread. @throws {StoreError} */
 export async function startThread(paths: DatabasePaths): Promise<StoreThread> {
   const extension = import.meta.url.slice(import.meta.url.lastIndexOf('.'));
-  // No listener for errors: one that is not told as an answer is a bug and ends the process.
+  // No listener for errors: an error that is not an answer is a bug and ends the process.
   const worker = new Worker(new URL(`thread${extension}`, import.meta.url), {
     name: 'store',
     workerData: paths,
@@ -41,23 +45,25 @@ export async function startThread(paths: DatabasePaths): Promise<StoreThread> {
     }
   });
 
-  function expect<Value>(number: number): Promise<Value> {
+  function expectAnswer<Value>(number: number): Promise<Value> {
     const { promise, resolve, reject } = Promise.withResolvers<Value>();
     waiting.set(number, { resolve, reject });
     return promise;
   }
 
+  /** Sends a request. The answer of the thread is not checked: both sides are this program. */
   function ask<Value>(request: Request): Promise<Value> {
     last += 1;
     // oxlint-disable-next-line unicorn/require-post-message-target-origin -- of windows, not of threads
-    worker.postMessage({ number: last, request } satisfies Asked);
-    return expect(last);
+    worker.postMessage({ number: last, request } satisfies NumberedRequest);
+    return expectAnswer(last);
   }
 
-  const sqliteVersion = await expect<string>(0);
+  const sqliteVersion = await expectAnswer<string>(0);
   return {
     sqliteVersion,
-    ask,
+    read: (call) => ask({ read: call }),
+    write: (calls, place) => ask({ write: calls, place }),
     close: async () => {
       await ask('close');
       await ended;

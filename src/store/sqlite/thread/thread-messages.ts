@@ -1,25 +1,26 @@
 import type { StoreFailureReason } from '../../../monitor/errors.ts';
-import type { Reads, WriteCall } from '../database.ts';
+import type { Reads, Writes } from '../database.ts';
 import type { Place } from '../sql/transactions.ts';
+import type { Call } from './calls.ts';
 
-/** What the thread of the store does, in the order in which it is asked. */
+/** Work for the thread of the store, done in the order of the requests. */
 export type Request =
-  | { readonly read: keyof Reads; readonly args: readonly unknown[] }
-  | { readonly write: readonly WriteCall[]; readonly place: Place }
+  | { readonly read: Call<Reads> }
+  | { readonly write: readonly Call<Writes>[]; readonly place: Place }
   | 'close';
 
-export interface Asked {
+export interface NumberedRequest {
   /** Counted from 1. */
   readonly number: number;
   readonly request: Request;
 }
 
-/** To the question of this number; number 0 is the opening, and its value the version of SQLite. */
+/** Answer to the request with this number. Number 0 answers the opening, and its value is the version of SQLite. */
 export type Answer =
   | { readonly number: number; readonly value: unknown }
   | { readonly number: number; readonly failure: Failure };
 
-/** A `StoreError` on its way between threads, which no class survives. */
+/** The fields of a `StoreError`: threads exchange no classes. */
 interface Failure {
   readonly reason: StoreFailureReason;
   readonly message: string;

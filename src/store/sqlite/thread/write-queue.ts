@@ -1,50 +1,64 @@
 import { StoreError } from '../../../monitor/errors.ts';
 import type { Observer } from '../../../monitor/events.ts';
 import type { Clock } from '../../../monitor/ports/clock.ts';
-import type { WriteCall } from '../database.ts';
-import { PART_ROWS } from '../sql/poll-rows.ts';
+import type { CommittedTransition, PollCommit } from '../../../monitor/ports/store.ts';
+import type { WriteResult, Writes } from '../database.ts';
+import { countRows, PART_ROWS, toParts } from '../sql/poll-rows.ts';
+import type { Call } from './calls.ts';
 import type { StoreThread } from './thread-client.ts';
-import type { Place } from '../sql/transactions.ts';
 
+/** Both methods emit `store.committed`, or reject, emit `store.commit_failed`, and have then done nothing. */
 export interface WriteQueue {
-  /**
-   * Makes the calls in one transaction, which may be tried twice, and resolves with their results, at most up to the
-   * first that is undefined. With more than {@link PART_ROWS} `rows` to write, they are sent one by one; otherwise it has
-   * to be one call. Tells of the commit, or of its failure: then nothing was done.
-   * @throws {StoreError}
-   */
-  write<Result>(calls: () => Iterable<WriteCall>, rows: number): Promise<readonly Result[]>;
+  /** Makes the call in a transaction, which may be tried twice. @throws {StoreError} */
+  write<Asked extends Call<Writes>>(call: Asked): Promise<ReturnType<Writes[Asked['method']]>>;
+  /** Commits a poll, as `Store.commitPoll`. @throws {StoreError} */
+  commit(poll: PollCommit): Promise<readonly CommittedTransition[] | undefined>;
   /** Resolves when nothing is left to write. */
   idle(): Promise<void>;
 }
 
 export interface WriteQueueOptions {
-  readonly thread: Pick<StoreThread, 'ask'>;
+  readonly thread: Pick<StoreThread, 'write'>;
   readonly clock: Clock;
   readonly emit: Observer;
 }
 
 interface Write {
-  readonly calls: () => Iterable<WriteCall>;
+  /** Makes the calls anew each time: those of a large poll are not in memory at once. */
+  readonly calls: () => Iterable<Call<Writes>>;
   readonly rows: number;
+  /** Receives the results of the calls, up to the first that is undefined. */
   resolve(results: unknown): void;
   reject(error: unknown): void;
 }
 
 /**
- * Writes one transaction after the other. Those that wait while one is under way share the next one, and its fsync: each
- * of them is still done whole or not at all. A large one is a transaction of its own, sent in parts.
+ * Writes one transaction after the other. Writes that wait while one is under way share the next transaction and its fsync;
+ * each of them is still done whole or not at all. A write of more than {@link PART_ROWS} rows is a transaction by itself,
+ * sent in parts.
  */
 export function createWriteQueue({ thread, clock, emit }: WriteQueueOptions): WriteQueue {
   const waiting: Write[] = [];
   let writing: Promise<void> | undefined;
 
+  /** Resolves with the results of the calls, of which there is at least one. */
+  function enqueue<Result>(
+    calls: () => Iterable<Call<Writes>>,
+    rows: number,
+  ): Promise<readonly [Result, ...Result[]]> {
+    const { promise, resolve, reject } = Promise.withResolvers<readonly [Result, ...Result[]]>();
+    waiting.push({ calls, rows, resolve, reject });
+    writing ??= writeAll();
+    return promise;
+  }
+
   async function writeAll(): Promise<void> {
-    // Those who ask in the same turn come together.
+    // Writes of the same turn of the event loop come together.
     await Promise.resolve();
     while (waiting.length > 0) {
       const group = takeGroup(waiting);
-      await (group.length > 1 ? writeTogether(group) : writeEach(group));
+      if (group.length > 1) await writeTogether(group);
+      else await writeEach(group);
     }
     writing = undefined;
   }
@@ -53,13 +67,13 @@ export function createWriteQueue({ thread, clock, emit }: WriteQueueOptions): Wr
     try {
       const calls = group.flatMap((write) => [...write.calls()]);
       const started = clock.monotonic();
-      const results = await thread.ask<readonly unknown[]>({ write: calls, place: WHOLE });
-      tellCommitted(started);
+      const results = await thread.write(calls, { begins: true, ends: true });
+      emitCommitted(started);
       for (const [index, write] of group.entries()) write.resolve([results[index]]);
     } catch (error) {
-      // One of them may be to blame, or too large for what is left of the disk.
+      // One of them may be to blame, or too large for the space left on the disk.
       if (!(error instanceof StoreError && error.reason === 'busy')) return writeEach(group);
-      tellFailed(error);
+      emitFailed(error);
       for (const write of group) write.reject(error);
     }
   }
@@ -69,25 +83,25 @@ export function createWriteQueue({ thread, clock, emit }: WriteQueueOptions): Wr
       try {
         const started = clock.monotonic();
         const results = await writeInParts(write.calls());
-        tellCommitted(started);
+        emitCommitted(started);
         write.resolve(results);
       } catch (error) {
-        if (error instanceof StoreError) tellFailed(error);
+        if (error instanceof StoreError) emitFailed(error);
         write.reject(error);
       }
     }
   }
 
-  async function writeInParts(calls: Iterable<WriteCall>): Promise<readonly unknown[]> {
-    const results: unknown[] = [];
+  async function writeInParts(calls: Iterable<Call<Writes>>): Promise<readonly WriteResult[]> {
+    const results: WriteResult[] = [];
     const parts = Iterator.from(calls);
     for (let part = parts.next(), begins = true; part.done !== true; begins = false) {
       const following = parts.next();
-      const place = { begins, ends: following.done === true };
-      const [result] = await thread.ask<readonly unknown[]>({ write: [part.value], place });
+      const ends = following.done === true;
+      const [result] = await thread.write([part.value], { begins, ends });
       results.push(result);
-      if (result === undefined && !place.ends) {
-        await thread.ask({ write: [], place: { begins: false, ends: true } });
+      if (result === undefined && !ends) {
+        await thread.write([], { begins: false, ends: true });
         break;
       }
       part = following;
@@ -95,28 +109,30 @@ export function createWriteQueue({ thread, clock, emit }: WriteQueueOptions): Wr
     return results;
   }
 
-  function tellCommitted(started: number): void {
+  function emitCommitted(started: number): void {
     emit({ type: 'store.committed', durationMs: clock.monotonic() - started });
   }
 
-  function tellFailed(error: StoreError): void {
+  function emitFailed(error: StoreError): void {
     emit({ type: 'store.commit_failed', reason: error.reason, error });
   }
 
   return {
-    write: <Result>(calls: () => Iterable<WriteCall>, rows: number) => {
-      const { promise, resolve, reject } = Promise.withResolvers<readonly Result[]>();
-      waiting.push({ calls, rows, resolve, reject });
-      writing ??= writeAll();
-      return promise;
+    write: async <Asked extends Call<Writes>>(call: Asked) => {
+      const [result] = await enqueue<ReturnType<Writes[Asked['method']]>>(() => [call], 0);
+      return result;
+    },
+    commit: async (poll) => {
+      const calls = () =>
+        toParts(poll).map((part): Call<Writes> => ({ method: 'commitPoll', args: [part] }));
+      const results = await enqueue<ReturnType<Writes['commitPoll']>>(calls, countRows(poll));
+      return results.includes(undefined) ? undefined : results.flatMap((part) => part ?? []);
     },
     idle: async () => await writing,
   };
 }
 
-const WHOLE: Place = { begins: true, ends: true };
-
-/** The first of those that wait, and those after it that together are no more than a part. */
+/** Removes the first write, and the writes after it that together are at most {@link PART_ROWS} rows. */
 function takeGroup(waiting: Write[]): readonly Write[] {
   let rows = 0;
   const end = waiting.findIndex((write) => (rows += 1 + write.rows) > PART_ROWS);

@@ -5,7 +5,8 @@ import type { KnownRecord } from '../../../../src/domain/record.ts';
 import type { Changes } from '../../../../src/domain/transition.ts';
 import { makeDurable } from '../../../../src/store/sqlite/file/durability.ts';
 import { migrate, readMigrations } from '../../../../src/store/sqlite/sql/migrate.ts';
-import { createPollCommits } from '../../../../src/store/sqlite/sql/poll-commit.ts';
+import { createKnownRows } from '../../../../src/store/sqlite/sql/known.ts';
+import { createPollCommit } from '../../../../src/store/sqlite/sql/poll-commit.ts';
 import { toParts } from '../../../../src/store/sqlite/sql/poll-rows.ts';
 import { createProjects } from '../../../../src/store/sqlite/sql/projects.ts';
 import { openStore } from '../../../../src/store/sqlite/sqlite-store.ts';
@@ -37,7 +38,7 @@ describe('a transaction that fails has done nothing, and the next one works', ()
   });
 
   function poller() {
-    const polls = createPollCommits(db);
+    const commitPoll = createPollCommit(db);
     const projects = createProjects(db);
     const run = createTransactions(db);
     const write = <Result>(work: () => Result) => run({ begins: true, ends: true }, work);
@@ -50,10 +51,10 @@ describe('a transaction that fails has done nothing, and the next one works', ()
         const parts = [...toParts({ project: 'p', at: 5, health: HEALTH, version, listings })];
         for (const [index, part] of parts.entries()) {
           const place = { begins: index === 0, ends: index === parts.length - 1 };
-          run(place, () => (index === 0 ? polls.commit(part) : polls.commitMore(part)));
+          run(place, () => commitPoll(part));
         }
       },
-      known: () => polls.load('p', ['prompt']).listings[0]?.next(10_000),
+      known: () => createKnownRows(db)('p', ['prompt']).listings[0]?.next(10_000),
     };
   }
 
