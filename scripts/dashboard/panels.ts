@@ -1,3 +1,4 @@
+import type { Status } from '../../src/domain/status.ts';
 import type { Builder, Dataquery } from '@grafana/grafana-foundation-sdk/cog';
 import type { DataSourceRef } from '@grafana/grafana-foundation-sdk/common';
 import {
@@ -100,7 +101,7 @@ const STATUS_COLORS = {
   FAILED: 'red',
   UNKNOWN: 'purple',
   NONE: 'gray',
-};
+} satisfies Record<Status, string>;
 
 /** A status has the same colour wherever its series is called by it. */
 export function withStatusColors<

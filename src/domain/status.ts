@@ -14,23 +14,39 @@ export type Status = (typeof DATASET_STATUSES)[number];
 /** Where a transition starts: a status, or `NEW` for a record first seen after the baseline. */
 export type Origin = Status | 'NEW';
 
-/** The statuses in which a record waits, and in which it can be stuck. */
-export const WAITING_STATUSES = ['PENDING', 'RUNNING'] as const;
-export type WaitingStatus = (typeof WAITING_STATUSES)[number];
+/** Whether a record in this status waits, and can be stuck. */
+const WAITS = {
+  PENDING: true,
+  RUNNING: true,
+  COMPLETED: false,
+  FAILED: false,
+  UNKNOWN: false,
+  NONE: false,
+} as const satisfies Record<Status, boolean>;
+
+export type WaitingStatus = {
+  [Each in Status]: (typeof WAITS)[Each] extends true ? Each : never;
+}[Status];
+
+export const WAITING_STATUSES: readonly WaitingStatus[] = DATASET_STATUSES.filter((status) =>
+  isWaiting(status),
+);
 
 export function statusesOf(kind: Kind): readonly Status[] {
   return kind === 'prompt' ? PROMPT_STATUSES : DATASET_STATUSES;
 }
 
 export function isWaiting(status: Origin): status is WaitingStatus {
-  return status === 'PENDING' || status === 'RUNNING';
+  return status !== 'NEW' && WAITS[status];
 }
+
+const STATUS_OF_TEXT: ReadonlyMap<string, PromptStatus> = new Map(
+  PROMPT_STATUSES.map((status) => [status, status]),
+);
 
 /** Returns one of the four documented statuses; `UNKNOWN` for any other text (docs/specification.md#reading-items). */
 export function statusOf(text: string): PromptStatus {
-  return text === 'PENDING' || text === 'RUNNING' || text === 'COMPLETED' || text === 'FAILED'
-    ? text
-    : 'UNKNOWN';
+  return STATUS_OF_TEXT.get(text) ?? 'UNKNOWN';
 }
 
 /** Every pair of statuses that a transition of this kind can have, `NEW` included: 25 for prompts, 36 for datasets. */

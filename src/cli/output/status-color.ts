@@ -1,12 +1,13 @@
 import type { Status } from '../../domain/status.ts';
 import type { Color } from './table.ts';
 
-const COLORS: Readonly<Partial<Record<Status, Color>>> = {
+const COLORS: Readonly<Record<Status, Color | undefined>> = {
   PENDING: 'yellow',
   RUNNING: 'cyan',
   COMPLETED: 'green',
   FAILED: 'red',
   UNKNOWN: 'magenta',
+  NONE: undefined,
 };
 
 /** The colour of a status, beside its word. */

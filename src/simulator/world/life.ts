@@ -62,20 +62,29 @@ export function arrivalStatus(random: Random): string {
   return random.pick(ARRIVAL_STATUSES);
 }
 
-/** What a record in `status` becomes in this step; undefined if it stays. */
+/** The statuses of the Evaluation Service. */
+export const SERVICE_STATUSES = ['PENDING', 'RUNNING', 'COMPLETED', 'FAILED'] as const;
+type ServiceStatus = (typeof SERVICE_STATUSES)[number];
+
+type Next = (random: Random, rates: Rates) => ServiceStatus | undefined;
+
+const rerun: Next = (random, rates) =>
+  random.chance(rates.rerun) ? random.pick(['PENDING', 'RUNNING']) : undefined;
+
+const NEXT: Readonly<Record<ServiceStatus, Next>> = {
+  PENDING: (random, rates) => (random.chance(rates.start) ? 'RUNNING' : undefined),
+  RUNNING: (random, rates) => {
+    if (!random.chance(rates.finish)) return undefined;
+    return random.chance(rates.fail) ? 'FAILED' : 'COMPLETED';
+  },
+  COMPLETED: rerun,
+  FAILED: rerun,
+};
+
+/** Returns the status after this step; undefined if the record stays, as one with any other text does. */
 export function nextStatus(status: string, random: Random, rates: Rates): string | undefined {
-  switch (status) {
-    case 'PENDING':
-      return random.chance(rates.start) ? 'RUNNING' : undefined;
-    case 'RUNNING':
-      if (!random.chance(rates.finish)) return undefined;
-      return random.chance(rates.fail) ? 'FAILED' : 'COMPLETED';
-    case 'COMPLETED':
-    case 'FAILED':
-      return random.chance(rates.rerun) ? random.pick(['PENDING', 'RUNNING']) : undefined;
-    default:
-      return undefined;
-  }
+  const known = SERVICE_STATUSES.find((each) => each === status);
+  return known && NEXT[known](random, rates);
 }
 
 /** Datasets go round, and now and then one fails; one without a status has none for ever. */

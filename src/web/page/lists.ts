@@ -1,10 +1,13 @@
 import { html } from 'hono/html';
+import { WAITING_STATUSES } from '../../domain/status.ts';
 import type { FailureRow, StatusRow, TransitionRow } from '../../monitor/ports/store.ts';
 import { badge } from './plot.ts';
 import { table } from './table.ts';
 import { absolute, duration, when } from './time.ts';
 import { message, name, shortName, type Html } from './upstream.ts';
 import { NO_ERROR_INFO_WORDS } from './words.ts';
+
+const WAITING = WAITING_STATUSES.join(' or ');
 
 /** How a list is shown: at a time, and with links to the projects from a page `root` away from the first one. */
 export interface ListContext {
@@ -66,9 +69,9 @@ function why({ settlement }: FailureRow, whole: number): Html {
 }
 
 export function waitingTable(rows: readonly StatusRow[], context: ListContext): Html {
-  if (rows.length === 0) return html`<p class="quiet">No prompt is PENDING or RUNNING.</p>`;
+  if (rows.length === 0) return html`<p class="quiet">No prompt is ${WAITING}.</p>`;
   return table({
-    caption: 'Prompts that are PENDING or RUNNING, the longest first',
+    caption: `Prompts that are ${WAITING}, the longest first`,
     headings: ['Prompt', 'Status', 'Waits for'],
     rows: rows.map((row) => [
       promptCell(row, context),

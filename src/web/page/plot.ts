@@ -1,12 +1,20 @@
 import { html } from 'hono/html';
-import type { Status } from '../../domain/status.ts';
+import { DATASET_STATUSES, type Status } from '../../domain/status.ts';
 import { SPAN_MS, SPANS, type StatusHistory } from './history.ts';
 import { clockTime } from './time.ts';
 import type { Html } from './upstream.ts';
 import { grouped, SIGNS } from './words.ts';
 
-/** What hurts is at the bottom of the plot and at the beginning of the bar. */
-const LAYERS: readonly Status[] = ['FAILED', 'UNKNOWN', 'NONE', 'RUNNING', 'PENDING', 'COMPLETED'];
+/** Place of each status, from the bottom of the plot and from the beginning of the bar: trouble comes first. */
+const PLACES: Readonly<Record<Status, number>> = {
+  FAILED: 0,
+  UNKNOWN: 1,
+  NONE: 2,
+  RUNNING: 3,
+  PENDING: 4,
+  COMPLETED: 5,
+};
+const LAYERS = DATASET_STATUSES.toSorted((a, b) => PLACES[a] - PLACES[b]);
 const WIDTH = 960;
 const HEIGHT = 120;
 /** One failure among thousands can still be seen. */

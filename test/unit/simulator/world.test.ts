@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { PROMPT_STATUSES } from '../../../src/domain/status.ts';
+import { SERVICE_STATUSES } from '../../../src/simulator/world/life.ts';
 import { World, type WorldOptions } from '../../../src/simulator/world/world.ts';
 import type { Move } from '../../../src/simulator/world/moves.ts';
 
@@ -13,6 +15,11 @@ function lived(steps: number, options: Partial<WorldOptions> = {}): World {
 }
 
 describe('A world that lives', () => {
+  it('has every status that the daemon reads', () => {
+    const statuses: typeof PROMPT_STATUSES = [...SERVICE_STATUSES, 'UNKNOWN'];
+    expect(statuses).toEqual(PROMPT_STATUSES);
+  });
+
   it('makes the same moves from the same seed', () => {
     const moves = lived(300, { seed: 7 }).moves();
 

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
-import type { Status } from '../../../../src/domain/status.ts';
+import { DATASET_STATUSES, type Status } from '../../../../src/domain/status.ts';
+import { loadAssets } from '../../../../src/web/page/assets.ts';
 import { historyStart, SPAN_MS, statusHistory } from '../../../../src/web/page/history.ts';
 import { bar, legend, plot } from '../../../../src/web/page/plot.ts';
 import { HOUR, NIGHT } from '../../../support/page/world.ts';
@@ -62,3 +63,11 @@ it('is nothing for a project without prompts', async () => {
 
   expect(await render(plot(history, NIGHT, undefined))).toBe('');
 });
+
+it.each(DATASET_STATUSES)(
+  'shows %s in the bar, with a colour of the stylesheet',
+  async (status) => {
+    expect(await render(bar(new Map([[status, 1]])))).toContain(`class="${status}"`);
+    expect(loadAssets().style.body).toContain(`svg .${status}`);
+  },
+);
