@@ -1,33 +1,30 @@
 import type { Config } from '../config/config.ts';
 import { ConfigError } from '../config/config-error.ts';
-import { openEngine } from './engine.ts';
 import type { Secrets } from '../evaluation-api/secrets.ts';
-import { endProcess } from './lifecycle.ts';
 import type { Logger } from '../log/logger.ts';
-import { createRequestFailureLog } from '../log/request-failures.ts';
-import { createMetrics } from '../metrics/metrics.ts';
-import { StoreError } from '../monitor/errors.ts';
+import { createMetrics, type Metrics } from '../metrics/metrics.ts';
 import type { Observer } from '../monitor/events.ts';
 import type { FailureReporter } from '../monitor/failure-reporter.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
-import { watchMountedFiles } from './mounted-files.ts';
-import { createReload, type ReloadResult } from './reload.ts';
-import { createScheduler } from '../schedule/scheduler.ts';
-import { version } from './version.ts';
-import { openWebProtection } from './web-protection.ts';
 import { createEventFeed } from '../web/events/feed.ts';
 import { watchMonitor } from '../web/page/monitor-state.ts';
-import { startWebServer } from '../web/server.ts';
+import { openEngine } from './engine.ts';
+import { endProcess } from './lifecycle.ts';
+import { startMaintenance } from './maintenance.ts';
+import { watchMountedFiles } from './mounted-files.ts';
+import { createReload, type ReloadResult } from './reload.ts';
+import { createScheduling } from './scheduling.ts';
+import { version } from './version.ts';
+import { startWeb } from './web.ts';
+import { openWebProtection } from './web-protection.ts';
 
 /** Time that requests in flight have when the daemon stops; Docker kills after 10 s (docs/specification.md#stopping). */
 const GRACE_MS = 8000;
-const MOUNTS_EVERY_MS = 60 * 1000;
-const PRUNE_EVERY_MS = 60 * 60 * 1000;
-/** How often a store is looked at for what other workers have committed, while somebody follows the events. */
-const LOOK_EVERY_MS = 1000;
+/** How often the store is read for events that other workers committed, while a client follows the events. */
+const FOLLOW_INTERVAL_MS = 1000;
 
 export interface Daemon {
-  /** Of the HTTP interface. */
+  /** URL of the HTTP interface. */
   readonly url: string;
   /** Loads the configuration again and applies it whole, or not at all (docs/specification.md#reload). */
   reload(): Promise<ReloadResult>;
@@ -37,15 +34,15 @@ export interface Daemon {
 
 export interface DaemonOptions {
   readonly config: Config;
-  /** Reads it anew for a reload. @throws {ConfigError} */
+  /** Reads the configuration again for a reload. @throws {ConfigError} */
   readonly loadConfig: () => Promise<Config>;
   readonly logger: Logger;
   readonly secrets: Secrets;
   readonly clock: Clock;
   readonly revision: string;
-  /** Aborted when the start is given up: it then rejects with the signal's reason, once it comes to its next step. */
+  /** Aborts the start, which then rejects with the signal's reason at its next step. */
   readonly signal?: AbortSignal;
-  /** Told of everything that happens, after log and metrics. */
+  /** Receive every event, after log and metrics. */
   readonly observers?: readonly Observer[];
 }
 
@@ -57,72 +54,48 @@ export interface DaemonOptions {
  */
 export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const { config, loadConfig, logger, secrets, clock, revision, signal, observers = [] } = options;
-  let isReloaded = true;
   const { configFile: file } = config.web;
-  const onResult = (ok: boolean) => metrics.reloaded(ok && isReloaded);
-  const protection = file ? await openWebProtection({ file, clock, logger, onResult }) : undefined;
+  const protection = file ? await openWebProtection({ file, clock, logger }) : undefined;
   await using opened = new AsyncDisposableStack();
-  const engine = await openEngine({
-    config,
-    logger,
-    secrets,
-    clock,
-    onOwnership: () => schedule(),
-  });
+  const engine = await openEngine({ config, logger, secrets, clock });
   opened.defer(() => engine.close());
   signal?.throwIfAborted();
-  const { store, storeInfo, sharing, reporter, shutdown, emit } = engine;
+  const { store, sharing, reporter } = engine;
 
-  const scheduler = createScheduler({
-    clock,
-    emit,
-    mayRun: (id) => engine.mayPoll(id),
-    run: async (id, run) => {
-      await engine.poll(id, run);
-    },
-    onError: endProcess,
-  });
-  let { jitterMs } = config;
-  const schedule = () => {
-    const projects = engine.projects().map(({ health, ...project }) => ({
-      ...project,
-      lastPollAt: health.lastPollAt,
-      rests: !engine.mayPoll(project.id),
-    }));
-    scheduler.set(projects, jitterMs);
-  };
+  const scheduling = createScheduling(engine, clock);
   const metrics = createMetrics({
     version,
     revision,
-    storeInfo,
+    storeInfo: engine.storeInfo,
     ...(sharing && { worker: () => sharing.worker.reading() }),
     clock,
     store,
-    schedule: () => scheduler.projects(),
-    emit,
+    schedule: () => scheduling.projects(),
+    emit: engine.emit,
     onError: endProcess,
   });
-  const feed = createEventFeed(store, clock, sharing && { lookEveryMs: LOOK_EVERY_MS });
-  logger.onLine((level) => metrics.countLogLine(level));
+  const feed = createEventFeed(store, clock, sharing && { lookEveryMs: FOLLOW_INTERVAL_MS });
   const monitor = watchMonitor(clock);
-  for (const observer of [
-    metrics.observe,
-    feed.observe,
-    monitor.observe,
-    wakeOnFailure(reporter),
-    ...observers,
-  ]) {
+  logger.onLine((level) => metrics.countLogLine(level));
+  const wake = wakeOnFailure(reporter);
+  for (const observer of [metrics.observe, feed.observe, monitor.observe, wake, ...observers]) {
     engine.observe(observer);
   }
-  await engine.configure(config);
+  const configure = async (next: Config) => {
+    await engine.configure(next);
+    metrics.setProjects(engine.projects());
+  };
+  await configure(config);
   signal?.throwIfAborted();
-  metrics.setProjects(engine.projects());
+
   const mounted = watchMountedFiles({ logger });
   const filesOf = (current: Config) => [
     ...new Set([...current.files, ...(protection?.files() ?? [])]),
   ];
+  const reloads = reportReloads(metrics);
+  protection?.onResult(reloads.ofWebConfig);
   const reload = createReload({
-    config,
+    config: () => engine.config(),
     loadConfig: async () => {
       const next = await loadConfig();
       const replaced = await mounted.look(filesOf(next));
@@ -132,95 +105,82 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     },
     logger,
     apply: async (next) => {
-      await engine.configure(next);
-      metrics.setProjects(engine.projects());
-      ({ jitterMs } = next);
-      schedule();
+      await configure(next);
+      scheduling.apply();
     },
     onResult: (result) => {
-      isReloaded = result.ok;
-      metrics.reloaded(result.ok);
+      reloads.ofConfig(result.ok);
       monitor.reloaded(result);
     },
     onError: endProcess,
   });
 
-  let ready = false;
-  const isScheduling = () => ready && (sharing === undefined || sharing.worker.isConnected());
-  const isReady = () => isScheduling() && engine.isStoreInPlace();
-  const web = await startWebServer(
-    {
-      renderMetrics: () => metrics.render(),
-      metricsContentType: metrics.contentType,
-      isReady,
-      onBug: createRequestFailureLog(logger),
-      api: {
-        store,
-        feed,
-        clock,
-        health: (project) => engine.health(project),
-        nextPollAt: (project) => scheduler.next(project),
-      },
-      page: {
-        version,
-        clock,
-        store,
-        retentionMs: config.store.retentionMs,
-        isReady: isScheduling,
-        projects: () =>
-          engine.projects().map(({ id, datasets, health }) => {
-            return { id, datasets, health, nextPollAt: scheduler.next(id) };
-          }),
-        monitor: () => monitor.state(),
-      },
-      mayReload: () => reload.config().web.enableLifecycle,
-      reload: () => reload.run(),
-    },
-    { ...config.web, allowedHosts: () => reload.config().web.allowedHosts },
+  let isStarted = false;
+  const isScheduling = () => isStarted && (sharing === undefined || sharing.worker.isConnected());
+  const web = await startWeb({
+    config,
+    engine,
+    scheduling,
+    metrics,
+    feed,
+    monitor,
+    reload,
     protection,
-  );
+    logger,
+    clock,
+    isScheduling,
+  });
   opened.defer(() => web.close());
   signal?.throwIfAborted();
 
-  const prune = () => {
-    store.prune(clock.now() - config.store.retentionMs).catch((error: unknown) => {
-      // The store has told of it already, and the next hour comes.
-      if (!(error instanceof StoreError)) endProcess(error);
-    });
-  };
   await sharing?.worker.start();
-  schedule();
+  scheduling.apply();
   const { pid } = process;
+  const { length } = config.projects;
   logger.info(
-    { event: 'daemon.started', version, pid, url: web.url, projects: config.projects.length },
+    { event: 'daemon.started', version, pid, url: web.url, projects: length },
     'Daemon started',
   );
   reporter.start();
-  scheduler.start();
+  scheduling.start();
   void mounted.look(filesOf(config));
-  const looking = setInterval(() => {
-    if (mounted.hasAny()) void mounted.look(filesOf(reload.config()));
-  }, MOUNTS_EVERY_MS);
-  const pruning = setInterval(prune, PRUNE_EVERY_MS);
-  prune();
-  ready = true;
+  const stopMaintenance = startMaintenance({
+    store,
+    retentionMs: config.store.retentionMs,
+    clock,
+    checkMounts: () => {
+      if (mounted.hasAny()) void mounted.look(filesOf(engine.config()));
+    },
+  });
+  isStarted = true;
 
   const closing = opened.move();
   return {
     url: web.url,
     reload: () => reload.run(),
     stop: async () => {
-      ready = false;
-      clearInterval(looking);
-      clearInterval(pruning);
-      scheduler.stop();
-      shutdown.begin(GRACE_MS);
+      isStarted = false;
+      stopMaintenance();
+      scheduling.stop();
+      engine.shutdown.begin(GRACE_MS);
       const reported = reporter.stop();
       // Failures are claimed under the worker's lease: it ends after them.
-      await Promise.all([scheduler.idle(), reported, sharing?.worker.stop(reported)]);
+      await Promise.all([scheduling.idle(), reported, sharing?.worker.stop(reported)]);
       await closing.disposeAsync();
       logger.info({ event: 'daemon.stopped' }, 'Daemon stopped');
     },
+  };
+}
+
+/** Reports a success only while both the configuration and the web configuration are the newest. */
+function reportReloads(metrics: Metrics) {
+  let isConfigReloaded = true;
+  return {
+    ofConfig: (ok: boolean) => {
+      isConfigReloaded = ok;
+      metrics.reloaded(ok);
+    },
+    ofWebConfig: (ok: boolean) => metrics.reloaded(ok && isConfigReloaded),
   };
 }
 

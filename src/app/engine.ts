@@ -1,8 +1,10 @@
-import { isDeepStrictEqual } from 'node:util';
 import type { Config, ProjectConfig } from '../config/config.ts';
 import { createReplaceableService } from '../evaluation-api/replaceable-service.ts';
 import { createEvaluationService } from '../evaluation-api/client.ts';
 import type { Secrets } from '../evaluation-api/secrets.ts';
+import { coalesce } from './coalesce.ts';
+import { createConfigInForce } from './config-in-force.ts';
+import { createConfigure } from './configure.ts';
 import { createShutdown, endProcess, type ShutdownControl } from './lifecycle.ts';
 import type { Logger } from '../log/logger.ts';
 import { createLogObserver } from '../log/observer.ts';
@@ -15,36 +17,40 @@ import type { PollHealth, Store } from '../monitor/ports/store.ts';
 import type { PollRun } from '../monitor/reading.ts';
 import { openStore, type OpenStore } from '../store/open.ts';
 import { version } from './version.ts';
-import type { WorkSharing } from './work-sharing.ts';
+import type { WorkSharing, WorkSharingOptions } from './work-sharing.ts';
 
-/** What every command that polls is made of. */
+/** Everything that a process which polls is made of. */
 export interface Engine {
   readonly store: Store;
   readonly storeInfo: OpenStore['info'];
-  /** Whether what is stored is where the configuration says. */
+  /** Whether the store is where the configuration says. */
   isStoreInPlace(): boolean;
-  /** How it stands to other processes; absent where there can be none. */
+  /** How this process shares the work with others; absent where there can be none. */
   readonly sharing: WorkSharing | undefined;
   readonly poller: Poller;
-  /** Who owns a project, where there can be others; undefined if nobody does. @throws {StoreError} */
+  /** Name of the worker that owns a project; undefined if none does or there can be none. @throws {StoreError} */
   ownerOf(project: string): Promise<string | undefined>;
   readonly reporter: FailureReporter;
   readonly shutdown: ShutdownControl;
   readonly emit: Observer;
-  /** Tells this observer, too, of all that happens from now on. */
+  /** Adds an observer of all events from now on. */
   observe(observer: Observer): void;
+  /** Calls the listener after other projects may be polled than before, once for all changes of a turn of the event loop. */
+  onOwnershipChange(listener: () => void): void;
+  /** The configuration in force. */
+  config(): Config;
   /**
-   * Takes over what of a configuration can change at run time; what has not changed goes on undisturbed.
+   * Brings into force what of a configuration can change at run time; what has not changed is not disturbed.
    * @throws {StoreError} and then nothing has changed
    */
   configure(config: Config): Promise<void>;
   /** The configured projects, in the order of the configuration. */
   projects(): readonly WatchedProject[];
-  /** Polls a configured project once, as the poller does; undefined, too, for one that is not configured. */
+  /** Polls a configured project once, as the poller does; resolves to undefined, too, for one that is not configured. */
   poll(project: string, run: PollRun): Promise<FinishedPoll | undefined>;
   /** Whether this process polls the project, if it is configured. */
   mayPoll(project: string): boolean;
-  /** How the polls of a configured project go; of one that others poll, as the store was last seen. */
+  /** Poll health of a configured project; as of the last snapshot if another worker polls it. */
   health(project: string): PollHealth;
   close(): Promise<void>;
 }
@@ -56,9 +62,7 @@ export interface EngineOptions {
   readonly logger: Logger;
   readonly secrets: Secrets;
   readonly clock: Clock;
-  /** Told whenever other projects may be polled than before. */
-  readonly onOwnership?: () => void;
-  /** Of several workers it takes all projects, not its fair share. */
+  /** Takes every free project instead of a fair share among several workers. */
   readonly takesAll?: boolean;
 }
 
@@ -67,40 +71,29 @@ export interface EngineOptions {
  * @throws {StoreError} when the store cannot be opened or another process holds it
  */
 export async function openEngine(options: EngineOptions): Promise<Engine> {
-  const { config, logger, secrets, clock } = options;
-  const { onOwnership = () => {}, takesAll = false } = options;
+  const { config, logger, secrets, clock, takesAll = false } = options;
   const log = createLogObserver(logger, clock);
   const observers: Observer[] = [log.observe];
   const emit = emitTo(observers, (error) => {
     logger.error({ event: 'observer.failed', err: error }, 'An observer failed');
   });
   const shutdown = createShutdown();
-  const { store, info, isInPlace, shared } = await openStore({
+  const opened = await openStore({
     store: config.store,
     clock,
     emit,
     logger,
     signal: shutdown.requests,
   });
-  let current = config;
-  let projects: ReadonlyMap<string, ProjectConfig> = new Map();
-  const sharing =
-    shared &&
-    (await import('./work-sharing.ts')).createWorkSharing({
-      shared,
-      clock,
-      emit,
-      poller: () => poller,
-      isStopping: () => shutdown.waits.aborted,
-      onChange: onOwnership,
-      onError: endProcess,
-      takesAll,
-    });
+  const sharing = await shareWork(opened, { clock, emit, stopping: shutdown.waits, takesAll });
   if (sharing !== undefined) observers.push(sharing.observe);
+  const store = sharing?.store ?? opened.store;
+
+  const inForce = createConfigInForce(config);
   const createService = (settings: Config['service']) =>
     createEvaluationService({
       service: settings,
-      keyOf: (project) => projects.get(project)?.key,
+      keyOf: (project) => inForce.projects().get(project)?.key,
       secrets,
       clock,
       emit,
@@ -108,103 +101,84 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       rateLimit: sharing?.rateLimit(settings.maxRequestsPerSecond),
     });
   const service = createReplaceableService(createService(config.service));
-  const missingAfter = () => current.missingAfter;
+  const missingAfter = () => inForce.config().missingAfter;
   const poller = createPoller({ service, store, clock, emit, missingAfter, shutdown });
+  sharing?.onOwnershipChange(({ taken, dropped }) => {
+    for (const project of dropped) poller.forget(project);
+    for (const { project, health } of taken) poller.watch(project, health);
+  });
   const reporter = createFailureReporter({
     service,
-    store: sharing?.store ?? store,
+    store,
     clock,
     emit,
-    parallelPerProject: () => Math.max(1, Math.floor(current.service.maxConcurrency / 2)),
+    parallelPerProject: () => Math.max(1, Math.floor(inForce.config().service.maxConcurrency / 2)),
     shutdown,
     ...(sharing && { lease: () => sharing.worker.lease() }),
   });
 
-  async function configure(next: Config): Promise<void> {
-    const hasNewService = !isDeepStrictEqual(next.service, current.service);
-    const nextService = hasNewService ? createService(next.service) : undefined;
-    const configured = new Map(next.projects.map((project) => [project.id, project]));
-    // Where others poll too, a project comes with its health when this one takes it over.
-    const added = sharing ? [] : [...configured.keys()].filter((id) => !projects.has(id));
-    let health: readonly PollHealth[];
-    try {
-      // Every step that can fail precedes the one change.
-      health = await healthOfEach(added);
-      await store.configureProjects(await watchedWith([...configured.keys()]), clock.now());
-    } catch (error) {
-      await nextService?.close();
-      throw error;
-    }
-    for (const [index, id] of added.entries()) poller.watch(id, health[index]);
-    for (const id of projects.keys()) if (!configured.has(id)) poller.forget(id);
-    projects = configured;
-    current = next;
-    sharing?.configure(next);
-    if (nextService !== undefined) {
-      service.replace(nextService);
-      poller.forgetListings();
-    }
-    log.setProjects([...configured.keys()]);
-    logger.setLevel(next.log.level);
-  }
-
-  async function healthOfEach(ids: readonly string[]): Promise<readonly PollHealth[]> {
-    if (ids.length === 0) return [];
-    const known = new Set(await store.projects());
-    return await Promise.all(
-      ids.map(async (id) => (known.has(id) ? await store.loadHealth(id) : NEVER_POLLED)),
-    );
-  }
-
-  /** A command that polls beside others takes none of their projects away. */
-  async function watchedWith(ids: readonly string[]): Promise<readonly string[]> {
-    if (sharing === undefined || !takesAll) return ids;
-    const { projects: watched } = await store.snapshot();
-    return [...new Set([...watched.map(({ project }) => project), ...ids])];
-  }
-
-  function mayPoll(id: string): boolean {
-    return sharing === undefined || sharing.worker.mayPoll(id);
-  }
-
-  function healthOf(id: string): PollHealth {
-    return mayPoll(id) ? poller.health(id) : (sharing?.health(id) ?? NEVER_POLLED);
-  }
+  const mayPoll = (id: string) => sharing === undefined || sharing.worker.mayPoll(id);
+  const health = (id: string) =>
+    mayPoll(id) ? poller.health(id) : (sharing?.health(id) ?? NEVER_POLLED);
 
   return {
-    store: sharing?.store ?? store,
-    storeInfo: info,
-    isStoreInPlace: isInPlace,
+    store,
+    storeInfo: opened.info,
+    isStoreInPlace: opened.isInPlace,
     sharing,
     poller,
-    ownerOf: async (id) => (await shared?.coordinator.owner(id))?.worker,
+    ownerOf: async (id) => (await opened.shared?.coordinator.owner(id))?.worker,
     reporter,
     shutdown,
     emit,
     observe: (observer) => {
       observers.push(observer);
     },
-    configure,
+    onOwnershipChange: (listener) => sharing?.onOwnershipChange(coalesce(listener)),
+    config: () => inForce.config(),
+    configure: createConfigure({
+      inForce,
+      store,
+      sharing,
+      service,
+      createService,
+      poller,
+      log,
+      logger,
+      clock,
+      keepsOthers: sharing !== undefined && takesAll,
+    }),
     projects: () =>
-      projects
-        .values()
-        .map((project) => ({ ...project, health: healthOf(project.id) }))
-        .toArray(),
+      Array.from(inForce.projects().values(), (project) => ({
+        ...project,
+        health: health(project.id),
+      })),
     poll: async (id, run) => {
-      const project = projects.get(id);
+      const project = inForce.projects().get(id);
       if (project === undefined || !mayPoll(id)) return undefined;
-      return await (sharing ?? poller).poll(project, run);
+      const poll = () => poller.poll(project, run);
+      return await (sharing ? sharing.poll(id, run, poll) : poll());
     },
     mayPoll,
-    health: healthOf,
+    health,
     close: async () => {
       try {
         await service.close();
         await store.close();
       } finally {
-        // The store's last words have a deadline, too.
+        // Closing the store may take until the deadline of the shutdown.
         shutdown.end();
       }
     },
   };
+}
+
+/** Loads the code for several workers only where there can be several. */
+async function shareWork(
+  { shared }: OpenStore,
+  options: Omit<WorkSharingOptions, 'shared' | 'onError'>,
+): Promise<WorkSharing | undefined> {
+  if (shared === undefined) return undefined;
+  const { createWorkSharing } = await import('./work-sharing.ts');
+  return createWorkSharing({ ...options, shared, onError: endProcess });
 }

@@ -14,12 +14,11 @@ export interface ReloadResult {
 export interface Reload {
   /** Rejects only with a bug; one after the other, however many are asked for. */
   run(): Promise<ReloadResult>;
-  /** The configuration in force. */
-  config(): Config;
 }
 
 export interface ReloadOptions {
-  readonly config: Config;
+  /** The configuration in force. */
+  readonly config: () => Config;
   /** @throws {ConfigError} */
   readonly loadConfig: () => Promise<Config>;
   readonly logger: Logger;
@@ -32,17 +31,15 @@ export interface ReloadOptions {
 
 /** Reloads the configuration: applies the new one as a whole, or keeps the old one (docs/specification.md#reload). */
 export function createReload(options: ReloadOptions): Reload {
-  const { loadConfig, logger, apply, onResult, onError } = options;
-  let current = options.config;
+  const { config, loadConfig, logger, apply, onResult, onError } = options;
   const inSequence = limitConcurrency(1);
 
   async function reload(): Promise<ReloadResult> {
     try {
       const next = await loadConfig();
-      const reasons = fixedOptions(current, next);
+      const reasons = fixedOptions(config(), next);
       if (reasons.length > 0) return failed(reasons);
       await apply(next);
-      current = next;
     } catch (error) {
       // Half a configuration may be in force.
       if (!(error instanceof ConfigError || error instanceof StoreError)) {
@@ -54,7 +51,7 @@ export function createReload(options: ReloadOptions): Reload {
     const result = { ok: true, reasons: [] };
     onResult(result);
     logger.info(
-      { event: 'config.reloaded', projects: current.projects.length },
+      { event: 'config.reloaded', projects: config().projects.length },
       'Configuration reloaded',
     );
     return result;
@@ -67,10 +64,7 @@ export function createReload(options: ReloadOptions): Reload {
     return result;
   }
 
-  return {
-    run: () => inSequence(reload),
-    config: () => current,
-  };
+  return { run: () => inSequence(reload) };
 }
 
 /** What cannot change at run time and has, by name. */

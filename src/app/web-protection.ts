@@ -21,6 +21,8 @@ export interface WebProtection extends ChangingProtection {
   reload(): Promise<void>;
   /** The file and those that it names, as far as it can be used; absolute. */
   files(): readonly string[];
+  /** Calls the listener whenever it changes whether the file can be used. */
+  onResult(listener: (ok: boolean) => void): void;
 }
 
 export interface WebProtectionOptions {
@@ -28,8 +30,6 @@ export interface WebProtectionOptions {
   readonly file: string;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Whether the file can be used, when that has changed. */
-  readonly onResult: (ok: boolean) => void;
 }
 
 /**
@@ -38,7 +38,8 @@ export interface WebProtectionOptions {
  * @throws {ConfigError} if it cannot be used
  */
 export async function openWebProtection(options: WebProtectionOptions): Promise<WebProtection> {
-  const { file, clock, logger, onResult } = options;
+  const { file, clock, logger } = options;
+  const listeners: ((ok: boolean) => void)[] = [];
   const first = await loadWebConfig(file);
   let good = first;
   /** Version of the files of `good`; undefined: they have to be read in any case. */
@@ -68,7 +69,7 @@ export async function openWebProtection(options: WebProtectionOptions): Promise<
     if (isChanged || bad) {
       logger.info({ event: 'web_config.reloaded' }, 'Web configuration reloaded');
     }
-    if (bad) onResult(true);
+    if (bad) publish(true);
     bad = undefined;
   }
 
@@ -78,8 +79,12 @@ export async function openWebProtection(options: WebProtectionOptions): Promise<
       const event = 'web_config.reload_failed';
       logger.error({ event, reasons }, 'Web configuration not reloaded');
     }
-    if (!bad) onResult(false);
+    if (!bad) publish(false);
     bad = { since: bad?.since ?? clock.monotonic(), error };
+  }
+
+  function publish(ok: boolean): void {
+    for (const listener of listeners) listener(ok);
   }
 
   const lookOnce = () => {
@@ -92,6 +97,9 @@ export async function openWebProtection(options: WebProtectionOptions): Promise<
   return {
     first,
     files: () => good.files,
+    onResult: (listener) => {
+      listeners.push(listener);
+    },
     now: async () => {
       await lookOnce();
       return bad && clock.monotonic() - bad.since > GRACE_MS ? undefined : good;

@@ -1,82 +1,77 @@
 import { createHash } from 'node:crypto';
 import type { Config } from '../config/config.ts';
+import type { OwnershipChange } from '../coordination/share.ts';
 import { createSharedRate } from '../coordination/shared-rate.ts';
 import { createWorker, type Worker } from '../coordination/worker.ts';
 import type { FinishedPoll, Observer } from '../monitor/events.ts';
-import type { Poller } from '../monitor/poller.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import type { RateLimit } from '../monitor/ports/rate-limit.ts';
 import type { PollHealth, Store } from '../monitor/ports/store.ts';
-import type { PolledProject, PollRun } from '../monitor/reading.ts';
+import type { PollRun } from '../monitor/reading.ts';
 import type { Shared } from '../store/open.ts';
 import { version } from './version.ts';
 
-/** A poll that others were faster than is tried so often. */
-const ATTEMPTS = 3;
+/** Maximum number of polls for one run, when another process commits first. */
+const MAX_ATTEMPTS = 3;
 
-/** What it takes to poll beside other processes that share the store. */
+/** Polls beside other processes that share the store. */
 export interface WorkSharing {
   readonly worker: Worker;
   readonly observe: Observer;
-  /** To be called with each configuration. */
+  /** Sets the configuration that the worker compares with those of the others. */
   configure(config: Config): void;
+  /** Calls the listener with each change of ownership, in the same turn of the event loop. */
+  onOwnershipChange(listener: (change: OwnershipChange) => void): void;
   /** Undefined where there is no limit. */
   rateLimit(perSecond: number): RateLimit | undefined;
-  /** The store of the workers. It remembers snapshots, and returns pending failures only of projects configured here. */
+  /** The store of the workers. It keeps snapshots for `health`, and returns pending failures only of projects configured here. */
   readonly store: Store;
-  /** How the polls of a project went when the store was last shown; undefined if that was never. */
+  /** Poll health as of the last snapshot; undefined before the first one. */
   health(project: string): PollHealth | undefined;
-  /** As the poller's, for a project that this worker may poll. Once more if somebody else has committed it meanwhile. */
-  poll(project: PolledProject, run: PollRun): Promise<FinishedPoll | undefined>;
+  /**
+   * Calls `poll` until it commits or the project is lost, at most three times: it resolves to undefined when another
+   * process has committed the project since it read what is known.
+   */
+  poll(
+    project: string,
+    run: PollRun,
+    poll: () => Promise<FinishedPoll | undefined>,
+  ): Promise<FinishedPoll | undefined>;
 }
 
 export interface WorkSharingOptions {
   readonly shared: Shared;
   readonly clock: Clock;
   readonly emit: Observer;
-  readonly poller: () => Poller;
-  readonly isStopping: () => boolean;
-  /** Told in the next turn of the event loop that other projects may be polled than before, once for all of them. */
-  readonly onChange: () => void;
-  /** Told of errors that nobody expects. */
+  /** Aborted when the process stops: no poll is tried again. */
+  readonly stopping: AbortSignal;
+  /** Receives unexpected errors: bugs. */
   readonly onError: (error: unknown) => void;
-  /** It takes every project, whatever others would do. */
+  /** Takes every free project instead of a fair share. */
   readonly takesAll: boolean;
 }
 
 export function createWorkSharing(options: WorkSharingOptions): WorkSharing {
-  const { shared, clock, emit, poller, isStopping, onChange, onError, takesAll } = options;
+  const { shared, clock, emit, stopping, onError, takesAll } = options;
   const { store, coordinator, name, leaseMs } = shared;
   const running = new Map<string, Promise<unknown>>();
+  const listeners: ((change: OwnershipChange) => void)[] = [];
   let seen: ReadonlyMap<string, PollHealth> = new Map();
   let configDigest = '';
   let configured: ReadonlySet<string> = new Set();
-  let isChanged = false;
-
-  /** Whoever is told looks at all projects, and many can change hands one by one. */
-  function noteChange(): void {
-    if (isChanged) return;
-    isChanged = true;
-    setImmediate(() => {
-      isChanged = false;
-      onChange();
-    });
-  }
 
   const worker = createWorker({
     id: name,
     version,
-    // No daemon may leave it a share: it takes what is free, and soon ends.
+    // A worker that takes all projects soon ends: without a digest no daemon leaves it a share.
     configDigest: () => (takesAll ? '' : configDigest),
     leaseMs,
     coordinator,
     ownership: store,
     clock,
     emit,
-    onChange: ({ taken, dropped }) => {
-      for (const project of dropped) poller().forget(project);
-      for (const { project, health } of taken) poller().watch(project, health);
-      noteChange();
+    onChange: (change) => {
+      for (const listener of listeners) listener(change);
     },
     running: (project) => running.get(project),
     onError,
@@ -92,14 +87,13 @@ export function createWorkSharing(options: WorkSharingOptions): WorkSharing {
   }
 
   async function pollUntilCommitted(
-    project: PolledProject,
-    run: PollRun,
+    project: string,
+    poll: () => Promise<FinishedPoll | undefined>,
   ): Promise<FinishedPoll | undefined> {
-    if (run.nextAt !== undefined) store.planTick(project.id, run.nextAt);
-    for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
-      const finished = await poller().poll(project, run);
+    for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {
+      const finished = await poll();
       if (finished !== undefined) return finished;
-      if (isStopping() || !worker.mayPoll(project.id)) return undefined;
+      if (stopping.aborted || !worker.mayPoll(project)) return undefined;
     }
     return undefined;
   }
@@ -129,6 +123,9 @@ export function createWorkSharing(options: WorkSharingOptions): WorkSharing {
       configured = new Set(config.projects.map(({ id }) => id));
       worker.configure([...configured]);
     },
+    onOwnershipChange: (listener) => {
+      listeners.push(listener);
+    },
     rateLimit: (perSecond) =>
       perSecond === 0
         ? undefined
@@ -139,19 +136,20 @@ export function createWorkSharing(options: WorkSharingOptions): WorkSharing {
             clock,
             onError,
           }),
-    poll: async (project, run) => {
-      const poll = pollUntilCommitted(project, run);
-      running.set(project.id, poll);
+    poll: async (project, run, poll) => {
+      if (run.nextAt !== undefined) store.planTick(project, run.nextAt);
+      const polling = pollUntilCommitted(project, poll);
+      running.set(project, polling);
       try {
-        return await poll;
+        return await polling;
       } finally {
-        if (running.get(project.id) === poll) running.delete(project.id);
+        if (running.get(project) === polling) running.delete(project);
       }
     },
   };
 }
 
-/** Of what workers have to agree about; of no secret. */
+/** Digest of the options that workers have to agree about, without any secret. */
 function digestOf({ service, missingAfter, jitterMs, projects }: Config): string {
   const watched = projects.map(({ id, schedule, timezone, datasets }) => {
     return [id, schedule, timezone, datasets];

@@ -13,7 +13,7 @@ function reloadThatThrows(error: unknown) {
   const results: boolean[] = [];
   const log = (fields: { readonly event?: unknown }) => void lines.push(fields.event);
   const reload = createReload({
-    config: CONFIG,
+    config: () => CONFIG,
     loadConfig: async () => CONFIG,
     logger: { info: log, error: log } as unknown as Logger,
     apply: async () => {

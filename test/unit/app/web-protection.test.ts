@@ -36,8 +36,8 @@ async function open(text: string) {
     file,
     clock: { now: () => Date.now(), monotonic: () => at },
     logger,
-    onResult: (ok) => results.push(ok),
   });
+  protection.onResult((ok) => results.push(ok));
   return {
     protection,
     directory: directory.path,

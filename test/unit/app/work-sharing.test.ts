@@ -2,11 +2,11 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { expect, it, vi } from 'vitest';
 import type { Config } from '../../../src/config/config.ts';
 import type { Coordinator } from '../../../src/coordination/ports.ts';
-import { NEVER_POLLED } from '../../../src/monitor/poll-health.ts';
-import type { Poller } from '../../../src/monitor/poller.ts';
+import type { OwnershipChange } from '../../../src/coordination/share.ts';
 import type { Store } from '../../../src/monitor/ports/store.ts';
 import type { Shared } from '../../../src/store/open.ts';
 import type { FailingProject } from '../../../src/store/postgres/postgres-store.ts';
+import { coalesce } from '../../../src/app/coalesce.ts';
 import { createWorkSharing } from '../../../src/app/work-sharing.ts';
 import { fakeClock } from '../../support/monitor.ts';
 import { LEASE, sharedRows } from '../coordination/world.ts';
@@ -37,50 +37,55 @@ async function startSharing({ takesAll }: { readonly takesAll: boolean }) {
       pendingFailures,
     },
   } as unknown as Shared;
-  const poller = {
-    poll: () => Promise.resolve(undefined),
-    watch: vi.fn<Poller['watch']>(),
-    forget: vi.fn<Poller['forget']>(),
-    forgetListings: () => {},
-    health: () => NEVER_POLLED,
-  };
-  const onChange = vi.fn<() => void>();
   const sharing = createWorkSharing({
     shared,
     clock: { ...fakeClock(), monotonic: () => performance.now() },
     emit: () => {},
-    poller: () => poller,
-    isStopping: () => false,
-    onChange,
+    stopping: new AbortController().signal,
     onError: (error) => {
       throw error;
     },
     takesAll,
   });
+  const onChange = vi.fn<(change: OwnershipChange) => void>();
+  sharing.onOwnershipChange(onChange);
   sharing.configure(CONFIG);
   await sharing.worker.start();
   await turn();
-  return { sharing, poller, onChange, join, failing, pendingFailures };
+  return { sharing, onChange, join, failing, pendingFailures };
 }
 
-it('forgets each project in the turn in which it is lost, and tells of all of them once, in the next', async () => {
-  const { sharing, poller, onChange } = await startSharing({ takesAll: false });
-  expect(poller.watch).toHaveBeenCalledTimes(100);
-  onChange.mockClear();
+it('reports each lost project in the turn in which it is lost', async () => {
+  const { sharing, onChange } = await startSharing({ takesAll: false });
+  const taken = onChange.mock.calls.flatMap(([change]) => change.taken);
+  expect(taken.map(({ project }) => project).toSorted()).toEqual(PROJECTS.toSorted());
   for (const project of PROJECTS) {
     sharing.observe({ type: 'store.commit_refused', project, reason: 'epoch', isPast: false });
-    expect(poller.forget).toHaveBeenLastCalledWith(project);
+    expect(onChange).toHaveBeenLastCalledWith({ taken: [], dropped: [project] });
     expect(sharing.worker.mayPoll(project)).toBe(false);
   }
+  onChange.mockClear();
+  sharing.observe({
+    type: 'store.commit_refused',
+    project: 'p0',
+    reason: 'version',
+    isPast: false,
+  });
   expect(onChange).not.toHaveBeenCalled();
-  await turn();
-  expect(onChange).toHaveBeenCalledTimes(1);
-
-  const project = 'p0';
-  sharing.observe({ type: 'store.commit_refused', project, reason: 'version', isPast: false });
-  await turn();
-  expect(onChange).toHaveBeenCalledTimes(1);
   await sharing.worker.stop();
+});
+
+it('combines all changes of a turn into one call in the next', async () => {
+  const action = vi.fn<() => void>();
+  const combined = coalesce(action);
+  combined();
+  combined();
+  expect(action).not.toHaveBeenCalled();
+  await turn();
+  expect(action).toHaveBeenCalledTimes(1);
+  combined();
+  await turn();
+  expect(action).toHaveBeenCalledTimes(2);
 });
 
 it('keeps a project of which a commit is refused that was made before it owned it', async () => {

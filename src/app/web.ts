@@ -1,0 +1,62 @@
+import type { Config } from '../config/config.ts';
+import type { Logger } from '../log/logger.ts';
+import { createRequestFailureLog } from '../log/request-failures.ts';
+import type { Metrics } from '../metrics/metrics.ts';
+import type { Clock } from '../monitor/ports/clock.ts';
+import type { EventFeed } from '../web/events/feed.ts';
+import type { MonitorWatch } from '../web/page/monitor-state.ts';
+import type { ChangingProtection } from '../web/protection/changing-protection.ts';
+import { startWebServer, type WebServer } from '../web/server.ts';
+import type { Engine } from './engine.ts';
+import type { Reload } from './reload.ts';
+import type { Scheduling } from './scheduling.ts';
+import { version } from './version.ts';
+
+export interface WebOptions {
+  /** Address and retention, which a reload cannot change. */
+  readonly config: Config;
+  readonly engine: Engine;
+  readonly scheduling: Scheduling;
+  readonly metrics: Metrics;
+  readonly feed: EventFeed;
+  readonly monitor: MonitorWatch;
+  readonly reload: Reload;
+  readonly protection: ChangingProtection | undefined;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  /** Whether polls are being started. */
+  readonly isScheduling: () => boolean;
+}
+
+/** Serves what the parts of the daemon know. @throws {Error} with a system `code` when the address cannot be listened on */
+export async function startWeb(options: WebOptions): Promise<WebServer> {
+  const { config, engine, scheduling, metrics, feed, monitor, reload, isScheduling } = options;
+  const { store } = engine;
+  const { clock } = options;
+  const nextPollAt = (project: string) => scheduling.next(project);
+  return await startWebServer(
+    {
+      renderMetrics: () => metrics.render(),
+      metricsContentType: metrics.contentType,
+      isReady: () => isScheduling() && engine.isStoreInPlace(),
+      onBug: createRequestFailureLog(options.logger),
+      api: { store, feed, clock, health: (project) => engine.health(project), nextPollAt },
+      page: {
+        version,
+        clock,
+        store,
+        retentionMs: config.store.retentionMs,
+        isReady: isScheduling,
+        projects: () =>
+          engine.projects().map(({ id, datasets, health }) => {
+            return { id, datasets, health, nextPollAt: nextPollAt(id) };
+          }),
+        monitor: () => monitor.state(),
+      },
+      mayReload: () => engine.config().web.enableLifecycle,
+      reload: () => reload.run(),
+    },
+    { ...config.web, allowedHosts: () => engine.config().web.allowedHosts },
+    options.protection,
+  );
+}
