@@ -1,4 +1,4 @@
-/** Writes docs/configuration.md from the JSON Schema; with --check only tells, by its exit code, whether it is current. */
+/** Writes docs/configuration.md from the JSON Schema. With --check it writes nothing and exits 1 when it is out of date. */
 import { DURATION_PATTERN } from '../src/config/values/duration.ts';
 import { configJsonSchema } from '../src/config/json-schema.ts';
 import { OVERRIDES } from '../src/config/overrides.ts';
@@ -67,13 +67,24 @@ await writeOrCheck(
 
 <!-- Made from the schema by npm run generate. -->
 
-One YAML file, strict: an unknown key, a wrong type, a project twice or a bad cron expression is an error with its \`file:line:column\`, all of them at once. [config/evalwatch.yaml](../config/evalwatch.yaml) is a file with everything in it, commented; [config/evalwatch.schema.json](../config/evalwatch.schema.json) is for editors. \`evalwatch check\` validates a file and shows when each project will be polled.
+evalwatch reads one YAML file. Copy [config/evalwatch.yaml](../config/evalwatch.yaml), which has every option with a comment, or start with the required ones:
 
-Needed are \`service.base_url\`, a source of the API key (\`api_key_file\` or \`api_key_env\`, of the service or of each project, never both in one place) and at least one project. Durations are written \`500ms\`, \`10s\`, \`5m\`, \`1h\`, \`90d\` or \`1h30m\`, sizes \`512KiB\` or \`64MiB\`. The store is a SQLite file, or a PostgreSQL for several workers ([scaling.md](scaling.md)), never both. A relative path starts from the directory of the file. A section left empty is its defaults.
+\`\`\`yaml
+service:
+  base_url: https://evaluation.example.com
+  api_key_file: ../secrets/evaluation_api_key
+projects:
+  - id: checkout-bot
+\`\`\`
 
-Schedules are cron expressions: [specification.md](specification.md#cron-expressions) has their syntax, and [what daylight saving does to them](specification.md#schedules).
+\`evalwatch check\` validates a file and prints when each project is polled next. Editors can use [config/evalwatch.schema.json](../config/evalwatch.schema.json).
 
-A reload (SIGHUP to the pid in the log line \`daemon.started\`, or \`POST /-/reload\` where \`web.enable_lifecycle\` allows it) takes over everything but \`store\`, \`web.listen\`, \`web.config_file\` and whether there is TLS: those need a restart, and a reload that changes them is refused whole. [specification.md](specification.md#reload) has the rules.
+- **Required** are \`service.base_url\`, at least one project, and one source of the API key for each project: \`api_key_file\` or \`api_key_env\`, in the project or in \`service\`, and not both in one place.
+- **Errors**: an unknown key, a wrong type, a duplicate project and a bad cron expression are errors. All errors are reported at once, with \`file:line:column\`.
+- **Values**: write durations as \`500ms\`, \`10s\`, \`5m\`, \`1h\`, \`90d\` or \`1h30m\`, and sizes as \`512KiB\` or \`64MiB\`. Relative paths are resolved against the directory of the file. An empty section has its defaults.
+- **Schedules** are [cron expressions](specification.md#cron-expressions); daylight saving affects them [as specified](specification.md#schedules).
+- **Store**: a SQLite file (\`path\`), or a PostgreSQL database for several workers ([scaling.md](scaling.md)), not both.
+- **Reload**: send SIGHUP to the process, or \`POST /-/reload\` if \`web.enable_lifecycle\` is on. \`store\`, \`web.listen\`, \`web.config_file\`, and turning TLS on or off need a restart: a reload that changes one of them is rejected and changes nothing ([rules](specification.md#reload)).
 
 ## Top level
 
@@ -81,7 +92,7 @@ ${table(schema, hasOptions)}
 ${sections.join('')}
 ## Environment
 
-A variable that is empty counts as unset. Where the file names a PostgreSQL, \`EVALWATCH_STORE_PATH\` is not looked at. \`EVALWATCH_CONFIG\` names the file where \`--config\` does not.
+These environment variables override options of the file. An empty variable counts as unset. \`EVALWATCH_STORE_PATH\` has no effect if the file names a PostgreSQL database. \`EVALWATCH_CONFIG\` names the file if \`--config\` does not.
 
 | variable | overrides |
 | --- | --- |

@@ -6,8 +6,8 @@ import { USEFUL_QUERIES } from './queries.ts';
 type Families = ReadonlyMap<string, ParsedFamily>;
 
 /**
- * docs/metrics.md: what a scrape says of each metric, with what is known of it besides.
- * @throws {Error} when the facts are not those of the metrics that there are
+ * Builds docs/metrics.md from a scrape and the facts that a scrape does not contain.
+ * @throws {Error} when the facts and the exported metrics differ
  */
 export async function metricsDocument(): Promise<string> {
   const families = await scrapeOf('everything happened');
@@ -28,21 +28,20 @@ const INTRODUCTION = `# Metrics
 
 <!-- Generated: npm run generate -->
 
-What \`GET /metrics\` shows, in the text format 0.0.4. Names, types and labels are a promise: changing one is a breaking change.
+The metrics that \`GET /metrics\` exports in the text format 0.0.4. Names, types and labels are stable: changing one is a breaking change. For ready-made answers see [Useful queries](#useful-queries), [the dashboard](../config/grafana/dashboards/evalwatch.json) and [the alert rules](../config/prometheus/evalwatch.rules.yml).
 
-**store** in the column "from" means that the value is read from the store. It survives a restart unchanged, totals too, so \`increase()\` sees neither a reset nor a birth. **process** means that it counts from 0 when the process starts.
+- **from store**: the value is read from the store and survives a restart unchanged, totals included.
+- **from process**: the value counts from 0 when the process starts.
+- Every series of a configured project exists from the first scrape on, counters at 0, unless the table says when it is absent. The series of a project disappear when it is removed from the configuration. Metrics of datasets exist for projects with \`datasets: true\`.
+- No label contains the id of a prompt or dataset, an error, a URL or a raw status. These are in the log.
 
-Every series of a configured project is there from the first scrape on, counters at 0, unless the table says when it is absent. A project that is taken out of the configuration leaves no series behind. Metrics of datasets exist for projects with \`datasets: true\`.
+**Without the store.** When the store cannot be read, or does not answer within 2 s, \`/metrics\` still answers 200. Of the series from the store, it then has only \`evalwatch_project_up\`, \`evalwatch_project_consecutive_poll_failures\` and \`evalwatch_project_poll_failing\`; with several workers, only the worker that polls a project exports them. A failed read counts in \`evalwatch_store_commit_failures_total\` at once. A slow read counts only after the store has answered no scrape for 25 s, so a single slow scrape fires no alert.`;
 
-No label holds the id of a prompt or dataset, an error, a URL or a raw status; these are in the log.
+const VALUES = `\`project\` is the id in the configuration. The other labels have only these values. All of them exist from the start, unless the metric is absent.`;
 
-When the store cannot be read, or does not answer within 2 s, \`/metrics\` still answers with 200: of what comes from the store only \`evalwatch_project_up\`, \`evalwatch_project_consecutive_poll_failures\` and \`evalwatch_project_poll_failing\` are there then, of several workers only from the one that polls the project. A read that fails counts in \`evalwatch_store_commit_failures_total\` at once. A slow read counts only after the store has answered no scrape for 25 s. A single slow scrape therefore fires no alert.`;
+const RUNTIME = `Exported by prom-client, counted since the process started. Some exist on Linux only.`;
 
-const VALUES = `\`project\` is the id in the configuration. The others take these values and no others; where a metric is not absent, all of them are there from the start.`;
-
-const RUNTIME = `From prom-client, since the process started. On platforms other than Linux some are missing.`;
-
-const QUERIES = `They hold for one replica and for several that share a store. Each replica tells the same of the store, so take \`max by (project, …)\` of what comes from it; what a process counted adds up, so take \`sum by (…) (rate(…))\`. [The dashboard](../config/grafana/dashboards/evalwatch.json) and [the alert rules](../config/prometheus/evalwatch.rules.yml) do the same.`;
+const QUERIES = `The queries work for one replica and for several that share a store. All replicas export the same values from the store: aggregate these with \`max by (project, …)\`. Values from the process add up: aggregate these with \`sum by (…) (rate(…))\`.`;
 
 function requireSameMetrics(families: Families): void {
   const described = SECTIONS.flatMap(({ metrics }) => Object.keys(metrics));
@@ -88,7 +87,7 @@ function bucketsOf(families: Families): string {
   );
 }
 
-/** Labels with a closed list of values: those metrics that have the same list, together. */
+/** Lists the labels with a closed list of values; metrics with the same list share a row. */
 function valuesOf(families: Families): string {
   const rows = new Map<string, { label: string; values: string; metrics: string[] }>();
   for (const [name, { samples }] of families) {

@@ -1,12 +1,12 @@
-/** What a scrape does not tell of a metric. */
+/** Facts about a metric that a scrape does not contain. */
 export interface Fact {
   /** `store`: read from the store, so that it survives a restart. `process`: counted since the process started. */
   readonly source: 'store' | 'process';
-  /** For a metric that a new project does not have: what it takes. */
+  /** Event that creates the series, for a metric that a new project does not have. */
   readonly absentUntil?: string;
-  /** For a metric that exists with one engine only. */
+  /** Engine of the store, for a metric that exists with one engine only. */
   readonly onlyWith?: 'SQLite' | 'PostgreSQL';
-  /** What more there is to know. */
+  /** Further explanation. */
   readonly note?: string;
 }
 
@@ -26,18 +26,18 @@ export const SECTIONS: readonly Section[] = [
     metrics: {
       evalwatch_prompts: {
         ...store,
-        note: 'A prompt that is missing counts until it is gone. UNKNOWN stands for a status that the service does not document.',
+        note: 'A missing prompt counts until it is gone. UNKNOWN means a status that the service does not document.',
       },
       evalwatch_prompts_missing: store,
       evalwatch_prompts_gone_total: store,
       evalwatch_prompt_transitions_total: {
         ...store,
-        note: 'States that a prompt passed through between two polls are skipped, so any pair is possible.',
+        note: 'Statuses between two polls are not seen, so any pair is possible.',
       },
       evalwatch_prompt_last_failure_timestamp_seconds: {
         ...store,
         absentUntil: 'a prompt moves to FAILED',
-        note: 'What was FAILED at the first poll of the project does not count.',
+        note: 'Prompts that were FAILED at the first poll of the project do not count.',
       },
       evalwatch_prompt_oldest_in_state_timestamp_seconds: {
         ...store,
@@ -45,14 +45,14 @@ export const SECTIONS: readonly Section[] = [
       },
       evalwatch_prompt_state_duration_seconds: {
         ...process,
-        note: 'As precise as the schedule: a state begins and ends with the poll that finds it.',
+        note: 'As precise as the schedule: a status begins and ends with the poll that finds it.',
       },
     },
   },
   {
     title: 'Datasets',
     metrics: {
-      evalwatch_datasets: { ...store, note: 'NONE are datasets without a status.' },
+      evalwatch_datasets: { ...store, note: 'NONE means no status.' },
       evalwatch_dataset_transitions_total: store,
       evalwatch_dataset_last_failure_timestamp_seconds: {
         ...store,
@@ -65,25 +65,25 @@ export const SECTIONS: readonly Section[] = [
     metrics: {
       evalwatch_project_up: {
         ...store,
-        note: '0 before the first poll. Right also while the store cannot be written.',
+        note: '0 before the first poll. Up to date even while the store cannot be written.',
       },
       evalwatch_project_consecutive_poll_failures: {
         ...store,
-        note: 'Right also while the store cannot be written.',
+        note: 'Up to date even while the store cannot be written.',
       },
       evalwatch_project_poll_failing: {
         ...store,
         absentUntil: 'a poll of the project fails, and again when one succeeds',
-        note: 'Right also while the store cannot be written.',
+        note: 'Up to date even while the store cannot be written.',
       },
       evalwatch_project_configured_timestamp_seconds: store,
       evalwatch_project_schedule_max_interval_seconds: {
         ...process,
-        note: 'Over 9 years, so that nights, weekends, daylight saving and 29 February are in it.',
+        note: 'Calculated over 9 years, so that nights, weekends, daylight saving and 29 February are included.',
       },
       evalwatch_project_next_poll_timestamp_seconds: {
         ...process,
-        note: 'Of several workers only the one that owns the project has it.',
+        note: 'With several workers, only the owner of the project exports it.',
       },
       evalwatch_poll_last_success_timestamp_seconds: {
         ...store,
@@ -95,7 +95,7 @@ export const SECTIONS: readonly Section[] = [
       evalwatch_poll_duration_seconds: process,
       evalwatch_item_anomalies_total: {
         ...process,
-        note: 'An unchanged listing counts them again.',
+        note: 'An unchanged listing counts its items again.',
       },
     },
   },
@@ -112,7 +112,7 @@ export const SECTIONS: readonly Section[] = [
     metrics: {
       evalwatch_api_requests_total: {
         ...process,
-        note: 'Retries count, too. A code that is not listed is `other`.',
+        note: 'Retries count too. A code that is not listed counts as `other`.',
       },
       evalwatch_api_request_failures_total: process,
       evalwatch_api_request_duration_seconds: process,
@@ -141,7 +141,7 @@ export const SECTIONS: readonly Section[] = [
       evalwatch_store_commit_failures_total: process,
       evalwatch_store_commits_refused_total: {
         ...worker,
-        note: '`epoch`: a worker that had lost the project tried to write, and the database did not let it. `version`: what the poll was compared with had changed. The project is polled again.',
+        note: '`epoch`: the worker no longer owned the project. `version`: another commit came first. The project is polled again.',
       },
       evalwatch_store_info: { ...process, note: '`engine` is `sqlite` or `postgresql`.' },
     },
@@ -151,18 +151,18 @@ export const SECTIONS: readonly Section[] = [
     metrics: {
       evalwatch_worker_projects: {
         ...worker,
-        note: 'The sum over all workers is the number of configured projects, or somebody is not watched.',
+        note: 'If the sum over all workers is lower than the number of configured projects, some projects are not polled.',
       },
       evalwatch_worker_lease_expiry_timestamp_seconds: {
         ...worker,
-        note: 'In the past: the worker does not reach the database, and others poll its projects.',
+        note: 'A time in the past means that the worker does not reach the database; others poll its projects.',
       },
     },
   },
   {
     title: 'Daemon',
     metrics: {
-      evalwatch_config_last_reload_successful: { ...process, note: '1 from the start on.' },
+      evalwatch_config_last_reload_successful: { ...process, note: '1 at the start.' },
       evalwatch_config_last_reload_success_timestamp_seconds: process,
       evalwatch_log_messages_total: process,
       evalwatch_build_info: process,
@@ -170,7 +170,7 @@ export const SECTIONS: readonly Section[] = [
   },
 ];
 
-/** Labels of metrics that have samples only now and then, depending on what the process does at the moment. */
+/** Labels of metrics that have samples only at times, depending on what the process does. */
 export const LABELS_OF_FLEETING: Readonly<Record<string, readonly string[]>> = {
   nodejs_active_handles: ['type'],
   nodejs_active_requests: ['type'],

@@ -3,7 +3,7 @@ export interface UsefulQuery {
   readonly query: string;
 }
 
-/** Questions that operators ask, and what to ask Prometheus. */
+/** Questions of operators with the query that answers each. */
 export const USEFUL_QUERIES: readonly UsefulQuery[] = [
   {
     question: 'How many prompts of each project are in which status?',
@@ -11,7 +11,7 @@ export const USEFUL_QUERIES: readonly UsefulQuery[] = [
   },
   {
     question:
-      'How many prompts of each project failed within the last hour? Exact, where `increase()` would extrapolate; a restart does not show, as the store goes on counting.',
+      'How many prompts of each project failed within the last hour? This is exact, while `increase()` extrapolates. A restart does not affect it, because the total is in the store.',
     query: `sum by (project) (
   max by (project, from) (
     evalwatch_prompt_transitions_total{to="FAILED"}
@@ -24,18 +24,18 @@ export const USEFUL_QUERIES: readonly UsefulQuery[] = [
     query: 'time() - max by (project) (evalwatch_prompt_last_failure_timestamp_seconds)',
   },
   {
-    question: 'How long has the prompt waited that has waited longest?',
+    question: 'How long has the oldest waiting prompt of each project waited?',
     query: 'time() - max by (project, status) (evalwatch_prompt_oldest_in_state_timestamp_seconds)',
   },
   {
-    question: 'How long were 9 of 10 prompts RUNNING, over the last day?',
+    question: 'How long were 90 % of the prompts RUNNING at most, over the last day?',
     query: `histogram_quantile(
   0.9,
   sum by (project, le) (increase(evalwatch_prompt_state_duration_seconds_bucket{status="RUNNING"}[1d]))
 )`,
   },
   {
-    question: 'Which projects is evalwatch blind for, and why?',
+    question: 'Which projects cannot be polled, and why?',
     query: 'max by (project, reason) (evalwatch_project_poll_failing)',
   },
   {
@@ -43,20 +43,20 @@ export const USEFUL_QUERIES: readonly UsefulQuery[] = [
     query: 'time() - max by (project) (evalwatch_poll_last_success_timestamp_seconds)',
   },
   {
-    question: 'How many requests per second does the service get, and what does it answer?',
+    question: 'How many requests per second does the service receive, and what does it answer?',
     query: 'sum by (endpoint, code) (rate(evalwatch_api_requests_total[5m])) > 0',
   },
   {
-    question: 'Who of several workers polls how many projects?',
+    question: 'How many projects does each worker poll?',
     query: 'max by (instance) (evalwatch_worker_projects)',
   },
   {
-    question: 'How many projects does none of several workers poll?',
+    question: 'How many projects does no worker poll?',
     query: `count(max by (project) (evalwatch_project_schedule_max_interval_seconds))
 - sum(evalwatch_worker_projects)`,
   },
   {
-    question: 'Which share of the polls found nothing new?',
+    question: 'Which share of the polls found no change?',
     query: `sum by (project) (rate(evalwatch_polls_unchanged_total[1h]))
 / sum by (project) (rate(evalwatch_polls_total[1h]))`,
   },
