@@ -36,7 +36,7 @@ export async function openBenchEngine(task: Task): Promise<OpenedEngine> {
     level: config.log.level,
     destination: fileDescriptor(nowhere),
     scrub: secrets.scrub,
-    onDead: (error) => {
+    onFatalError: (error) => {
       throw error;
     },
   });

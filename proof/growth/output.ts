@@ -32,7 +32,7 @@ const logger = createLogger({
   level: 'debug',
   destination: { write: () => {} },
   scrub,
-  onDead: (error) => {
+  onFatalError: (error) => {
     throw error;
   },
 });

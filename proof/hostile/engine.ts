@@ -24,7 +24,7 @@ export async function openEngine(source: string, file: string) {
     level: 'error',
     destination: { write: () => {} },
     scrub: secrets.scrub,
-    onDead: (error) => {
+    onFatalError: (error) => {
       throw error;
     },
   });

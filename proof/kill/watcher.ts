@@ -32,7 +32,7 @@ const logger = createLogger({
   level: config.log.level,
   destination: fileDescriptor(1),
   scrub: secrets.scrub,
-  onDead: () => process.exit(1),
+  onFatalError: () => process.exit(1),
 });
 const engine = await openEngine({ config, logger, secrets, clock });
 const { poller, reporter, shutdown } = engine;

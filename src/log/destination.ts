@@ -1,6 +1,6 @@
 import { writeSync } from 'node:fs';
 
-/** Takes a line with its line feed, whole, before it returns; throws if it cannot. */
+/** Writes a line with its line feed, whole, before it returns; throws if it cannot. */
 export interface Destination {
   write(line: string): void;
 }
@@ -8,8 +8,8 @@ export interface Destination {
 const RETRY_AFTER_MS = 5;
 
 /**
- * Writes to a file descriptor. A pipe whose reader stalls is waited for, so that no line is lost, and holds the whole
- * process. @throws {Error} the system's, EPIPE or ENOSPC say
+ * Writes to a file descriptor. It waits for the reader of a full pipe, and holds up the whole process meanwhile, so that no
+ * line is lost. @throws {Error} with a system `code`, such as EPIPE or ENOSPC
  */
 export function fileDescriptor(fd: number): Destination {
   return {
@@ -31,7 +31,7 @@ function writeSome(fd: number, bytes: Buffer): number {
   }
 }
 
-/** The pipe is: somebody made it non-blocking, and its reader is slow. */
+/** Whether a pipe is full: another process made it non-blocking, and its reader is slow. */
 function isFull(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'EAGAIN';
 }

@@ -1,10 +1,103 @@
 import { isWaiting, type Kind } from '../domain/status.ts';
-import type { MonitorEvent } from '../monitor/events.ts';
+import type { StoreFailureReason } from '../monitor/errors.ts';
+import type { MonitorEvent, PollFailure } from '../monitor/events.ts';
 import type { Logger } from './logger.ts';
 
-// Lines that need nothing but their event; observer.ts has those that also need a state.
+// What each line says; observer.ts decides when one is due.
 
 export type EventOf<Type extends MonitorEvent['type']> = Extract<MonitorEvent, { type: Type }>;
+
+export function logPollSuccess(logger: Logger, event: EventOf<'poll.finished'>): void {
+  const { project, failuresBefore, durationMs } = event;
+  if (failuresBefore > 0) {
+    logger.info(
+      { event: 'poll.recovered', project, consecutive_failures: failuresBefore },
+      'Poll succeeded again',
+    );
+  }
+  logger[event.changed ? 'info' : 'debug'](
+    {
+      event: 'poll.completed',
+      project,
+      prompts: event.prompts,
+      transitions: event.transitions,
+      duration_ms: Math.round(durationMs),
+    },
+    'Poll completed',
+  );
+}
+
+export function logPollFailure(
+  logger: Logger,
+  event: EventOf<'poll.finished'>,
+  failure: PollFailure,
+): void {
+  const { statusCode, location, detail, cause } = failure.details;
+  logger.error(
+    {
+      event: 'poll.failed',
+      project: event.project,
+      reason: failure.reason,
+      status_code: statusCode,
+      location,
+      detail,
+      consecutive_failures: event.health.consecutiveFailures,
+      duration_ms: Math.round(event.durationMs),
+      err: {
+        type: failure.reason === 'store' ? 'StoreError' : 'ApiError',
+        message: failure.message,
+        cause: cause instanceof Error ? cause : undefined,
+      },
+    },
+    'Poll failed',
+  );
+}
+
+export function logRetry(
+  logger: Logger,
+  level: 'debug' | 'warn',
+  event: EventOf<'api.retry_scheduled'>,
+): void {
+  logger[level](
+    {
+      event: 'api.retried',
+      project: event.project,
+      endpoint: event.endpoint,
+      attempt: event.attempt,
+      delay_ms: event.delayMs,
+      reason: event.reason,
+      status_code: event.statusCode,
+    },
+    'Request will be sent again',
+  );
+}
+
+export function logCommitFailure(
+  logger: Logger,
+  reason: StoreFailureReason,
+  consecutiveFailures: number,
+  error: unknown,
+): void {
+  logger.error(
+    {
+      event: 'store.commit_failed',
+      reason,
+      consecutive_failures: consecutiveFailures,
+      err: error,
+    },
+    'Store operation failed',
+  );
+}
+
+export function logConfigDifference(
+  logger: Logger,
+  { worker, others }: EventOf<'worker.config_differs'>,
+): void {
+  logger.warn(
+    { event: 'worker.config_differs', worker, others: others.slice(0, 10) },
+    'Other workers have another configuration',
+  );
+}
 
 export function logBaseline(logger: Logger, event: EventOf<'listing.baseline'>): void {
   const { project, kind, counts } = event;
@@ -40,7 +133,7 @@ export function logGone(logger: Logger, event: EventOf<'record.gone'>): void {
   );
 }
 
-/** An anomaly that the last listing had too is not told again. */
+/** Logs anomalies once, not again while the next listings have the same. */
 export function logAnomalies(logger: Logger, event: EventOf<'items.anomalous'>): void {
   if (!event.changed) return;
   const { project, kind, reason, count, indexes } = event;

@@ -16,28 +16,28 @@ type Write = (fields: LogFields, msg: string) => void;
 /** Writes log lines; `msg` is a static text. */
 export interface Logger extends Readonly<Record<LogLevel, Write>> {
   setLevel(level: LogLevel): void;
-  /** Tells `listener` of each line written, those before this call included; the last listener counts. */
+  /** Calls `listener` for each line written, those before this call included. A second listener replaces the first. */
   onLine(listener: (level: LogLevel) => void): void;
 }
 
 export interface LoggerOptions {
   readonly level: LogLevel;
-  /** Where lines go, whole and in order before the call returns. */
+  /** Receives each line whole, in order, before the call returns. */
   readonly destination: Destination;
   readonly scrub: Scrub;
   /**
-   * Called once, when the destination fails to take a line; nothing is written from then on. It must end the process
-   * before it returns: the next step would have no line (docs/specification.md#log-lines).
+   * Called once, when a line cannot be written; nothing is written after it. It must end the process before it returns:
+   * the next step would have no line (docs/specification.md#log-lines).
    */
-  readonly onDead: (error: Error) => void;
+  readonly onFatalError: (error: Error) => void;
 }
 
 /** JSON lines by pino: `level` as a word, `time` ISO 8601 UTC, no key in any value (docs/specification.md#log-lines). */
 export function createLogger(options: LoggerOptions): Logger {
-  const { destination, scrub, onDead } = options;
+  const { destination, scrub, onFatalError } = options;
   const written: Record<LogLevel, number> = { debug: 0, info: 0, warn: 0, error: 0 };
-  let tell: ((level: LogLevel) => void) | undefined;
-  let dead = false;
+  let listener: ((level: LogLevel) => void) | undefined;
+  let isDead = false;
   const lines = pino(
     {
       level: options.level,
@@ -52,17 +52,17 @@ export function createLogger(options: LoggerOptions): Logger {
 
   function writerOf(level: LogLevel): Write {
     return (fields, msg) => {
-      if (dead || !lines.isLevelEnabled(level)) return;
+      if (isDead || !lines.isLevelEnabled(level)) return;
       const presentable = presentFields(fields, scrub);
       try {
         lines[level](presentable, msg);
       } catch (error) {
-        dead = true;
-        onDead(error instanceof Error ? error : new Error(String(error)));
+        isDead = true;
+        onFatalError(error instanceof Error ? error : new Error(String(error)));
         return;
       }
       written[level] += 1;
-      tell?.(level);
+      listener?.(level);
     };
   }
 
@@ -74,11 +74,11 @@ export function createLogger(options: LoggerOptions): Logger {
     setLevel(level) {
       lines.level = level;
     },
-    onLine(listener) {
+    onLine(next) {
       for (const level of LOG_LEVELS) {
-        for (let line = 0; line < written[level]; line += 1) listener(level);
+        for (let line = 0; line < written[level]; line += 1) next(level);
       }
-      tell = listener;
+      listener = next;
     },
   };
 }

@@ -4,9 +4,14 @@ import type { Clock } from '../monitor/ports/clock.ts';
 import {
   logAnomalies,
   logBaseline,
+  logCommitFailure,
+  logConfigDifference,
   logGone,
   logOwnership,
+  logPollFailure,
+  logPollSuccess,
   logPromptFailure,
+  logRetry,
   logTransition,
   type EventOf,
 } from './lines.ts';
@@ -17,105 +22,50 @@ const STORE_FAILURE_INTERVAL_MS = 60_000;
 
 export interface LogObserver {
   readonly observe: Observer;
-  /** Forgets what was said of projects that are not among these; to be called with each new configuration. */
+  /** Drops the state of every project that is not configured any more. */
   setProjects(ids: readonly string[]): void;
 }
 
-/** Turns events into log lines, repeated ones less often (docs/specification.md#repeated-lines). */
+/** Writes a log line for each event that has one, repeated ones less often (docs/specification.md#repeated-lines). */
 export function createLogObserver(logger: Logger, clock: Clock): LogObserver {
   /** Monotonic ms of the last line of each running series of failures. */
   const pollFailureLoggedAt = new Map<string, number>();
   const storeFailures = new Map<StoreFailureReason, { count: number; loggedAt: number }>();
-  /** Projects that had a retry since their last success. */
+  /** Projects with a retry since their last success. */
   const retrying = new Set<string>();
 
-  function pollFinished(event: EventOf<'poll.finished'>): void {
-    if (event.failure === undefined) pollSucceeded(event);
-    else pollFailed(event, event.failure);
-  }
-
   function pollSucceeded(event: EventOf<'poll.finished'>): void {
-    const { project, failuresBefore, durationMs } = event;
-    pollFailureLoggedAt.delete(project);
-    retrying.delete(project);
-    if (failuresBefore > 0) {
-      logger.info(
-        { event: 'poll.recovered', project, consecutive_failures: failuresBefore },
-        'Poll succeeded again',
-      );
-    }
-    logger[event.changed ? 'info' : 'debug'](
-      {
-        event: 'poll.completed',
-        project,
-        prompts: event.prompts,
-        transitions: event.transitions,
-        duration_ms: Math.round(durationMs),
-      },
-      'Poll completed',
-    );
+    pollFailureLoggedAt.delete(event.project);
+    retrying.delete(event.project);
+    logPollSuccess(logger, event);
   }
 
   function pollFailed(event: EventOf<'poll.finished'>, failure: PollFailure): void {
-    const { project, failuresBefore, durationMs } = event;
+    const { project, failuresBefore } = event;
     const loggedAt = failuresBefore === 0 ? undefined : pollFailureLoggedAt.get(project);
     const now = clock.monotonic();
     if (loggedAt !== undefined && now - loggedAt < POLL_FAILURE_INTERVAL_MS) return;
     pollFailureLoggedAt.set(project, now);
-    const { statusCode, location, detail, cause } = failure.details;
-    logger.error(
-      {
-        event: 'poll.failed',
-        project,
-        reason: failure.reason,
-        status_code: statusCode,
-        location,
-        detail,
-        consecutive_failures: event.health.consecutiveFailures,
-        duration_ms: Math.round(durationMs),
-        err: {
-          type: failure.reason === 'store' ? 'StoreError' : 'ApiError',
-          message: failure.message,
-          cause: cause instanceof Error ? cause : undefined,
-        },
-      },
-      'Poll failed',
-    );
+    logPollFailure(logger, event, failure);
   }
 
   function retryScheduled(event: EventOf<'api.retry_scheduled'>): void {
-    const { project } = event;
-    const level = retrying.has(project) ? 'debug' : 'warn';
-    retrying.add(project);
-    logger[level](
-      {
-        event: 'api.retried',
-        project,
-        endpoint: event.endpoint,
-        attempt: event.attempt,
-        delay_ms: event.delayMs,
-        reason: event.reason,
-        status_code: event.statusCode,
-      },
-      'Request will be sent again',
-    );
+    const level = retrying.has(event.project) ? 'debug' : 'warn';
+    retrying.add(event.project);
+    logRetry(logger, level, event);
   }
 
   function commitFailed({ reason, error }: EventOf<'store.commit_failed'>): void {
     const now = clock.monotonic();
     const run = storeFailures.get(reason) ?? { count: 0, loggedAt: -Infinity };
-    const due = now - run.loggedAt >= STORE_FAILURE_INTERVAL_MS;
+    const isDue = now - run.loggedAt >= STORE_FAILURE_INTERVAL_MS;
     const count = run.count + 1;
-    storeFailures.set(reason, { count, loggedAt: due ? now : run.loggedAt });
-    if (!due) return;
-    logger.error(
-      { event: 'store.commit_failed', reason, consecutive_failures: count, err: error },
-      'Store could not do what was asked',
-    );
+    storeFailures.set(reason, { count, loggedAt: isDue ? now : run.loggedAt });
+    if (isDue) logCommitFailure(logger, reason, count, error);
   }
 
-  /** Keeps when each reason was logged: one project may be refused again and again between the commits of others. */
-  function noteCommit(): void {
+  /** Ends each run of failures, but keeps when its reason was logged: one project may fail between the commits of others. */
+  function committed(): void {
     for (const run of storeFailures.values()) run.count = 0;
   }
 
@@ -123,7 +73,8 @@ export function createLogObserver(logger: Logger, clock: Clock): LogObserver {
     observe(event) {
       switch (event.type) {
         case 'poll.finished':
-          pollFinished(event);
+          if (event.failure === undefined) pollSucceeded(event);
+          else pollFailed(event, event.failure);
           break;
         case 'listing.baseline':
           logBaseline(logger, event);
@@ -147,7 +98,7 @@ export function createLogObserver(logger: Logger, clock: Clock): LogObserver {
           commitFailed(event);
           break;
         case 'store.committed':
-          noteCommit();
+          committed();
           break;
         case 'worker.claimed':
         case 'worker.released':
@@ -155,14 +106,7 @@ export function createLogObserver(logger: Logger, clock: Clock): LogObserver {
           logOwnership(logger, event);
           break;
         case 'worker.config_differs':
-          logger.warn(
-            {
-              event: 'worker.config_differs',
-              worker: event.worker,
-              others: event.others.slice(0, 10),
-            },
-            'Other workers have another configuration',
-          );
+          logConfigDifference(logger, event);
           break;
         case 'error_info.fetched':
         case 'api.responded':
@@ -177,11 +121,10 @@ export function createLogObserver(logger: Logger, clock: Clock): LogObserver {
     },
     setProjects(ids) {
       const configured = new Set(ids);
-      for (const project of pollFailureLoggedAt.keys()) {
-        if (!configured.has(project)) pollFailureLoggedAt.delete(project);
-      }
-      for (const project of retrying) {
-        if (!configured.has(project)) retrying.delete(project);
+      for (const project of [...pollFailureLoggedAt.keys(), ...retrying]) {
+        if (configured.has(project)) continue;
+        pollFailureLoggedAt.delete(project);
+        retrying.delete(project);
       }
     },
   };

@@ -3,8 +3,8 @@ import type { Logger } from './logger.ts';
 const INTERVAL_MS = 60_000;
 
 /**
- * Logs bugs in the answering of requests, at most one line a minute, which counts all since the line before: a client must
- * not be able to fill the log.
+ * Returns the function that logs bugs found while answering requests: at most one line a minute, with the number of
+ * failures since the line before, so that a client cannot fill the log.
  */
 export function createRequestFailureLog(logger: Logger): (error: unknown) => void {
   let failures = 0;
@@ -15,7 +15,7 @@ export function createRequestFailureLog(logger: Logger): (error: unknown) => voi
     isWaiting = failures > 0;
     if (!isWaiting) return;
     const fields = { event: 'request.failed', failures, err: last };
-    logger.error(fields, 'Unexpected error, a request could not be answered');
+    logger.error(fields, 'Unexpected error while answering a request');
     failures = 0;
     setTimeout(logFailures, INTERVAL_MS).unref();
   }

@@ -98,7 +98,7 @@ async function startOnFreePort(
         level: 'error',
         destination: { write: () => {} },
         scrub: secrets.scrub,
-        onDead: () => {},
+        onFatalError: () => {},
       }),
       secrets,
       clock: context.clock,

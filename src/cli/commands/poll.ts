@@ -70,7 +70,7 @@ async function pollOnce(
     level: config.log.level,
     destination: fileDescriptor(2),
     scrub: secrets.scrub,
-    onDead: () => process.exit(1),
+    onFatalError: () => process.exit(1),
   });
   const progress = context.progress;
   const { clock } = context;

@@ -59,7 +59,7 @@ async function start(options: RunOptions, context: Context, signal: AbortSignal)
     level: config.log.level,
     destination: fileDescriptor(1),
     scrub: secrets.scrub,
-    onDead: (error) => {
+    onFatalError: (error) => {
       // At once: no step may follow whose line is not written (docs/specification.md#log-lines).
       context.warn(`error: cannot write to stdout, so evalwatch exits: ${error.message}`);
       process.exit(1);

@@ -11,7 +11,7 @@ function setUp(mounts: Readonly<Record<string, string>>) {
     level: 'info',
     destination: { write: (line) => void lines.push(JSON.parse(line)) },
     scrub: (text) => text,
-    onDead: () => {},
+    onFatalError: () => {},
   });
   let current: Mounts = new Map(Object.entries(mounts));
   const files = watchMountedFiles({ logger, read: async () => current });

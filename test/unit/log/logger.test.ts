@@ -12,7 +12,7 @@ function setUp(options: Partial<LoggerOptions> = {}) {
     level: 'debug',
     destination: { write: (line) => texts.push(line) },
     scrub: (text) => text.replaceAll(KEY, '[redacted]'),
-    onDead: (error) => {
+    onFatalError: (error) => {
       throw error;
     },
     ...options,
@@ -162,7 +162,7 @@ describe('a destination that cannot be written', () => {
     const deaths: Error[] = [];
     const { logger } = setUp({
       destination,
-      onDead: (error) => {
+      onFatalError: (error) => {
         deaths.push(error);
         logger.error({ event: 'daemon.dying', err: error }, 'm');
       },

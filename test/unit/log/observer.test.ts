@@ -20,7 +20,7 @@ beforeEach(() => {
     level: 'debug',
     destination: { write: (line) => lines.push(JSON.parse(line) as Line) },
     scrub: (text) => text,
-    onDead: (error) => {
+    onFatalError: (error) => {
       throw error;
     },
   });

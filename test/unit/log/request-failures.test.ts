@@ -15,7 +15,7 @@ function setUp() {
     level: 'info',
     destination: { write: (line) => lines.push(JSON.parse(line)) },
     scrub: (text) => text,
-    onDead: (error) => {
+    onFatalError: (error) => {
       throw error;
     },
   });

@@ -10,7 +10,7 @@ const logger = createLogger({
   level: 'info',
   destination: fileDescriptor(1),
   scrub: (text) => text,
-  onDead: (error) => {
+  onFatalError: (error) => {
     process.stderr.write(`dead: ${'code' in error ? String(error.code) : error.message}\n`);
     process.exitCode = 1;
   },
