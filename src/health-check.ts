@@ -1,7 +1,12 @@
 import { once } from 'node:events';
 import { get as getPlain, type IncomingMessage } from 'node:http';
 import { get as getSecure } from 'node:https';
-import { DEFAULT_LISTEN, parseListen } from './config/values/address.ts';
+import {
+  type Checked,
+  DEFAULT_LISTEN,
+  type ListenAddress,
+  parseListen,
+} from './config/values/address.ts';
 import { ConfigError } from './config/config-error.ts';
 import { configFile, environment } from './config/environment.ts';
 import { localAddresses, readListen } from './config/listen.ts';
@@ -11,8 +16,6 @@ import { PATHS } from './web/paths.ts';
 // with the reason.
 
 const TIMEOUT_MS = 4000;
-
-type Listen = Awaited<ReturnType<typeof readListen>>;
 
 /** Undefined if the daemon is alive, else why it is not known to be. */
 async function findFault(): Promise<string | undefined> {
@@ -27,7 +30,7 @@ async function findFault(): Promise<string | undefined> {
   }
 }
 
-async function findFaultOf({ value, fault }: Listen): Promise<string | undefined> {
+async function findFaultOf({ value, fault }: Checked<ListenAddress>): Promise<string | undefined> {
   if (fault !== undefined) return `web.listen ${fault}`;
   const { host, port } = value;
   if (port === 0)

@@ -7,7 +7,7 @@ import {
   parseListen,
   parseProxyUrl,
 } from '../../src/config/values/address.ts';
-import { readCertificates } from '../../src/config/ca-file.ts';
+import { readCertificates, readPrivateKey } from '../../src/config/pem-file.ts';
 import { parseDuration, suggestDuration } from '../../src/config/values/duration.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { readPostgresUrl } from '../../src/config/postgres-url.ts';
@@ -73,7 +73,11 @@ export function config(directory: string): readonly TextFunction[] {
         );
       },
     },
-    { name: 'config/ca-file.ts readCertificates', call: (text) => readCertificates(written(text)) },
+    {
+      name: 'config/pem-file.ts readCertificates',
+      call: (text) => readCertificates(written(text)),
+    },
+    { name: 'config/pem-file.ts readPrivateKey', call: (text) => readPrivateKey(written(text)) },
     { name: 'config/values/address.ts parseBaseUrl', call: parseBaseUrl },
     {
       name: 'config/values/address.ts parseBaseUrl, of what follows the scheme',

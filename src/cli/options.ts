@@ -11,22 +11,32 @@ export function configOption(): Option {
   );
 }
 
+export interface ConfigOption {
+  readonly config?: string;
+}
+
 export function jsonOption(): Option {
   return new Option('--json', 'print one JSON document instead of a table');
 }
 
-/** The options of the commands that read the store, as commander hands them over. */
-export interface QueryOptions {
-  readonly config?: string;
-  readonly project?: string;
-  readonly status?: Status;
-  /** How far back, ms. */
-  readonly since?: number;
-  readonly limit?: number;
+export interface JsonOption {
   readonly json?: true;
 }
 
-export function addQueryOptions(command: Command): Command {
+/** The options that restrict rows to a project and a time, as commander passes them. */
+export interface HistoryOptions extends ConfigOption {
+  readonly project?: string;
+  /** How far back, ms. */
+  readonly since?: number;
+}
+
+/** The options of the commands that print rows of the store, as commander passes them. */
+export interface QueryOptions extends HistoryOptions, JsonOption {
+  readonly status?: Status;
+  readonly limit?: number;
+}
+
+export function addHistoryOptions(command: Command): Command {
   return command
     .addOption(configOption())
     .option('--project <id>', 'only this project')
@@ -34,7 +44,11 @@ export function addQueryOptions(command: Command): Command {
       '--since <duration>',
       'only the last part of the history, such as 24h or 1h30m',
       duration,
-    )
+    );
+}
+
+export function addQueryOptions(command: Command): Command {
+  return addHistoryOptions(command)
     .option('--limit <n>', 'at most this many rows, the newest', positiveInteger)
     .addOption(jsonOption());
 }

@@ -26,16 +26,16 @@ export function rateWarnings(
 }
 
 function busiestHour(planned: readonly PlannedProject[], now: number) {
-  const shared = Map.groupBy(planned, ({ project }) => `${project.schedule}\n${project.timezone}`);
+  const shared = Map.groupBy(planned, ({ schedule }) => schedule);
   const start = Math.floor(now / HOUR) * HOUR;
   let busiest = { at: start, requests: 0 };
   const hours = Math.min(WEEK, Math.max(24, Math.floor(MAX_COUNTS / shared.size)));
   for (let hour = 0; hour < hours; hour += 1) {
     const at = start + hour * HOUR;
     let requests = 0;
-    for (const projects of shared.values()) {
+    for (const [schedule, projects] of shared) {
       // A run is due at its moment: this hour's first millisecond is its own, the next hour's is not.
-      const runs = projects[0]?.schedule.countBetween(at - 1, at + HOUR - 1, HOUR / 1000) ?? 0;
+      const runs = schedule.countBetween(at - 1, at + HOUR - 1, HOUR / 1000);
       for (const { project } of projects) requests += runs * (project.datasets ? 2 : 1);
     }
     if (requests > busiest.requests) busiest = { at, requests };

@@ -1,4 +1,5 @@
 import type { LogLevel } from '../domain/log-level.ts';
+import type { ListenAddress } from './values/address.ts';
 import type { SecretSource } from '../domain/secret-source.ts';
 import type { ServiceSettings } from '../monitor/ports/service.ts';
 
@@ -37,11 +38,7 @@ export interface Config {
   /** At least one, in the order of the file. */
   readonly projects: readonly ProjectConfig[];
   readonly store: SqliteStoreConfig | PostgresStoreConfig;
-  readonly web: {
-    /** Without brackets if it is an IPv6 address. */
-    readonly host: string;
-    /** 0 is any free one. */
-    readonly port: number;
+  readonly web: ListenAddress & {
     /** Host names in lower case. */
     readonly allowedHosts: readonly string[];
     readonly enableLifecycle: boolean;

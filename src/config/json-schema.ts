@@ -1,10 +1,11 @@
 import { z } from 'zod';
 import { fileSchema } from './schema.ts';
+import { API_KEY_OPTIONS, POSTGRES_URL_OPTIONS } from './secret-options.ts';
 
-const FILE_OR_ENV = [{ required: ['api_key_file'] }, { required: ['api_key_env'] }];
-const POSTGRES = [{ required: ['postgres_url_file'] }, { required: ['postgres_url_env'] }];
+const API_KEY = API_KEY_OPTIONS.map((name) => ({ required: [name] }));
+const POSTGRES = POSTGRES_URL_OPTIONS.map((name) => ({ required: [name] }));
 const TWO_STORES = [
-  { required: ['postgres_url_file', 'postgres_url_env'] },
+  { required: [...POSTGRES_URL_OPTIONS] },
   { required: ['path'], anyOf: POSTGRES },
 ];
 
@@ -19,7 +20,7 @@ export function configJsonSchema(): object {
     override: ({ jsonSchema }) => {
       const { properties: options = {} } = jsonSchema;
       if ('api_key_env' in options) {
-        jsonSchema.not = { required: ['api_key_file', 'api_key_env'] };
+        jsonSchema.not = { required: [...API_KEY_OPTIONS] };
       }
       if ('postgres_url_env' in options) {
         jsonSchema.not = { anyOf: TWO_STORES };
@@ -34,8 +35,8 @@ export function configJsonSchema(): object {
       Object.entries(properties).map(([name, section]) => [name, allowEmpty(section)]),
     ),
     anyOf: [
-      { properties: { service: { anyOf: FILE_OR_ENV } } },
-      { properties: { projects: { items: { anyOf: FILE_OR_ENV } } } },
+      { properties: { service: { anyOf: API_KEY } } },
+      { properties: { projects: { items: { anyOf: API_KEY } } } },
     ],
   };
 }

@@ -1,25 +1,17 @@
-import { dirname, resolve } from 'node:path';
-import { readCertificates } from './ca-file.ts';
+import { dirname } from 'node:path';
+import { readCertificates, readPemFile } from './pem-file.ts';
 import type { Config } from './config.ts';
-import type { Env } from './environment.ts';
 import { judge, noMapping } from './faults.ts';
 import { applyOverrides } from './overrides.ts';
-import type { Finding } from './finding.ts';
-import { checkRules } from './rules.ts';
+import { checkRules, type RuleOptions } from './rules.ts';
 import { MAX_CONFIG_BYTES, readDocument } from './document/read-document.ts';
 import { fileSchema, KEYS } from './schema.ts';
 import { toConfig } from './to-config.ts';
-import { isMapping, mappingAt, type Tree } from './document/tree.ts';
-import { isPath } from './values/option-types.ts';
+import { isMapping, type Tree } from './document/tree.ts';
 
-export interface LoadOptions {
-  /** Its directory is where the paths in it start. */
+export interface LoadOptions extends RuleOptions {
+  /** Relative paths in the file start from its directory. */
   readonly file: string;
-  readonly env: Env;
-  /** What is wrong with a cron expression, as the end of a sentence about it: `must …`; undefined if nothing is. */
-  readonly validateSchedule: (expression: string) => string | undefined;
-  /** Whether an `api_key_env` that is unset or empty is a mistake (`run` and `poll`), or just no key yet. */
-  readonly requireKeys: boolean;
 }
 
 /**
@@ -34,15 +26,15 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
   if (!isMapping(root)) throw noMapping(document, file);
   const { tree, variables } = applyOverrides(withSections(root), env);
   const parsed = fileSchema.safeParse(tree);
-  const authorities = await readAuthorities(tree, dirname(file));
+  const ca = await readPemFile(tree, ['service', 'ca_file'], dirname(file), readCertificates);
   const findings = [
     ...checkRules(tree, { ...options, lineOf: (path) => document.locate(path).line }),
-    ...authorities.findings,
+    ...ca.findings,
   ];
   const issues = parsed.error?.issues ?? [];
   const error = judge({ file, document, issues, findings, keys: KEYS, variables });
   if (!parsed.success || error !== undefined) throw error ?? parsed.error;
-  return toConfig(parsed.data, { file, env, authorities: authorities.text });
+  return toConfig(parsed.data, { file, env, authorities: ca.text });
 }
 
 const ADVICE = '; name one with --config, or start from a copy of config/evalwatch.yaml';
@@ -58,15 +50,4 @@ function withSections(root: Tree): Tree {
     web: web ?? {},
     log: log ?? {},
   };
-}
-
-async function readAuthorities(
-  tree: Tree,
-  directory: string,
-): Promise<{ readonly text?: string | undefined; readonly findings: readonly Finding[] }> {
-  const caFile = mappingAt(tree, 'service')['ca_file'];
-  if (!isPath(caFile)) return { findings: [] };
-  const { value, fault } = await readCertificates(resolve(directory, caFile));
-  const path = ['service', 'ca_file'];
-  return { text: value, findings: fault === undefined ? [] : [{ path, message: fault }] };
 }

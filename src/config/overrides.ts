@@ -1,4 +1,4 @@
-import { postgresOption } from './rules.ts';
+import { givenOption, POSTGRES_URL_OPTIONS } from './secret-options.ts';
 import { type Env, readVariable, resolveFromUser } from './environment.ts';
 import { isMapping, type Tree } from './document/tree.ts';
 
@@ -25,7 +25,7 @@ export function applyOverrides(
     const before = result[section];
     if (given === undefined || !isMapping(before)) continue;
     // The image sets a path for those who have no other store.
-    if (section === 'store' && postgresOption(before) !== undefined) continue;
+    if (section === 'store' && givenOption(before, POSTGRES_URL_OPTIONS)) continue;
     const value = section === 'store' ? resolveFromUser(given, env) : given;
     result[section] = { __proto__: null, ...before, [key]: value };
     variables.set(`${section}.${key}`, name);

@@ -3,17 +3,25 @@ import { type Env, readVariable, VARIABLE_NAME } from './environment.ts';
 import { MAX_TEXT_LENGTH } from './values/option-types.ts';
 import { type Finding, optionName } from './finding.ts';
 import { quotePlain, shownId, unsetVariable } from './shown.ts';
+import {
+  API_KEY_OPTIONS,
+  givenOption,
+  POSTGRES_URL_OPTIONS,
+  type SecretOptions,
+} from './secret-options.ts';
 import { isMapping, mappingAt, type Tree } from './document/tree.ts';
 import type { Path } from './document/yaml-document.ts';
 
-const POSTGRES_URL = ['postgres_url_file', 'postgres_url_env'] as const;
-
-export interface RulesContext {
+/** What decides whether a configuration is valid, besides the file. */
+export interface RuleOptions {
   readonly env: Env;
-  /** An API key that the environment lacks is a mistake. */
+  /** Whether an environment variable that is named but unset or empty is a mistake. */
   readonly requireKeys: boolean;
-  /** What is wrong with a cron expression, as `must …`. */
+  /** Returns what is wrong with a cron expression, as `must …`; undefined if it is valid. */
   readonly validateSchedule: (expression: string) => string | undefined;
+}
+
+interface RulesContext extends RuleOptions {
   /** Line of an option in the file. */
   readonly lineOf: (path: Path) => number;
 }
@@ -97,29 +105,29 @@ function checkKeySources(tree: Tree, context: RulesContext): readonly Finding[] 
       checkKeySource(['projects', index], project, context),
     ),
   ];
-  if (!isMapping(tree['service']) || hasKeySource(service)) return inPlaces;
-  const without = projects.filter(({ project }) => !hasKeySource(project));
+  if (!isMapping(tree['service']) || givenOption(service, API_KEY_OPTIONS)) return inPlaces;
+  const without = projects.filter(({ project }) => !givenOption(project, API_KEY_OPTIONS));
   if (projects.length === without.length) {
-    return [...inPlaces, { path: ['service'], message: 'needs api_key_file or api_key_env' }];
+    return [...inPlaces, { path: ['service'], message: `needs ${API_KEY_OPTIONS.join(' or ')}` }];
   }
   return [
     ...inPlaces,
     ...without.map(({ index, project: { id } }) => ({
       path: ['projects', index],
-      message: `${typeof id === 'string' ? `${shownId(id)} ` : ''}needs api_key_file or api_key_env, because service has neither`,
+      message: `${typeof id === 'string' ? `${shownId(id)} ` : ''}needs ${API_KEY_OPTIONS.join(' or ')}, because service has neither`,
     })),
   ];
 }
 
 function checkKeySource(path: Path, place: Tree, context: RulesContext): readonly Finding[] {
-  return checkSecretSource(path, place, ['api_key_file', 'api_key_env'], context);
+  return checkSecretSource(path, place, API_KEY_OPTIONS, context);
 }
 
 function checkStore(store: Tree, context: RulesContext): readonly Finding[] {
-  const findings = [...checkSecretSource(['store'], store, POSTGRES_URL, context)];
-  const postgres = postgresOption(store);
+  const findings = [...checkSecretSource(['store'], store, POSTGRES_URL_OPTIONS, context)];
+  const postgres = givenOption(store, POSTGRES_URL_OPTIONS);
   if (postgres === undefined && store['lease'] !== undefined) {
-    const message = `applies to PostgreSQL only: add ${POSTGRES_URL.join(' or ')}, or remove it`;
+    const message = `applies to PostgreSQL only: add ${POSTGRES_URL_OPTIONS.join(' or ')}, or remove it`;
     findings.push({ path: ['store', 'lease'], message });
   }
   if (postgres !== undefined && store['path'] !== undefined) {
@@ -129,15 +137,10 @@ function checkStore(store: Tree, context: RulesContext): readonly Finding[] {
   return findings;
 }
 
-/** The option of the store that names a PostgreSQL, if any does. */
-export function postgresOption(store: Tree): string | undefined {
-  return POSTGRES_URL.find((name) => store[name] !== undefined);
-}
-
 function checkSecretSource(
   path: Path,
   place: Tree,
-  [fileOption, variableOption]: readonly [string, string],
+  [fileOption, variableOption]: SecretOptions,
   { env, requireKeys }: RulesContext,
 ): readonly Finding[] {
   const variable = place[variableOption];
@@ -150,10 +153,6 @@ function checkSecretSource(
   if (readVariable(env, variable) !== undefined) return [];
   const message = unsetVariable(variable, optionName(option));
   return [{ path: option, message, isSentence: true }];
-}
-
-function hasKeySource(place: Tree): boolean {
-  return place['api_key_file'] !== undefined || place['api_key_env'] !== undefined;
 }
 
 function projectsOf(tree: Tree): readonly { readonly index: number; readonly project: Tree }[] {

@@ -3,6 +3,7 @@ import type { SecretSource } from '../domain/secret-source.ts';
 import type { Config } from './config.ts';
 import { type Env, readVariable } from './environment.ts';
 import type { ConfigFile } from './schema.ts';
+import { API_KEY_OPTIONS, givenOption, POSTGRES_URL_OPTIONS } from './secret-options.ts';
 
 export interface Surroundings {
   readonly file: string;
@@ -21,15 +22,12 @@ export function toConfig(content: ConfigFile, { file, env, authorities }: Surrou
     path === undefined
       ? { env: variable, value: readVariable(env, variable) }
       : { file: resolve(directory, path) };
-  const keyOf = (place: KeyPlace) => secret(place.api_key_file, place.api_key_env);
   const { postgres_url_file: urlFile, postgres_url_env: urlVariable } = store;
-  const projects = content.projects.map((project) => ({
-    id: project.id,
-    schedule: project.schedule ?? content.schedule,
-    timezone: project.timezone ?? content.timezone,
-    key: keyOf(hasKeySource(project) ? project : service),
-    datasets: project.datasets,
-  }));
+  const projects = content.projects.map((project) => {
+    const { id, schedule = content.schedule, timezone = content.timezone, datasets } = project;
+    const place = givenOption(project, API_KEY_OPTIONS) ? project : service;
+    return { id, schedule, timezone, key: secret(place.api_key_file, place.api_key_env), datasets };
+  });
   const named = [
     file,
     ...projects.flatMap(({ key }) => ('file' in key ? [key.file] : [])),
@@ -53,26 +51,19 @@ export function toConfig(content: ConfigFile, { file, env, authorities }: Surrou
     missingAfter: content.missing_after,
     projects,
     store: {
-      ...(urlFile === undefined && urlVariable === undefined
-        ? { path: resolve(directory, store.path) }
-        : { postgresUrl: secret(urlFile, urlVariable), leaseMs: store.lease }),
+      ...(givenOption(store, POSTGRES_URL_OPTIONS)
+        ? { postgresUrl: secret(urlFile, urlVariable), leaseMs: store.lease }
+        : { path: resolve(directory, store.path) }),
       retentionMs: store.retention,
     },
     web: {
-      host: web.listen.host,
-      port: web.listen.port,
+      ...web.listen,
       allowedHosts: web.allowed_hosts,
       enableLifecycle: web.enable_lifecycle,
       configFile: absolute(web.config_file),
     },
     log: { level: content.log.level },
   });
-}
-
-type KeyPlace = Pick<ConfigFile['service'], 'api_key_file' | 'api_key_env'>;
-
-function hasKeySource({ api_key_file: file, api_key_env: variable }: KeyPlace): boolean {
-  return file !== undefined || variable !== undefined;
 }
 
 function deepFreeze<T>(value: T): T {

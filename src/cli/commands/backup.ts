@@ -3,11 +3,10 @@ import { resolveFromUser } from '../../config/environment.ts';
 import type { Register } from '../command.ts';
 import { loadForStore } from '../configuration.ts';
 import { UsageError } from '../faults.ts';
-import { configOption } from '../options.ts';
+import { type ConfigOption, configOption } from '../options.ts';
 import { storeFile } from '../store-engine.ts';
 
-interface BackupCommandOptions {
-  readonly config?: string;
+interface BackupOptions extends ConfigOption {
   readonly force?: true;
 }
 
@@ -26,8 +25,8 @@ export const registerBackup: Register = (program, act) => {
     .addOption(configOption())
     .option('--force', 'replace an existing file')
     .addHelpText('after', HELP)
-    .action((file: string, options: BackupCommandOptions) =>
-      act<BackupCommandOptions>(async ({ config: option, force }, context) => {
+    .action((file: string, options: BackupOptions) =>
+      act<BackupOptions>(async ({ config: option, force }, context) => {
         if (file === '-') {
           const instead = 'name a file (./- is a file with the name -)';
           throw new UsageError(`a backup cannot be written to stdout: ${instead}`);

@@ -3,18 +3,13 @@ import { ConfigError } from '../../config/config-error.ts';
 import type { Action, Context, Register } from '../command.ts';
 import { loadConfiguration } from '../configuration.ts';
 import { keyWarnings } from '../key-warnings.ts';
-import { configOption, jsonOption } from '../options.ts';
+import { type ConfigOption, configOption, type JsonOption, jsonOption } from '../options.ts';
 import { planProjects, type PlannedProject } from '../plan.ts';
 import { rateWarnings } from '../rate-warnings.ts';
 import { storeWarnings } from '../store-engine.ts';
 import { jsonLines, tableLines, type Column } from '../output/table.ts';
 import { toJsonLine } from '../output/json.ts';
 import { zonedTimeText } from '../output/text.ts';
-
-interface CheckOptions {
-  readonly config?: string;
-  readonly json?: true;
-}
 
 const HELP = `
 Sends no request and opens no store. Warns if an API key or the address of the database is missing or unusable, and
@@ -35,7 +30,7 @@ export const registerCheck: Register = (program, act) => {
     .action(act(check));
 };
 
-const check: Action<CheckOptions> = async (options, context) => {
+const check: Action<ConfigOption & JsonOption> = async (options, context) => {
   const config = await loadAll(options.config, context).catch(async (error: unknown) => {
     if (!(options.json && error instanceof ConfigError)) throw error;
     await context.stdout.write(`${toJsonLine({ errors: error.faults })}\n`);

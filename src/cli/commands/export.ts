@@ -6,8 +6,8 @@ import type { Action, Register } from '../command.ts';
 import { csvLine } from '../output/csv.ts';
 import { toJsonLine } from '../output/json.ts';
 import { transitionsAfter, type TransitionFilter } from '../output/oldest-first.ts';
-import { configOption, duration } from '../options.ts';
-import { withReader } from '../query.ts';
+import { addHistoryOptions, type HistoryOptions } from '../options.ts';
+import { toQuery, withReader } from '../query.ts';
 
 const FORMATS = {
   ndjson: {
@@ -22,11 +22,7 @@ const FORMATS = {
   },
 } as const;
 
-interface ExportOptions {
-  readonly config?: string;
-  readonly project?: string;
-  /** How far back, ms. */
-  readonly since?: number;
+interface ExportOptions extends HistoryOptions {
   readonly format: keyof typeof FORMATS;
   readonly output?: string;
   readonly force?: true;
@@ -43,16 +39,11 @@ Examples:
   evalwatch export --project checkout-bot | jq 'select(.to == "FAILED")'`;
 
 export const registerExport: Register = (program, act) => {
-  program
-    .command('export')
-    .description('Write the status changes of prompts and datasets to a file, oldest first')
-    .addOption(configOption())
-    .option('--project <id>', 'only this project')
-    .option(
-      '--since <duration>',
-      'only the last part of the history, such as 24h or 1h30m',
-      duration,
-    )
+  addHistoryOptions(
+    program
+      .command('export')
+      .description('Write the status changes of prompts and datasets to a file, oldest first'),
+  )
     .addOption(
       new Option('--format <format>', 'output format')
         .choices(Object.keys(FORMATS))
@@ -65,10 +56,9 @@ export const registerExport: Register = (program, act) => {
 };
 
 const exportTransitions: Action<ExportOptions> = async (options, context) => {
-  const { project, format, output, force } = options;
-  const since = options.since === undefined ? undefined : context.clock.now() - options.since;
+  const { format, output, force } = options;
   await withReader(options, context, async (reader, path) => {
-    const pieces = toPieces(reader, { project, since }, format);
+    const pieces = toPieces(reader, toQuery(options, context), format);
     if (output === undefined || output === '-') {
       for await (const piece of pieces) await context.stdout.write(piece);
       return;

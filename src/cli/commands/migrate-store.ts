@@ -2,13 +2,11 @@ import { resolveFromUser } from '../../config/environment.ts';
 import type { Action, Register } from '../command.ts';
 import { loadConfiguration } from '../configuration.ts';
 import { UsageError } from '../faults.ts';
-import { configOption, jsonOption } from '../options.ts';
+import { type ConfigOption, configOption, type JsonOption, jsonOption } from '../options.ts';
 import { jsonLines, tableLines, type Column } from '../output/table.ts';
 
-interface MigrateOptions {
+interface MigrateOptions extends ConfigOption, JsonOption {
   readonly from: string;
-  readonly config?: string;
-  readonly json?: true;
 }
 
 const HELP = `

@@ -5,14 +5,12 @@ import { pollResult, pollResultFields, type PollResult } from '../../rows/fields
 import type { Action, Context, Register } from '../command.ts';
 import { loadConfiguration } from '../configuration.ts';
 import { UsageError } from '../faults.ts';
-import { configOption, jsonOption } from '../options.ts';
+import { type ConfigOption, configOption, type JsonOption, jsonOption } from '../options.ts';
 import { requireKnown } from '../query.ts';
 import { jsonLines, tableLines, type Column } from '../output/table.ts';
 
-interface PollOptions {
-  readonly config?: string;
+interface PollOptions extends ConfigOption, JsonOption {
   readonly project?: string;
-  readonly json?: true;
 }
 
 const HELP = `

@@ -2,12 +2,8 @@ import { readVariable } from '../../config/environment.ts';
 import type { Daemon } from '../../app/daemon.ts';
 import type { Action, Context, Register } from '../command.ts';
 import { loadConfiguration } from '../configuration.ts';
-import { configOption } from '../options.ts';
+import { type ConfigOption, configOption } from '../options.ts';
 import { startUnlessStopped } from '../start-unless-stopped.ts';
-
-interface RunOptions {
-  readonly config?: string;
-}
 
 const HELP = `
 SIGTERM or SIGINT stops the daemon, SIGHUP reloads the configuration. It writes log lines (JSON) to stdout, and
@@ -25,7 +21,7 @@ export const registerRun: Register = (program, act) => {
     .action(act(run));
 };
 
-const run: Action<RunOptions> = async (options, context) => {
+const run: Action<ConfigOption> = async (options, context) => {
   const stop = Promise.withResolvers<void>();
   let reload: (() => Promise<unknown>) | undefined;
   context.signals.onSignal = (signal) => {
@@ -43,7 +39,11 @@ const run: Action<RunOptions> = async (options, context) => {
   return 0;
 };
 
-async function start(options: RunOptions, context: Context, signal: AbortSignal): Promise<Daemon> {
+async function start(
+  options: ConfigOption,
+  context: Context,
+  signal: AbortSignal,
+): Promise<Daemon> {
   const loadConfig = () => loadConfiguration(options.config, context, 'with keys');
   const config = await loadConfig();
   signal.throwIfAborted();

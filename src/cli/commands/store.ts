@@ -2,14 +2,9 @@ import { visible } from '../../domain/visible.ts';
 import type { CheckResult } from '../../store/sqlite/check.ts';
 import type { Action, Register } from '../command.ts';
 import { loadForStore } from '../configuration.ts';
-import { configOption, jsonOption } from '../options.ts';
+import { type ConfigOption, configOption, type JsonOption, jsonOption } from '../options.ts';
 import { storeFile } from '../store-engine.ts';
 import { jsonLines } from '../output/table.ts';
-
-interface CheckOptions {
-  readonly config?: string;
-  readonly json?: true;
-}
 
 /** Of each rule; the JSON document has all. */
 const SHOWN_FINDINGS = 10;
@@ -31,7 +26,7 @@ export const registerStore: Register = (program, act) => {
     .action(act(check));
 };
 
-const check: Action<CheckOptions> = async (options, context) => {
+const check: Action<ConfigOption & JsonOption> = async (options, context) => {
   const config = await loadForStore(options.config, context);
   const path = storeFile(config.store, 'use pg_amcheck, see docs/scaling.md');
   const { checkStore } = await import('../../store/sqlite/check.ts');

@@ -8,6 +8,13 @@ export type Checked<T> =
   /** `hint` finds what may have been meant instead. */
   | { readonly fault: string; readonly hint?: () => string | undefined; readonly value?: never };
 
+export interface ListenAddress {
+  /** Without brackets if it is an IPv6 address. */
+  readonly host: string;
+  /** 0 is any free port. */
+  readonly port: number;
+}
+
 /** `web.listen` where neither the file nor the environment says anything. */
 export const DEFAULT_LISTEN = '127.0.0.1:10570';
 
@@ -52,9 +59,7 @@ export function isPlainHttp(text: string): 'loopback' | 'remote' | false {
 }
 
 /** `host:port`, an IPv6 host in brackets; port 0 is any free one. */
-export function parseListen(
-  text: string,
-): Checked<{ readonly host: string; readonly port: number }> {
+export function parseListen(text: string): Checked<ListenAddress> {
   const [, bracketed, plain, digits] = /^(?:\[([^\]]*)\]|([^:[\]]+)):(\d{1,5})$/.exec(text) ?? [];
   const host = bracketed ?? plain;
   const port = Number(digits);

@@ -1,14 +1,11 @@
-import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
-import { dirname, resolve } from 'node:path';
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { dirname } from 'node:path';
 import { createSecureContext } from 'node:tls';
-import type { Checked } from '../values/address.ts';
-import { readCertificates } from '../ca-file.ts';
+import { readCertificates, readPemFile, readPrivateKey } from '../pem-file.ts';
 import { judge, noMapping } from '../faults.ts';
 import { readDocument } from '../document/read-document.ts';
 import type { Finding } from '../finding.ts';
-import { readTextFile } from '../document/text-file.ts';
 import { isMapping, mappingAt, type Tree } from '../document/tree.ts';
-import { isPath } from '../values/option-types.ts';
 import type { Protection, TlsSettings } from '../../domain/protection.ts';
 import type { WebConfig } from './web-config.ts';
 import { WEB_KEYS, webFileSchema, type WebFile } from './web-schema.ts';
@@ -26,73 +23,33 @@ export async function loadWebConfig(file: string): Promise<WebConfig> {
   const root = document.value ?? {};
   if (!isMapping(root)) throw noMapping(document, file);
   const parsed = webFileSchema.safeParse(root);
-  const pems = await readPems(mappingAt(root, SECTION), dirname(file));
+  const read = (key: string, readFile: typeof readCertificates) =>
+    readPemFile(root, [SECTION, key], dirname(file), readFile);
+  const [cert, key, ca] = await Promise.all([
+    read('cert_file', readCertificates),
+    read('key_file', readPrivateKey),
+    read('client_ca_file', readCertificates),
+  ]);
   const findings = [
     ...checkTlsRules(mappingAt(root, SECTION)),
-    ...pems.findings,
+    ...[cert, key, ca].flatMap((pem) => pem.findings),
     ...checkUsers(mappingAt(root, 'basic_auth_users')),
   ];
   const issues = parsed.error?.issues ?? [];
   const checked = { file, document, keys: WEB_KEYS };
   const error = judge({ ...checked, issues, findings });
   if (!parsed.success || error !== undefined) throw error ?? parsed.error;
-  const config = toWebConfig(parsed.data, pems);
+  const config = toWebConfig(parsed.data, { cert: cert.text, key: key.text, ca: ca.text });
   const unusable = judge({ ...checked, issues: [], findings: checkWhole(config) });
   if (unusable !== undefined) throw unusable;
-  return { ...config, files: [file, ...pems.files] };
+  return { ...config, files: [file, ...[cert, key, ca].flatMap(({ path }) => path ?? [])] };
 }
 
+/** PEM texts. */
 interface Pems {
-  readonly cert?: string | undefined;
-  readonly key?: string | undefined;
-  readonly ca?: string | undefined;
-  /** Absolute. */
-  readonly files: readonly string[];
-  readonly findings: readonly Finding[];
-}
-
-async function readPems(section: Tree, directory: string): Promise<Pems> {
-  const read = async (option: string, how: (path: string) => Promise<Checked<string>>) => {
-    const written = section[option];
-    if (!isPath(written)) return {};
-    const path = resolve(directory, written);
-    const { value, fault } = await how(path);
-    const findings = fault === undefined ? [] : [{ path: [SECTION, option], message: fault }];
-    return { value, path, findings };
-  };
-  const [cert, key, ca] = await Promise.all([
-    read('cert_file', readCertificates),
-    read('key_file', readPrivateKey),
-    read('client_ca_file', readCertificates),
-  ]);
-  const both = [cert, key, ca];
-  return {
-    cert: cert.value,
-    key: key.value,
-    ca: ca.value,
-    files: both.flatMap(({ path }) => path ?? []),
-    findings: both.flatMap(({ findings = [] }) => findings),
-  };
-}
-
-async function readPrivateKey(path: string): Promise<Checked<string>> {
-  const { text, fault } = await readTextFile(path, MAX_FILE_BYTES);
-  const shown = JSON.stringify(path);
-  if (fault !== undefined) return { fault: `${shown} cannot be read: ${fault}` };
-  if (privateKey(text) !== undefined) return { value: text };
-  return {
-    fault: text.includes('ENCRYPTED')
-      ? `${shown} has an encrypted private key: store it without a passphrase`
-      : `${shown} is not a PEM file: no usable private key found`,
-  };
-}
-
-function privateKey(pem: string): KeyObject | undefined {
-  try {
-    return createPrivateKey(pem);
-  } catch {
-    return undefined;
-  }
+  readonly cert: string | undefined;
+  readonly key: string | undefined;
+  readonly ca: string | undefined;
 }
 
 /** On the raw tree, so that they speak up also when something else is wrong. */
