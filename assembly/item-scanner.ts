@@ -36,14 +36,14 @@ const HASH_D: usize = 112;
 
 /** The piece that is to be scanned, of so many bytes at most. */
 export const PIECE: usize = 256;
-export const MOST_BYTES: usize = 65536;
+export const MAX_PIECE_BYTES: usize = 65536;
 
 const BLOCK: usize = 64;
 const STRIPE: usize = 64;
 
 /** Where the items end, u32 positions in the body; and their hashes, u64. */
-export const ENDS: usize = PIECE + MOST_BYTES + BLOCK;
-export const HASHES: usize = ENDS + 4 * (MOST_BYTES + BLOCK);
+export const ENDS: usize = PIECE + MAX_PIECE_BYTES + BLOCK;
+export const HASHES: usize = ENDS + 4 * (MAX_PIECE_BYTES + BLOCK);
 
 const BEFORE: u32 = 0;
 const WITHIN: u32 = 1;
@@ -53,7 +53,7 @@ const TOO_DEEP: u32 = 4;
 const BROKEN: u32 = 5;
 
 /** Arrays and objects within each other, the outermost being 1. */
-const DEEPEST: i32 = 64;
+const MAX_DEPTH: i32 = 64;
 
 /** Scans the `length` bytes at `PIECE`; `last` if the body ends with them. Returns how many items ended. */
 export function scan(length: usize, last: bool): usize {
@@ -170,7 +170,7 @@ function findEnds(from: usize, end: usize): usize {
     for (let marks = opening | closing | commas; marks != 0; marks &= marks - 1) {
       const mark = marks & (0 - marks);
       if ((mark & opening) != 0) {
-        if (++depth > DEEPEST) {
+        if (++depth > MAX_DEPTH) {
           store<u32>(PHASE, TOO_DEEP);
           return count;
         }

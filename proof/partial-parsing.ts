@@ -23,7 +23,7 @@ export const partialParsing: Row = {
   bug: {
     what: 'a new item with the id of a known one is not noticed',
     file: 'evaluation-api/listing/listing-body.ts',
-    replace: [['hasAny(table, match.places, added)', 'hasAny(table, match.places, new Set())']],
+    replace: [['hasAnyId(table, match.places, added)', 'hasAnyId(table, match.places, new Set())']],
   },
   run: async ({ short, seed, print, source = SOURCE }) => {
     const wanted = short ? 1500 : 100_000;

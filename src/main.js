@@ -30,11 +30,11 @@ for (const [signal, exitCode] of [
 if (command === 'run') process.on('SIGHUP', () => signals.onSignal?.('SIGHUP'));
 
 if (Number.parseInt(process.versions.node, 10) >= 24) {
-  const files = await import('./files/in-turn.ts');
+  const files = await import('./files/thread-work.ts');
   exit = files.exit;
   const { main } = await import('./cli/cli.ts');
   process.exitCode = await main(process.argv.slice(2), process, signals);
-  if (files.isUnderWay()) exit(process.exitCode);
+  if (files.hasPendingWork()) exit(process.exitCode);
 } else {
   process.stderr.write(
     `evalwatch needs Node 24 or newer, but this is Node ${process.versions.node}: on Linux x64 \`npm ci\` installs Node 24 ` +

@@ -12,7 +12,7 @@ import { WANTED_OF_LISTING } from '../../src/evaluation-api/listing/listing.ts';
 import { etagOf, readReply } from '../../src/evaluation-api/sending/reply.ts';
 import { parseRetryAfter } from '../../src/evaluation-api/sending/retry-after.ts';
 import { createSecrets } from '../../src/evaluation-api/secrets.ts';
-import { skim } from '../../src/evaluation-api/listing/skim.ts';
+import { parsePartially } from '../../src/evaluation-api/listing/parse-partially.ts';
 import { cleanText, cutCodePoints, cutUtf8 } from '../../src/evaluation-api/text.ts';
 import type { TextFunction } from './text-function.ts';
 import { takeAtOnce } from '../../test/support/at-once.ts';
@@ -78,13 +78,13 @@ export const evaluationApi: readonly TextFunction[] = [
     call: (text) => cleanText(text, text.length / 2, scrub),
   },
   {
-    name: 'evaluation-api/listing/skim.ts skim',
-    call: (text) => takeAtOnce(skim(text, WANTED_OF_LISTING)),
+    name: 'evaluation-api/listing/parse-partially.ts parsePartially',
+    call: (text) => takeAtOnce(parsePartially(text, WANTED_OF_LISTING)),
   },
   {
-    name: 'evaluation-api/listing/skim.ts skim, of a text in it',
+    name: 'evaluation-api/listing/parse-partially.ts parsePartially, of a text in it',
     call: (text) =>
-      takeAtOnce(skim(JSON.stringify([{ name: text, other: text }]), WANTED_OF_LISTING)),
+      takeAtOnce(parsePartially(JSON.stringify([{ name: text, other: text }]), WANTED_OF_LISTING)),
   },
   {
     name: 'evaluation-api/listing/json.ts parseJson',

@@ -96,7 +96,7 @@ export const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
     'simulator/world/life.ts nextStatus',
     'simulator/world/records.ts makePrompt',
   ],
-  'is a part of what skim does': ['evaluation-api/listing/json-lexer.ts createJsonLexer'],
+  'is a part of what parsePartially does': ['evaluation-api/listing/json-lexer.ts createJsonLexer'],
   'takes the address of a socket': ['web/fairness/client.ts clientOf'],
   'is a part of what parseFaults does': [
     'simulator/faults/garbage.ts isGarbage',

@@ -26,7 +26,7 @@ export async function byDifference(
   const { createItemScanner } = (await import(
     join(source, 'evaluation-api/listing/item-scanner.ts')
   )) as typeof ScannerRoom;
-  const { answerWith } = (await import(
+  const { readListingAnswer } = (await import(
     join(source, 'evaluation-api/listing/listing-answer.ts')
   )) as typeof AnswerRoom;
   const startScan = createItemScanner(1_000_000);
@@ -38,7 +38,7 @@ export async function byDifference(
     try {
       const body = { pieces, items: scan.finish() };
       const serialQueue: ConcurrencyLimit = async (work) => await work();
-      const answer = await answerWith({
+      const answer = await readListingAnswer({
         kind,
         body,
         etag: '"x"',

@@ -64,11 +64,11 @@ export function createConfigure(options: ConfigureOptions): (next: Config) => Pr
     }
     for (const [index, id] of added.entries()) poller.watch(id, health[index]);
     inForce.set(next);
-    for (const id of before.keys()) if (!inForce.projects().has(id)) poller.forget(id);
+    for (const id of before.keys()) if (!inForce.projects().has(id)) poller.unwatch(id);
     sharing?.configure(next);
     if (nextService !== undefined) {
       service.replace(nextService);
-      poller.forgetListings();
+      poller.dropListings();
     }
     log.setProjects(ids);
     logger.setLevel(next.log.level);

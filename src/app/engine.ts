@@ -104,7 +104,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   const missingAfter = () => inForce.config().missingAfter;
   const poller = createPoller({ service, store, clock, emit, missingAfter, shutdown });
   sharing?.onOwnershipChange(({ taken, dropped }) => {
-    for (const project of dropped) poller.forget(project);
+    for (const project of dropped) poller.unwatch(project);
     for (const { project, health } of taken) poller.watch(project, health);
   });
   const reporter = createFailureReporter({

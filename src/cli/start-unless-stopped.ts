@@ -1,4 +1,4 @@
-import { exit } from '../files/in-turn.ts';
+import { exit } from '../files/thread-work.ts';
 
 /** How long a start that was given up may take to release what it has opened. */
 const RELEASE_MS = 2000;

@@ -61,7 +61,7 @@ const USELESS_TRIES = 3;
 const USELESS_PERIOD = 5 * MINUTE;
 const PATIENCE = 24 * 60 * MINUTE;
 const FIRST_DELAY = 15 * SECOND;
-const LONGEST_DELAY = 15 * MINUTE;
+const MAX_DELAY = 15 * MINUTE;
 
 /** Whether a project that left the configuration has been out of it for long enough to give its failures up. */
 export function isRemovedForGood(removedAt: number, now: number): boolean {
@@ -69,7 +69,7 @@ export function isRemovedForGood(removedAt: number, now: number): boolean {
 }
 
 /** When a failure of a project that is out of the configuration is looked at again, epoch ms. */
-export function lookAgainAt(now: number): number {
+export function nextCheckAt(now: number): number {
   return now + FIRST_DELAY;
 }
 
@@ -95,7 +95,7 @@ export function afterFailedTry(
 }
 
 function nextDelay(failed: FailedTry, count: number, useless: number, elapsed: number): number {
-  const growing = Math.min(FIRST_DELAY * 2 ** (count - 1), LONGEST_DELAY);
+  const growing = Math.min(FIRST_DELAY * 2 ** (count - 1), MAX_DELAY);
   if (!failed.useless) return Math.max(growing, failed.retryAfterMs ?? 0);
   // The last useless try falls due when the period is over, neither sooner nor much later.
   return useless >= USELESS_TRIES - 1 ? Math.max(USELESS_PERIOD - elapsed, SECOND) : growing;

@@ -3,7 +3,7 @@ import type { SecretSource } from '../domain/secret-source.ts';
 import { readRegularFileSync } from '../files/regular-file.ts';
 import { ApiError } from '../monitor/errors.ts';
 
-const SHORTEST_KEY = 8;
+const MIN_KEY_LENGTH = 8;
 const MAX_FILE_BYTES = 16 * 1024;
 /** A file that is written anew is missing or empty for a moment. */
 const BEING_WRITTEN_MS = 100;
@@ -37,7 +37,7 @@ function faultOf(key: string): string | undefined {
   if (key === '') return 'is empty';
   if (/[\r\n]/.test(key)) return 'has several lines';
   if (!/^[\x20-\x7e\xa0-\xff]+$/.test(key)) return 'has characters that no header can carry';
-  return key.length < SHORTEST_KEY ? `has fewer than ${SHORTEST_KEY} characters` : undefined;
+  return key.length < MIN_KEY_LENGTH ? `has fewer than ${MIN_KEY_LENGTH} characters` : undefined;
 }
 
 /**

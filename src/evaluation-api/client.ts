@@ -14,15 +14,15 @@ import { readKey } from './api-key.ts';
 import { createDispatcher } from './sending/dispatcher.ts';
 import { readErrorInfo } from './error-info.ts';
 import { createGate } from './fairness/gate.ts';
-import { createHolds } from './fairness/holds.ts';
+import { createRetryHolds } from './fairness/retry-holds.ts';
 import { createItemScanner } from './listing/item-scanner.ts';
-import { answerWith, etagOfBasis } from './listing/listing-answer.ts';
+import { readListingAnswer, etagOfBasis } from './listing/listing-answer.ts';
 import { createRateLimit } from './fairness/rate-limit.ts';
 import { etagOf } from './sending/reply.ts';
 import { withRetries } from './sending/retry.ts';
 import type { Secrets } from './secrets.ts';
 import { createSender } from './sending/sender.ts';
-import { createTroubles } from './fairness/troubles.ts';
+import { createFailingProjects } from './fairness/failing-projects.ts';
 
 export interface EvaluationServiceOptions {
   readonly service: ServiceSettings;
@@ -58,8 +58,8 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
   const startScan = createItemScanner(service.maxItems);
   const serialQueue = limitConcurrency(1);
   const send = createSender({ ...service, version, dispatcher, gate, clock, emit, scrub });
-  const holds = createHolds(clock);
-  const troubles = createTroubles();
+  const retryHolds = createRetryHolds(clock);
+  const failingProjects = createFailingProjects();
 
   async function keyFor(project: string): Promise<string> {
     const key = await readKey(keyOf(project));
@@ -87,13 +87,13 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
     list: async (
       project,
       kind,
-      { previous, revalidate, allowDifference, inTrouble, onFirstRequest, signal },
+      { previous, revalidate, allowDifference, isFailing, onFirstRequest, signal },
     ) => {
       signal.waits.throwIfAborted();
-      holds.check(project, kind);
+      retryHolds.check(project, kind);
       const path = `/v2/projects/${segmentOf(project)}/${kind}s/`;
       const endpoint = kind === 'prompt' ? 'list_prompts' : 'list_datasets';
-      const trouble = troubles.begin(project);
+      const running = failingProjects.begin(project);
       const attempt = async (number: number) =>
         await withKey(project, (key, isRepeated) => {
           const scan = startScan();
@@ -102,7 +102,7 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
             path,
             key,
             etag: revalidate === 'etag' ? etagOfBasis(previous) : undefined,
-            classOf: () => (inTrouble || troubles.has(project) ? 'troubled' : 'healthy'),
+            classOf: () => (isFailing || failingProjects.has(project) ? 'failing' : 'healthy'),
             signal,
             onStart:
               number === 1 && !isRepeated
@@ -114,7 +114,7 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
               const body = { pieces, items: scan.finish() };
               const etag = etagOf(head);
               const { requests } = signal;
-              return await answerWith({
+              return await readListingAnswer({
                 kind,
                 body,
                 etag,
@@ -132,17 +132,17 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
           retries: service.retries,
           signal,
           random,
-          onFailure: trouble.failed,
+          onFailure: running.failed,
           onWait: ({ reason, details: { statusCode } }, number, delayMs) => {
             const type = 'api.retry_scheduled';
             emit({ type, project, endpoint, attempt: number, delayMs, reason, statusCode });
           },
         });
       } catch (error) {
-        if (error instanceof ApiError) holds.note(project, kind, error);
+        if (error instanceof ApiError) retryHolds.note(project, kind, error);
         throw error;
       } finally {
-        trouble.end();
+        running.end();
       }
     },
 

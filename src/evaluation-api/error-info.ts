@@ -3,13 +3,13 @@ import type { FetchedErrorInfo } from '../domain/failure.ts';
 import { ApiError } from '../monitor/errors.ts';
 import { isObject, readJson } from './listing/json.ts';
 import type { Scrub } from '../domain/scrub.ts';
-import { type Keep, SCALAR } from './listing/skim.ts';
+import { type Keep, SCALAR } from './listing/parse-partially.ts';
 import { cleanText, cutUtf8 } from './text.ts';
 
 /** In code points. */
-const LONGEST_ERROR_ID = 1024;
+const MAX_ERROR_ID_LENGTH = 1024;
 /** Longest message that is kept, in bytes of UTF-8 (docs/specification.md#error_info). */
-const LONGEST_ERROR_MSG = 8192;
+const MAX_ERROR_MSG_BYTES = 8192;
 
 const TEXTS: Keep = { fields: new Map(['error_id', 'error_msg'].map((name) => [name, SCALAR])) };
 /** All that is read of a single prompt. */
@@ -31,7 +31,7 @@ export function* readErrorInfo(body: Buffer, scrub: Scrub): Steps<FetchedErrorIn
   const { kept, isWhole } = typeof message === 'string' ? readMessage(message, scrub) : NO_MESSAGE;
   return {
     errorInfo: {
-      error_id: typeof id === 'string' ? cleanText(id, LONGEST_ERROR_ID, scrub) : null,
+      error_id: typeof id === 'string' ? cleanText(id, MAX_ERROR_ID_LENGTH, scrub) : null,
       error_msg: kept,
     },
     errorMsgTruncated: !isWhole,
@@ -42,7 +42,7 @@ const NO_MESSAGE = { kept: null, isWhole: true };
 
 function readMessage(message: string, scrub: Scrub) {
   // No character takes less than a byte, so one more than fits shows that there is more.
-  const start = scrub(message, LONGEST_ERROR_MSG + 1).toWellFormed();
-  const kept = cutUtf8(start, LONGEST_ERROR_MSG);
+  const start = scrub(message, MAX_ERROR_MSG_BYTES + 1).toWellFormed();
+  const kept = cutUtf8(start, MAX_ERROR_MSG_BYTES);
   return { kept, isWhole: kept === start };
 }

@@ -3,7 +3,7 @@ import { REQUEST_FAILURE_REASONS, type RequestFailureReason } from '../monitor/e
 import type { Scrub } from '../domain/scrub.ts';
 import { cleanText } from './text.ts';
 
-const LONGEST_MESSAGE = 300;
+const MAX_MESSAGE_LENGTH = 300;
 
 const TIMEOUT_CODE = /^(ETIMEDOUT|UND_ERR_(CONNECT|HEADERS|BODY)_TIMEOUT)$/;
 /** Of OpenSSL, of Node's own checks of a certificate, and of a proxy's. */
@@ -23,7 +23,7 @@ export function codeOf(error: unknown): string {
 export function connectionError(error: unknown, scrub: Scrub): ApiError {
   const code = codeOf(error);
   const text = error instanceof Error && error.message !== '' ? error.message : code;
-  const cause = cleanText(text, LONGEST_MESSAGE, scrub);
+  const cause = cleanText(text, MAX_MESSAGE_LENGTH, scrub);
   if (TIMEOUT_CODE.test(code)) return new ApiError('timeout', `the request timed out: ${cause}`);
   if (TLS_CODE.test(code)) return new ApiError('tls', `no secure connection: ${cause}`);
   return new ApiError('network', `the connection failed: ${cause}`);

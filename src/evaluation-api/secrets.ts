@@ -12,7 +12,7 @@ export interface Secrets {
 }
 
 /** The newest ones, rotated ones among them: a service may echo an old key for a while. */
-const KEYS_REMEMBERED = 256;
+const MAX_KEYS = 256;
 /** What one character of a key may take where a text is cut: `&amp;amp;#x0041;`, or `\u0041` with 16 backslashes. */
 const MAX_ESCAPE_LENGTH = 32;
 const REDACTED = '[redacted]';
@@ -44,7 +44,7 @@ export function createSecrets(): Secrets {
     if (before !== undefined) return;
     version += 1;
     const [oldest] = known.keys();
-    if (known.size > KEYS_REMEMBERED && oldest !== undefined) known.delete(oldest);
+    if (known.size > MAX_KEYS && oldest !== undefined) known.delete(oldest);
     finder = undefined;
   }
 

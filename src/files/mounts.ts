@@ -1,6 +1,6 @@
 import { readFile, realpath } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { inTurn } from './in-turn.ts';
+import { queueFileWork } from './thread-work.ts';
 
 /** The mounts of this process as Linux shows them: what is mounted, by where it is mounted. */
 export type Mounts = ReadonlyMap<string, string>;
@@ -36,7 +36,7 @@ export async function findFileMounts(paths: readonly string[], mounts: Mounts): 
 }
 
 async function resolveDirectory(path: string): Promise<string> {
-  return (await inTurn(() => realpath(path)).catch(() => undefined)) ?? path;
+  return (await queueFileWork(() => realpath(path)).catch(() => undefined)) ?? path;
 }
 
 /** Blanks, tabs, line breaks and backslashes are written as octal numbers. */

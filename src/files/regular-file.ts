@@ -1,6 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readSync, statSync, type Stats } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
-import { inTurn } from './in-turn.ts';
+import { queueFileWork } from './thread-work.ts';
 
 /**
  * The bytes of a file; or a code that says why there are none: the system's (`ENOENT`), `NOT_REGULAR` (a pipe, a socket, a
@@ -23,7 +23,7 @@ const SETTLED_MS = 2000;
  */
 export async function readRegularFile(path: string, maxBytes: number): Promise<FileContent> {
   try {
-    return (await inTurn(() => readThrough(path, maxBytes))) ?? { fault: 'OVERDUE' };
+    return (await queueFileWork(() => readThrough(path, maxBytes))) ?? { fault: 'OVERDUE' };
   } catch (error) {
     return refusedBySystem(error);
   }
@@ -79,7 +79,7 @@ export async function versionOf(
   now: number,
 ): Promise<string | undefined> {
   try {
-    return await inTurn(async () => {
+    return await queueFileWork(async () => {
       const versions: string[] = [];
       for (const path of paths) {
         // One after the other: a file system that hangs takes one thread, not one for each file.

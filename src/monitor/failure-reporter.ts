@@ -1,7 +1,7 @@
 import {
   afterFailedTry,
   isRemovedForGood,
-  lookAgainAt,
+  nextCheckAt,
   type FailedTry,
   type Settlement,
   type Tries,
@@ -143,7 +143,7 @@ export function createFailureReporter(options: FailureReporterOptions): FailureR
     const now = clock.now();
     return isRemovedForGood(removedAt, now)
       ? { settlement: { reason: 'project_removed' } }
-      : { tries: { ...tries, lastAt: now, nextAt: lookAgainAt(now) } };
+      : { tries: { ...tries, lastAt: now, nextAt: nextCheckAt(now) } };
   }
 
   async function logAndSettle(failure: PendingFailure, settlement: Settlement): Promise<void> {

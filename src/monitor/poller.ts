@@ -7,7 +7,7 @@ import { type ApiError, StoreError } from './errors.ts';
 import type { FinishedPoll, Observer, PollFailure } from './events.ts';
 import { afterAnswer, type ListingMemory } from './listing-memory.ts';
 import { afterPoll, NEVER_POLLED } from './poll-health.ts';
-import { createReading, type PolledProject, type PollRun, type Reading } from './reading.ts';
+import { createReadListings, type PolledProject, type PollRun, type Reading } from './reading.ts';
 import { takeSteps } from './steps.ts';
 import type { Clock } from './ports/clock.ts';
 import type { EvaluationService } from './ports/service.ts';
@@ -27,9 +27,9 @@ export interface Poller {
    */
   watch(project: string, health: PollHealth | undefined): void;
   /** Forgets a project that is no longer polled here: a poll that runs commits nothing any more. */
-  forget(project: string): void;
+  unwatch(project: string): void;
   /** Recognises no listing any more: another service answers from now on. */
-  forgetListings(): void;
+  dropListings(): void;
   health(project: string): PollHealth;
 }
 
@@ -73,7 +73,7 @@ interface Outcome {
 /** Polls projects: the one place where the steps of a poll follow each other (docs/specification.md#commits). */
 export function createPoller(options: PollerOptions): Poller {
   const { service, store, clock, emit, missingAfter, shutdown } = options;
-  const readListings = createReading({ service, clock, emit, shutdown });
+  const readListings = createReadListings({ service, clock, emit, shutdown });
   const compare = createComparison({ store, missingAfter });
   const states = new Map<string, ProjectState>();
 
@@ -122,7 +122,7 @@ export function createPoller(options: PollerOptions): Poller {
   ): Promise<PollReading | undefined> {
     const readings = await readListings(project, {
       run,
-      inTrouble: state.health.consecutiveFailures > 0,
+      isFailing: state.health.consecutiveFailures > 0,
       memory: state.listings,
     });
     if (readings === undefined) return undefined;
@@ -213,10 +213,10 @@ export function createPoller(options: PollerOptions): Poller {
     watch: (project, health = NEVER_POLLED) => {
       states.set(project, { health, listings: new Map(), anomalies: new Map() });
     },
-    forget: (project) => {
+    unwatch: (project) => {
       states.delete(project);
     },
-    forgetListings: () => {
+    dropListings: () => {
       for (const { listings } of states.values()) listings.clear();
     },
     health: (project) => states.get(project)?.health ?? NEVER_POLLED,

@@ -35,7 +35,7 @@ export interface ReadingOptions {
 /** What has a bearing on how a project is asked. */
 interface ReadingContext {
   readonly run: PollRun;
-  readonly inTrouble: boolean;
+  readonly isFailing: boolean;
   readonly memory: ReadonlyMap<Kind, ListingMemory>;
 }
 
@@ -45,7 +45,7 @@ export type ReadListings = (
 ) => Promise<readonly Reading[] | undefined>;
 
 /** Asks for the listings of a project side by side; undefined when a shutdown cut that short. */
-export function createReading(options: ReadingOptions): ReadListings {
+export function createReadListings(options: ReadingOptions): ReadListings {
   const { service, clock, emit, shutdown } = options;
 
   /** Runs that have started: a poll whose commit is refused is repeated, and starts no second time. */
@@ -61,13 +61,13 @@ export function createReading(options: ReadingOptions): ReadListings {
     };
   }
 
-  return async (project, { run, inTrouble, memory }) => {
+  return async (project, { run, isFailing, memory }) => {
     const onFirstRequest = createLagEmitter(project.id, run);
     const read = async (kind: Kind): Promise<Reading> => {
       try {
         const answer = await service.list(project.id, kind, {
           ...revalidationOf(memory.get(kind), run.nextAt, clock),
-          inTrouble,
+          isFailing,
           onFirstRequest,
           signal: shutdown,
         });

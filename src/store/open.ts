@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Config } from '../config/config.ts';
-import { countUnderWay } from '../files/in-turn.ts';
+import { trackWork } from '../files/thread-work.ts';
 import type { Logger } from '../log/logger.ts';
 import type { Observer } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
@@ -41,7 +41,7 @@ export interface OpenStoreOptions {
  */
 export async function openStore(options: OpenStoreOptions): Promise<OpenStore> {
   // A file system, a name server or a large file may take long, and a signal ends the process meanwhile.
-  return await countUnderWay(open(options));
+  return await trackWork(open(options));
 }
 
 async function open(options: OpenStoreOptions): Promise<OpenStore> {

@@ -2,7 +2,7 @@ import type { Departure, RateLimit } from '../../monitor/ports/rate-limit.ts';
 import { createWaitingLines } from './waiting-lines.ts';
 
 /** Whose request it is: a listing of a project that is healthy or in trouble, or a single prompt. */
-export type RequestClass = 'healthy' | 'troubled' | 'detail';
+export type RequestClass = 'healthy' | 'failing' | 'detail';
 
 /** The right to send one request. */
 export interface Pass {
@@ -39,8 +39,8 @@ const HEALTHY_IN_A_ROW = 3;
  * starve (docs/specification.md#fairness).
  */
 export function createGate({ slots, rate }: GateOptions): Gate {
-  const mostOfAClass = Math.max(1, Math.floor(slots / 2));
-  const mostOthers = Math.max(1, slots - 1);
+  const maxPerClass = Math.max(1, Math.floor(slots / 2));
+  const maxOthers = Math.max(1, slots - 1);
   const waiting = createWaitingLines<RequestClass, Waiter>();
   const inFlight = new Set<Waiter>();
   let healthyInARow = 0;
@@ -79,15 +79,13 @@ export function createGate({ slots, rate }: GateOptions): Gate {
 
   /** Those in trouble and the details take turns, each within its limit. */
   function chooseOther(): Waiter | undefined {
-    const count = { healthy: 0, troubled: 0, detail: 0 };
+    const count = { healthy: 0, failing: 0, detail: 0 };
     for (const { classOf } of inFlight) count[classOf()] += 1;
-    if (count.troubled + count.detail >= mostOthers) return undefined;
+    if (count.failing + count.detail >= maxOthers) return undefined;
     const turns =
-      lastOther === 'detail'
-        ? (['troubled', 'detail'] as const)
-        : (['detail', 'troubled'] as const);
+      lastOther === 'detail' ? (['failing', 'detail'] as const) : (['detail', 'failing'] as const);
     for (const turn of turns) {
-      const waiter = count[turn] < mostOfAClass ? waiting.first(turn) : undefined;
+      const waiter = count[turn] < maxPerClass ? waiting.first(turn) : undefined;
       if (waiter !== undefined) return waiter;
     }
     return undefined;

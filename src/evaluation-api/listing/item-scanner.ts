@@ -39,7 +39,11 @@ const FAULTS: ReadonlyMap<number, string> = new Map([
  */
 export function createItemScanner(maxItems: number): () => BodyScan {
   const { memory, scan, placeOf } = instantiate();
-  const [state, piece, mostBytes] = [placeOf('STATE'), placeOf('PIECE'), placeOf('MOST_BYTES')];
+  const [state, piece, maxPieceBytes] = [
+    placeOf('STATE'),
+    placeOf('PIECE'),
+    placeOf('MAX_PIECE_BYTES'),
+  ];
   const [phase, first, digest] = [placeOf('PHASE'), placeOf('FIRST'), placeOf('DIGEST')];
   const bytes = new Uint8Array(memory);
   const words = new DataView(memory);
@@ -69,8 +73,8 @@ export function createItemScanner(maxItems: number): () => BodyScan {
 
     return {
       push: (whole) => {
-        for (let from = 0; from < whole.length; from += mostBytes) {
-          run(whole.subarray(from, from + mostBytes), false);
+        for (let from = 0; from < whole.length; from += maxPieceBytes) {
+          run(whole.subarray(from, from + maxPieceBytes), false);
         }
       },
       finish: () => {

@@ -23,10 +23,10 @@ export interface ItemMatch {
 }
 
 /** Beyond this share of new items it is no dearer to read them all. */
-const MOST_FRESH = 0.25;
+const MAX_FRESH_SHARE = 0.25;
 
 /** The table of a listing that was read whole; undefined if it has another number of ids than of items. */
-export function* tableOf(
+export function* createItemTable(
   hashes: Uint32Array,
   ids: Iterable<string>,
   secrets: number,
@@ -53,8 +53,8 @@ export function* tableOf(
 /** @returns undefined if an item comes twice, or if so many are new or vanished that the table is of no use */
 export function* matchItems(table: ItemTable, hashes: Uint32Array): Steps<ItemMatch | undefined> {
   const count = hashes.length / 2;
-  const mostFresh = count * MOST_FRESH;
-  const mostVanished = table.idEnds.length * MOST_FRESH;
+  const maxFresh = count * MAX_FRESH_SHARE;
+  const maxVanished = table.idEnds.length * MAX_FRESH_SHARE;
   const places = new Uint32Array(count);
   const fresh: number[] = [];
   const seen = new Uint8Array(table.idEnds.length);
@@ -71,7 +71,7 @@ export function* matchItems(table: ItemTable, hashes: Uint32Array): Steps<ItemMa
     }
     if (place === undefined) {
       fresh.push(index);
-      if (fresh.length > mostFresh) return undefined;
+      if (fresh.length > maxFresh) return undefined;
       expected += 1;
       continue;
     }
@@ -80,12 +80,12 @@ export function* matchItems(table: ItemTable, hashes: Uint32Array): Steps<ItemMa
     places[index] = place + 1;
     expected = place + 1;
   }
-  if (table.idEnds.length - (count - fresh.length) > mostVanished) return undefined;
+  if (table.idEnds.length - (count - fresh.length) > maxVanished) return undefined;
   return { places, fresh, vanished: yield* unseenIds(table, seen) };
 }
 
 /** Whether one of the items that the table knows has one of these ids. */
-export function* hasAny(
+export function* hasAnyId(
   table: ItemTable,
   places: Uint32Array,
   ids: ReadonlySet<string>,
@@ -99,7 +99,7 @@ export function* hasAny(
 }
 
 /** The table of a body whose new items have these ids, in their order. */
-export function* tableAfter(
+export function* updateItemTable(
   table: ItemTable,
   places: Uint32Array,
   hashes: Uint32Array,

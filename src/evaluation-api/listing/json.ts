@@ -1,7 +1,7 @@
 import type { Steps } from '../../domain/steps.ts';
 import { isAscii, isUtf8 } from 'node:buffer';
 import { ApiError } from '../../monitor/errors.ts';
-import { type Keep, MAX_DEPTH, skim } from './skim.ts';
+import { type Keep, MAX_DEPTH, parsePartially } from './parse-partially.ts';
 
 /**
  * Of a text of more bytes only what is wanted is built, step by step: JSON.parse, the faster one otherwise, would make a
@@ -65,7 +65,7 @@ function* parseLarge(bytes: Buffer, wanted: Keep): Steps<unknown> {
   const text = decode(bytes);
   yield;
   try {
-    return yield* skim(text, wanted);
+    return yield* parsePartially(text, wanted);
   } catch (error) {
     throw error instanceof SyntaxError ? notJson() : error;
   }

@@ -2,7 +2,7 @@ import type { ConcurrencyLimit } from '../../concurrency/limit-concurrency.ts';
 import { takeSteps } from '../../monitor/steps.ts';
 import type { Kind } from '../../domain/status.ts';
 import type { ListingAnswer, ListingBasis, ListOptions } from '../../monitor/ports/service.ts';
-import { tableOf, type ItemTable } from './item-table.ts';
+import { createItemTable, type ItemTable } from './item-table.ts';
 import { readDifference, readListing, type ListingBody } from './listing-body.ts';
 import type { Secrets } from '../secrets.ts';
 
@@ -35,7 +35,7 @@ const LARGE_BYTES = 1024 * 1024;
  * could be another one. Others have their turn in between.
  * @throws {ApiError} `invalid_response`
  */
-export async function answerWith(options: AnswerOptions): Promise<ListingAnswer> {
+export async function readListingAnswer(options: AnswerOptions): Promise<ListingAnswer> {
   const { body, etag, previous, serialQueue } = options;
   const { digest, ends } = body.items;
   if (isFingerprint(previous) && digest === previous.digest) {
@@ -64,7 +64,7 @@ async function readAnswer(options: AnswerOptions): Promise<ListingAnswer> {
   const listing = await takeSteps(readListing(body, kind, secrets.scrub), signal);
   const isUsual = listing.anomalies.length === 0;
   const items = isUsual
-    ? await takeSteps(tableOf(hashes, listing.records.keys(), version), signal)
+    ? await takeSteps(createItemTable(hashes, listing.records.keys(), version), signal)
     : undefined;
   const basis: Fingerprint = { etag, digest, items };
   return { unchanged: false, listing, size: listing.records.size, basis };

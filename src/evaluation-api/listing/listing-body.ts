@@ -3,7 +3,7 @@ import type { Listing } from '../../domain/record.ts';
 import type { Kind } from '../../domain/status.ts';
 import { ApiError } from '../../monitor/errors.ts';
 import { createPieceReader } from '../sending/body-pieces.ts';
-import { hasAny, matchItems, tableAfter, type ItemTable } from './item-table.ts';
+import { hasAnyId, matchItems, updateItemTable, type ItemTable } from './item-table.ts';
 import type { ScannedItems } from './item-scanner.ts';
 import { readItems } from './json.ts';
 import { createListingReader, WANTED_OF_LISTING } from './listing.ts';
@@ -94,11 +94,11 @@ export function* readDifference(
   const { records } = listing;
   if (listing.anomalies.length > 0) return undefined;
   const added = new Set(records.keys()).difference(match.vanished);
-  if (yield* hasAny(table, match.places, added)) return undefined;
+  if (yield* hasAnyId(table, match.places, added)) return undefined;
   return {
     listing,
     vanished: [...match.vanished].filter((id) => !records.has(id)),
-    items: yield* tableAfter(table, match.places, items.hashes, records.keys()),
+    items: yield* updateItemTable(table, match.places, items.hashes, records.keys()),
   };
 }
 

@@ -3,13 +3,13 @@ import { statusOf, type Kind, type Status } from '../../domain/status.ts';
 import { createAnomalyCounter } from './anomaly-counter.ts';
 import { isObject } from './json.ts';
 import type { Scrub } from '../../domain/scrub.ts';
-import { type Keep, SCALAR } from './skim.ts';
+import { type Keep, SCALAR } from './parse-partially.ts';
 import { cleanText, cutCodePoints } from '../text.ts';
 
 /** Lengths in code points (docs/specification.md#reading-items). */
-const LONGEST_ID = 512;
-const LONGEST_TEXT = 1024;
-const LONGEST_STATUS = 256;
+const MAX_ID_LENGTH = 512;
+const MAX_TEXT_LENGTH = 1024;
+const MAX_STATUS_LENGTH = 256;
 
 /** All that is read of a listing. */
 export const WANTED_OF_LISTING: Keep = {
@@ -65,7 +65,7 @@ function fieldsOf(item: unknown): Readonly<Record<string, unknown>> {
 function usableId(id: unknown, scrub: Scrub): string | undefined {
   return typeof id === 'string' &&
     id !== '' &&
-    cutCodePoints(id, LONGEST_ID) === id &&
+    cutCodePoints(id, MAX_ID_LENGTH) === id &&
     id.isWellFormed() &&
     scrub(id) === id
     ? id
@@ -78,7 +78,7 @@ type ReadStatus = Pick<ObservedRecord, 'status' | 'statusRaw'>;
 function readStatus(raw: unknown, kind: Kind, scrub: Scrub): ReadStatus | undefined {
   if (typeof raw === 'string') {
     const status: Status = statusOf(raw);
-    const statusRaw = status === 'UNKNOWN' ? cleanText(raw, LONGEST_STATUS, scrub) : undefined;
+    const statusRaw = status === 'UNKNOWN' ? cleanText(raw, MAX_STATUS_LENGTH, scrub) : undefined;
     return { status, statusRaw };
   }
   const mayBeAbsent = kind === 'dataset' && (raw === undefined || raw === null);
@@ -86,12 +86,12 @@ function readStatus(raw: unknown, kind: Kind, scrub: Scrub): ReadStatus | undefi
 }
 
 function readText(value: unknown, scrub: Scrub): string | undefined {
-  return typeof value === 'string' ? cleanText(value, LONGEST_TEXT, scrub) : undefined;
+  return typeof value === 'string' ? cleanText(value, MAX_TEXT_LENGTH, scrub) : undefined;
 }
 
 /** Unlike ids and statuses are told apart, unlike positions are not. */
 function identify(id: string | undefined, status: unknown, scrub: Scrub): string {
   const shown =
-    typeof status === 'string' ? `=${cleanText(status, LONGEST_STATUS, scrub)}` : typeof status;
+    typeof status === 'string' ? `=${cleanText(status, MAX_STATUS_LENGTH, scrub)}` : typeof status;
   return `${id ?? ''}\0${shown}`;
 }

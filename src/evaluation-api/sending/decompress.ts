@@ -13,7 +13,7 @@ import { ApiError } from '../../monitor/errors.ts';
 export const ACCEPT_ENCODING = 'gzip, br, zstd, deflate';
 
 /** Nobody needs more than one. */
-const MOST_CODINGS = 3;
+const MAX_CODINGS = 3;
 /** 8 MiB, which is what the web allows; a frame may ask for far more memory. */
 const ZSTD_WINDOW_LOG = 23;
 
@@ -28,7 +28,7 @@ export function decodersFor(header: string | readonly string[] | undefined): rea
     .split(',')
     .map((coding) => coding.trim().toLowerCase())
     .filter((coding) => coding !== '' && coding !== 'identity');
-  if (codings.length > MOST_CODINGS) {
+  if (codings.length > MAX_CODINGS) {
     throw new ApiError('invalid_response', 'the body is compressed too many times');
   }
   return codings.toReversed().map(decoderFor);

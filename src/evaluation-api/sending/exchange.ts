@@ -6,7 +6,7 @@ import { connectionError } from '../errors.ts';
 import type { Scrub } from '../../domain/scrub.ts';
 
 /** Of a body that is no listing: a 422's tells what is wrong, the others are read to keep the connection. */
-const MOST_ERROR_BYTES = 1024 * 1024;
+const MAX_ERROR_BYTES = 1024 * 1024;
 /** Chunks in one turn, some milliseconds: a connection can bring hundreds of thousands of tiny ones at once. */
 const MAX_CHUNKS_PER_TURN = 16_384;
 /** Limit of interim answers, such as 103 Early Hints: a flood of them would block the event loop until the deadline. */
@@ -105,7 +105,7 @@ export async function exchange(
         try {
           reader = createBodyReader({
             headers: responseHeaders,
-            maxBytes: isListing ? maxBytes : Math.min(maxBytes, MOST_ERROR_BYTES),
+            maxBytes: isListing ? maxBytes : Math.min(maxBytes, MAX_ERROR_BYTES),
             onPiece: (piece) => {
               pieces.push(piece);
               if (isListing) onPiece?.(piece);

@@ -6,9 +6,9 @@ import type { Scrub } from '../../domain/scrub.ts';
 import { cleanText } from '../text.ts';
 
 /** In code points. */
-const LONGEST_LOCATION = 1024;
-const LONGEST_DETAIL = 2048;
-const LONGEST_ETAG = 1024;
+const MAX_LOCATION_LENGTH = 1024;
+const MAX_DETAIL_LENGTH = 2048;
+const MAX_ETAG_LENGTH = 1024;
 
 export interface ReplyOptions {
   /** An ETag was sent, so that the service may answer 304. */
@@ -36,7 +36,7 @@ export function readReply(
 export function etagOf(head: ResponseHead | undefined): string | undefined {
   const etag = head?.headers['etag'];
   const isSane =
-    typeof etag === 'string' && etag.length <= LONGEST_ETAG && /^[\x21-\x7e]+$/.test(etag);
+    typeof etag === 'string' && etag.length <= MAX_ETAG_LENGTH && /^[\x21-\x7e]+$/.test(etag);
   return isSane ? etag : undefined;
 }
 
@@ -82,7 +82,7 @@ function furtherDetails(
 ): ApiErrorDetails {
   if (reason === 'redirect') {
     const [location] = [headers['location'] ?? []].flat();
-    return { location: location && cleanText(location, LONGEST_LOCATION, scrub) };
+    return { location: location && cleanText(location, MAX_LOCATION_LENGTH, scrub) };
   }
   if (reason === 'validation' && !(body instanceof ApiError)) {
     return { detail: detailOf(Buffer.concat(body), scrub) };
@@ -96,7 +96,7 @@ function detailOf(body: Buffer, scrub: Scrub): string | undefined {
   try {
     const fault = parseJson(body);
     const detail = isObject(fault) ? JSON.stringify(fault['detail']) : undefined;
-    return detail && cleanText(detail, LONGEST_DETAIL, scrub);
+    return detail && cleanText(detail, MAX_DETAIL_LENGTH, scrub);
   } catch (error) {
     // It is no JSON, or nested too deeply to be written again.
     if (error instanceof ApiError || error instanceof RangeError) return undefined;

@@ -1,4 +1,4 @@
-const LONGEST_MS = 5 * 60 * 1000;
+const MAX_WAIT_MS = 5 * 60 * 1000;
 
 /** The two forms of an HTTP date that name their zone; what else `Date.parse` takes is a guess. */
 const HTTP_DATE = /^[A-Z][a-z]{2,8}, .+ GMT$/;
@@ -14,8 +14,8 @@ export function parseRetryAfter(
 ): number | undefined {
   const text = (typeof header === 'string' ? header : header?.[0])?.trim();
   if (text === undefined) return undefined;
-  if (/^\d+$/.test(text)) return Math.min(Number(text) * 1000, LONGEST_MS);
+  if (/^\d+$/.test(text)) return Math.min(Number(text) * 1000, MAX_WAIT_MS);
   if (!HTTP_DATE.test(text)) return undefined;
   const wait = Date.parse(text) - now;
-  return wait >= 0 ? Math.min(wait, LONGEST_MS) : undefined;
+  return wait >= 0 ? Math.min(wait, MAX_WAIT_MS) : undefined;
 }

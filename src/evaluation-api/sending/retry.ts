@@ -4,9 +4,9 @@ import { ApiError, type ApiFailureReason } from '../../monitor/errors.ts';
 import type { Shutdown } from '../../monitor/ports/shutdown.ts';
 
 const FIRST_BACKOFF_MS = 500;
-const LONGEST_BACKOFF_MS = 10_000;
+const MAX_BACKOFF_MS = 10_000;
 /** A longer `Retry-After` ends the poll (docs/specification.md#retry-after). */
-const LONGEST_WAIT_IN_POLL_MS = 10_000;
+const MAX_WAIT_IN_POLL_MS = 10_000;
 
 const RETRIED_REASONS: ReadonlySet<ApiFailureReason> = new Set([
   'network',
@@ -56,7 +56,7 @@ export async function withRetries<T>(
 
 /** Whether a request that ended with this error is sent again (docs/specification.md#retries). */
 export function shouldRetry({ reason, details }: ApiError): boolean {
-  if ((details.retryAfterMs ?? 0) > LONGEST_WAIT_IN_POLL_MS) return false;
+  if ((details.retryAfterMs ?? 0) > MAX_WAIT_IN_POLL_MS) return false;
   return RETRIED_REASONS.has(reason) || details.statusCode === 408;
 }
 
@@ -66,6 +66,6 @@ export function shouldRetry({ reason, details }: ApiError): boolean {
  * @param chance 0 to 1
  */
 export function delayBefore(error: ApiError, attempt: number, chance: number): number {
-  const backoff = Math.min(FIRST_BACKOFF_MS * 2 ** (attempt - 1), LONGEST_BACKOFF_MS);
+  const backoff = Math.min(FIRST_BACKOFF_MS * 2 ** (attempt - 1), MAX_BACKOFF_MS);
   return Math.max(Math.round((backoff * (1 + chance)) / 2), error.details.retryAfterMs ?? 0);
 }

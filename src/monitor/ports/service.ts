@@ -55,7 +55,7 @@ export interface ListOptions {
   /** Whether a changed listing may be answered by its difference from the previous one. */
   readonly allowDifference: boolean;
   /** The project's last poll failed: it queues behind the healthy ones. */
-  readonly inTrouble: boolean;
+  readonly isFailing: boolean;
   /** Called when the first request goes out. */
   readonly onFirstRequest: () => void;
   /** Aborts the whole call; it then rejects with the signal's reason. */

@@ -1,8 +1,8 @@
 import { afterEach, expect, it, vi } from 'vitest';
 import { startUnlessStopped } from '../../../src/cli/start-unless-stopped.ts';
-import { exit } from '../../../src/files/in-turn.ts';
+import { exit } from '../../../src/files/thread-work.ts';
 
-vi.mock('../../../src/files/in-turn.ts', () => ({ exit: vi.fn<(code: number) => void>() }));
+vi.mock('../../../src/files/thread-work.ts', () => ({ exit: vi.fn<(code: number) => void>() }));
 afterEach(() => {
   vi.useRealTimers();
   vi.clearAllMocks();

@@ -15,7 +15,7 @@ describe('a project in trouble', () => {
     });
     const { service } = connect({ baseUrl: url, maxConcurrency: 4, timeoutMs: 2000 });
     const hanging = Array.from({ length: 10 }, (_, index) =>
-      failureOf(service.list(`hangs-${index}`, 'prompt', listOptions({ inTrouble: true }))),
+      failureOf(service.list(`hangs-${index}`, 'prompt', listOptions({ isFailing: true }))),
     );
     const details = Array.from({ length: 10 }, () =>
       failureOf(service.getErrorInfo('p', 'hangs', RUNNING)),
@@ -54,7 +54,7 @@ describe('a project in trouble', () => {
       else answering(503, '', { 'retry-after': '2' })(request, response);
     });
     const { service, events } = connect({ baseUrl: url, maxConcurrency: 1, retries: 1 });
-    const troubled = failureOf(service.list('troubled', 'prompt', listOptions()));
+    const troubled = failureOf(service.list('failing', 'prompt', listOptions()));
     await vi.waitFor(() => expect(events.at(-1)?.type).toBe('api.retry_scheduled'));
     await service.list('well', 'prompt', listOptions());
     expect(events.some(({ type }) => type === 'api.retried')).toBe(false);

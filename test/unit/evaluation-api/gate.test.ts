@@ -63,7 +63,7 @@ describe('slots', () => {
     { slots: 3, troubled: 1 },
     { slots: 8, troubled: 4 },
   ])('of $slots, those in trouble hold $troubled at most, and so do details', async (row) => {
-    for (const kind of ['troubled', 'detail'] as const) {
+    for (const kind of ['failing', 'detail'] as const) {
       const { queue, names } = crowd(
         createGate({ slots: row.slots, rate: createRateLimit(0, clock) }),
       );
@@ -76,7 +76,7 @@ describe('slots', () => {
   it('are left to the healthy by one at least, whatever else there is', async () => {
     const { queue, names } = crowd(createGate({ slots: 4, rate: createRateLimit(0, clock) }));
     for (let index = 0; index < 20; index += 1) {
-      void queue('troubled', 'troubled');
+      void queue('failing', 'failing');
       void queue('detail', 'detail');
     }
     await settle();
@@ -88,11 +88,11 @@ describe('slots', () => {
 
   it('count for those in trouble from when a project got into it, in flight or not', async () => {
     const { queue, names } = crowd(createGate({ slots: 4, rate: createRateLimit(0, clock) }));
-    let inTrouble = false;
-    for (const who of ['a', 'b']) void queue(who, () => (inTrouble ? 'troubled' : 'healthy'));
+    let isFailing = false;
+    for (const who of ['a', 'b']) void queue(who, () => (isFailing ? 'failing' : 'healthy'));
     await settle();
-    inTrouble = true;
-    void queue('c', 'troubled');
+    isFailing = true;
+    void queue('c', 'failing');
     await settle();
     expect(names()).toEqual(['a', 'b']);
     void queue('d', 'healthy');
@@ -124,7 +124,7 @@ describe('the order', () => {
   it('has the healthy first, but gives every fourth request to the others, in turns', async () => {
     const line = [
       ...Array.from({ length: 3 }, () => ['D', 'detail'] as const),
-      ...Array.from({ length: 3 }, () => ['T', 'troubled'] as const),
+      ...Array.from({ length: 3 }, () => ['T', 'failing'] as const),
       ...Array.from({ length: 12 }, () => ['h', 'healthy'] as const),
     ];
     // The slot's first holder was healthy as well.
@@ -230,7 +230,7 @@ describe('the rate', () => {
 
 it('holds all its limits, and lets everybody in at last, in whatever order they come and go', async () => {
   const step = fc.record({
-    kind: fc.constantFrom<RequestClass>('healthy', 'troubled', 'detail'),
+    kind: fc.constantFrom<RequestClass>('healthy', 'failing', 'detail'),
     afterMs: fc.nat(300),
     connectMs: fc.nat(300),
     holdMs: fc.nat(2000),
@@ -253,7 +253,7 @@ it('holds all its limits, and lets everybody in at last, in whatever order they 
         try {
           const pass = await gate.enter(() => kind, controller.signal);
           inFlight.push(kind);
-          const troubled = inFlight.filter((other) => other === 'troubled').length;
+          const troubled = inFlight.filter((other) => other === 'failing').length;
           const details = inFlight.filter((other) => other === 'detail').length;
           expect(inFlight.length).toBeLessThanOrEqual(slots);
           expect(Math.max(troubled, details)).toBeLessThanOrEqual(

@@ -134,7 +134,7 @@ export function listOptions(options: Partial<ListOptions> = {}): ListOptions {
     previous: undefined,
     revalidate: 'bytes',
     allowDifference: true,
-    inTrouble: false,
+    isFailing: false,
     onFirstRequest: () => {},
     signal: RUNNING,
     ...options,

@@ -3,9 +3,9 @@ import { readRegularFile } from '../../../src/files/regular-file.ts';
 import { errorOf, loadText, minimal, temporaryDirectory } from '../config/loading.ts';
 
 // As for work whose file system hangs.
-vi.mock(import('../../../src/files/in-turn.ts'), async (original) => ({
+vi.mock(import('../../../src/files/thread-work.ts'), async (original) => ({
   ...(await original()),
-  inTurn: async () => undefined,
+  queueFileWork: async () => undefined,
 }));
 
 const directory = temporaryDirectory();

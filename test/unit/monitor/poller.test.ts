@@ -154,7 +154,7 @@ describe('a failed poll', () => {
     await poll();
     await poll();
 
-    expect(service.asked.map(({ options }) => options.inTrouble)).toEqual([false, true]);
+    expect(service.asked.map(({ options }) => options.isFailing)).toEqual([false, true]);
   });
 
   it('is over with the first success', async () => {
@@ -468,7 +468,7 @@ describe('a project that another process polls, too', () => {
       log.clear();
       answer(service);
       service.meanwhile(() => {
-        poller.forget('p');
+        poller.unwatch('p');
         if (isBack) poller.watch('p', health);
       });
 

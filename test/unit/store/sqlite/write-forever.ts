@@ -1,6 +1,6 @@
 /** Writes the file of the first argument, replacing one if the second says so, and never comes to an end. */
 import { writeSync } from 'node:fs';
-import { exit } from '../../../../src/files/in-turn.ts';
+import { exit } from '../../../../src/files/thread-work.ts';
 import { writeWhole } from '../../../../src/store/sqlite/file/whole-file.ts';
 
 const [target = '', mode] = process.argv.slice(2);

@@ -11,7 +11,7 @@ fs.rmSync = () => {
 syncBuiltinESMExports();
 execFileSync('mkfifo', [`${target}.pipe`]);
 
-const { exit } = await import('../../../../src/files/in-turn.ts');
+const { exit } = await import('../../../../src/files/thread-work.ts');
 const { writeWhole } = await import('../../../../src/store/sqlite/file/whole-file.ts');
 process.on('SIGTERM', () => exit(143));
 await writeWhole(target, true, async ({ file }) => {

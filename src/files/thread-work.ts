@@ -13,7 +13,7 @@ let isHanging = false;
  * 5 s, its wait included, and at once for what comes behind it. A system call that hangs cannot be cancelled, and would
  * otherwise use up the threads that passwords, decompression and host names need, too: this way it holds one of them.
  */
-export async function inTurn<Result>(work: () => Promise<Result>): Promise<Result | undefined> {
+export async function queueFileWork<Result>(work: () => Promise<Result>): Promise<Result | undefined> {
   if (isHanging) return undefined;
   let isGivenUp = false;
   let timer: NodeJS.Timeout | undefined;
@@ -35,7 +35,7 @@ export async function inTurn<Result>(work: () => Promise<Result>): Promise<Resul
 }
 
 /** The result of work that other threads may do for as long as they like: the end of the process does not wait for it. */
-export async function countUnderWay<Result>(work: Promise<Result>): Promise<Result> {
+export async function trackWork<Result>(work: Promise<Result>): Promise<Result> {
   underWay += 1;
   try {
     return await work;
@@ -60,7 +60,7 @@ function isPoolBusy(): boolean {
 }
 
 /** Whether such work still goes on: the process would not end by itself before it. */
-export function isUnderWay(): boolean {
+export function hasPendingWork(): boolean {
   return underWay > 0;
 }
 

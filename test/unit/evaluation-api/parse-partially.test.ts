@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { readErrorInfo } from '../../../src/evaluation-api/error-info.ts';
-import { type Keep, SCALAR, skim } from '../../../src/evaluation-api/listing/skim.ts';
+import { type Keep, SCALAR, parsePartially } from '../../../src/evaluation-api/listing/parse-partially.ts';
 import { readListing } from '../../support/read-listing.ts';
 import { takeAtOnce } from '../../support/at-once.ts';
 
@@ -71,7 +71,7 @@ describe('skimming', () => {
   it('takes what JSON.parse takes, and keeps of it what is named', () => {
     fc.assert(
       fc.property(texts, (text) => {
-        expect(outcome(() => takeAtOnce(skim(text, LIST)))).toEqual(
+        expect(outcome(() => takeAtOnce(parsePartially(text, LIST)))).toEqual(
           outcome(() => pick(JSON.parse(text) as unknown, LIST)),
         );
       }),
@@ -85,7 +85,7 @@ describe('skimming', () => {
     ['[', '[1', '[1,', '[1,]', '[,1]', '[1 2]', ']', '[1]]'],
     ['{', '{"a"', '{"a":', '{"a":1', '{"a":1,}', '{a:1}', '{"a" 1}', '{,}', '}', '{1:1}'],
   ])('refuses %s, %s, %s and what else is no JSON', (...broken) => {
-    for (const text of broken) expect(() => takeAtOnce(skim(text, LIST))).toThrow(SyntaxError);
+    for (const text of broken) expect(() => takeAtOnce(parsePartially(text, LIST))).toThrow(SyntaxError);
   });
 
   it.each([
@@ -94,7 +94,7 @@ describe('skimming', () => {
     ['containers, empty', '[{"a":{"a":[1]},"b":[{"b":1}]}]', [{ a: {}, b: [] }]],
     ['numbers beyond numbers', '[1e999, 12345678901234567890]', [Infinity, 12345678901234567000]],
   ])('keeps %s', (_, text, kept) => {
-    expect(takeAtOnce(skim(text, LIST))).toEqual(kept);
+    expect(takeAtOnce(parsePartially(text, LIST))).toEqual(kept);
   });
 });
 
@@ -105,7 +105,7 @@ it.each([
   ['a text of escapes', `"${String.raw`\u0041`.repeat(400_000)}"`],
   ['a name', `{"${'x'.repeat(2_000_000)}":0}`],
 ])('takes a step for some 256 Ki characters: %s', (_, text) => {
-  const steps = skim(text, LIST);
+  const steps = parsePartially(text, LIST);
   let taken = 1;
   while (steps.next().done !== true) taken += 1;
   expect(taken).toBeGreaterThanOrEqual(7);

@@ -34,7 +34,7 @@ type Kept = Record<string, unknown> | unknown[];
  * text. A container that is wanted, but nothing that it holds, comes out empty.
  * @throws {SyntaxError} also if it is nested deeper than {@link MAX_DEPTH}
  */
-export function* skim(text: string, wanted: Keep): Steps<unknown> {
+export function* parsePartially(text: string, wanted: Keep): Steps<unknown> {
   const { position, peek, skip, skipString, skipLiteral } = createJsonLexer(text);
   const open: Container[] = [];
   let stepEnd = STEP_LENGTH;

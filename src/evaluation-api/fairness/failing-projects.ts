@@ -1,5 +1,5 @@
 /** Which projects have had a failed attempt in the poll that is running. */
-export interface Troubles {
+export interface FailingProjects {
   has(project: string): boolean;
   /** A listing of the project begins. */
   begin(project: string): RunningListing;
@@ -12,7 +12,7 @@ interface RunningListing {
 }
 
 /** Both listings of a poll run side by side: what befalls one puts the project in trouble, until both are over. */
-export function createTroubles(): Troubles {
+export function createFailingProjects(): FailingProjects {
   const running = new Map<string, { listings: number; failed: boolean }>();
   return {
     has: (project) => running.get(project)?.failed ?? false,

@@ -3,14 +3,14 @@ import { ApiError } from '../../monitor/errors.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
 
 /** Listings that the service asked not to request for a while (docs/specification.md#retry-after). A restart loses them. */
-export interface Holds {
+export interface RetryHolds {
   /** @throws {ApiError} the same again as long as the wait is not over */
   check(project: string, kind: Kind): void;
   /** Takes note of the `Retry-After` of a listing that was given up. */
   note(project: string, kind: Kind, error: ApiError): void;
 }
 
-export function createHolds(clock: Pick<Clock, 'monotonic'>): Holds {
+export function createRetryHolds(clock: Pick<Clock, 'monotonic'>): RetryHolds {
   const holds = new Map<string, { readonly until: number; readonly error: ApiError }>();
 
   function check(project: string, kind: Kind): void {

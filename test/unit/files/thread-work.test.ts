@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterEach, expect, it, vi } from 'vitest';
-import { inTurn, isUnderWay } from '../../../src/files/in-turn.ts';
+import { queueFileWork, hasPendingWork } from '../../../src/files/thread-work.ts';
 import { temporaryDirectory } from '../../support/temporary.ts';
 
 /** The timers of the module under test are out of reach of fake ones, so it is given the global ones. */
@@ -26,10 +26,10 @@ it('does one thing after the other, whatever fails', async () => {
     if (number === 2) throw new Error('second');
     return number;
   };
-  const all = await Promise.allSettled([1, 2, 3].map((number) => inTurn(step(number))));
+  const all = await Promise.allSettled([1, 2, 3].map((number) => queueFileWork(step(number))));
   expect(order).toEqual([1, 1, 2, 2, 3, 3]);
   expect(all).toMatchObject([{ value: 1 }, { reason: { message: 'second' } }, { value: 3 }]);
-  expect(isUnderWay()).toBe(false);
+  expect(hasPendingWork()).toBe(false);
 });
 
 it('gives up what hangs and what waits behind it after 5 s, and what comes then at once', async () => {
@@ -37,30 +37,30 @@ it('gives up what hangs and what waits behind it after 5 s, and what comes then 
   const { promise: hanging, resolve: letGo } = Promise.withResolvers<string>();
   const waiting = vi.fn<() => Promise<string>>(async () => 'waited');
   const onResults = vi.fn<(results: unknown) => void>();
-  void Promise.all([inTurn(() => hanging), inTurn(waiting)]).then(onResults);
+  void Promise.all([queueFileWork(() => hanging), queueFileWork(waiting)]).then(onResults);
   await vi.advanceTimersByTimeAsync(4999);
   expect(onResults).not.toHaveBeenCalled();
   await vi.advanceTimersByTimeAsync(1);
   expect(onResults).toHaveBeenCalledWith([undefined, undefined]);
-  expect(await inTurn(waiting)).toBeUndefined();
-  expect(isUnderWay()).toBe(true);
+  expect(await queueFileWork(waiting)).toBeUndefined();
+  expect(hasPendingWork()).toBe(true);
 
   letGo('late');
-  await vi.waitUntil(() => !isUnderWay());
+  await vi.waitUntil(() => !hasPendingWork());
   expect(waiting).not.toHaveBeenCalled();
-  expect(await inTurn(waiting)).toBe('waited');
+  expect(await queueFileWork(waiting)).toBe('waited');
 });
 
 it.each([
-  ['in turn', (pipe: string) => `void inTurn(() => fs.promises.open(${pipe}));`],
+  ['in turn', (pipe: string) => `void queueFileWork(() => fs.promises.open(${pipe}));`],
   ['otherwise', (pipe: string) => `void fs.promises.open(${pipe});`],
 ])('a process ends although a thread of its pool hangs, %s', async (_, work) => {
   await using directory = await temporaryDirectory();
   const pipe = join(directory.path, 'pipe');
   execFileSync('mkfifo', [pipe]);
-  const source = JSON.stringify(join(import.meta.dirname, '../../../src/files/in-turn.ts'));
+  const source = JSON.stringify(join(import.meta.dirname, '../../../src/files/thread-work.ts'));
   const script = `
-    const { exit, inTurn } = await import(${source});
+    const { exit, queueFileWork } = await import(${source});
     ${work(JSON.stringify(pipe))}
     process.on('exit', () => fs.writeSync(1, 'bye'));
     setTimeout(() => exit(3), 100);
