@@ -23,8 +23,8 @@ export type ProcessMetrics = ReturnType<typeof createProcessMetrics>;
 
 /**
  * Creates the metrics without a project on `registry`, every series at 0 (docs/metrics.md), with prom-client's own metrics
- * of the process. `startedAt` in epoch ms counts as the first successful reload. What only one
- * of several workers can count is not registered unless `isWorker`.
+ * of the process. `startedAt` in epoch ms counts as the first successful reload. Metrics that only one of several workers
+ * can count are not registered unless `isWorker`.
  */
 export function createProcessMetrics(
   registry: Registry,
@@ -32,13 +32,46 @@ export function createProcessMetrics(
   { startedAt, isWorker }: { readonly startedAt: number; readonly isWorker: boolean },
 ) {
   const registers = [registry];
+  // In the order of the exposition.
   const metrics = {
+    ...createPollMetrics(registers),
+    ...createServiceMetrics(registers),
+    ...createStoreMetrics(registers, isWorker),
+    ...createDaemonMetrics(registers),
+  };
+  metrics.storeInfo.set(build.storeInfo, 1);
+  metrics.configReloadSuccessTime.set(startedAt / 1000);
+  metrics.buildInfo.set(
+    {
+      version: build.version,
+      revision: build.revision,
+      node_version: process.versions.node,
+      sqlite_version: build.storeInfo.engine === 'sqlite' ? build.storeInfo.version : '',
+    },
+    1,
+  );
+
+  collectDefaultMetrics({ register: registry });
+  // promtool objects to gauges whose name ends like a counter's.
+  for (const what of ['handles', 'requests', 'resources']) {
+    registry.removeSingleMetric(`nodejs_active_${what}_total`);
+  }
+  return metrics;
+}
+
+function createPollMetrics(registers: Registry[]) {
+  return {
     pollDuration: new Histogram({
       name: 'evalwatch_poll_duration_seconds',
       help: 'Seconds from the start of a poll to its end, waiting for slot and rate included.',
       buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
       registers,
     }),
+  };
+}
+
+function createServiceMetrics(registers: Registry[]) {
+  const metrics = {
     apiRequests: new Counter({
       name: 'evalwatch_api_requests_total',
       help: 'Responses of the Evaluation Service by endpoint and HTTP status code.',
@@ -80,6 +113,21 @@ export function createProcessMetrics(
       help: 'Attempts to get an error_info that brought none.',
       registers,
     }),
+  };
+  for (const endpoint of ENDPOINTS) {
+    for (const code of [...STATUS_CODES, 'other']) metrics.apiRequests.inc({ endpoint, code }, 0);
+    for (const reason of REQUEST_FAILURE_REASONS) {
+      metrics.apiRequestFailures.inc({ endpoint, reason }, 0);
+    }
+    metrics.apiRequestDuration.zero({ endpoint });
+    metrics.apiRetries.inc({ endpoint }, 0);
+    metrics.apiResponseBytes.inc({ endpoint }, 0);
+  }
+  return metrics;
+}
+
+function createStoreMetrics(registers: Registry[], isWorker: boolean) {
+  const metrics = {
     storeCommitDuration: new Histogram({
       name: 'evalwatch_store_commit_duration_seconds',
       help: 'Seconds that write transactions took, fsync included.',
@@ -104,6 +152,14 @@ export function createProcessMetrics(
       labelNames: ['engine', 'version'],
       registers,
     }),
+  };
+  for (const reason of STORE_FAILURE_REASONS) metrics.storeCommitFailures.inc({ reason }, 0);
+  for (const reason of REFUSAL_REASONS) metrics.storeCommitsRefused.inc({ reason }, 0);
+  return metrics;
+}
+
+function createDaemonMetrics(registers: Registry[]) {
+  const metrics = {
     schedulerLag: new Histogram({
       name: 'evalwatch_scheduler_lag_seconds',
       help: 'Seconds from when a poll was due until its first request was sent.',
@@ -133,36 +189,7 @@ export function createProcessMetrics(
       registers,
     }),
   };
-
-  for (const endpoint of ENDPOINTS) {
-    for (const code of [...STATUS_CODES, 'other']) metrics.apiRequests.inc({ endpoint, code }, 0);
-    for (const reason of REQUEST_FAILURE_REASONS) {
-      metrics.apiRequestFailures.inc({ endpoint, reason }, 0);
-    }
-    metrics.apiRequestDuration.zero({ endpoint });
-    metrics.apiRetries.inc({ endpoint }, 0);
-    metrics.apiResponseBytes.inc({ endpoint }, 0);
-  }
-  for (const reason of STORE_FAILURE_REASONS) metrics.storeCommitFailures.inc({ reason }, 0);
-  for (const reason of REFUSAL_REASONS) metrics.storeCommitsRefused.inc({ reason }, 0);
-  metrics.storeInfo.set(build.storeInfo, 1);
   for (const level of LOG_LEVELS) metrics.logMessages.inc({ level }, 0);
   metrics.configReloadSuccessful.set(1);
-  metrics.configReloadSuccessTime.set(startedAt / 1000);
-  metrics.buildInfo.set(
-    {
-      version: build.version,
-      revision: build.revision,
-      node_version: process.versions.node,
-      sqlite_version: build.storeInfo.engine === 'sqlite' ? build.storeInfo.version : '',
-    },
-    1,
-  );
-
-  collectDefaultMetrics({ register: registry });
-  // Gauges with the ending of a counter, which promtool objects to.
-  for (const what of ['handles', 'requests', 'resources']) {
-    registry.removeSingleMetric(`nodejs_active_${what}_total`);
-  }
   return metrics;
 }
