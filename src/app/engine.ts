@@ -14,6 +14,7 @@ import { NEVER_POLLED } from '../monitor/poll-health.ts';
 import { createPoller, type Poller } from '../monitor/poller.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import type { PollHealth, Store } from '../monitor/ports/store.ts';
+import type { WatchedProject } from '../monitor/ports/watched-project.ts';
 import type { PollRun } from '../monitor/reading.ts';
 import { openStore, type OpenStore } from '../store/open.ts';
 import { version } from './version.ts';
@@ -45,7 +46,7 @@ export interface Engine {
    */
   configure(config: Config): Promise<void>;
   /** The configured projects, in the order of the configuration. */
-  projects(): readonly WatchedProject[];
+  projects(): readonly (ProjectConfig & WatchedProject)[];
   /** Polls a configured project once, as the poller does; resolves to undefined, too, for one that is not configured. */
   poll(project: string, run: PollRun): Promise<FinishedPoll | undefined>;
   /** Whether this process polls the project, if it is configured. */
@@ -54,8 +55,6 @@ export interface Engine {
   health(project: string): PollHealth;
   close(): Promise<void>;
 }
-
-export type WatchedProject = ProjectConfig & { readonly health: PollHealth };
 
 export interface EngineOptions {
   readonly config: Config;

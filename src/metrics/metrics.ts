@@ -4,6 +4,7 @@ import type { Observer } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import type { LogLevel } from '../domain/log-level.ts';
 import type { PollHealth, ProjectSnapshot, Store, StoreSnapshot } from '../monitor/ports/store.ts';
+import type { ProjectSchedule, WatchedProject } from '../monitor/ports/watched-project.ts';
 import type { WorkerReading } from '../monitor/ports/worker.ts';
 import { FamilyRenderer, SINGLE, renderGauge, toSeconds, type Family } from './exposition.ts';
 import { createMetricsObserver } from './observer.ts';
@@ -12,44 +13,28 @@ import { HEALTH_FAMILIES, PROJECT_FAMILIES, ProjectSeries } from './project-seri
 import { createScrapeRead } from './scrape-read.ts';
 import { renderBacklog, StoreRenderer } from './store-collector.ts';
 
-/** When a project is polled, as its schedule has it at the moment. */
-interface ScheduledProject {
-  readonly project: string;
-  /** Epoch ms; undefined while nothing is due, or while another worker polls it. */
-  readonly nextPollAt: number | undefined;
-  readonly maxIntervalSeconds: number;
-}
-
 export interface MetricsOptions extends BuildInfo {
   readonly clock: Clock;
   readonly store: Pick<Store, 'snapshot' | 'size'>;
   /** Every configured project. */
-  readonly schedule: () => Iterable<ScheduledProject>;
-  /** How this worker stands among several; absent if there can be no other. */
+  readonly schedule: () => Iterable<ProjectSchedule>;
+  /** Reads this worker; absent if there can be no other. */
   readonly worker?: () => WorkerReading;
   /** Receives `store.commit_failed` when scrapes cannot read the store (docs/specification.md#scrapes). */
   readonly emit: Observer;
-  /** Receives unexpected errors: a bug, and no fault of a request. */
+  /** Receives unexpected errors: bugs. */
   readonly onError: (error: unknown) => void;
-}
-
-interface MeasuredProject {
-  readonly id: string;
-  /** Its datasets are watched too. */
-  readonly datasets: boolean;
-  /** As the store has it; used only for a project that is new here. */
-  readonly health: PollHealth;
 }
 
 /** All metrics of docs/metrics.md: counted from events, rendered as text format 0.0.4. */
 export interface Metrics {
   readonly observe: Observer;
-  /** Makes these the projects that have series: new ones start at 0, those that stay count on, others vanish. */
-  setProjects(projects: readonly MeasuredProject[]): void;
+  /** Sets the projects that have series: a new one starts at 0 with its health, one that stays keeps its counts. */
+  setProjects(projects: readonly WatchedProject[]): void;
   countLogLine(level: LogLevel): void;
-  /** After each attempt to reload the configuration. */
+  /** Records an attempt to reload the configuration. */
   reloaded(ok: boolean): void;
-  /** Never rejects for the store's sake, nor waits long for it: without it the series that need none are rendered. */
+  /** Renders the exposition. If the store fails or is slow, only the series that need no store are rendered. */
   render(): Promise<string>;
   readonly contentType: string;
 }
@@ -74,7 +59,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
 
   async function renderAll(): Promise<string> {
     const [snapshot, size] = await Promise.all([readSnapshot(), readSize()]);
-    // prom-client's own spelling is one that only some readers take.
+    // prom-client writes a spelling that some parsers reject.
     const processText = (await registry.metrics()).replaceAll(/ Nan$/gm, ' NaN');
     return (
       (await renderProjects(snapshot)) +
@@ -91,13 +76,13 @@ export function createMetrics(options: MetricsOptions): Metrics {
   }
 
   /**
-   * Of a project that another worker polls, the store knows the last poll, and nobody without it. What this one polls
-   * is in memory, also while the store cannot be written.
+   * Returns the poll health of a project: the newer one of memory, which is right also while the store cannot be written,
+   * and the store, which has the polls of other workers. Undefined if another worker polls it and the store is not read.
    */
   function healthOf(
     series: ProjectSeries,
     stored: ProjectSnapshot | undefined,
-    item: ScheduledProject | undefined,
+    item: ProjectSchedule | undefined,
   ): PollHealth | undefined {
     if (worker === undefined) return series.health;
     if (stored === undefined) return item?.nextPollAt === undefined ? undefined : series.health;
@@ -110,12 +95,12 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const scheduleSeries = new FamilyRenderer(SCHEDULE_FAMILIES);
   const storeSeries = new StoreRenderer();
 
-  /** Each project's series are from one moment; in between others have their turn. */
+  /** Reads each project at one moment, and lets other work run between projects. */
   async function renderProjects(snapshot: StoreSnapshot | undefined): Promise<string> {
     const stored = new Map(snapshot?.projects.map((project) => [project.project, project]));
     const scheduled = new Map(Array.from(schedule(), (item) => [item.project, item]));
     for (const [index, series] of [...projects.values()].entries()) {
-      if (index % PROJECTS_AT_A_TIME === PROJECTS_AT_A_TIME - 1) await setImmediate();
+      if (index % PROJECTS_PER_STEP === PROJECTS_PER_STEP - 1) await setImmediate();
       const item = scheduled.get(series.id);
       const project = stored.get(series.id);
       const health = healthOf(series, project, item);
@@ -182,10 +167,10 @@ function renderWorker({ projects, leaseExpiresAt }: WorkerReading): string {
   );
 }
 
-/** Rendering one for the first time takes some 0.1 ms. */
-const PROJECTS_AT_A_TIME = 50;
+/** Number of projects rendered in one step; the first rendering of one takes about 0.1 ms. */
+const PROJECTS_PER_STEP = 50;
 
-const SCHEDULE_FAMILIES: readonly Family<ScheduledProject>[] = [
+const SCHEDULE_FAMILIES: readonly Family<ProjectSchedule>[] = [
   {
     name: 'evalwatch_project_schedule_max_interval_seconds',
     type: 'gauge',

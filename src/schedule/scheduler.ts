@@ -1,16 +1,16 @@
 import { createHash } from 'node:crypto';
 import type { Observer } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
+import type { ProjectSchedule } from '../monitor/ports/watched-project.ts';
 import { parseSchedule, type Schedule } from './calendar.ts';
 import { startHeartbeat } from './heartbeat.ts';
+import { type Setback, watchForSetbacks } from './setback.ts';
 
 const SECOND = 1000;
-/** After a clock that jumped by decades the missed runs are not worth counting to the end. */
-const MISSED_CAP = 100_000;
-/** A timer can fire a moment before the wall clock is where it was expected to be. */
-const TIMER_TOLERANCE = 20;
-/** A clock that loses no more than this from beat to beat was not set, ms. */
-const DRIFT = 20;
+/** Maximum number of missed runs that are counted, in case the clock jumps by decades. */
+const MAX_MISSED = 100_000;
+/** Time by which a timer may fire before the wall clock has reached its due time, ms. */
+const TIMER_TOLERANCE_MS = 20;
 
 export interface ScheduledProject {
   readonly id: string;
@@ -20,7 +20,7 @@ export interface ScheduledProject {
   readonly timezone: string;
   /** Epoch ms; undefined if it was never polled. */
   readonly lastPollAt: number | undefined;
-  /** It is known, and not due before this is over: somebody else polls it. */
+  /** Another worker polls the project: it has a schedule, and is not due. */
   readonly rests?: boolean;
 }
 
@@ -34,10 +34,10 @@ export interface Run {
 
 export interface Scheduler {
   /**
-   * Makes these the scheduled projects. One that keeps its schedule, time zone and jitter keeps its due time; a poll
-   * that runs goes on in any case. Once started a new one is polled at once; before, and when its rest is over, one that was
-   * never polled or whose run came due since its last poll (docs/specification.md#schedules). `jitterMs` is the time over
-   * which starts are spread.
+   * Schedules these projects instead of those before (docs/specification.md#schedules). A project that keeps its schedule,
+   * time zone and jitter keeps its due time; running polls are not touched. After the start, a new project is polled at
+   * once. Before the start, and when a project stops resting, it is polled at once only if it was never polled or a run came
+   * due since its last poll. `jitterMs` is the time over which starts are spread.
    * @throws {RangeError} if a schedule or time zone is not valid; then nothing has changed
    */
   set(projects: readonly ScheduledProject[], jitterMs: number): void;
@@ -47,27 +47,23 @@ export interface Scheduler {
   /** Resolves when no poll runs any more. */
   idle(): Promise<void>;
   /**
-   * When the project is due next; in the past if a tick that should have come has not. By its schedule if somebody else
-   * polls it; undefined if it is unknown.
+   * Returns when the project is due next; in the past if a tick is late. Follows the schedule if another worker polls it;
+   * undefined for an unknown project.
    */
   next(project: string): number | undefined;
   /** Schedules for docs/metrics.md#schedule. Resting projects are not due. The longest interval is computed on first use. */
-  projects(): Iterable<{
-    readonly project: string;
-    readonly nextPollAt: number | undefined;
-    readonly maxIntervalSeconds: number;
-  }>;
+  projects(): Iterable<ProjectSchedule>;
 }
 
 export interface SchedulerOptions {
   /** Polls a project once. Not called again for it before it has settled. */
   readonly run: (project: string, run: Run) => Promise<void>;
-  /** Asked before each tick, as what was set may be out of date when a stopped process wakes up. */
+  /** Checked before each tick: after a suspend the scheduled projects may be out of date. */
   readonly mayRun?: (project: string) => boolean;
   readonly clock: Clock;
-  /** Is told `scheduler.overlapped` and `scheduler.missed`. */
+  /** Receives `scheduler.overlapped` and `scheduler.missed`. */
   readonly emit: Observer;
-  /** Is told what `run` should not have thrown. */
+  /** Receives errors of `run`: bugs. */
   readonly onError: (error: unknown) => void;
 }
 
@@ -98,8 +94,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
   let entries: ReadonlyMap<string, Entry> = new Map();
   const running = new Map<string, Promise<void>>();
   let stopHeartbeat: (() => void) | undefined;
-  /** When the last beat was, on both clocks. */
-  let lastBeat = { wall: -Infinity, at: 0 };
+  const detectSetback = watchForSetbacks(clock);
   let spreadMs = 0;
 
   function set(projects: readonly ScheduledProject[], jitterMs: number): void {
@@ -134,7 +129,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
       lastPollAt === undefined || dueAfter({ plan, offset }, lastPollAt) <= now;
     let atOnce = (old?.dueAt ?? now) <= now;
     if (old?.rests ?? stopHeartbeat === undefined) atOnce = isMissed();
-    // Another computer's clock may be a little ahead: the run that it has polled does not come again.
+    // Another worker's clock may be a little ahead: its run is not polled twice.
     const isAhead = lastPollAt !== undefined && lastPollAt > now && lastPollAt < now + SECOND;
     const next = dueAfter({ plan, offset }, isAhead ? lastPollAt : now);
     const dueAt = rests ? Infinity : atOnce ? now : next;
@@ -143,17 +138,11 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
 
   function beat(now: number): void {
     if (stopHeartbeat === undefined) return;
-    const at = clock.monotonic();
-    // What the wall clock would have shown at a moment, had it always been as it is now.
-    const wallAt = (moment: number) => now - (at - moment);
-    const before = lastBeat;
-    const setBackBy = before.wall - wallAt(before.at);
-    lastBeat = { wall: now, at };
+    const setback = detectSetback(now);
     const nextBeatAt = (Math.floor(now / SECOND) + 1) * SECOND;
     for (const entry of entries.values()) {
-      if (setBackBy > DRIFT && !entry.rests) {
-        const seenUntil = wallAt(Math.max(before.at, entry.last?.at ?? 0));
-        entry.dueAt = Math.min(entry.dueAt, dueAgain(entry, seenUntil, setBackBy));
+      if (setback && !entry.rests) {
+        entry.dueAt = Math.min(entry.dueAt, dueAgain(entry, setback));
       }
       if (entry.dueAt <= now) tick(entry, now);
       if (entry.dueAt > now && entry.dueAt < nextBeatAt) wait(entry, now);
@@ -163,20 +152,20 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
   function wait(entry: Entry, now: number): void {
     clearTimeout(entry.timer);
     entry.timer = setTimeout(() => {
-      const at = clock.now() + TIMER_TOLERANCE;
-      // Otherwise the clock was set back in between: the next beat sees to it.
+      const at = clock.now() + TIMER_TOLERANCE_MS;
+      // Otherwise the clock was set back in between: the next beat handles it.
       if (entry.dueAt <= at) tick(entry, Math.max(clock.now(), entry.dueAt));
     }, entry.dueAt - now);
   }
 
   function tick(entry: Entry, now: number): void {
     const { id, plan, offset } = entry;
-    // What it asks may have set other projects.
+    // `mayRun` may have set other projects.
     if (!mayRun(id) || entries.get(id) !== entry) return;
     const ranAt = entry.dueAt - offset;
     // Of the runs that have come due since, the latest one starts now.
     const latest = plan.schedule.lastBetween(ranAt, now - offset) ?? ranAt;
-    const missed = plan.schedule.countBetween(ranAt, latest, MISSED_CAP);
+    const missed = plan.schedule.countBetween(ranAt, latest, MAX_MISSED);
     entry.dueAt = dueAfter(entry, now);
     entry.last = { dueAt: latest + offset, at: clock.monotonic() };
     if (missed > 0) emit({ type: 'scheduler.missed', project: id, count: missed });
@@ -185,7 +174,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
   }
 
   function poll(id: string, due: Run): void {
-    // Async, so that what throws at once is no different from what rejects later.
+    // Async, so that a throw is handled like a rejection.
     const ended = (async () => run(id, due))()
       .catch(onError)
       .finally(() => running.delete(id));
@@ -212,17 +201,16 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
     },
     *projects() {
       for (const entry of entries.values()) {
-        const { id, plan } = entry;
-        plan.maxIntervalSeconds ??= plan.schedule.maxIntervalSeconds(clock.now());
-        const { maxIntervalSeconds } = plan;
-        yield { project: id, nextPollAt: whenDue(entry), maxIntervalSeconds };
+        yield scheduleOf(entry, clock.now());
       }
     },
   };
 }
 
-function whenDue({ rests, dueAt }: Entry): number | undefined {
-  return rests ? undefined : dueAt;
+function scheduleOf({ id, plan, rests, dueAt }: Entry, now: number): ProjectSchedule {
+  plan.maxIntervalSeconds ??= plan.schedule.maxIntervalSeconds(now);
+  const { maxIntervalSeconds } = plan;
+  return { project: id, nextPollAt: rests ? undefined : dueAt, maxIntervalSeconds };
 }
 
 function planOf({ schedule, timezone }: ScheduledProject): Plan {
@@ -235,16 +223,16 @@ function dueAfter({ plan, offset }: Pick<Entry, 'plan' | 'offset'>, ms: number):
 }
 
 /**
- * When a project is due after its clock was set back, ms: at the first tick since the moment that the clock was known to
- * have reached before, seen as it is now. Its last tick does not come again unless an interval has passed meanwhile.
+ * Returns when a project is due after its clock was set back, epoch ms: at the first tick after the time that was reached
+ * before. Its last tick does not come again unless the clock was set back by an interval or more.
  */
-function dueAgain(entry: Entry, seenUntil: number, setBackBy: number): number {
-  const first = dueAfter(entry, seenUntil);
+function dueAgain(entry: Entry, setback: Setback): number {
+  const first = dueAfter(entry, setback.reached(entry.last?.at));
   const second = dueAfter(entry, first);
-  return first === entry.last?.dueAt && setBackBy < second - first ? second : first;
+  return first === entry.last?.dueAt && setback.byMs < second - first ? second : first;
 }
 
-/** A project's share of the jitter, whole ms in [0, jitterMs): chance between projects, the same after a restart. */
+/** Returns the offset of a project, whole ms in [0, jitterMs): random between projects, the same after a restart. */
 function jitterOf(project: string, jitterMs: number): number {
   const digest = createHash('sha256').update(project).digest();
   return Math.floor((digest.readUInt32BE(0) / 2 ** 32) * jitterMs);

@@ -1,6 +1,7 @@
 import type { StoreFailureReason } from '../../monitor/errors.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
 import type { PollHealth, StoreReader } from '../../monitor/ports/store.ts';
+import type { WatchedProject } from '../../monitor/ports/watched-project.ts';
 
 /** What the status page shows, and where it comes from. Times are epoch ms. */
 export interface PageContent {
@@ -15,18 +16,13 @@ export interface PageContent {
   /** Store open, scheduler running, not stopping. */
   isReady(): boolean;
   /** The configured projects, known without the store. */
-  projects(): readonly WatchedProject[];
+  projects(): readonly ShownProject[];
   /** How evalwatch itself does. */
   monitor(): MonitorState;
 }
 
-export interface WatchedProject {
-  readonly id: string;
-  /** Its datasets are watched too. */
-  readonly datasets: boolean;
-  /** Right also while the store cannot be written. */
-  readonly health: PollHealth;
-  /** In the past when a tick that should have come has not; undefined while nothing is due. */
+export interface ShownProject extends WatchedProject {
+  /** In the past if a tick is late; undefined while nothing is due. */
   readonly nextPollAt: number | undefined;
 }
 

@@ -9,7 +9,7 @@ import type {
   StoreSnapshot,
   TransitionRow,
 } from '../../monitor/ports/store.ts';
-import type { PageContent, ProjectState, WatchedProject } from './content.ts';
+import type { PageContent, ProjectState, ShownProject } from './content.ts';
 import { historyStart, SPAN_MS, statusHistory, type StatusHistory } from './history.ts';
 import { isBlind, stateOf } from './project-state.ts';
 
@@ -25,7 +25,7 @@ const TRANSITIONS_SHOWN = 20;
 
 /** A configured project, and what the store knows of it. */
 export interface ProjectView {
-  readonly watched: WatchedProject;
+  readonly watched: ShownProject;
   readonly state: ProjectState;
   /** Undefined while the store cannot be read. */
   readonly snapshot: ProjectSnapshot | undefined;

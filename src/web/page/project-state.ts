@@ -1,9 +1,9 @@
-import type { ProjectState, WatchedProject } from './content.ts';
+import type { ProjectState, ShownProject } from './content.ts';
 
 /** A scheduler that is well is never this late. */
 const LATE_MS = 60_000;
 
-export function stateOf({ health, nextPollAt }: WatchedProject, now: number): ProjectState {
+export function stateOf({ health, nextPollAt }: ShownProject, now: number): ProjectState {
   if (health.lastPollAt !== undefined && !health.up) {
     return { kind: 'down', reason: health.reason, keyWasRefused: health.keyWasRefused };
   }

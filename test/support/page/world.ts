@@ -6,7 +6,7 @@ import type { PollFailureReason } from '../../../src/monitor/errors.ts';
 import { afterPoll } from '../../../src/monitor/poll-health.ts';
 import type { Store } from '../../../src/monitor/ports/store.ts';
 import { openStore } from '../../../src/store/sqlite/sqlite-store.ts';
-import type { PageContent, WatchedProject } from '../../../src/web/page/content.ts';
+import type { PageContent, ShownProject } from '../../../src/web/page/content.ts';
 import { watchMonitor, type MonitorWatch } from '../../../src/web/page/monitor-state.ts';
 import { version as programVersion } from '../../../src/app/version.ts';
 import { createEventFeed } from '../../../src/web/events/feed.ts';
@@ -49,7 +49,7 @@ export async function openPageWorld(start = NIGHT): Promise<PageWorld> {
   const directory = await temporaryDirectory();
   const path = join(directory.path, 'store.db');
   const store = await openStore({ path, clock, emit: monitor.observe });
-  const projects = new Map<string, WatchedProject>();
+  const projects = new Map<string, ShownProject>();
 
   async function commit(
     id: string,
@@ -68,7 +68,7 @@ export async function openPageWorld(start = NIGHT): Promise<PageWorld> {
     projects.set(id, { ...project, health });
   }
 
-  function projectOf(id: string): WatchedProject {
+  function projectOf(id: string): ShownProject {
     const project = projects.get(id);
     if (project === undefined) throw new Error(`${id} is not configured`);
     return project;

@@ -1,0 +1,31 @@
+import type { Clock } from '../monitor/ports/clock.ts';
+
+/** Time by which a clock may lag behind from beat to beat without having been set, ms. */
+const MAX_DRIFT_MS = 20;
+
+/** The wall clock was set back since the last beat. */
+export interface Setback {
+  readonly byMs: number;
+  /**
+   * Returns the wall time that was reached before the clock was set back, as the clock now shows it: at the last beat, or
+   * at a later moment of the monotonic clock.
+   */
+  reached(at: number | undefined): number;
+}
+
+/** Returns a function to call at each beat with the wall time: it detects that the wall clock was set back since the last one. */
+export function watchForSetbacks(
+  clock: Pick<Clock, 'monotonic'>,
+): (now: number) => Setback | undefined {
+  let last = { wall: -Infinity, at: 0 };
+  return (now) => {
+    const at = clock.monotonic();
+    // The wall time at a moment of the monotonic clock, had the wall clock always been as it is now.
+    const wallAt = (moment: number) => now - (at - moment);
+    const before = last;
+    last = { wall: now, at };
+    const byMs = before.wall - wallAt(before.at);
+    if (byMs <= MAX_DRIFT_MS) return undefined;
+    return { byMs, reached: (moment = 0) => wallAt(Math.max(before.at, moment)) };
+  };
+}
