@@ -93,6 +93,10 @@ export default defineConfig({
   },
   overrides: [
     ...Object.entries(rooms).map(([name, room]) => floor(name, room)),
+    {
+      ...floor('store/rows', { rooms: ['domain', 'monitor'], libraries: [] }),
+      files: ['src/store/rows.ts'],
+    },
     { files: ['src/app/clock.ts'], rules: { 'no-restricted-properties': 'off' } },
     { files: ['src/config/**/*.ts'], rules: { 'node/no-process-env': 'off' } },
     {

@@ -79,7 +79,6 @@ export const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
   'gives bytes back unread': ['evaluation-api/sending/body-pieces.ts releasePieces'],
   'puts the id of a project of the configuration into a text': [
     'store/postgres/sql/known.ts knownQuery',
-    'store/postgres/sql/projects.ts unknownProject',
     'web/page/lists.ts projectLink',
     'web/page/project.ts unknownProjectPage',
   ],

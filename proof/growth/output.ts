@@ -10,7 +10,7 @@ import { presentFields } from '../../src/log/present.ts';
 import { renderLabels } from '../../src/metrics/exposition.ts';
 import { failureFields } from '../../src/rows/fields.ts';
 import { toStoreError } from '../../src/store/postgres/errors.ts';
-import { fromStored, toStored } from '../../src/store/postgres/sql/text.ts';
+import { fromStored, parseStored, toStored } from '../../src/store/postgres/sql/text.ts';
 import { readCursor, writeCursor } from '../../src/web/api/cursor.ts';
 import { eventText, readId } from '../../src/web/events/event.ts';
 import { parseHost } from '../../src/web/host.ts';
@@ -135,6 +135,10 @@ export const output: readonly TextFunction[] = [
   { name: 'metrics/exposition.ts renderLabels', call: (text) => renderLabels({ project: text }) },
   { name: 'store/postgres/sql/text.ts toStored', call: (text) => toStored(text) },
   { name: 'store/postgres/sql/text.ts fromStored', call: (text) => fromStored(text) },
+  {
+    name: 'store/postgres/sql/text.ts parseStored',
+    call: (text) => parseStored(JSON.stringify([toStored(text)])),
+  },
   {
     name: 'store/postgres/errors.ts toStoreError',
     call: (text) =>

@@ -4,6 +4,7 @@ import type { StoreError } from '../../monitor/errors.ts';
 import type { Observer } from '../../monitor/events.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
 import type { CommittedTransition, PollCommit } from '../../monitor/ports/store.ts';
+import { unknownProject } from '../rows.ts';
 import type { Database } from './database.ts';
 import {
   COMMIT,
@@ -15,7 +16,6 @@ import {
   type ResolvedRow,
   withIds,
 } from './sql/poll-commit.ts';
-import { unknownProject } from './sql/projects.ts';
 import type { ListingAfter, Summaries } from './sql/summaries.ts';
 import { toStored } from './sql/text.ts';
 

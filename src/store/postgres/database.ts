@@ -15,6 +15,7 @@ import { limitConcurrency } from '../../concurrency/limit-concurrency.ts';
 import { StoreError } from '../../monitor/errors.ts';
 import { isCollision, isNoPrimary, isOutcomeUnknown, toStoreError } from './errors.ts';
 import { createSilenceWatch, SilentConnectionError, type SilenceWatch } from './silence.ts';
+import { fromStored, parseStored } from './sql/text.ts';
 import type { ConnectionSettings, Server } from './url.ts';
 
 /** A statement; one with a name is planned once for each connection, after {@link Database.keepPlans}. */
@@ -125,7 +126,7 @@ export function openDatabase(options: DatabaseOptions): Database {
       idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
       keepAlive: true,
       keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
-      types: NUMBERS,
+      types: TYPES,
     };
   }
 
@@ -308,10 +309,15 @@ export function openDatabase(options: DatabaseOptions): Database {
   };
 }
 
-/** Whole numbers of 64 bits come as numbers: ours are counts, keys and times. */
-const NUMBERS: CustomTypesConfig = {
-  getTypeParser: (oid, format) =>
-    oid === types.builtins.INT8 ? Number : types.getTypeParser(oid, format),
+/** Parsers of values by type; others are pg's. */
+const PARSERS = new Map<number, (text: string) => unknown>([
+  // Counts, keys and times, which a number holds.
+  [types.builtins.INT8, Number],
+  [types.builtins.TEXT, fromStored],
+  [types.builtins.JSON, parseStored],
+]);
+const TYPES: CustomTypesConfig = {
+  getTypeParser: (oid, format) => PARSERS.get(oid) ?? types.getTypeParser(oid, format),
 };
 
 interface Session {

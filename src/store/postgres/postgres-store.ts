@@ -4,6 +4,13 @@ import { StoreError } from '../../monitor/errors.ts';
 import type { Observer } from '../../monitor/events.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
 import type { Store } from '../../monitor/ports/store.ts';
+import {
+  type HealthColumns,
+  type PendingColumns,
+  toHealth,
+  toPendingFailure,
+  unknownProject,
+} from '../rows.ts';
 import { createConfigure } from './configure.ts';
 import { createCoordinator } from './ownership/coordinator.ts';
 import { type Database, openDatabase, type Statement } from './database.ts';
@@ -11,20 +18,18 @@ import {
   CLAIM_PENDING,
   claimParameters,
   FAILING,
-  type PendingRow,
   POSTPONE,
   postponeParameters,
   SETTLE,
   settleParameters,
-  toPendingFailure,
 } from './sql/failures.ts';
 import { migrate } from './sql/migrate.ts';
 import { createOwnedProjects } from './ownership/owned-projects.ts';
-import { HEALTH, type HealthColumns, toHealth, unknownProject } from './sql/projects.ts';
+import { HEALTH } from './sql/projects.ts';
 import { PRUNING } from './sql/pruning.ts';
 import { createReads } from './reads.ts';
 import { SIZE, type SizeRow } from './sql/size.ts';
-import { fromStored, toStored } from './sql/text.ts';
+import { toStored } from './sql/text.ts';
 import { readUrl } from './url.ts';
 
 export interface PostgresOptions {
@@ -206,13 +211,10 @@ function createStore(
     loadKnown: guarded(ownedProjects.loadKnown),
     commitPoll: guarded(ownedProjects.commitPoll),
     pendingFailures: guarded(async (query) => {
-      const found = await read<PendingRow>(CLAIM_PENDING, claimParameters(query, worker));
+      const found = await read<PendingColumns>(CLAIM_PENDING, claimParameters(query, worker));
       return found.map(toPendingFailure);
     }),
-    failingProjects: guarded(async () => {
-      const found = await read<{ readonly id: string; readonly removed: boolean }>(FAILING, []);
-      return found.map(({ id, removed }) => ({ project: fromStored(id), removed }));
-    }),
+    failingProjects: guarded(() => read<FailingProject>(FAILING, [])),
     settleFailure: guarded(async (transitionId, settlement, at) => {
       await write(SETTLE, settleParameters(transitionId, settlement, at));
     }),

@@ -5,11 +5,11 @@ import type {
   WorkerIdentity,
 } from '../../../coordination/ports.ts';
 import type { Clock } from '../../../monitor/ports/clock.ts';
+import { type HealthColumns, toHealth } from '../../rows.ts';
 import type { Database, Statement } from '../database.ts';
-import { type HealthColumns, toHealth } from '../sql/projects.ts';
 import { LEASE_HOLDS } from './lease.ts';
 import { type LeaseRow, watchLeases } from './lease-watch.ts';
-import { fromStored, toStored } from '../sql/text.ts';
+import { toStored } from '../sql/text.ts';
 
 /**
  * Too few to be worth a kept plan. In all of them `now()` is when the database began the statement: no worker's clock
@@ -196,7 +196,7 @@ function toIdentity(row: WorkerRow): WorkerIdentity {
 
 function toOwnedProject(row: ClaimedRow): OwnedProject {
   return {
-    project: fromStored(row.id),
+    project: row.id,
     epoch: row.epoch,
     nextTickAt: row.next_tick_at ?? undefined,
     health: toHealth(row),

@@ -13,7 +13,6 @@ import { createHealthQueue, type WaitingHealth } from '../health-queue.ts';
 import type { CommitContext } from '../sql/poll-commit.ts';
 import { FLUSH, flushInput, OUTDATED } from '../sql/projects.ts';
 import { createSummaries } from '../sql/summaries.ts';
-import { fromStored } from '../sql/text.ts';
 
 /** What is read and committed of projects by the worker that owns them. */
 export interface OwnedProjects extends Ownership, Pick<Store, 'loadKnown' | 'commitPoll'> {
@@ -60,11 +59,11 @@ export function createOwnedProjects(options: OwnedProjectsOptions): OwnedProject
 
   async function writeHealth(waiting: ReadonlyMap<string, WaitingHealth>): Promise<void> {
     const written = await write<{ readonly id: string }>(FLUSH, [flushInput(waiting), worker]);
-    const stored = new Set(written.map(({ id }) => fromStored(id)));
+    const stored = new Set(written.map(({ id }) => id));
     const refused = new Map([...waiting].filter(([project]) => !stored.has(project)));
     if (refused.size === 0) return;
     const stillOwned = await read<{ readonly id: string }>(OUTDATED, [flushInput(refused), worker]);
-    const outdated = new Set(stillOwned.map(({ id }) => fromStored(id)));
+    const outdated = new Set(stillOwned.map(({ id }) => id));
     for (const [project, { epoch }] of refused) {
       const reason = outdated.has(project) ? 'version' : 'epoch';
       const context = owned.get(project);

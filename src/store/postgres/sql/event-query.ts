@@ -1,15 +1,14 @@
 import { setTimeout } from 'node:timers/promises';
 import { StoreError } from '../../../monitor/errors.ts';
 import type { EventPosition, RecordedEvents } from '../../../monitor/ports/store.ts';
-import type { Database, Statement } from '../database.ts';
 import {
-  FAILURE_COLUMNS,
   type FailureColumns,
   toFailureRow,
   toTransitionRow,
-  TRANSITION_COLUMNS,
   type TransitionColumns,
-} from './row-queries.ts';
+} from '../../rows.ts';
+import type { Database, Statement } from '../database.ts';
+import { FAILURE_COLUMNS, TRANSITION_COLUMNS } from './row-queries.ts';
 
 const LOOK_EVERY_MS = 20;
 const LOOKS = 100;

@@ -1,6 +1,6 @@
 import type { FailureCount, FailureCountQuery } from '../../../monitor/ports/store.ts';
 import type { Database, Statement } from '../database.ts';
-import { fromStored, toStored } from './text.ts';
+import { toStored } from './text.ts';
 
 const COUNT: Statement = {
   name: 'failure_counts',
@@ -22,11 +22,6 @@ export function createFailureCounts(
   database: Pick<Database, 'query'>,
 ): (query: FailureCountQuery) => Promise<readonly FailureCount[]> {
   return async ({ project, since, limitPerProject }) => {
-    const rows = await database.query<FailureCount>(COUNT, [
-      toStored(project),
-      since,
-      limitPerProject,
-    ]);
-    return rows.map((row) => ({ ...row, project: fromStored(row.project) }));
+    return await database.query<FailureCount>(COUNT, [toStored(project), since, limitPerProject]);
   };
 }

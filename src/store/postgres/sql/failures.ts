@@ -1,8 +1,8 @@
 import type { Settlement, Tries } from '../../../domain/failure.ts';
-import type { PendingFailure, PendingFailureQuery } from '../../../monitor/ports/store.ts';
+import type { PendingFailureQuery } from '../../../monitor/ports/store.ts';
 import type { Statement } from '../database.ts';
 import { LEASE_HOLDS } from '../ownership/lease.ts';
-import { fromStored, toStored } from './text.ts';
+import { toStored } from './text.ts';
 
 /** Projects with failures whose line is not logged yet, found in the index as {@link CLAIM_PENDING} does. */
 export const FAILING: Statement = {
@@ -15,7 +15,7 @@ WITH RECURSIVE waiting AS (
     WHERE f.settled_at IS NULL AND f.project_key > w.project_key)
   FROM waiting w WHERE w.project_key IS NOT NULL
 )
-SELECT p.id, p.removed_at IS NOT NULL AS removed
+SELECT p.id AS project, p.removed_at IS NOT NULL AS removed
 FROM waiting JOIN evalwatch.project p USING (project_key)`,
 };
 
@@ -110,34 +110,4 @@ export function postponeParameters(
   { count, useless, firstAt, lastAt, nextAt }: Tries,
 ): readonly unknown[] {
   return [transitionId, count, useless, firstAt ?? null, lastAt ?? null, nextAt];
-}
-
-export interface PendingRow {
-  readonly transition_id: number;
-  readonly project: string;
-  readonly removed_at: number | null;
-  readonly record_id: string;
-  readonly record_name: string | null;
-  readonly tries: number;
-  readonly useless_tries: number;
-  readonly first_try_at: number | null;
-  readonly last_try_at: number | null;
-  readonly next_try_at: number;
-}
-
-export function toPendingFailure(row: PendingRow): PendingFailure {
-  return {
-    transitionId: row.transition_id,
-    project: fromStored(row.project),
-    promptId: fromStored(row.record_id),
-    promptName: fromStored(row.record_name),
-    removedAt: row.removed_at ?? undefined,
-    tries: {
-      count: row.tries,
-      useless: row.useless_tries,
-      firstAt: row.first_try_at ?? undefined,
-      lastAt: row.last_try_at ?? undefined,
-      nextAt: row.next_try_at,
-    },
-  };
 }

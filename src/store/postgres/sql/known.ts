@@ -1,28 +1,18 @@
-import type { KnownListing, KnownRecord } from '../../../domain/record.ts';
-import type { Kind, Status } from '../../../domain/status.ts';
+import type { KnownListing } from '../../../domain/record.ts';
+import type { Kind } from '../../../domain/status.ts';
+import { type RecordColumns, toKnownRecord } from '../../rows.ts';
 import type { Statement } from '../database.ts';
 import type { Summary } from './summary.ts';
-import { fromStored, toStored } from './text.ts';
+import { toStored } from './text.ts';
 
-/** Of a kind that is in it, just the records with these ids. */
+/** Restricts a kind to these record ids; kinds without an entry are loaded whole. */
 export type OnlyThese = ReadonlyMap<Kind, readonly string[]>;
 
 export interface KnownRow {
   readonly version: number;
   readonly summaries: Readonly<Record<Kind, Summary>>;
-  readonly records: Readonly<Partial<Record<Kind, readonly RecordRow[] | null>>>;
+  readonly records: Readonly<Partial<Record<Kind, readonly RecordColumns[] | null>>>;
 }
-
-type RecordRow = readonly [
-  id: string,
-  since: number,
-  missing: number,
-  gone: boolean,
-  status: Status,
-  statusRaw: string | null,
-  name: string | null,
-  timestamp: string | null,
-];
 
 /** The statement and values for `Store.loadKnown`: all of it at one moment. */
 export function knownQuery(
@@ -46,8 +36,8 @@ export function knownQuery(
              WHERE r.project_key = p.project_key AND r.kind = '${kind}' AND r.id = wanted.id
              OFFSET 0) r`;
     return `'${kind}',
-      (SELECT json_agg(json_build_array(r.id, r.since, r.missing, r.gone, r.status, r.status_raw,
-         r.name, r.timestamp))
+      (SELECT json_agg(json_build_array(r.id, r.status, r.status_raw, r.name, r.timestamp, r.since,
+         r.missing, r.gone))
        FROM ${found})`;
   });
   return {
@@ -72,20 +62,6 @@ export function toListings(
       return [kind, { baselined, records: new Map(known.map((record) => [record.id, record])) }];
     }),
   );
-}
-
-function toKnownRecord(row: RecordRow): KnownRecord {
-  const [id, since, missing, gone, status, statusRaw, name, timestamp] = row;
-  return {
-    id: fromStored(id),
-    status,
-    statusRaw: fromStored(statusRaw),
-    name: fromStored(name),
-    timestamp: fromStored(timestamp),
-    since,
-    missing,
-    gone,
-  };
 }
 
 /** Since when the longest waiting record waits in each of these statuses, those with these ids left out. */

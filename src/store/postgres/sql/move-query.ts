@@ -1,6 +1,6 @@
 import type { MoveCount, MoveHistory, MoveQuery } from '../../../monitor/ports/store.ts';
 import type { Database } from '../database.ts';
-import { fromStored, toStored } from './text.ts';
+import { toStored } from './text.ts';
 
 const JOINED = `FROM evalwatch.transition t
   JOIN evalwatch.project p ON p.project_key = t.project_key
@@ -34,9 +34,6 @@ export function createMoveQuery(
     ]);
     const after = leftOut?.at ?? since - 1;
     const moves = await database.query<MoveCount>(COUNT, [of, since, spanMs, after]);
-    return {
-      since: leftOut?.at ?? since,
-      moves: moves.map((move) => ({ ...move, project: fromStored(move.project) })),
-    };
+    return { since: leftOut?.at ?? since, moves };
   };
 }

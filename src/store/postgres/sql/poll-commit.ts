@@ -1,5 +1,6 @@
 import type { Kind } from '../../../domain/status.ts';
-import type { CommittedTransition, PollCommit, PollHealth } from '../../../monitor/ports/store.ts';
+import type { CommittedTransition, PollCommit } from '../../../monitor/ports/store.ts';
+import { toHealthColumns } from '../../rows.ts';
 import type { Statement } from '../database.ts';
 import type { ListingAfter } from './summaries.ts';
 import { toStored } from './text.ts';
@@ -79,6 +80,8 @@ export function commitParameters(
   { epoch, nextTickAt }: CommitContext,
   worker: string,
 ): readonly unknown[] {
+  const { up, consecutive_failures, reason, last_poll_at, last_success_at } =
+    toHealthColumns(health);
   const records: object[] = [];
   const moves: object[] = [];
   for (const [kind, changes] of listings) {
@@ -115,7 +118,11 @@ export function commitParameters(
     JSON.stringify(records),
     JSON.stringify(moves),
     at,
-    ...healthValues(health),
+    up,
+    consecutive_failures,
+    reason,
+    last_poll_at,
+    last_success_at,
     nextTickAt ?? null,
     worker,
   ];
@@ -123,17 +130,6 @@ export function commitParameters(
 
 function toJson(listing: ListingAfter | undefined): string | null {
   return listing === undefined ? null : JSON.stringify(listing.summary);
-}
-
-/** The columns of `project` that make a `PollHealth`. */
-function healthValues(health: PollHealth): readonly unknown[] {
-  return [
-    health.up,
-    health.consecutiveFailures,
-    health.reason ?? null,
-    health.lastPollAt ?? null,
-    health.lastSuccessAt ?? null,
-  ];
 }
 
 /** The transitions of a commit, which got these ids. */

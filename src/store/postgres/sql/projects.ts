@@ -1,29 +1,9 @@
-import { StoreError } from '../../../monitor/errors.ts';
-import type { PollHealth } from '../../../monitor/ports/store.ts';
+import { toHealthColumns } from '../../rows.ts';
 import type { Statement } from '../database.ts';
 import type { WaitingHealth } from '../health-queue.ts';
 import { toStored } from './text.ts';
 
-/** The columns of `project` that make a {@link PollHealth}. */
-export interface HealthColumns {
-  readonly up: boolean;
-  readonly consecutive_failures: number;
-  readonly reason: PollHealth['reason'] | null;
-  readonly last_poll_at: number | null;
-  readonly last_success_at: number | null;
-}
-
 const HEALTH_COLUMNS = 'up, consecutive_failures, reason, last_poll_at, last_success_at';
-
-export function toHealth(row: HealthColumns): PollHealth {
-  return {
-    up: row.up,
-    consecutiveFailures: row.consecutive_failures,
-    reason: row.reason ?? undefined,
-    lastPollAt: row.last_poll_at ?? undefined,
-    lastSuccessAt: row.last_success_at ?? undefined,
-  };
-}
 
 /**
  * Makes these the configured projects. A removed project loses its owner, even one whose configuration still has it: that
@@ -87,16 +67,8 @@ export function flushInput(waiting: ReadonlyMap<string, WaitingHealth>): string 
     id: toStored(project),
     epoch,
     version,
-    up: health.up,
-    consecutive_failures: health.consecutiveFailures,
-    reason: health.reason,
-    last_poll_at: health.lastPollAt,
-    last_success_at: health.lastSuccessAt,
+    ...toHealthColumns(health),
     next_tick_at: nextTickAt,
   }));
   return JSON.stringify(rows);
-}
-
-export function unknownProject(project: string): StoreError {
-  return new StoreError('other', `the store does not know the project ${JSON.stringify(project)}`);
 }

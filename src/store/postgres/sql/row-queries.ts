@@ -1,13 +1,19 @@
-import type { NoErrorInfoReason, Settlement } from '../../../domain/failure.ts';
-import type { Kind, Origin, PromptStatus, Status } from '../../../domain/status.ts';
 import type {
   FailureRow,
   RowQuery,
   StatusRow,
   TransitionRow,
 } from '../../../monitor/ports/store.ts';
+import {
+  type FailureColumns,
+  type StatusColumns,
+  toFailureRow,
+  toStatusRow,
+  toTransitionRow,
+  type TransitionColumns,
+} from '../../rows.ts';
 import type { Database } from '../database.ts';
-import { fromStored, toStored } from './text.ts';
+import { toStored } from './text.ts';
 
 /** Queries of the commands and the API (docs/specification.md#rows), as the `StoreReader` methods of these names. */
 export interface RowQueries {
@@ -22,7 +28,7 @@ export function createRowQueries(database: Pick<Database, 'query'>): RowQueries 
     projects: async () => {
       const statement = { name: 'projects', text: 'SELECT id FROM evalwatch.project ORDER BY id' };
       const rows = await database.query<{ readonly id: string }>(statement);
-      return rows.map(({ id }) => fromStored(id));
+      return rows.map(({ id }) => id);
     },
     statuses: async (query) => {
       const { text, values } = statusesSql(query);
@@ -118,81 +124,4 @@ function failuresSql({ project, since, afterTransition, limit }: RowQuery): Sql 
     'ORDER BY f.transition_id DESC',
     limit,
   );
-}
-
-interface StatusColumns {
-  readonly project: string;
-  readonly id: string;
-  readonly name: string | null;
-  readonly status: PromptStatus;
-  readonly status_raw: string | null;
-  readonly since: number;
-  readonly missing: number;
-}
-
-function toStatusRow(row: StatusColumns): StatusRow {
-  return {
-    project: fromStored(row.project),
-    promptId: fromStored(row.id),
-    promptName: fromStored(row.name),
-    status: row.status,
-    statusRaw: fromStored(row.status_raw),
-    since: row.since,
-    missing: row.missing,
-  };
-}
-
-export interface TransitionColumns {
-  readonly transition_id: number;
-  readonly at: number;
-  readonly project: string;
-  readonly kind: Kind;
-  readonly record_id: string;
-  readonly from_status: Origin;
-  readonly to_status: Status;
-}
-
-export function toTransitionRow(row: TransitionColumns): TransitionRow {
-  return {
-    transitionId: row.transition_id,
-    at: row.at,
-    project: fromStored(row.project),
-    kind: row.kind,
-    id: fromStored(row.record_id),
-    from: row.from_status,
-    to: row.to_status,
-  };
-}
-
-export interface FailureColumns {
-  readonly transition_id: number;
-  readonly at: number;
-  readonly project: string;
-  readonly record_id: string;
-  readonly settled_at: number | null;
-  readonly error_id: string | null;
-  readonly error_msg: string | null;
-  readonly error_msg_truncated: boolean;
-  readonly reason: NoErrorInfoReason | null;
-}
-
-export function toFailureRow(row: FailureColumns): FailureRow {
-  return {
-    transitionId: row.transition_id,
-    at: row.at,
-    project: fromStored(row.project),
-    promptId: fromStored(row.record_id),
-    settlement: row.settled_at === null ? undefined : toSettlement(row),
-  };
-}
-
-function toSettlement(row: FailureColumns): Settlement {
-  if (row.reason !== null) return { reason: row.reason };
-  return {
-    errorInfo: {
-      error_id: fromStored(row.error_id) ?? null,
-      error_msg: fromStored(row.error_msg) ?? null,
-    },
-    errorMsgTruncated: row.error_msg_truncated,
-  };
 }

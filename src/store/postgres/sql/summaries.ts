@@ -2,9 +2,9 @@ import type { KnownListing, KnownRecord } from '../../../domain/record.ts';
 import type { Kind, WaitingStatus } from '../../../domain/status.ts';
 import type { Changes } from '../../../domain/transition.ts';
 import type { KnownProject, PollCommit } from '../../../monitor/ports/store.ts';
+import { unknownProject } from '../../rows.ts';
 import type { Statement } from '../database.ts';
 import { knownQuery, type KnownRow, OLDEST_OTHERS, type OnlyThese, toListings } from './known.ts';
-import { unknownProject } from './projects.ts';
 import { lostOldest, nextSummary, oldestOf, type Summary } from './summary.ts';
 import { toStored } from './text.ts';
 

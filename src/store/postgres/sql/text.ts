@@ -12,11 +12,17 @@ export function toStored(text: string | undefined): string | null {
     : whole;
 }
 
-export function fromStored(text: string): string;
-export function fromStored(text: string | null): string | undefined;
-export function fromStored(text: string | null): string | undefined {
-  if (text === null) return undefined;
+export function fromStored(text: string): string {
   return text.includes('\u0001')
     ? text.replaceAll('\u0001\u0001', '\u0000').replaceAll('\u0001\u0002', '\u0001')
     : text;
+}
+
+/** Parses JSON with stored texts in it. PostgreSQL writes U+0001 as an escape. */
+export function parseStored(json: string): unknown {
+  return json.includes('\\u0001')
+    ? JSON.parse(json, (_, value: unknown) =>
+        typeof value === 'string' ? fromStored(value) : value,
+      )
+    : JSON.parse(json);
 }

@@ -1,13 +1,12 @@
 import type { EventPosition, RecordedEvents } from '../../../monitor/ports/store.ts';
-import type { Connection } from '../connection.ts';
 import {
-  FAILURE_COLUMNS,
   type FailureColumns,
   toFailureRow,
   toTransitionRow,
-  TRANSITION_COLUMNS,
   type TransitionColumns,
-} from './row-queries.ts';
+} from '../../rows.ts';
+import type { Connection } from '../connection.ts';
+import { FAILURE_COLUMNS, TRANSITION_COLUMNS } from './row-queries.ts';
 
 /** As `StoreReader.events`. */
 export function createEventQuery(

@@ -1,5 +1,6 @@
 import type { Settlement, Tries } from '../../../domain/failure.ts';
 import type { PendingFailure, PendingFailureQuery } from '../../../monitor/ports/store.ts';
+import { type PendingColumns, toPendingFailure } from '../../rows.ts';
 import type { Connection } from '../connection.ts';
 
 export interface Failures {
@@ -12,7 +13,7 @@ export interface Failures {
 /** Failures whose line is not logged yet (docs/specification.md#pending-failures). */
 export function createFailures(db: Connection): Failures {
   // Each project's oldest are found in the index, however long the backlog.
-  const pending = db.prepare<{ dueAt: number | null; limit: number }, PendingRow>(
+  const pending = db.prepare<{ dueAt: number | null; limit: number }, PendingColumns>(
     `SELECT f.transition_id, p.id AS project, t.record_id, t.record_name, p.removed_at,
        f.tries, f.useless_tries, f.first_try_at, f.last_try_at, f.next_try_at
      FROM listing l
@@ -60,36 +61,6 @@ export function createFailures(db: Connection): Failures {
     },
     postpone: (transitionId, { count, useless, firstAt, lastAt, nextAt }) => {
       postpone.run(count, useless, firstAt ?? null, lastAt ?? null, nextAt, transitionId);
-    },
-  };
-}
-
-interface PendingRow {
-  readonly transition_id: number;
-  readonly project: string;
-  readonly record_id: string;
-  readonly record_name: string | null;
-  readonly removed_at: number | null;
-  readonly tries: number;
-  readonly useless_tries: number;
-  readonly first_try_at: number | null;
-  readonly last_try_at: number | null;
-  readonly next_try_at: number;
-}
-
-function toPendingFailure(row: PendingRow): PendingFailure {
-  return {
-    transitionId: row.transition_id,
-    project: row.project,
-    promptId: row.record_id,
-    promptName: row.record_name ?? undefined,
-    removedAt: row.removed_at ?? undefined,
-    tries: {
-      count: row.tries,
-      useless: row.useless_tries,
-      firstAt: row.first_try_at ?? undefined,
-      lastAt: row.last_try_at ?? undefined,
-      nextAt: row.next_try_at,
     },
   };
 }

@@ -1,9 +1,9 @@
 import type { KnownRecord } from '../../../domain/record.ts';
 import type { Kind } from '../../../domain/status.ts';
 import type { KnownProject } from '../../../monitor/ports/store.ts';
+import { type RecordColumns, toKnownRecord, unknownProject } from '../../rows.ts';
 import type { Connection } from '../connection.ts';
-import { PART_ROWS, type RecordRow, toKnownRecord } from './poll-rows.ts';
-import { unknownProject } from './projects.ts';
+import { PART_ROWS } from './poll-rows.ts';
 
 /** Restricts a kind to these record ids; kinds without an entry are loaded whole. */
 type OnlyThese = ReadonlyMap<Kind, readonly string[]>;
@@ -14,13 +14,13 @@ interface Known<Listing> {
 }
 
 /** Reads up to `max` further rows of a listing; fewer at its end. */
-type NextRows = (max: number) => readonly RecordRow[];
+type NextRows = (max: number) => readonly RecordColumns[];
 
 /** The known records of a project, yet to be read. A commit in between can show in them; the version then differs. */
 type KnownRows = Known<{ readonly next: NextRows }>;
 
 /** A page of known records: every listing with some of its rows. */
-export interface KnownPage extends Known<{ readonly rows: readonly RecordRow[] }> {
+export interface KnownPage extends Known<{ readonly rows: readonly RecordColumns[] }> {
   /** Number by which the next page is asked for; undefined on the last page. */
   readonly more: number | undefined;
 }
@@ -41,12 +41,12 @@ export function createKnownRows(
     { readonly listing_key: number; readonly baselined: number }
   >('SELECT listing_key, baselined FROM listing WHERE project_key = ? AND kind = ?');
   const selectAfter = db
-    .prepare<[listingKey: number, id: string, max: number], RecordRow>(
+    .prepare<[listingKey: number, id: string, max: number], RecordColumns>(
       `${SELECT_RECORDS} WHERE listing_key = ? AND id > ? ORDER BY id LIMIT ?`,
     )
     .raw();
   const selectRecord = db
-    .prepare<[listingKey: number, id: string], RecordRow>(
+    .prepare<[listingKey: number, id: string], RecordColumns>(
       `${SELECT_RECORDS} WHERE listing_key = ? AND id = ?`,
     )
     .raw();
@@ -63,7 +63,7 @@ export function createKnownRows(
   function recordsOf(key: number, ids: readonly string[]): NextRows {
     let read = 0;
     return (max) => {
-      const rows: RecordRow[] = [];
+      const rows: RecordColumns[] = [];
       for (; read < ids.length && rows.length < max; read += 1) {
         const row = selectRecord.get(key, ids[read] ?? '');
         if (row !== undefined) rows.push(row);

@@ -1,9 +1,14 @@
 import type { Kind } from '../../../domain/status.ts';
 import type { Transition } from '../../../domain/transition.ts';
 import type { CommittedTransition } from '../../../monitor/ports/store.ts';
+import {
+  type HealthColumns,
+  type RecordColumns,
+  toHealthColumns,
+  unknownProject,
+} from '../../rows.ts';
 import type { Connection } from '../connection.ts';
-import type { ListingRows, PollPart, RecordRow } from './poll-rows.ts';
-import { unknownProject } from './projects.ts';
+import type { ListingRows, PollPart } from './poll-rows.ts';
 
 /** Rows of one insert statement: each then takes two thirds of the time of one in a statement by itself. */
 const ROWS_TOGETHER = 20;
@@ -29,12 +34,9 @@ export function createPollCommit(
   /** Returns the key of the project; undefined if another commit came first. */
   function updateProject({ project, health, version, listings }: PollPart): number | undefined {
     const key = statements.updateProject.get({
-      project,
+      ...toHealthColumns(health),
       up: Number(health.up),
-      failures: health.consecutiveFailures,
-      reason: health.reason ?? null,
-      lastPollAt: health.lastPollAt ?? null,
-      lastSuccessAt: health.lastSuccessAt ?? null,
+      project,
       version,
       increment: listings.length > 0 ? 1 : 0,
     });
@@ -63,7 +65,7 @@ export function createPollCommit(
     return transitions.map((transition) => addTransition(key, kind, transition, at));
   }
 
-  function upsertRecords(key: number, records: readonly RecordRow[]): void {
+  function upsertRecords(key: number, records: readonly RecordColumns[]): void {
     const single = records.length % ROWS_TOGETHER;
     for (const record of records.slice(0, single)) statements.upsertRecord.run(key, ...record);
     for (let start = single; start < records.length; start += ROWS_TOGETHER) {
@@ -103,13 +105,8 @@ export function createPollCommit(
   return commit;
 }
 
-interface ProjectUpdate {
+interface ProjectUpdate extends HealthColumns {
   readonly project: string;
-  readonly up: number;
-  readonly failures: number;
-  readonly reason: string | null;
-  readonly lastPollAt: number | null;
-  readonly lastSuccessAt: number | null;
   readonly version: number;
   readonly increment: 0 | 1;
 }
@@ -130,8 +127,8 @@ function prepare(db: Connection) {
     updateProject: db
       .prepare<ProjectUpdate, number>(
         `UPDATE project SET
-           up = :up, consecutive_failures = :failures, reason = :reason,
-           last_poll_at = :lastPollAt, last_success_at = :lastSuccessAt,
+           up = :up, consecutive_failures = :consecutive_failures, reason = :reason,
+           last_poll_at = :last_poll_at, last_success_at = :last_success_at,
            version = version + :increment
          WHERE id = :project AND (:increment = 0 OR version = :version)
          RETURNING project_key`,

@@ -1,19 +1,8 @@
 import type { KnownRecord } from '../../../domain/record.ts';
-import type { Kind, Status } from '../../../domain/status.ts';
+import type { Kind } from '../../../domain/status.ts';
 import type { Changes, Transition } from '../../../domain/transition.ts';
 import type { PollCommit } from '../../../monitor/ports/store.ts';
-
-/** The columns of `record` but its listing. */
-export type RecordRow = readonly [
-  id: string,
-  status: Status,
-  statusRaw: string | null,
-  name: string | null,
-  timestamp: string | null,
-  since: number,
-  missing: number,
-  gone: number,
-];
+import type { RecordColumns } from '../../rows.ts';
 
 /** A `PollCommit`, or a part of it, as it is sent to the thread of the store. */
 export interface PollPart extends Omit<PollCommit, 'listings'> {
@@ -25,7 +14,7 @@ export interface PollPart extends Omit<PollCommit, 'listings'> {
 export interface ListingRows {
   readonly kind: Kind;
   readonly baseline: boolean;
-  readonly records: readonly RecordRow[];
+  readonly records: readonly RecordColumns[];
   readonly transitions: readonly Transition[];
   /** Number of records that became gone. */
   readonly gone: number;
@@ -71,7 +60,7 @@ function toRows(kind: Kind, changes: Changes, start: number, end: number): Listi
   };
 }
 
-function toRow(record: KnownRecord): RecordRow {
+function toRow(record: KnownRecord): RecordColumns {
   return [
     record.id,
     record.status,
@@ -82,18 +71,4 @@ function toRow(record: KnownRecord): RecordRow {
     record.missing,
     record.gone ? 1 : 0,
   ];
-}
-
-export function toKnownRecord(row: RecordRow): KnownRecord {
-  const [id, status, statusRaw, name, timestamp, since, missing, gone] = row;
-  return {
-    id,
-    status,
-    statusRaw: statusRaw ?? undefined,
-    name: name ?? undefined,
-    timestamp: timestamp ?? undefined,
-    since,
-    missing,
-    gone: gone === 1,
-  };
 }

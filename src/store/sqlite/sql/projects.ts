@@ -1,27 +1,8 @@
-import { StoreError } from '../../../monitor/errors.ts';
 import type { PollHealth } from '../../../monitor/ports/store.ts';
+import { type HealthColumns, toHealth, unknownProject } from '../../rows.ts';
 import type { Connection } from '../connection.ts';
 
-/** The columns of `project` that make a {@link PollHealth}. */
-export interface HealthColumns {
-  readonly up: number;
-  readonly consecutive_failures: number;
-  readonly reason: PollHealth['reason'] | null;
-  readonly last_poll_at: number | null;
-  readonly last_success_at: number | null;
-}
-
 export const HEALTH_COLUMNS = 'up, consecutive_failures, reason, last_poll_at, last_success_at';
-
-export function toHealth(row: HealthColumns): PollHealth {
-  return {
-    up: row.up === 1,
-    consecutiveFailures: row.consecutive_failures,
-    reason: row.reason ?? undefined,
-    lastPollAt: row.last_poll_at ?? undefined,
-    lastSuccessAt: row.last_success_at ?? undefined,
-  };
-}
 
 export interface Projects {
   /** As `Store.configureProjects`; to be run in a transaction. */
@@ -56,8 +37,4 @@ export function createProjects(db: Connection): Projects {
       return toHealth(row);
     },
   };
-}
-
-export function unknownProject(project: string): StoreError {
-  return new StoreError('other', `the store does not know the project ${JSON.stringify(project)}`);
 }

@@ -1,11 +1,18 @@
-import type { NoErrorInfoReason, Settlement } from '../../../domain/failure.ts';
-import type { Kind, Origin, PromptStatus, Status } from '../../../domain/status.ts';
+import type { Status } from '../../../domain/status.ts';
 import type {
   FailureRow,
   RowQuery,
   StatusRow,
   TransitionRow,
 } from '../../../monitor/ports/store.ts';
+import {
+  type FailureColumns,
+  type StatusColumns,
+  toFailureRow,
+  toStatusRow,
+  toTransitionRow,
+  type TransitionColumns,
+} from '../../rows.ts';
 import type { Connection } from '../connection.ts';
 
 /** Queries of the commands and the API (docs/specification.md#rows), as the `StoreReader` methods of these names. */
@@ -115,78 +122,4 @@ function failuresSql({ project, since, afterTransition }: RowQuery): string {
       [afterTransition !== undefined, 'f.transition_id < :afterTransition'],
     ])}
     ORDER BY f.transition_id DESC LIMIT :limit`;
-}
-
-interface StatusColumns {
-  readonly project: string;
-  readonly id: string;
-  readonly name: string | null;
-  readonly status: PromptStatus;
-  readonly status_raw: string | null;
-  readonly since: number;
-  readonly missing: number;
-}
-
-function toStatusRow(row: StatusColumns): StatusRow {
-  return {
-    project: row.project,
-    promptId: row.id,
-    promptName: row.name ?? undefined,
-    status: row.status,
-    statusRaw: row.status_raw ?? undefined,
-    since: row.since,
-    missing: row.missing,
-  };
-}
-
-export interface TransitionColumns {
-  readonly transition_id: number;
-  readonly at: number;
-  readonly project: string;
-  readonly kind: Kind;
-  readonly record_id: string;
-  readonly from_status: Origin;
-  readonly to_status: Status;
-}
-
-export function toTransitionRow(row: TransitionColumns): TransitionRow {
-  return {
-    transitionId: row.transition_id,
-    at: row.at,
-    project: row.project,
-    kind: row.kind,
-    id: row.record_id,
-    from: row.from_status,
-    to: row.to_status,
-  };
-}
-
-export interface FailureColumns {
-  readonly transition_id: number;
-  readonly at: number;
-  readonly project: string;
-  readonly record_id: string;
-  readonly settled_at: number | null;
-  readonly error_id: string | null;
-  readonly error_msg: string | null;
-  readonly error_msg_truncated: number;
-  readonly reason: NoErrorInfoReason | null;
-}
-
-export function toFailureRow(row: FailureColumns): FailureRow {
-  return {
-    transitionId: row.transition_id,
-    at: row.at,
-    project: row.project,
-    promptId: row.record_id,
-    settlement: row.settled_at === null ? undefined : toSettlement(row),
-  };
-}
-
-function toSettlement(row: FailureColumns): Settlement {
-  if (row.reason !== null) return { reason: row.reason };
-  return {
-    errorInfo: { error_id: row.error_id, error_msg: row.error_msg },
-    errorMsgTruncated: row.error_msg_truncated === 1,
-  };
 }

@@ -12,8 +12,9 @@ import type {
   ProjectSnapshot,
   StoreSnapshot,
 } from '../../../monitor/ports/store.ts';
+import { type HealthColumns, toHealth } from '../../rows.ts';
 import type { Connection } from '../connection.ts';
-import { HEALTH_COLUMNS, toHealth, type HealthColumns } from './projects.ts';
+import { HEALTH_COLUMNS } from './projects.ts';
 
 type ListingSnapshots = ReadonlyMap<Kind, ListingSnapshot>;
 

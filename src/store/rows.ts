@@ -1,0 +1,179 @@
+import type { NoErrorInfoReason, Settlement } from '../domain/failure.ts';
+import type { KnownRecord } from '../domain/record.ts';
+import type { Kind, Origin, PromptStatus, Status } from '../domain/status.ts';
+import { StoreError } from '../monitor/errors.ts';
+import type {
+  FailureRow,
+  PendingFailure,
+  PollHealth,
+  StatusRow,
+  TransitionRow,
+} from '../monitor/ports/store.ts';
+
+// The rows that both engines select, and what they stand for. The engines differ in their booleans only.
+
+/** PostgreSQL has booleans; SQLite has 0 and 1. */
+type Flag = boolean | number;
+
+/** The columns of `project` that make a {@link PollHealth}. */
+export interface HealthColumns {
+  readonly up: Flag;
+  readonly consecutive_failures: number;
+  readonly reason: PollHealth['reason'] | null;
+  readonly last_poll_at: number | null;
+  readonly last_success_at: number | null;
+}
+
+export function toHealth(row: HealthColumns): PollHealth {
+  return {
+    up: Boolean(row.up),
+    consecutiveFailures: row.consecutive_failures,
+    reason: row.reason ?? undefined,
+    lastPollAt: row.last_poll_at ?? undefined,
+    lastSuccessAt: row.last_success_at ?? undefined,
+  };
+}
+
+export function toHealthColumns(health: PollHealth): HealthColumns {
+  return {
+    up: health.up,
+    consecutive_failures: health.consecutiveFailures,
+    reason: health.reason ?? null,
+    last_poll_at: health.lastPollAt ?? null,
+    last_success_at: health.lastSuccessAt ?? null,
+  };
+}
+
+/** The columns of `record` without its listing. */
+export type RecordColumns = readonly [
+  id: string,
+  status: Status,
+  statusRaw: string | null,
+  name: string | null,
+  timestamp: string | null,
+  since: number,
+  missing: number,
+  gone: Flag,
+];
+
+export function toKnownRecord(row: RecordColumns): KnownRecord {
+  const [id, status, statusRaw, name, timestamp, since, missing, gone] = row;
+  return {
+    id,
+    status,
+    statusRaw: statusRaw ?? undefined,
+    name: name ?? undefined,
+    timestamp: timestamp ?? undefined,
+    since,
+    missing,
+    gone: Boolean(gone),
+  };
+}
+
+export interface StatusColumns {
+  readonly project: string;
+  readonly id: string;
+  readonly name: string | null;
+  readonly status: PromptStatus;
+  readonly status_raw: string | null;
+  readonly since: number;
+  readonly missing: number;
+}
+
+export function toStatusRow(row: StatusColumns): StatusRow {
+  return {
+    project: row.project,
+    promptId: row.id,
+    promptName: row.name ?? undefined,
+    status: row.status,
+    statusRaw: row.status_raw ?? undefined,
+    since: row.since,
+    missing: row.missing,
+  };
+}
+
+export interface TransitionColumns {
+  readonly transition_id: number;
+  readonly at: number;
+  readonly project: string;
+  readonly kind: Kind;
+  readonly record_id: string;
+  readonly from_status: Origin;
+  readonly to_status: Status;
+}
+
+export function toTransitionRow(row: TransitionColumns): TransitionRow {
+  return {
+    transitionId: row.transition_id,
+    at: row.at,
+    project: row.project,
+    kind: row.kind,
+    id: row.record_id,
+    from: row.from_status,
+    to: row.to_status,
+  };
+}
+
+export interface FailureColumns {
+  readonly transition_id: number;
+  readonly at: number;
+  readonly project: string;
+  readonly record_id: string;
+  readonly settled_at: number | null;
+  readonly error_id: string | null;
+  readonly error_msg: string | null;
+  readonly error_msg_truncated: Flag;
+  readonly reason: NoErrorInfoReason | null;
+}
+
+export function toFailureRow(row: FailureColumns): FailureRow {
+  return {
+    transitionId: row.transition_id,
+    at: row.at,
+    project: row.project,
+    promptId: row.record_id,
+    settlement: row.settled_at === null ? undefined : toSettlement(row),
+  };
+}
+
+function toSettlement(row: FailureColumns): Settlement {
+  if (row.reason !== null) return { reason: row.reason };
+  return {
+    errorInfo: { error_id: row.error_id, error_msg: row.error_msg },
+    errorMsgTruncated: Boolean(row.error_msg_truncated),
+  };
+}
+
+export interface PendingColumns {
+  readonly transition_id: number;
+  readonly project: string;
+  readonly record_id: string;
+  readonly record_name: string | null;
+  readonly removed_at: number | null;
+  readonly tries: number;
+  readonly useless_tries: number;
+  readonly first_try_at: number | null;
+  readonly last_try_at: number | null;
+  readonly next_try_at: number;
+}
+
+export function toPendingFailure(row: PendingColumns): PendingFailure {
+  return {
+    transitionId: row.transition_id,
+    project: row.project,
+    promptId: row.record_id,
+    promptName: row.record_name ?? undefined,
+    removedAt: row.removed_at ?? undefined,
+    tries: {
+      count: row.tries,
+      useless: row.useless_tries,
+      firstAt: row.first_try_at ?? undefined,
+      lastAt: row.last_try_at ?? undefined,
+      nextAt: row.next_try_at,
+    },
+  };
+}
+
+export function unknownProject(project: string): StoreError {
+  return new StoreError('other', `the project ${JSON.stringify(project)} is not in the store`);
+}
