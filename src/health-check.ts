@@ -9,7 +9,7 @@ import {
 } from './config/values/address.ts';
 import { ConfigError } from './config/config-error.ts';
 import { configFile, environment } from './config/environment.ts';
-import { localAddresses, readListen } from './config/listen.ts';
+import { localAddresses, readListenAddress } from './config/listen-address.ts';
 import { PATHS } from './web/paths.ts';
 
 // The health check of the image, which sets the variables. Exits 0 if the daemon in the same container is alive, else 1
@@ -21,7 +21,7 @@ const TIMEOUT_MS = 4000;
 async function findFault(): Promise<string | undefined> {
   const env = environment();
   try {
-    return await findFaultOf(await readListen(configFile(undefined, env), env));
+    return await findFaultOf(await readListenAddress(configFile(undefined, env), env));
   } catch (error) {
     if (!(error instanceof ConfigError) || error.reason !== 'unreadable') throw error;
     // The daemon may have another file, of `--config`, which is not known here.

@@ -13,12 +13,12 @@ import { loadConfig } from '../../src/config/load.ts';
 import { readPostgresUrl } from '../../src/config/postgres-url.ts';
 import { parseSize, suggestSize } from '../../src/config/values/size.ts';
 import {
-  butIsValue,
-  isPlainKey,
-  quotePlain,
-  shownId,
-  unsetVariable,
-} from '../../src/config/shown.ts';
+  actualValue,
+  isSafeKey,
+  quoteIfSafe,
+  quoteId,
+  describeUnsetVariable,
+} from '../../src/config/redaction.ts';
 import { isPath } from '../../src/config/values/option-types.ts';
 import { closest, didYouMean } from '../../src/config/suggest.ts';
 import { parseTimezone } from '../../src/config/values/timezone.ts';
@@ -102,11 +102,14 @@ export function config(directory: string): readonly TextFunction[] {
     { name: 'config/values/size.ts parseSize', call: parseSize },
     { name: 'config/values/size.ts suggestSize', call: suggestSize },
     { name: 'config/suggest.ts closest', call: (text) => closest(text, OPTIONS) },
-    { name: 'config/shown.ts butIsValue', call: butIsValue },
-    { name: 'config/shown.ts isPlainKey', call: isPlainKey },
-    { name: 'config/shown.ts shownId', call: shownId },
-    { name: 'config/shown.ts quotePlain', call: quotePlain },
-    { name: 'config/shown.ts unsetVariable', call: (text) => unsetVariable(text) },
+    { name: 'config/redaction.ts actualValue', call: actualValue },
+    { name: 'config/redaction.ts isSafeKey', call: isSafeKey },
+    { name: 'config/redaction.ts quoteId', call: quoteId },
+    { name: 'config/redaction.ts quoteIfSafe', call: quoteIfSafe },
+    {
+      name: 'config/redaction.ts describeUnsetVariable',
+      call: (text) => describeUnsetVariable(text),
+    },
     { name: 'config/values/option-types.ts isPath', call: isPath },
     { name: 'config/suggest.ts didYouMean', call: didYouMean },
     { name: 'config/values/timezone.ts parseTimezone', call: parseTimezone },

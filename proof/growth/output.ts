@@ -2,7 +2,7 @@ import { DatabaseError } from 'pg';
 import { csvLine } from '../../src/cli/output/csv.ts';
 import { toJsonLine } from '../../src/cli/output/json.ts';
 import { jsonLines, tableLines } from '../../src/cli/output/table.ts';
-import { cut, widthOf } from '../../src/cli/output/text.ts';
+import { truncate, widthOf } from '../../src/cli/output/text.ts';
 import { visible, visibleJson } from '../../src/domain/visible.ts';
 import { createSecrets } from '../../src/evaluation-api/secrets.ts';
 import { createLogger } from '../../src/log/logger.ts';
@@ -114,7 +114,7 @@ export const output: readonly TextFunction[] = [
   { name: 'domain/visible.ts visibleJson', call: visibleJson },
   { name: 'cli/output/json.ts toJsonLine', call: (text) => toJsonLine({ text }) },
   { name: 'cli/output/text.ts widthOf', call: widthOf },
-  { name: 'cli/output/text.ts cut', call: (text) => cut(text, text.length / 2) },
+  { name: 'cli/output/text.ts truncate', call: (text) => truncate(text, text.length / 2) },
   { name: 'cli/output/csv.ts csvLine', call: (text) => csvLine([text]) },
   {
     name: 'cli/output/table.ts tableLines',

@@ -1,12 +1,12 @@
 import { systemClock } from '../app/clock.ts';
 import { allowsColor, environment } from '../config/environment.ts';
 import { visible } from '../domain/visible.ts';
-import type { Act, Context, Signals } from './command.ts';
+import type { WithContext, Context, Signals } from './command.ts';
 import { createProgram } from './program.ts';
-import { outcomeOf } from './faults.ts';
-import { resolveHelpWords } from './help-words.ts';
+import { toOutcome } from './outcome.ts';
+import { rewriteHelpCommand } from './nested-help.ts';
 import { createOutput, type Output, type OutputStream } from './output/output.ts';
-import { cut } from './output/text.ts';
+import { truncate } from './output/text.ts';
 
 /**
  * Runs one command line (without the two words for Node and the script) and resolves to its exit code
@@ -30,10 +30,10 @@ export async function main(
   };
   let exitCode = 0;
   let help = '';
-  const act: Act = (action) => async (options) => {
+  const withContext: WithContext = (action) => async (options) => {
     exitCode = await action(options, context);
   };
-  const program = createProgram(act, {
+  const program = createProgram(withContext, {
     writeOut: (text) => {
       help += text;
     },
@@ -43,9 +43,9 @@ export async function main(
   });
 
   try {
-    await program.parseAsync(resolveHelpWords(program, argv), { from: 'user' });
+    await program.parseAsync(rewriteHelpCommand(program, argv), { from: 'user' });
   } catch (error) {
-    const outcome = outcomeOf(error);
+    const outcome = toOutcome(error);
     for (const line of outcome.lines) warn(line);
     exitCode = outcome.exitCode;
   }
@@ -61,7 +61,7 @@ function createNotices(stderr: Output): Pick<Context, 'warn' | 'progress'> {
     warn: (line) => write(`${visible(line)}\n`),
     progress: (text) => {
       const { width } = stderr;
-      if (width !== undefined) write(`\r\u001b[2K${cut(visible(text), width - 1)}`);
+      if (width !== undefined) write(`\r\u001b[2K${truncate(visible(text), width - 1)}`);
     },
   };
 }

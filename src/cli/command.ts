@@ -28,7 +28,7 @@ export interface Context {
 export type Action<Options> = (options: Options, context: Context) => Promise<number>;
 
 /** Makes a body what commander calls. */
-export type Act = <Options>(action: Action<Options>) => (options: Options) => Promise<void>;
+export type WithContext = <Options>(action: Action<Options>) => (options: Options) => Promise<void>;
 
 /** Adds one command with its options and help to the program. */
-export type Register = (program: Command, act: Act) => void;
+export type Register = (program: Command, withContext: WithContext) => void;

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { TransitionRow } from '../monitor/ports/store.ts';
 import type { Context } from './command.ts';
-import { newestTransition, transitionsAfter } from './output/oldest-first.ts';
+import { newestTransitionId, readTransitionsAfter } from './transition-pages.ts';
 import type { QueryOptions } from './options.ts';
 import { toQuery, withReader, type View } from './query.ts';
 import { createTable } from './output/table.ts';
@@ -27,13 +27,13 @@ export async function follow(
     );
   return await withReader(options, context, async (reader) => {
     const query = toQuery(options, context);
-    let last = await newestTransition(reader);
+    let last = await newestTransitionId(reader);
     const newest = await reader.transitions({ ...query, limit: query.limit ?? FIRST_ROWS });
     // What was recorded between the two questions comes below.
     await print(newest.filter(({ transitionId }) => transitionId <= last).toReversed());
     while (true) {
       await sleep(EVERY_MS);
-      for await (const page of transitionsAfter(reader, last, query)) {
+      for await (const page of readTransitionsAfter(reader, last, query)) {
         if (page.rows.length > 0) await print(page.rows);
         last = page.last;
       }

@@ -1,4 +1,4 @@
-import { unsetVariable } from '../config/shown.ts';
+import { describeUnsetVariable } from '../config/redaction.ts';
 import type { ProjectConfig } from '../config/config.ts';
 import type { SecretSource } from '../domain/secret-source.ts';
 import { ApiError } from '../monitor/errors.ts';
@@ -20,7 +20,7 @@ export async function keyWarnings(projects: readonly ProjectConfig[]): Promise<r
 
 async function keyFault(source: SecretSource): Promise<string | undefined> {
   if ('env' in source && source.value === undefined) {
-    return unsetVariable(source.env, 'api_key_env');
+    return describeUnsetVariable(source.env, 'api_key_env');
   }
   const { readKey } = await import('../evaluation-api/api-key.ts');
   try {

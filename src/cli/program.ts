@@ -1,6 +1,6 @@
 import { Command, type OutputConfiguration } from 'commander';
 import { version } from '../app/version.ts';
-import type { Act } from './command.ts';
+import type { WithContext } from './command.ts';
 import { registerBackup } from './commands/backup.ts';
 import { registerCheck } from './commands/check.ts';
 import { registerCompletion } from './commands/completion.ts';
@@ -33,7 +33,7 @@ const COMMANDS = [
 ];
 
 /** The whole command line; it throws where commander would end the process. */
-export function createProgram(act: Act, output: OutputConfiguration = {}): Command {
+export function createProgram(withContext: WithContext, output: OutputConfiguration = {}): Command {
   const program = new Command('evalwatch')
     .description(
       'Polls an Evaluation Service and reports every failed evaluation through logs, Prometheus metrics and alerts',
@@ -41,6 +41,6 @@ export function createProgram(act: Act, output: OutputConfiguration = {}): Comma
     .version(version)
     .configureOutput(output)
     .exitOverride();
-  for (const register of COMMANDS) register(program, act);
+  for (const register of COMMANDS) register(program, withContext);
   return program;
 }

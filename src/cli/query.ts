@@ -1,10 +1,10 @@
-import { shownId } from '../config/shown.ts';
+import { quoteId } from '../config/redaction.ts';
 import { closest, didYouMean } from '../config/suggest.ts';
 import type { Config } from '../config/config.ts';
 import type { RowQuery, StoreReader } from '../monitor/ports/store.ts';
 import type { Action, Context } from './command.ts';
 import { loadForStore } from './configuration.ts';
-import { UsageError } from './faults.ts';
+import { UsageError } from './outcome.ts';
 import type { QueryOptions } from './options.ts';
 import { openStoreReader } from './reader.ts';
 import { jsonLines, tableLines, type Column } from './output/table.ts';
@@ -68,12 +68,12 @@ export function requireKnown(project: string, config: Config, stored: readonly s
   const known = [...new Set([...config.projects.map(({ id }) => id), ...stored])];
   if (known.includes(project)) return;
   const suggestion = didYouMean(closest(project, known)) || `; ${listed(known)}`;
-  throw new UsageError(`unknown project ${shownId(project)}${suggestion}`);
+  throw new UsageError(`unknown project ${quoteId(project)}${suggestion}`);
 }
 
 function listed(projects: readonly string[]): string {
   const more = projects.length - MAX_LISTED;
-  const first = projects.slice(0, MAX_LISTED).map(shownId).join(', ');
+  const first = projects.slice(0, MAX_LISTED).map(quoteId).join(', ');
   return `known projects are ${first}${more > 0 ? ` and ${more} more` : ''}`;
 }
 

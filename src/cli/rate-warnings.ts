@@ -1,5 +1,5 @@
 import type { PlannedProject } from './plan.ts';
-import { timeText } from './output/text.ts';
+import { formatTime } from './output/text.ts';
 
 const HOUR = 60 * 60 * 1000;
 const WEEK = 7 * 24;
@@ -20,7 +20,7 @@ export function rateWarnings(
   const perSecond = busiest.requests / (HOUR / 1000);
   if (perSecond <= maxPerSecond) return [];
   return [
-    `the schedules need ${rounded(perSecond)} requests per second in the hour from ${timeText(busiest.at)}, ` +
+    `the schedules need ${rounded(perSecond)} requests per second in the hour from ${formatTime(busiest.at)}, ` +
       `but max_requests_per_second allows ${maxPerSecond}: polls will start late or be skipped`,
   ];
 }

@@ -1,7 +1,7 @@
 import type { Config } from '../config/config.ts';
 import { ConfigError } from '../config/config-error.ts';
 import { StoreError } from '../monitor/errors.ts';
-import { UsageError } from './faults.ts';
+import { UsageError } from './outcome.ts';
 
 /**
  * The path of the SQLite store, for a command that has nothing to do with another one.

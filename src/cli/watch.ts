@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Context } from './command.ts';
-import { UsageError } from './faults.ts';
+import { UsageError } from './outcome.ts';
 import type { QueryOptions } from './options.ts';
 import { toQuery, withReader, type View } from './query.ts';
 import { createTable } from './output/table.ts';
-import { cut, timeText } from './output/text.ts';
+import { truncate, formatTime } from './output/text.ts';
 
 /** Home, then each line up to its end, then what is below: the picture changes without a flicker. */
 const HOME = '\u001b[H';
@@ -37,8 +37,11 @@ export async function watch<Row>(
       const room = Math.max(1, height - 3);
       const limit = Math.min(options.limit ?? room, room);
       const rows = await view.read(reader, { ...toQuery(options, context), limit });
-      const title = `${timeText(clock.now())}  the newest ${rows.length} ${view.noun}, every ${options.everyMs / 1000} s`;
-      const lines = [cut(title, width), ...createTable(view.columns, { width, color }).lines(rows)];
+      const title = `${formatTime(clock.now())}  the newest ${rows.length} ${view.noun}, every ${options.everyMs / 1000} s`;
+      const lines = [
+        truncate(title, width),
+        ...createTable(view.columns, { width, color }).lines(rows),
+      ];
       const picture = lines.map((line) => `${line}${REST_OF_LINE}\n`).join('');
       await stdout.write(`${HOME}${picture}${REST_OF_SCREEN}`);
       await sleep(options.everyMs);

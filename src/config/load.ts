@@ -1,7 +1,7 @@
 import { dirname } from 'node:path';
 import { readCertificates, readPemFile } from './pem-file.ts';
 import type { Config } from './config.ts';
-import { judge, noMapping } from './faults.ts';
+import { judge, notAMapping } from './to-config-error.ts';
 import { applyOverrides } from './overrides.ts';
 import { checkRules, type RuleOptions } from './rules.ts';
 import { MAX_CONFIG_BYTES, readDocument } from './document/read-document.ts';
@@ -23,7 +23,7 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
   const { file, env } = options;
   const document = await readDocument(file, MAX_CONFIG_BYTES, ADVICE);
   const root = document.value ?? {};
-  if (!isMapping(root)) throw noMapping(document, file);
+  if (!isMapping(root)) throw notAMapping(document, file);
   const { tree, variables } = applyOverrides(withSections(root), env);
   const parsed = fileSchema.safeParse(tree);
   const ca = await readPemFile(tree, ['service', 'ca_file'], dirname(file), readCertificates);

@@ -1,6 +1,6 @@
 import type { SecretSource } from '../domain/secret-source.ts';
 import { ConfigError } from './config-error.ts';
-import { unsetVariable } from './shown.ts';
+import { describeUnsetVariable } from './redaction.ts';
 import { readTextFile } from './document/text-file.ts';
 
 const MAX_FILE_BYTES = 16 * 1024;
@@ -27,7 +27,7 @@ export async function readPostgresUrl(source: SecretSource): Promise<string> {
 }
 
 function faultOf(url: string, source: SecretSource): string | undefined {
-  if (url === '') return 'file' in source ? 'the file is empty' : unsetVariable(source.env);
+  if (url === '') return 'file' in source ? 'the file is empty' : describeUnsetVariable(source.env);
   if (/[\r\n]/.test(url)) return 'the address must be one line';
   return /^postgres(ql)?:\/\//.test(url)
     ? undefined

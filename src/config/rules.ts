@@ -2,7 +2,7 @@ import { isPlainHttp } from './values/address.ts';
 import { type Env, readVariable, VARIABLE_NAME } from './environment.ts';
 import { MAX_TEXT_LENGTH } from './values/option-types.ts';
 import { type Finding, optionName } from './finding.ts';
-import { quotePlain, shownId, unsetVariable } from './shown.ts';
+import { quoteIfSafe, quoteId, describeUnsetVariable } from './redaction.ts';
 import {
   API_KEY_OPTIONS,
   givenOption,
@@ -72,7 +72,7 @@ function checkSchedules(tree: Tree, { validateSchedule }: RulesContext): readonl
     if (typeof schedule !== 'string' || schedule === '') return [];
     if (schedule.length > MAX_TEXT_LENGTH) return [];
     const message = validate(schedule);
-    return message === undefined ? [] : [{ path, message: `${quotePlain(schedule)}${message}` }];
+    return message === undefined ? [] : [{ path, message: `${quoteIfSafe(schedule)}${message}` }];
   });
 }
 
@@ -90,7 +90,7 @@ function checkProjectIds(tree: Tree, { lineOf }: RulesContext): readonly Finding
     const line = lineOf(['projects', before, 'id']);
     findings.push({
       path: ['projects', index, 'id'],
-      message: `${shownId(id)} duplicates the id on line ${line}`,
+      message: `${quoteId(id)} duplicates the id on line ${line}`,
     });
   }
   return findings;
@@ -114,7 +114,7 @@ function checkKeySources(tree: Tree, context: RulesContext): readonly Finding[] 
     ...inPlaces,
     ...without.map(({ index, project: { id } }) => ({
       path: ['projects', index],
-      message: `${typeof id === 'string' ? `${shownId(id)} ` : ''}needs ${API_KEY_OPTIONS.join(' or ')}, because service has neither`,
+      message: `${typeof id === 'string' ? `${quoteId(id)} ` : ''}needs ${API_KEY_OPTIONS.join(' or ')}, because service has neither`,
     })),
   ];
 }
@@ -151,7 +151,7 @@ function checkSecretSource(
   if (!requireKeys || typeof variable !== 'string') return [];
   if (variable.length > MAX_TEXT_LENGTH || !VARIABLE_NAME.test(variable)) return [];
   if (readVariable(env, variable) !== undefined) return [];
-  const message = unsetVariable(variable, optionName(option));
+  const message = describeUnsetVariable(variable, optionName(option));
   return [{ path: option, message, isSentence: true }];
 }
 

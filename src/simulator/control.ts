@@ -1,4 +1,4 @@
-import type { ErrorInfo } from './world/vocabulary.ts';
+import type { ErrorInfo } from './world/error-info.ts';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
 import type { Endpoint, FaultPlan, FaultRule } from './faults/fault-plan.ts';

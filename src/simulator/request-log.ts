@@ -32,7 +32,7 @@ export interface RequestLog {
   count(filter?: RequestFilter): number;
   /** Requests that have no complete answer yet, now and at most so far. */
   readonly inFlight: number;
-  readonly mostInFlight: number;
+  readonly maxInFlight: number;
   add(
     message: IncomingMessage,
     response: ServerResponse,
@@ -40,12 +40,12 @@ export interface RequestLog {
   ): void;
 }
 
-const REMEMBERED = 10_000;
+const MAX_KEPT = 10_000;
 
 export function createRequestLog(): RequestLog {
   let recent: SeenRequest[] = [];
   let inFlight = 0;
-  let mostInFlight = 0;
+  let maxInFlight = 0;
   return {
     get recent() {
       return recent;
@@ -56,8 +56,8 @@ export function createRequestLog(): RequestLog {
     get inFlight() {
       return inFlight;
     },
-    get mostInFlight() {
-      return mostInFlight;
+    get maxInFlight() {
+      return maxInFlight;
     },
     count({ endpoint, project, status } = {}) {
       return recent.filter(
@@ -69,7 +69,7 @@ export function createRequestLog(): RequestLog {
     },
     add({ method = '', url = '', headers }, response, about) {
       inFlight += 1;
-      mostInFlight = Math.max(mostInFlight, inFlight);
+      maxInFlight = Math.max(maxInFlight, inFlight);
       response.once('close', () => {
         inFlight -= 1;
       });
@@ -82,7 +82,7 @@ export function createRequestLog(): RequestLog {
           return response.headersSent ? response.statusCode : undefined;
         },
       });
-      if (recent.length > 2 * REMEMBERED) recent = recent.slice(-REMEMBERED);
+      if (recent.length > 2 * MAX_KEPT) recent = recent.slice(-MAX_KEPT);
     },
   };
 }

@@ -24,7 +24,7 @@ export interface ServiceOptions {
 }
 
 /** The answer of a service without faults, and what it was asked for. */
-export interface FaithfulAnswer {
+export interface FaultFreeAnswer {
   readonly answer: Answer;
   readonly endpoint: Endpoint | 'other';
   /** The project that is concerned; undefined if the request names nothing that exists. */
@@ -50,7 +50,7 @@ const ROUTES: readonly Route[] = [
   },
   { endpoint: 'get_prompt', pattern: /^\/v2\/prompts\/([^/]+)\/$/, parameter: 'promptid' },
 ];
-const LONGEST_ID = 512;
+const MAX_ID_LENGTH = 512;
 
 /**
  * The Evaluation Service as its document has it. Where that is silent it does as FastAPI does: 401 for a missing or
@@ -58,11 +58,11 @@ const LONGEST_ID = 512;
  */
 export function createService(
   options: ServiceOptions,
-): (request: IncomingMessage) => FaithfulAnswer {
+): (request: IncomingMessage) => FaultFreeAnswer {
   const { world, keys } = options;
   const listings = createListings(world);
 
-  function answerTo(request: IncomingMessage, route: Route, text: string): FaithfulAnswer {
+  function answerTo(request: IncomingMessage, route: Route, text: string): FaultFreeAnswer {
     const { endpoint, parameter } = route;
     const decoded = decode(text);
     const id = decoded ?? '';
@@ -151,8 +151,8 @@ function malformed(parameter: string): Answer {
 }
 
 function invalid(parameter: string, id: string): Answer | undefined {
-  if (Array.from(id).length > LONGEST_ID) {
-    const msg = `String should have at most ${LONGEST_ID} characters`;
+  if (Array.from(id).length > MAX_ID_LENGTH) {
+    const msg = `String should have at most ${MAX_ID_LENGTH} characters`;
     return validationAnswer(parameter, msg, 'string_too_long');
   }
   if (/\p{Cc}/u.test(id)) {

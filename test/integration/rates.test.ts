@@ -21,7 +21,7 @@ function mostWithin(ms: number, arrivals: readonly Arrival[]): number {
 
 interface Seen {
   readonly arrivals: readonly Arrival[];
-  readonly mostInFlight: number;
+  readonly maxInFlight: number;
   /** How much later than it was sent a request may have been seen, ms. */
   readonly error: number;
 }
@@ -40,8 +40,8 @@ async function arrivalsOf(ms: number, count: number, limits: object, answerMs = 
   await sleep(ms);
   await daemon.stop();
   lateness.disable();
-  const { arrivals, mostInFlight } = service;
-  return { arrivals, mostInFlight, error: TRANSIT_MS + lateness.max / 1e6 };
+  const { arrivals, maxInFlight } = service;
+  return { arrivals, maxInFlight, error: TRANSIT_MS + lateness.max / 1e6 };
 }
 
 describe('max_requests_per_second', UNHURRIED, () => {
@@ -69,8 +69,8 @@ describe('max_requests_per_second', UNHURRIED, () => {
 
 describe('max_concurrency', UNHURRIED, () => {
   it('of 2 is never exceeded by 10 projects, and used', async () => {
-    const { mostInFlight, arrivals } = await arrivalsOf(3000, 10, { max_concurrency: 2 }, 100);
-    expect(mostInFlight).toBe(2);
+    const { maxInFlight, arrivals } = await arrivalsOf(3000, 10, { max_concurrency: 2 }, 100);
+    expect(maxInFlight).toBe(2);
     expect(arrivals.length).toBeGreaterThan(10);
   });
 });

@@ -22,13 +22,13 @@ export interface Service extends AsyncDisposable {
   /** Of this project's listings. */
   of(project: string): readonly Arrival[];
   /** Requests without an answer at the same time, at most. */
-  readonly mostInFlight: number;
+  readonly maxInFlight: number;
 }
 
 export async function startService(handler: Handler): Promise<Service> {
   const arrivals: Arrival[] = [];
   let inFlight = 0;
-  let mostInFlight = 0;
+  let maxInFlight = 0;
   const server = createServer((request, response) => {
     const { url: path = '', headers } = request;
     const [, segment] = /^\/v2\/projects\/([^/]+)\//.exec(path) ?? [];
@@ -36,7 +36,7 @@ export async function startService(handler: Handler): Promise<Service> {
     const arrival = { at: performance.now(), path, headers, project };
     arrivals.push(arrival);
     inFlight += 1;
-    mostInFlight = Math.max(mostInFlight, inFlight);
+    maxInFlight = Math.max(maxInFlight, inFlight);
     response.once('close', () => {
       inFlight -= 1;
     });
@@ -52,8 +52,8 @@ export async function startService(handler: Handler): Promise<Service> {
     url: `http://127.0.0.1:${port}`,
     arrivals,
     of: (project) => arrivals.filter((arrival) => arrival.project === project),
-    get mostInFlight() {
-      return mostInFlight;
+    get maxInFlight() {
+      return maxInFlight;
     },
     [Symbol.asyncDispose]: async () => {
       const closed = once(server, 'close');

@@ -2,7 +2,7 @@ import { visible } from '../../domain/visible.ts';
 import { resolveFromUser } from '../../config/environment.ts';
 import type { Register } from '../command.ts';
 import { loadForStore } from '../configuration.ts';
-import { UsageError } from '../faults.ts';
+import { UsageError } from '../outcome.ts';
 import { type ConfigOption, configOption } from '../options.ts';
 import { storeFile } from '../store-engine.ts';
 
@@ -17,7 +17,7 @@ the store with the copy, and start the daemon.
 Example:
   evalwatch backup /var/backups/evalwatch-$(date +%F).db`;
 
-export const registerBackup: Register = (program, act) => {
+export const registerBackup: Register = (program, withContext) => {
   program
     .command('backup')
     .description('Copy the store to a file, also while the daemon runs')
@@ -26,7 +26,7 @@ export const registerBackup: Register = (program, act) => {
     .option('--force', 'replace an existing file')
     .addHelpText('after', HELP)
     .action((file: string, options: BackupOptions) =>
-      act<BackupOptions>(async ({ config: option, force }, context) => {
+      withContext<BackupOptions>(async ({ config: option, force }, context) => {
         if (file === '-') {
           const instead = 'name a file (./- is a file with the name -)';
           throw new UsageError(`a backup cannot be written to stdout: ${instead}`);

@@ -9,7 +9,7 @@ import { rateWarnings } from '../rate-warnings.ts';
 import { storeWarnings } from '../store-engine.ts';
 import { jsonLines, tableLines, type Column } from '../output/table.ts';
 import { toJsonLine } from '../output/json.ts';
-import { zonedTimeText } from '../output/text.ts';
+import { formatZonedTime } from '../output/text.ts';
 
 const HELP = `
 Sends no request and opens no store. Warns if an API key or the address of the database is missing or unusable, and
@@ -20,14 +20,14 @@ Examples:
   evalwatch check --config config/evalwatch.yaml
   evalwatch check --json`;
 
-export const registerCheck: Register = (program, act) => {
+export const registerCheck: Register = (program, withContext) => {
   program
     .command('check')
     .description('Validate the configuration and print the next polls of each project')
     .addOption(configOption())
     .addOption(jsonOption())
     .addHelpText('after', HELP)
-    .action(act(check));
+    .action(withContext(check));
 };
 
 const check: Action<ConfigOption & JsonOption> = async (options, context) => {
@@ -83,7 +83,7 @@ const COLUMNS: readonly Column<Line>[] = [
 function printTable(planned: readonly PlannedProject[], { stdout }: Context): Promise<void> {
   const lines = planned.flatMap(({ project, nextRuns }) =>
     nextRuns.map((at, index): Line => {
-      const nextRun = zonedTimeText(at, project.timezone);
+      const nextRun = formatZonedTime(at, project.timezone);
       return index === 0 ? { project, nextRun } : { nextRun };
     }),
   );

@@ -8,14 +8,14 @@ Examples:
   source <(evalwatch completion zsh)        the same for zsh; in ~/.zshrc put it after compinit
   evalwatch completion fish > ~/.config/fish/completions/evalwatch.fish`;
 
-export const registerCompletion: Register = (program, act) => {
+export const registerCompletion: Register = (program, withContext) => {
   program
     .command('completion')
     .description('Print a shell script that completes commands and options')
     .addArgument(new Argument('<shell>', 'name of the shell').choices(SHELLS))
     .addHelpText('after', HELP)
     .action((shell: Shell) =>
-      act(async (_options, { stdout }) => {
+      withContext(async (_options, { stdout }) => {
         await stdout.write(completionScript(program, shell));
         return 0;
       })({}),

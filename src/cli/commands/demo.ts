@@ -10,11 +10,11 @@ import { startUnlessStopped } from '../start-unless-stopped.ts';
 
 const PORT = 10570;
 
-export const registerDemo: Register = (program, act) => {
+export const registerDemo: Register = (program, withContext) => {
   program
     .command('demo')
     .description('Run a demonstration: a simulated service and a daemon that watches it')
-    .action(act(demo));
+    .action(withContext(demo));
 };
 
 const demo: Action<Record<string, never>> = async (_options, context) => {

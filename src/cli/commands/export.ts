@@ -5,7 +5,7 @@ import { isoTime, transitionFields } from '../../rows/fields.ts';
 import type { Action, Register } from '../command.ts';
 import { csvLine } from '../output/csv.ts';
 import { toJsonLine } from '../output/json.ts';
-import { transitionsAfter, type TransitionFilter } from '../output/oldest-first.ts';
+import { readTransitionsAfter, type TransitionFilter } from '../transition-pages.ts';
 import { addHistoryOptions, type HistoryOptions } from '../options.ts';
 import { toQuery, withReader } from '../query.ts';
 
@@ -38,7 +38,7 @@ Examples:
   evalwatch export --since 7d --format csv --output week.csv
   evalwatch export --project checkout-bot | jq 'select(.to == "FAILED")'`;
 
-export const registerExport: Register = (program, act) => {
+export const registerExport: Register = (program, withContext) => {
   addHistoryOptions(
     program
       .command('export')
@@ -52,7 +52,7 @@ export const registerExport: Register = (program, act) => {
     .option('--output <file>', 'file to write (default: stdout, like -)')
     .option('--force', 'replace an existing file')
     .addHelpText('after', HELP)
-    .action(act(exportTransitions));
+    .action(withContext(exportTransitions));
 };
 
 const exportTransitions: Action<ExportOptions> = async (options, context) => {
@@ -83,7 +83,7 @@ async function* toPieces(
 ): AsyncGenerator<string> {
   const { header, line } = FORMATS[format];
   if (header !== '') yield header;
-  for await (const { rows } of transitionsAfter(reader, 0, filter)) {
+  for await (const { rows } of readTransitionsAfter(reader, 0, filter)) {
     if (rows.length > 0) yield rows.map(line).join('');
   }
 }

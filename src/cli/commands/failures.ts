@@ -3,14 +3,14 @@ import { failureFields } from '../../rows/fields.ts';
 import type { Register } from '../command.ts';
 import { addQueryOptions } from '../options.ts';
 import { queryAction, type View } from '../query.ts';
-import { timeText } from '../output/text.ts';
+import { formatTime } from '../output/text.ts';
 
 const view: View<FailureRow> = {
   noun: 'failures',
   read: (reader, query) => reader.failures(query),
   columns: [
     { name: 'transition_id', cell: (row) => String(row.transitionId) },
-    { name: 'time', cell: (row) => timeText(row.at) },
+    { name: 'time', cell: (row) => formatTime(row.at) },
     { name: 'project', cell: (row) => row.project, cuttable: true },
     { name: 'prompt_id', cell: (row) => row.promptId, cuttable: true },
     { name: 'settled', cell: (row) => (row.settlement === undefined ? 'no' : 'yes') },
@@ -34,12 +34,12 @@ Examples:
   evalwatch failures --since 24h
   evalwatch failures --project checkout-bot --limit 5 --json`;
 
-export const registerFailures: Register = (program, act) => {
+export const registerFailures: Register = (program, withContext) => {
   addQueryOptions(
     program
       .command('failures')
       .description('Print each failure of a prompt with its error_info, newest first'),
   )
     .addHelpText('after', HELP)
-    .action(act(queryAction(view)));
+    .action(withContext(queryAction(view)));
 };

@@ -1,7 +1,7 @@
 import { resolveFromUser } from '../../config/environment.ts';
 import type { Action, Register } from '../command.ts';
 import { loadConfiguration } from '../configuration.ts';
-import { UsageError } from '../faults.ts';
+import { UsageError } from '../outcome.ts';
 import { type ConfigOption, configOption, type JsonOption, jsonOption } from '../options.ts';
 import { jsonLines, tableLines, type Column } from '../output/table.ts';
 
@@ -16,7 +16,7 @@ while a daemon holds the file, or if the database contains anything else.
 Examples:
   evalwatch migrate-store --from data/evalwatch.db --config config/scale.yaml`;
 
-export const registerMigrateStore: Register = (program, act) => {
+export const registerMigrateStore: Register = (program, withContext) => {
   program
     .command('migrate-store')
     .description('Copy a SQLite store into the empty PostgreSQL database of the configuration')
@@ -24,7 +24,7 @@ export const registerMigrateStore: Register = (program, act) => {
     .addOption(configOption())
     .addOption(jsonOption())
     .addHelpText('after', HELP)
-    .action(act(migrateStore));
+    .action(withContext(migrateStore));
 };
 
 const migrateStore: Action<MigrateOptions> = async (options, context) => {

@@ -4,7 +4,7 @@ import { StoreError, type PollFailureReason } from '../../monitor/errors.ts';
 import { pollResult, pollResultFields, type PollResult } from '../../rows/fields.ts';
 import type { Action, Context, Register } from '../command.ts';
 import { loadConfiguration } from '../configuration.ts';
-import { UsageError } from '../faults.ts';
+import { UsageError } from '../outcome.ts';
 import { type ConfigOption, configOption, type JsonOption, jsonOption } from '../options.ts';
 import { requireKnown } from '../query.ts';
 import { jsonLines, tableLines, type Column } from '../output/table.ts';
@@ -20,7 +20,7 @@ Examples:
   evalwatch poll --project checkout-bot
   evalwatch poll --json`;
 
-export const registerPoll: Register = (program, act) => {
+export const registerPoll: Register = (program, withContext) => {
   program
     .command('poll')
     .description('Poll each project once, or only one of them, and log failed prompts')
@@ -28,7 +28,7 @@ export const registerPoll: Register = (program, act) => {
     .option('--project <id>', 'poll only this project')
     .addOption(jsonOption())
     .addHelpText('after', HELP)
-    .action(act(poll));
+    .action(withContext(poll));
 };
 
 /** Reasons of projects without a finished poll; they occur only where several processes share the store. */
@@ -174,9 +174,9 @@ const COLUMNS: readonly Column<Polled>[] = [
   { name: 'reason', cell: ({ reason }) => reason ?? '' },
   { name: 'prompts', cell: ({ prompts }) => String(prompts ?? '') },
   { name: 'transitions', cell: ({ transitions }) => String(transitions) },
-  { name: 'duration_ms', cell: ({ durationMs }) => durationText(durationMs) },
+  { name: 'duration_ms', cell: ({ durationMs }) => formatDuration(durationMs) },
 ];
 
-function durationText(ms: number | undefined): string {
+function formatDuration(ms: number | undefined): string {
   return ms === undefined ? '' : String(Math.round(ms));
 }

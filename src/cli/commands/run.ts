@@ -12,13 +12,13 @@ serves metrics, health checks, a status page and an API at web.listen.
 Examples:
   evalwatch run --config /etc/evalwatch/evalwatch.yaml`;
 
-export const registerRun: Register = (program, act) => {
+export const registerRun: Register = (program, withContext) => {
   program
     .command('run')
     .description('Run the daemon: poll the configured projects until a signal stops it')
     .addOption(configOption())
     .addHelpText('after', HELP)
-    .action(act(run));
+    .action(withContext(run));
 };
 
 const run: Action<ConfigOption> = async (options, context) => {

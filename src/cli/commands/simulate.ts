@@ -2,7 +2,7 @@ import { InvalidArgumentError, Option } from 'commander';
 import { DEFAULT_KEY } from '../../simulator/world/key-ring.ts';
 import type { FaultRule } from '../../simulator/faults/fault-plan.ts';
 import { faultSyntax, parseFaults } from '../../simulator/faults/fault-text.ts';
-import { DEFAULT_PROJECTS } from '../../simulator/world/vocabulary.ts';
+import { DEFAULT_PROJECTS } from '../../simulator/world/sample-texts.ts';
 import { DEFAULT_PROMPTS_PER_PROJECT } from '../../simulator/world/world.ts';
 import type { Action, Register } from '../command.ts';
 import { duration, portNumber, positiveInteger } from '../options.ts';
@@ -17,7 +17,7 @@ interface SimulateOptions {
   readonly faults: readonly FaultRule[];
 }
 
-export const registerSimulate: Register = (program, act) => {
+export const registerSimulate: Register = (program, withContext) => {
   program
     .command('simulate')
     .description('Run a simulated Evaluation Service whose prompts change by themselves')
@@ -59,7 +59,7 @@ Examples:
   evalwatch simulate
   evalwatch simulate --projects checkout-bot --prompts 200 --tick 200ms --faults status=503/2:0.1,drip=100:0.05`,
     )
-    .action(act(simulate));
+    .action(withContext(simulate));
 };
 
 const simulate: Action<SimulateOptions> = async (options, context) => {

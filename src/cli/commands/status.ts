@@ -4,7 +4,7 @@ import type { Action, Register } from '../command.ts';
 import { addQueryOptions, duration, statusOption, type QueryOptions } from '../options.ts';
 import { queryAction, type View } from '../query.ts';
 import { statusColor } from '../output/status-color.ts';
-import { timeText } from '../output/text.ts';
+import { formatTime } from '../output/text.ts';
 import { watch } from '../watch.ts';
 
 const view: View<StatusRow> = {
@@ -14,7 +14,7 @@ const view: View<StatusRow> = {
     { name: 'project', cell: (row) => row.project, cuttable: true },
     { name: 'prompt_id', cell: (row) => row.promptId, cuttable: true },
     { name: 'status', cell: (row) => row.status, color: (row) => statusColor(row.status) },
-    { name: 'since', cell: (row) => timeText(row.since) },
+    { name: 'since', cell: (row) => formatTime(row.since) },
     { name: 'missing', cell: (row) => String(row.missing) },
     { name: 'prompt_name', cell: (row) => row.promptName, cuttable: true },
   ],
@@ -32,7 +32,7 @@ Examples:
   evalwatch status --project checkout-bot --since 1h --json
   evalwatch status --watch 5s`;
 
-export const registerStatus: Register = (program, act) => {
+export const registerStatus: Register = (program, withContext) => {
   addQueryOptions(
     program
       .command('status')
@@ -45,7 +45,7 @@ export const registerStatus: Register = (program, act) => {
       ),
   )
     .addHelpText('after', HELP)
-    .action(act(status));
+    .action(withContext(status));
 };
 
 const print = queryAction(view);

@@ -11,7 +11,7 @@ const SHOWN_FINDINGS = 10;
 const ADVICE =
   'restore a backup (see `evalwatch backup --help`), or move the store and its -wal and -shm files away to start with an empty one';
 
-export const registerStore: Register = (program, act) => {
+export const registerStore: Register = (program, withContext) => {
   program
     .command('store')
     .description('Maintain the store')
@@ -23,7 +23,7 @@ export const registerStore: Register = (program, act) => {
       'after',
       '\nChanges nothing. Exits 1 if the store is damaged, and says what to do.',
     )
-    .action(act(check));
+    .action(withContext(check));
 };
 
 const check: Action<ConfigOption & JsonOption> = async (options, context) => {

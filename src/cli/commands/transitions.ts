@@ -5,14 +5,14 @@ import { follow } from '../follow.ts';
 import { addQueryOptions, type QueryOptions } from '../options.ts';
 import { queryAction, type View } from '../query.ts';
 import { statusColor } from '../output/status-color.ts';
-import { timeText } from '../output/text.ts';
+import { formatTime } from '../output/text.ts';
 
 const view: View<TransitionRow> = {
   noun: 'transitions',
   read: (reader, query) => reader.transitions(query),
   columns: [
     { name: 'transition_id', cell: (row) => String(row.transitionId) },
-    { name: 'time', cell: (row) => timeText(row.at) },
+    { name: 'time', cell: (row) => formatTime(row.at) },
     { name: 'from', cell: (row) => row.from },
     { name: 'to', cell: (row) => row.to, color: (row) => statusColor(row.to) },
     { name: 'project', cell: (row) => row.project, cuttable: true },
@@ -35,7 +35,7 @@ Examples:
   evalwatch transitions --project checkout-bot --follow
   evalwatch transitions --follow --json | jq 'select(.to == "FAILED")'`;
 
-export const registerTransitions: Register = (program, act) => {
+export const registerTransitions: Register = (program, withContext) => {
   addQueryOptions(
     program
       .command('transitions')
@@ -43,7 +43,7 @@ export const registerTransitions: Register = (program, act) => {
       .option('--follow', 'keep printing new changes as they are recorded'),
   )
     .addHelpText('after', HELP)
-    .action(act(transitions));
+    .action(withContext(transitions));
 };
 
 const print = queryAction(view);

@@ -1,13 +1,13 @@
 import { styleText } from 'node:util';
 import { visible } from '../../domain/visible.ts';
 import { toJsonLine } from './json.ts';
-import { cut, widthOf } from './text.ts';
+import { truncate, widthOf } from './text.ts';
 
 export interface Column<Row> {
   readonly name: string;
   /** The cell's text as it came; undefined is shown as `-`. */
   readonly cell: (row: Row) => string | undefined;
-  /** What does not fit the terminal may be cut here. */
+  /** What does not fit the terminal may be truncated here. */
   readonly cuttable?: true;
   readonly color?: (row: Row) => Color | undefined;
 }
@@ -15,14 +15,14 @@ export interface Column<Row> {
 export type Color = 'red' | 'green' | 'yellow' | 'cyan' | 'magenta';
 
 /** How an output shows a table; an `Output` is one. */
-export interface TableLook {
+export interface TableStyle {
   /** Of the terminal; undefined for a reader that wants everything. */
   readonly width: number | undefined;
   readonly color: boolean;
 }
 
-const GAP = '  ';
-const LEAST = 8;
+const COLUMN_GAP = '  ';
+const MIN_COLUMN_WIDTH = 8;
 
 /** A table that may grow: its columns get wider, never narrower. */
 export interface Table<Row> {
@@ -33,7 +33,7 @@ export interface Table<Row> {
   lines(rows: readonly Row[]): Generator<string>;
 }
 
-export function createTable<Row>(columns: readonly Column<Row>[], look: TableLook): Table<Row> {
+export function createTable<Row>(columns: readonly Column<Row>[], look: TableStyle): Table<Row> {
   let wanted = columns.map(({ name }) => name.length);
   let hasHeader = false;
   return {
@@ -68,7 +68,7 @@ export function createTable<Row>(columns: readonly Column<Row>[], look: TableLoo
 export function tableLines<Row>(
   rows: readonly Row[],
   columns: readonly Column<Row>[],
-  look: TableLook,
+  look: TableStyle,
 ): Generator<string> {
   return createTable(columns, look).lines(rows);
 }
@@ -78,14 +78,15 @@ function cellText<Row>(column: Column<Row>, row: Row): string {
   return text === undefined ? '-' : visible(text);
 }
 
-/** Takes from the widest column that may be cut until all fit, or nothing more can be taken. */
+/** Takes from the widest column that may be truncated until all fit, or nothing more can be taken. */
 function shrink(widths: number[], columns: readonly Column<never>[], width: number): void {
   const widthAt = (index: number) => widths[index] ?? 0;
   const cuttable = [...columns.keys()].filter((index) => columns[index]?.cuttable);
-  let excess = widths.reduce((sum, each) => sum + each, GAP.length * (widths.length - 1)) - width;
+  let excess =
+    widths.reduce((sum, each) => sum + each, COLUMN_GAP.length * (widths.length - 1)) - width;
   for (; excess > 0; excess -= 1) {
     const widest = Math.max(...cuttable.map(widthAt));
-    if (widest <= LEAST) return;
+    if (widest <= MIN_COLUMN_WIDTH) return;
     const index = cuttable.find((each) => widthAt(each) === widest) ?? 0;
     widths[index] = widest - 1;
   }
@@ -100,13 +101,13 @@ function line(cells: readonly Cell[], widths: readonly number[]): string {
   return cells
     .map(({ text, color }, index) => {
       const width = widths[index] ?? 0;
-      const shown = cut(text, width);
+      const shown = truncate(text, width);
       const padding = index === cells.length - 1 ? '' : ' '.repeat(width - widthOf(shown));
       // Whether the stream takes colours is known already.
       const options = { validateStream: false };
       return (color === undefined ? shown : styleText(color, shown, options)) + padding;
     })
-    .join(GAP);
+    .join(COLUMN_GAP);
 }
 
 /** The lines of one JSON document: an array, one row a line, made one by one. */

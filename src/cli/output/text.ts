@@ -14,7 +14,7 @@ export function widthOf(text: string): number {
 }
 
 /** A text in at most so many columns (1 or more); what does not fit gives way to `…`. */
-export function cut(text: string, width: number): string {
+export function truncate(text: string, width: number): string {
   if (widthOf(text) <= width) return text;
   let kept = '';
   let left = width - 1;
@@ -32,12 +32,12 @@ function characterWidth(character: string): number {
 }
 
 /** A time for people: ISO 8601 UTC, whole seconds. `ms` is epoch ms. */
-export function timeText(ms: number): string {
+export function formatTime(ms: number): string {
   return `${isoTime(ms).slice(0, 19)}Z`;
 }
 
 /** The same in a time zone, with its offset from UTC: `2026-03-29T09:00:00+02:00`. */
-export function zonedTimeText(ms: number, timezone: string): string {
+export function formatZonedTime(ms: number, timezone: string): string {
   const parts = formatFor(timezone).formatToParts(ms);
   const part = Object.fromEntries(parts.map(({ type, value }) => [type, value]));
   const offset = part['timeZoneName']?.replace('GMT', '') || '+00:00';

@@ -1,6 +1,6 @@
 import { type Document, LineCounter, type Node, type Pair, type YAMLMap, isMap, isSeq } from 'yaml';
 import { parseYaml, type YamlMistake } from './yaml-parser.ts';
-import { isPlainKey } from '../shown.ts';
+import { isSafeKey } from '../redaction.ts';
 import { keyName, type KeyMistake, readValues, startOf } from './yaml-values.ts';
 
 /** From 1, as editors count. */
@@ -48,7 +48,7 @@ export function readYaml(text: string): YamlDocument | { readonly syntaxFault: Y
 }
 
 function describeKey({ offset, name = '', before }: KeyMistake, lines: LineCounter): YamlFault {
-  const shown = isPlainKey(name) ? ` ${JSON.stringify(name)}` : '';
+  const shown = isSafeKey(name) ? ` ${JSON.stringify(name)}` : '';
   const message =
     before === undefined
       ? 'a key must be a text, not a list or a mapping'

@@ -1,5 +1,5 @@
 import { isIP, isIPv4 } from 'node:net';
-import { butIsValue } from '../shown.ts';
+import { actualValue } from '../redaction.ts';
 import { didYouMean } from '../suggest.ts';
 
 /** A value as the configuration uses it, or what is wrong with it, as `must …`. */
@@ -65,7 +65,7 @@ export function parseListen(text: string): Checked<ListenAddress> {
   const port = Number(digits);
   if (host === undefined || !isHost(host, bracketed !== undefined)) {
     return {
-      fault: `must be host:port, such as ${DEFAULT_LISTEN}${butIsValue(text)}${didYouMean(suggestListen(text))}`,
+      fault: `must be host:port, such as ${DEFAULT_LISTEN}${actualValue(text)}${didYouMean(suggestListen(text))}`,
     };
   }
   return port > 65_535
@@ -77,7 +77,7 @@ export function parseListen(text: string): Checked<ListenAddress> {
 export function parseHostName(text: string): Checked<string> {
   if (text.length > 253 || !/^[\w-]+(?:\.[\w-]+)*$/.test(text)) {
     return {
-      fault: `must be a host name such as evalwatch.example.com, without scheme, port or wildcard${butIsValue(text)}`,
+      fault: `must be a host name such as evalwatch.example.com, without scheme, port or wildcard${actualValue(text)}`,
     };
   }
   return { value: text.toLowerCase() };

@@ -3,11 +3,11 @@ import type { Checked } from './address.ts';
 import { DURATION_PATTERN, parseDuration, suggestDuration } from './duration.ts';
 import { VARIABLE_NAME } from '../environment.ts';
 import { parseSize, SIZE_PATTERN, suggestSize } from './size.ts';
-import { butIsValue } from '../shown.ts';
+import { actualValue } from '../redaction.ts';
 import { closest, didYouMean } from '../suggest.ts';
 
 // Every message completes a sentence whose subject is the option: "must be …". None repeats a value that could hold a
-// key (shown.ts).
+// key (redaction.ts).
 
 /** A mapping that refuses unknown keys. */
 export function mapping<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
@@ -81,7 +81,7 @@ export function choice<const Name extends string>(
   return z.enum(names, {
     error: ({ input }) =>
       typeof input === 'string'
-        ? `must be ${what}${butIsValue(input)}${didYouMean(closest(input, names) || undefined)}`
+        ? `must be ${what}${actualValue(input)}${didYouMean(closest(input, names) || undefined)}`
         : wrongValue(what)({ input }),
   });
 }
@@ -132,7 +132,7 @@ function quantity(
   const most = parse(max) ?? Infinity;
   return checked(what, (value) => {
     const amount = parse(value);
-    const but = butIsValue(value);
+    const but = actualValue(value);
     if (amount === undefined)
       return { fault: `must be ${what}${but}${didYouMean(suggest(value))}` };
     if (amount < least || amount > most) return { fault: `must be from ${min} to ${max}${but}` };
@@ -160,7 +160,7 @@ export function checked<T>(what: string, check: (value: string) => Checked<T>) {
 /** What is wrong with a value of an option that holds no secret. */
 export function wrongValue(what: string) {
   return ({ input }: { readonly input?: unknown }): string => {
-    const value = butIsValue(input);
+    const value = actualValue(input);
     return value === '' ? wrongType(what)({ input }) : `must be ${what}${value}`;
   };
 }

@@ -1,6 +1,6 @@
 import { closest } from '../suggest.ts';
 import type { Checked } from './address.ts';
-import { butIsValue } from '../shown.ts';
+import { actualValue } from '../redaction.ts';
 
 let usual: ReadonlySet<string> | undefined;
 
@@ -12,7 +12,7 @@ export function parseTimezone(text: string): Checked<string> {
   const known = /^[+-]/.test(text) ? undefined : spellingOf(text);
   if (known !== undefined) return { value: known };
   return {
-    fault: `must be a time zone such as UTC or Europe/Berlin${butIsValue(text)}`,
+    fault: `must be a time zone such as UTC or Europe/Berlin${actualValue(text)}`,
     hint: () => closest(text, Intl.supportedValuesOf('timeZone')),
   };
 }

@@ -2,7 +2,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { dirname } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import { readCertificates, readPemFile, readPrivateKey } from '../pem-file.ts';
-import { judge, noMapping } from '../faults.ts';
+import { judge, notAMapping } from '../to-config-error.ts';
 import { readDocument } from '../document/read-document.ts';
 import type { Finding } from '../finding.ts';
 import { isMapping, mappingAt, type Tree } from '../document/tree.ts';
@@ -21,7 +21,7 @@ const SECTION = 'tls_server_config';
 export async function loadWebConfig(file: string): Promise<WebConfig> {
   const document = await readDocument(file, MAX_FILE_BYTES, '; it is named by web.config_file');
   const root = document.value ?? {};
-  if (!isMapping(root)) throw noMapping(document, file);
+  if (!isMapping(root)) throw notAMapping(document, file);
   const parsed = webFileSchema.safeParse(root);
   const read = (key: string, readFile: typeof readCertificates) =>
     readPemFile(root, [SECTION, key], dirname(file), readFile);

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { CIPHER_SUITES, CURVES, TLS_VERSIONS } from './go-names.ts';
+import { CIPHER_SUITES, CURVES, TLS_VERSIONS } from './tls-names.ts';
 import { choice, flag, mapping, path, wrongType } from '../values/option-types.ts';
 import { isMapping, type Tree } from '../document/tree.ts';
 import { CLIENT_AUTH_TYPES } from '../../domain/protection.ts';

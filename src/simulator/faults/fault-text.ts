@@ -14,7 +14,7 @@ interface Syntax {
 }
 
 const MIB = 1024 * 1024;
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
+const MAX_TIMER_MS = 2 ** 31 - 1;
 
 const syntaxes: Readonly<Record<string, Syntax>> = {
   status: { argument: 'CODE[/RETRY_AFTER]', parse: parseStatus },
@@ -207,7 +207,7 @@ function parseDuration(text: string): number | undefined {
   const match = /^(?<count>\d+(?:\.\d+)?)(?<unit>ms|s|m|h)$/.exec(text);
   const units: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
   const ms = Number(match?.groups?.['count']) * (units[match?.groups?.['unit'] ?? ''] ?? NaN);
-  return ms <= LONGEST_TIMER_MS ? ms : undefined;
+  return ms <= MAX_TIMER_MS ? ms : undefined;
 }
 
 /** Bytes of `100`, `512KiB` or `64MiB`. */

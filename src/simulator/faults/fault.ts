@@ -93,7 +93,9 @@ export function applyFault(answer: Answer, fault: Fault, key: string): Answer {
     case 'bomb':
       return bodyAnswer(200, gzipBomb(fault.bytes), { 'content-encoding': 'gzip' });
     case 'compression':
-      return fault.broken ? brokenly(answer, fault.coding) : compressed(answer, fault.coding);
+      return fault.broken
+        ? compressedBrokenly(answer, fault.coding)
+        : compressed(answer, fault.coding);
     case 'delay':
       return { ...answer, delayMs: fault.ms };
     case 'drip':
@@ -165,7 +167,7 @@ function withEchoedErrorInfo(key: string): Answer {
   return jsonAnswer(200, { name: key, timestamp: key, status: 'FAILED', error_info: errorInfo });
 }
 
-function brokenly(answer: Answer, coding: Coding): Answer {
+function compressedBrokenly(answer: Answer, coding: Coding): Answer {
   const { body } = answer;
   const whole = Buffer.isBuffer(body) && body.length > 0 ? encode(body, coding) : undefined;
   if (whole === undefined || 'content-encoding' in answer.headers) return answer;

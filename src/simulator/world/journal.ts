@@ -28,7 +28,7 @@ export interface Journal {
 }
 
 /** Older entries are forgotten, so that a simulation may run for weeks. */
-const REMEMBERED = 100_000;
+const MAX_KEPT = 100_000;
 
 /**
  * @param keep true keeps the last 100,000 entries or more (they share what is the same in them); a function is handed
@@ -48,7 +48,7 @@ export function createJournal(keep: boolean | ((entry: JournalEntry) => void)): 
       const entry = { seq, project, kind, producedAt, finishedAt, unchanged, items };
       if (keep === true) entries.push(entry);
       else keep(entry);
-      if (entries.length > 2 * REMEMBERED) entries.splice(0, REMEMBERED);
+      if (entries.length > 2 * MAX_KEPT) entries.splice(0, MAX_KEPT);
     },
   };
 }

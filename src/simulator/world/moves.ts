@@ -23,7 +23,7 @@ export interface MoveLog {
 }
 
 /** Older moves are forgotten, so that a simulation may run for weeks. */
-const REMEMBERED = 100_000;
+const MAX_KEPT = 100_000;
 
 export function createMoveLog(): MoveLog {
   let moves: Move[] = [];
@@ -32,7 +32,7 @@ export function createMoveLog(): MoveLog {
     add(move) {
       length += 1;
       moves.push({ seq: length, ...move });
-      if (moves.length > 2 * REMEMBERED) moves = moves.slice(-REMEMBERED);
+      if (moves.length > 2 * MAX_KEPT) moves = moves.slice(-MAX_KEPT);
     },
     after: (seq) => moves.slice(Math.max(0, seq - (length - moves.length))),
     get length() {

@@ -1,13 +1,13 @@
+import type { ErrorInfo } from './error-info.ts';
 import {
   DATASET_NAMES,
-  type ErrorInfo,
   EXPERIMENTS,
   METRICS,
   MODELS,
   nth,
   PROMPT_NAMES,
   TASK_DESCRIPTIONS,
-} from './vocabulary.ts';
+} from './sample-texts.ts';
 
 export type Kind = 'prompt' | 'dataset';
 

@@ -5,7 +5,7 @@ import {
   nextDatasetStatus,
   nextStatus,
   type Rates,
-} from './life.ts';
+} from './status-changes.ts';
 import { createMoveLog, type Move } from './moves.ts';
 import { createRandom, type Random } from '../random.ts';
 import {
@@ -17,8 +17,8 @@ import {
   noErrorInfo,
   type Prompt,
 } from './records.ts';
-import type { ErrorInfo } from './vocabulary.ts';
-import { DEFAULT_PROJECTS, ERRORS, nth, ODD_IDS } from './vocabulary.ts';
+import type { ErrorInfo } from './error-info.ts';
+import { DEFAULT_PROJECTS, ERRORS, nth, ODD_IDS } from './sample-texts.ts';
 
 export interface WorldOptions {
   /** Wall time, epoch ms: dates the moves. It has no influence on what happens. */
@@ -45,7 +45,7 @@ interface Project {
 }
 
 export const DEFAULT_PROMPTS_PER_PROJECT = 12;
-const REMEMBERED_REMOVED = 20;
+const MAX_REMOVED = 20;
 const STUCK_SHARE = 0.05;
 
 /** The projects, prompts and datasets of a simulated service. Records are immutable: a move replaces them. */
@@ -60,7 +60,7 @@ export class World {
   readonly #stuck = new Set<string>();
   readonly #oddIds: string[];
   #moves = createMoveLog();
-  #made = 0;
+  #created = 0;
 
   constructor(options: WorldOptions) {
     this.now = options.now;
@@ -111,12 +111,12 @@ export class World {
   /** One tick of time: prompts start, finish, are run again, arrive, leave and come back. */
   step(): void {
     for (const [id, project] of this.#projects) {
-      for (const prompt of project.prompt.values()) this.#live(id, prompt);
+      for (const prompt of project.prompt.values()) this.#advance(id, prompt);
       for (const dataset of project.dataset.values()) {
         const status = nextDatasetStatus(dataset.status, this.#random, this.#rates);
         if (status !== undefined) this.setDatasetStatus(id, dataset.id, status);
       }
-      this.#turnOver(id, project);
+      this.#replacePrompts(id, project);
     }
   }
 
@@ -137,12 +137,12 @@ export class World {
   addPrompt(project: string, fields: Partial<Prompt> = {}): string {
     const { dataset: datasets } = this.#project(project);
     const id = fields.id ?? this.#freshId();
-    this.#made += 1;
-    const n = this.#made;
+    this.#created += 1;
+    const n = this.#created;
     const status = fields.status ?? 'PENDING';
     const dataset = [...datasets.keys()][n % datasets.size] ?? 'dataset-0000';
     const made = makePrompt({ n, id, dataset, status, timestamp: this.#timestamp() });
-    this.#place(project, { ...made, error_info: this.#errorInfo(status), ...fields });
+    this.#insert(project, { ...made, error_info: this.#errorInfo(status), ...fields });
     return id;
   }
 
@@ -154,7 +154,7 @@ export class World {
     const before = this.#prompt(project, id);
     const info = errorInfo === undefined ? this.#errorInfo(status) : errorInfo;
     this.#project(project).prompt.set(id, movePrompt(before, status, this.#timestamp(), info));
-    this.#record(project, 'prompt', id, before.status, status);
+    this.#recordMove(project, 'prompt', id, before.status, status);
   }
 
   /** @throws {Error} when there is no such prompt */
@@ -165,18 +165,18 @@ export class World {
     this.#projectOfPrompt.delete(id);
     this.#stuck.delete(id);
     removed.push(before);
-    if (removed.length > REMEMBERED_REMOVED) removed.shift();
-    this.#record(project, 'prompt', id, before.status, 'ABSENT');
+    if (removed.length > MAX_REMOVED) removed.shift();
+    this.#recordMove(project, 'prompt', id, before.status, 'ABSENT');
   }
 
   /** Adds a dataset and returns its id; without `status` it has none. */
   addDataset(project: string, fields: Partial<Dataset> = {}): string {
     const datasets = this.#project(project).dataset;
-    this.#made += 1;
-    const id = fields.id ?? `dataset-${String(this.#made).padStart(4, '0')}`;
+    this.#created += 1;
+    const id = fields.id ?? `dataset-${String(this.#created).padStart(4, '0')}`;
     if (datasets.has(id)) throw new Error(`Dataset "${id}" exists already.`);
-    datasets.set(id, { ...makeDataset(this.#made, id, undefined), ...fields });
-    this.#record(project, 'dataset', id, 'ABSENT', fields.status ?? 'NONE');
+    datasets.set(id, { ...makeDataset(this.#created, id, undefined), ...fields });
+    this.#recordMove(project, 'dataset', id, 'ABSENT', fields.status ?? 'NONE');
     return id;
   }
 
@@ -184,17 +184,17 @@ export class World {
   setDatasetStatus(project: string, id: string, status: string | undefined): void {
     const before = this.#dataset(project, id);
     this.#project(project).dataset.set(id, { ...before, status });
-    this.#record(project, 'dataset', id, before.status ?? 'NONE', status ?? 'NONE');
+    this.#recordMove(project, 'dataset', id, before.status ?? 'NONE', status ?? 'NONE');
   }
 
   /** @throws {Error} when there is no such dataset */
   removeDataset(project: string, id: string): void {
     const before = this.#dataset(project, id);
     this.#project(project).dataset.delete(id);
-    this.#record(project, 'dataset', id, before.status ?? 'NONE', 'ABSENT');
+    this.#recordMove(project, 'dataset', id, before.status ?? 'NONE', 'ABSENT');
   }
 
-  #live(project: string, prompt: Prompt): void {
+  #advance(project: string, prompt: Prompt): void {
     if (this.#stuck.has(prompt.id)) return;
     const status = nextStatus(prompt.status, this.#random, this.#rates);
     if (status === undefined) return;
@@ -206,14 +206,14 @@ export class World {
   }
 
   /** Arrivals, and removals in proportion to the size: it swings around what it was in the beginning. */
-  #turnOver(id: string, project: Project): void {
+  #replacePrompts(id: string, project: Project): void {
     const { arrivals, comeBack } = this.#rates;
     const target = Math.max(1, this.#targetSize);
     for (let n = this.#random.around(arrivals); n > 0; n -= 1) {
       const status = arrivalStatus(this.#random);
       const back = this.#random.chance(comeBack) ? project.removed.shift() : undefined;
       if (back === undefined || this.#projectOfPrompt.has(back.id)) this.addPrompt(id, { status });
-      else this.#place(id, movePrompt(back, status, this.#timestamp(), this.#errorInfo(status)));
+      else this.#insert(id, movePrompt(back, status, this.#timestamp(), this.#errorInfo(status)));
     }
     const removals = this.#random.around((arrivals * project.prompt.size) / target);
     for (let n = Math.min(removals, project.prompt.size); n > 0; n -= 1) {
@@ -223,18 +223,18 @@ export class World {
   }
 
   #freshId(): string {
-    const id = this.#oddIds.shift() ?? `prompt-${String(this.#made + 1).padStart(6, '0')}`;
+    const id = this.#oddIds.shift() ?? `prompt-${String(this.#created + 1).padStart(6, '0')}`;
     if (!this.#projectOfPrompt.has(id)) return id;
-    this.#made += 1;
+    this.#created += 1;
     return this.#freshId();
   }
 
-  #place(project: string, prompt: Prompt): void {
+  #insert(project: string, prompt: Prompt): void {
     const { id, status } = prompt;
     if (this.#projectOfPrompt.has(id)) throw new Error(`Prompt "${id}" exists already.`);
     this.#project(project).prompt.set(id, prompt);
     this.#projectOfPrompt.set(id, project);
-    this.#record(project, 'prompt', id, 'ABSENT', status);
+    this.#recordMove(project, 'prompt', id, 'ABSENT', status);
   }
 
   #project(id: string): Project {
@@ -263,7 +263,7 @@ export class World {
     return new Date(this.now()).toISOString();
   }
 
-  #record(project: string, kind: Kind, id: string, from: string, to: string): void {
+  #recordMove(project: string, kind: Kind, id: string, from: string, to: string): void {
     this.#project(project).version[kind] += 1;
     if (from !== to) this.#moves.add({ project, kind, id, from, to, at: this.now() });
   }

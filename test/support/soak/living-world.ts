@@ -1,4 +1,4 @@
-import type { ErrorInfo } from '../../../src/simulator/world/vocabulary.ts';
+import type { ErrorInfo } from '../../../src/simulator/world/error-info.ts';
 import { isDeepStrictEqual } from 'node:util';
 import { World } from '../../../src/simulator/world/world.ts';
 

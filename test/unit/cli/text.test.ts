@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { cut, timeText, widthOf, zonedTimeText } from '../../../src/cli/output/text.ts';
+import { truncate, formatTime, widthOf, formatZonedTime } from '../../../src/cli/output/text.ts';
 
 describe('widthOf', () => {
   it.each([
@@ -17,7 +17,7 @@ describe('widthOf', () => {
   });
 });
 
-describe('cut', () => {
+describe('truncate', () => {
   it.each([
     ['fits', 4, 'fits'],
     ['does not', 4, 'doe…'],
@@ -28,13 +28,13 @@ describe('cut', () => {
     ['x', 1, 'x'],
     ['xy', 1, '…'],
   ])('%j to %i columns is %j', (text, width, kept) => {
-    expect(cut(text, width)).toBe(kept);
+    expect(truncate(text, width)).toBe(kept);
   });
 });
 
 describe('times', () => {
   it('are whole seconds of UTC', () => {
-    expect(timeText(Date.UTC(2026, 2, 29, 1, 2, 3, 999))).toBe('2026-03-29T01:02:03Z');
+    expect(formatTime(Date.UTC(2026, 2, 29, 1, 2, 3, 999))).toBe('2026-03-29T01:02:03Z');
   });
 
   it.each([
@@ -44,10 +44,10 @@ describe('times', () => {
     ['Asia/Kathmandu', '2026-03-29T06:45:00+05:45'],
     ['Europe/London', '2026-03-29T02:00:00+01:00'],
   ])('of %s carry its offset', (timezone, text) => {
-    expect(zonedTimeText(Date.UTC(2026, 2, 29, 1), timezone)).toBe(text);
+    expect(formatZonedTime(Date.UTC(2026, 2, 29, 1), timezone)).toBe(text);
   });
 
   it('of midnight are of hour 00', () => {
-    expect(zonedTimeText(Date.UTC(2026, 0, 1), 'UTC')).toBe('2026-01-01T00:00:00+00:00');
+    expect(formatZonedTime(Date.UTC(2026, 0, 1), 'UTC')).toBe('2026-01-01T00:00:00+00:00');
   });
 });

@@ -4,7 +4,7 @@ import { parseEnv } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import type { Config } from '../../../src/config/config.ts';
 import { DEFAULT_KEY } from '../../../src/simulator/world/key-ring.ts';
-import { DEFAULT_PROJECTS } from '../../../src/simulator/world/vocabulary.ts';
+import { DEFAULT_PROJECTS } from '../../../src/simulator/world/sample-texts.ts';
 import {
   DIRECTORIES,
   interpolate,

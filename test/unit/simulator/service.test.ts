@@ -238,7 +238,7 @@ it('Requests are remembered with their headers and how they were answered', asyn
   expect(requests.recent[0]).toMatchObject({ method: 'GET', url: PROMPTS });
   expect(requests.recent[0]?.headers).toMatchObject({ 'x-api-key': KEY, 'if-none-match': '"x"' });
   expect(requests.last).toMatchObject({ endpoint: 'other', project: undefined, status: 404 });
-  expect(requests.mostInFlight).toBe(1);
+  expect(requests.maxInFlight).toBe(1);
 });
 
 it('A hundred thousand prompts are listed, and listed again after a move', async () => {

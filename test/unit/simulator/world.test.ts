@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { PROMPT_STATUSES } from '../../../src/domain/status.ts';
-import { SERVICE_STATUSES } from '../../../src/simulator/world/life.ts';
+import { SERVICE_STATUSES } from '../../../src/simulator/world/status-changes.ts';
 import { World, type WorldOptions } from '../../../src/simulator/world/world.ts';
 import type { Move } from '../../../src/simulator/world/moves.ts';
 

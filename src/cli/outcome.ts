@@ -13,7 +13,7 @@ export interface Outcome {
   readonly lines: readonly string[];
 }
 
-export function outcomeOf(error: unknown): Outcome {
+export function toOutcome(error: unknown): Outcome {
   if (error instanceof ReaderGoneError) return { exitCode: 0, lines: [] };
   // Commander has written its text already; its code is 0 for help and version that were asked for.
   if (error instanceof CommanderError) return { exitCode: error.exitCode === 0 ? 0 : 2, lines: [] };

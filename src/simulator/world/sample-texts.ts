@@ -1,8 +1,4 @@
-/** A failure as the service words it. */
-export interface ErrorInfo {
-  readonly error_id: string;
-  readonly error_msg: string;
-}
+import type { ErrorInfo } from './error-info.ts';
 
 /** The projects of a simulation that names none. */
 export const DEFAULT_PROJECTS = ['checkout-bot', 'search-ranking', 'support-triage'] as const;

@@ -1,13 +1,13 @@
 import type { Command } from 'commander';
 import { closest, didYouMean } from '../config/suggest.ts';
-import { UsageError } from './faults.ts';
+import { UsageError } from './outcome.ts';
 
 /**
  * The words of a command line, with `help store check`, or `store help check`, written as `store check --help`: commander
  * looks at the first word only, and says nothing of one that it does not know.
  * @throws {UsageError} for a command that there is not
  */
-export function resolveHelpWords(program: Command, words: readonly string[]): readonly string[] {
+export function rewriteHelpCommand(program: Command, words: readonly string[]): readonly string[] {
   let command: Command | undefined = program;
   for (const [index, word] of words.entries()) {
     if (word === 'help' && command.commands.length > 0) {

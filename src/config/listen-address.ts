@@ -7,7 +7,7 @@ import { isMapping, mappingAt } from './document/tree.ts';
  * The address that a daemon with this file and environment listens on, whatever mistakes the file has elsewhere.
  * @throws {ConfigError} when the file is needed and cannot be read or is not YAML
  */
-export async function readListen(file: string, env: Env): Promise<Checked<ListenAddress>> {
+export async function readListenAddress(file: string, env: Env): Promise<Checked<ListenAddress>> {
   const override = readVariable(env, 'EVALWATCH_WEB_LISTEN');
   if (override !== undefined) return parseListen(override);
   const { value: root } = await readDocument(file, MAX_CONFIG_BYTES, '');

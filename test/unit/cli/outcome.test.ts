@@ -1,6 +1,6 @@
 import { CommanderError } from 'commander';
 import { describe, expect, it } from 'vitest';
-import { outcomeOf, UsageError } from '../../../src/cli/faults.ts';
+import { toOutcome, UsageError } from '../../../src/cli/outcome.ts';
 import { ReaderGoneError } from '../../../src/cli/output/output.ts';
 import { ConfigError } from '../../../src/config/config-error.ts';
 import { ApiError, StoreError } from '../../../src/monitor/errors.ts';
@@ -22,7 +22,7 @@ describe('the outcome of a command', () => {
     ['trouble with the service', new ApiError('auth', 'no key'), 1, ['error: no key']],
     ['trouble with the system', addressInUse, 1, ['error: listen EADDRINUSE']],
   ])('%s', (_, error, exitCode, lines) => {
-    expect(outcomeOf(error)).toEqual({ exitCode, lines });
+    expect(toOutcome(error)).toEqual({ exitCode, lines });
   });
 
   it.each([
@@ -31,7 +31,7 @@ describe('the outcome of a command', () => {
     [undefined, 'undefined'],
     [null, 'null'],
   ])('%s is a bug, told in one line', (error, text) => {
-    const { exitCode, lines } = outcomeOf(error);
+    const { exitCode, lines } = toOutcome(error);
     expect(exitCode).toBe(1);
     expect(lines).toEqual([expect.stringMatching(/^error: unexpected, please report/)]);
     expect(lines[0]).toContain(text);

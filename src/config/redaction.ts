@@ -8,14 +8,14 @@ const MAX_ID_LENGTH = 64;
  * `, not …` with a wrong value of an option that holds no secret; nothing for one that is longer than such values are or has
  * other characters. A short key that was written there by mistake can look like one of them, and is shown.
  */
-export function butIsValue(input: unknown): string {
+export function actualValue(input: unknown): string {
   if (typeof input === 'number' || typeof input === 'boolean') return `, not ${String(input)}`;
   if (input === '') return ', not empty';
   return typeof input === 'string' && isPlain(input) ? `, not ${JSON.stringify(input)}` : '';
 }
 
-/** A value in quotes and a space, to stand before what is wrong with it; nothing where `butIsValue` shows nothing. */
-export function quotePlain(text: string): string {
+/** A value in quotes and a space, to stand before what is wrong with it; nothing where `actualValue` shows nothing. */
+export function quoteIfSafe(text: string): string {
   return isPlain(text) ? `${JSON.stringify(text)} ` : '';
 }
 
@@ -24,7 +24,7 @@ function isPlain(text: string): boolean {
 }
 
 /** An id, in quotes; the start of a long one. */
-export function shownId(id: string): string {
+export function quoteId(id: string): string {
   return JSON.stringify(id.length > MAX_ID_LENGTH ? `${id.slice(0, MAX_ID_LENGTH)}…` : id);
 }
 
@@ -38,7 +38,7 @@ function shownVariable(name: string): string | undefined {
 }
 
 /** A sentence about a variable without a value; with the option that names it, where the reader does not see it. */
-export function unsetVariable(name: string, option?: string): string {
+export function describeUnsetVariable(name: string, option?: string): string {
   const shown = shownVariable(name);
   const where = option === undefined ? '' : ` (${option})`;
   return shown === undefined
@@ -47,6 +47,6 @@ export function unsetVariable(name: string, option?: string): string {
 }
 
 /** Whether a key can be shown. Anything else may be a value, an API key even, that a missing space made part of a name. */
-export function isPlainKey(key: string): boolean {
+export function isSafeKey(key: string): boolean {
   return /^\w[\w-]{0,40}$/.test(key);
 }

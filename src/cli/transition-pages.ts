@@ -1,4 +1,4 @@
-import type { StoreReader, TransitionRow } from '../../monitor/ports/store.ts';
+import type { StoreReader, TransitionRow } from '../monitor/ports/store.ts';
 
 /** Rows that are held at a time. */
 const PAGE = 5000;
@@ -12,13 +12,13 @@ export interface TransitionFilter {
 }
 
 /** The number of the newest transition that there ever was, 0 before the first. */
-export async function newestTransition(reader: StoreReader): Promise<number> {
+export async function newestTransitionId(reader: StoreReader): Promise<number> {
   const all = { transition: Number.MAX_SAFE_INTEGER, settlement: NO_SETTLEMENTS };
   return (await reader.events(all, 1)).end.transition;
 }
 
 /** Pages of the transitions after one of this number, oldest first; it ends with the newest that is there. */
-export async function* transitionsAfter(
+export async function* readTransitionsAfter(
   reader: StoreReader,
   transition: number,
   { project, since }: TransitionFilter,

@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import { ConfigError, type ConfigFault } from './config-error.ts';
 import { type Finding, optionName } from './finding.ts';
-import { isPlainKey } from './shown.ts';
+import { isSafeKey } from './redaction.ts';
 import { closest, didYouMean } from './suggest.ts';
 import type { Path, YamlDocument } from './document/yaml-document.ts';
 
@@ -79,7 +79,7 @@ function placeUnknownKey(
 
 function describeUnknownKey(key: string, section: string, keys: Keys): string {
   if (key === '<<') return 'unknown key "<<": merge keys are not supported';
-  if (!isPlainKey(key)) return `unknown key, ${HIDDEN_KEY}`;
+  if (!isSafeKey(key)) return `unknown key, ${HIDDEN_KEY}`;
   const near = closest(key, keys[section] ?? []);
   const home = Object.keys(keys).find((name) => keys[name]?.includes(key));
   if (near !== undefined || home === undefined) {
@@ -120,7 +120,7 @@ function invalid(faults: readonly ConfigFault[], total = faults.length): ConfigE
 }
 
 /** The file is a list, or a text. */
-export function noMapping(document: YamlDocument, file: string): ConfigError {
+export function notAMapping(document: YamlDocument, file: string): ConfigError {
   const message = 'the file must be a mapping (key: value)';
   return invalid([{ file, ...document.locate([]), message }]);
 }
