@@ -1,4 +1,4 @@
-/** What the service tells of a failure; either text may be lacking. Scrubbed and cut already. */
+/** The service's explanation of a failure, scrubbed of keys and cut; either text may be absent. */
 export interface ErrorInfo {
   readonly error_id: string | null;
   readonly error_msg: string | null;
@@ -25,57 +25,57 @@ export const NO_ERROR_INFO_REASONS = [
 ] as const;
 export type NoErrorInfoReason = (typeof NO_ERROR_INFO_REASONS)[number];
 
-/** How a failure ends: with its error_info, or with the reason why there is none. */
+/** Final outcome of a failure: its error_info, or the reason why there is none. */
 export type Settlement =
   | (FetchedErrorInfo & { readonly reason?: never })
   | { readonly reason: NoErrorInfoReason; readonly errorInfo?: never };
 
-/** What has been tried for a pending failure so far. Times are epoch ms. */
+/** Attempts so far to fetch the error_info of a pending failure. Times are epoch ms. */
 export interface Tries {
   readonly count: number;
-  /** Answers that were no use. */
+  /** Number of attempts that the service answered without a usable error_info. */
   readonly useless: number;
   readonly firstAt: number | undefined;
   readonly lastAt: number | undefined;
-  /** When to try (again); 0 before the first try, so that no clock can delay that. */
+  /** Time of the next attempt; 0 before the first one, so that no clock change delays it. */
   readonly nextAt: number;
 }
 
-/** What one try brought, when it was not an error_info. */
+/** Outcome of an attempt without an error_info. */
 export type FailedTry =
   | {
-      /** The service answered, and the answer is no use. */
+      /** The service answered, but not with a usable error_info. */
       readonly useless: true;
       readonly reason: NoErrorInfoReason;
     }
   | {
-      /** The service is down, refuses the key or asks to wait. */
+      /** The service is down, refuses the key or asks to wait: later attempts may succeed. */
       readonly useless: false;
-      /** It asked to wait so long, ms. */
+      /** Wait that the service asked for, ms. */
       readonly retryAfterMs: number | undefined;
     };
 
-const SECOND = 1000;
-const MINUTE = 60 * SECOND;
-const USELESS_TRIES = 3;
-const USELESS_PERIOD = 5 * MINUTE;
-const PATIENCE = 24 * 60 * MINUTE;
-const FIRST_DELAY = 15 * SECOND;
-const MAX_DELAY = 15 * MINUTE;
+const SECOND_MS = 1000;
+const MINUTE_MS = 60 * SECOND_MS;
+const MAX_USELESS_TRIES = 3;
+const USELESS_PERIOD_MS = 5 * MINUTE_MS;
+const MAX_PENDING_MS = 24 * 60 * MINUTE_MS;
+const FIRST_DELAY_MS = 15 * SECOND_MS;
+const MAX_DELAY_MS = 15 * MINUTE_MS;
 
-/** Whether a project that left the configuration has been out of it for long enough to give its failures up. */
+/** Returns whether a project was removed from the configuration long enough ago to give up its pending failures. */
 export function isRemovedForGood(removedAt: number, now: number): boolean {
-  return now - removedAt >= USELESS_PERIOD;
+  return now - removedAt >= USELESS_PERIOD_MS;
 }
 
-/** When a failure of a project that is out of the configuration is looked at again, epoch ms. */
+/** Returns when a pending failure of a removed project is checked again, epoch ms. */
 export function nextCheckAt(now: number): number {
-  return now + FIRST_DELAY;
+  return now + FIRST_DELAY_MS;
 }
 
 /**
- * Decides what follows from a try that brought no error_info: the settlement, or the tries so far with the time of the next
- * (docs/specification.md#settling). A first try that lies in the future, because the clock was set back, counts as now.
+ * Decides what follows a failed attempt: the settlement, or the attempts so far with the time of the next one
+ * (docs/specification.md#settling). If the clock was set back so that the first attempt lies in the future, it counts as now.
  */
 export function afterFailedTry(
   before: Tries,
@@ -86,17 +86,19 @@ export function afterFailedTry(
   const useless = before.useless + (failed.useless ? 1 : 0);
   const firstAt = Math.min(before.firstAt ?? now, now);
   const elapsed = now - firstAt;
-  if (failed.useless && useless >= USELESS_TRIES && elapsed >= USELESS_PERIOD) {
+  if (failed.useless && useless >= MAX_USELESS_TRIES && elapsed >= USELESS_PERIOD_MS) {
     return { settlement: { reason: failed.reason } };
   }
-  if (elapsed >= PATIENCE) return { settlement: { reason: 'unavailable' } };
+  if (elapsed >= MAX_PENDING_MS) return { settlement: { reason: 'unavailable' } };
   const delay = nextDelay(failed, count, useless, elapsed);
   return { tries: { count, useless, firstAt, lastAt: now, nextAt: now + delay } };
 }
 
 function nextDelay(failed: FailedTry, count: number, useless: number, elapsed: number): number {
-  const growing = Math.min(FIRST_DELAY * 2 ** (count - 1), MAX_DELAY);
+  const growing = Math.min(FIRST_DELAY_MS * 2 ** (count - 1), MAX_DELAY_MS);
   if (!failed.useless) return Math.max(growing, failed.retryAfterMs ?? 0);
-  // The last useless try falls due when the period is over, neither sooner nor much later.
-  return useless >= USELESS_TRIES - 1 ? Math.max(USELESS_PERIOD - elapsed, SECOND) : growing;
+  // The last of the useless attempts is due at the end of the period.
+  return useless >= MAX_USELESS_TRIES - 1
+    ? Math.max(USELESS_PERIOD_MS - elapsed, SECOND_MS)
+    : growing;
 }

@@ -1,21 +1,21 @@
 import type { Status } from './status.ts';
 
-/** A prompt or dataset as one listing shows it. Texts are scrubbed of keys and cut already. */
+/** A prompt or dataset in one listing. Texts are scrubbed of keys and cut. */
 export interface ObservedRecord {
   /** 1 to 512 code points. */
   readonly id: string;
   readonly status: Status;
-  /** The service's own text, only where `status` is `UNKNOWN`. */
+  /** The service's text for the status; set only if `status` is `UNKNOWN`. */
   readonly statusRaw: string | undefined;
   readonly name: string | undefined;
-  /** An opaque text of the service, never read as a time. */
+  /** Opaque text of the service; never parsed as a time. */
   readonly timestamp: string | undefined;
 }
 
 export const ANOMALY_REASONS = ['invalid', 'unknown_status', 'duplicate_id'] as const;
 export type AnomalyReason = (typeof ANOMALY_REASONS)[number];
 
-/** The items of one listing that are not as documented for the same reason. */
+/** The items of one listing that deviate from the documentation for one reason. */
 export interface AnomalySummary {
   readonly reason: AnomalyReason;
   readonly count: number;
@@ -25,31 +25,31 @@ export interface AnomalySummary {
   readonly digest: string;
 }
 
-/** One listing, read. */
+/** The records and anomalies of one listing. */
 export interface Listing {
-  /** By id, one record an id (the last one won), in the order of the listing. */
+  /** Records by id, in the order of the listing; of several items with one id, the last. */
   readonly records: ReadonlyMap<string, ObservedRecord>;
-  /** Ids of items that are invalid but for their id: present, their status unknown to this listing. */
+  /** Ids of items without a usable status: the records are present and keep their status. */
   readonly presentIds: ReadonlySet<string>;
-  /** False when an item had no usable id: then nobody can be said to be absent. */
+  /** False if an item had no usable id: then no record counts as absent. */
   readonly complete: boolean;
   /** One summary for each reason that occurred. */
   readonly anomalies: readonly AnomalySummary[];
 }
 
-/** A prompt or dataset as it is known between polls. */
+/** A prompt or dataset as it is stored between polls. */
 export interface KnownRecord extends ObservedRecord {
   /** When it was first seen in `status`, epoch ms. */
   readonly since: number;
   /** Complete listings in a row that lacked it. */
   readonly missing: number;
-  /** Missing for so long that it left the gauges; its status is remembered all the same. */
+  /** True once it has been missing long enough to leave the gauges; its status is kept. */
   readonly gone: boolean;
 }
 
-/** All that is known of one kind of record of one project. */
+/** The stored records of one kind in one project. */
 export interface KnownListing {
-  /** False until the first listing was committed: that one is the baseline. */
+  /** False until the first listing is committed, which is the baseline. */
   readonly baselined: boolean;
   readonly records: ReadonlyMap<string, KnownRecord>;
 }

@@ -1,5 +1,5 @@
 /**
- * Returns a text with `[redacted]` for each key in it. With `enough`, the function reads a long text only as far as that
- * many characters of the result need, and may leave out what follows.
+ * Returns the text with each API key replaced by `[redacted]`. With `enough`, a long text is read only as far as needed for
+ * that many characters of the result; the rest may be left out.
  */
 export type Scrub = (text: string, enough?: number) => string;

@@ -1,4 +1,4 @@
-/** What evalwatch watches: the prompts of a project and, when asked to, its datasets. */
+/** Kinds of records that evalwatch watches: the prompts of a project and, if configured, its datasets. */
 export const KINDS = ['prompt', 'dataset'] as const;
 export type Kind = (typeof KINDS)[number];
 

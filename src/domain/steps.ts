@@ -1,4 +1,4 @@
-/** Work in steps of some milliseconds. The caller decides what happens between two steps. */
+/** Work split into steps of a few milliseconds. The caller decides what happens between two steps. */
 export type Steps<Result> = Generator<undefined, Result, undefined>;
 
 /** Number of items that a loop handles in one step. */

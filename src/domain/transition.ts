@@ -8,22 +8,22 @@ export interface Transition {
   readonly name: string | undefined;
   readonly from: Origin;
   readonly to: Status;
-  /** How long `from` was seen, ms, never negative; undefined from `NEW`. */
+  /** How long the record was in `from`, ms, never negative; undefined from `NEW`. */
   readonly heldMs: number | undefined;
 }
 
-/** What one listing changes, to be committed as a whole. */
+/** Changes that one listing makes, committed as a whole. */
 export interface Changes {
-  /** The first listing of its kind: statuses without transitions. */
+  /** Whether this is the first listing of its kind: its statuses are stored without transitions. */
   readonly baseline: boolean;
-  /** The new state of every record that differs from what is known. */
+  /** New state of every record that differs from the stored one. */
   readonly records: readonly KnownRecord[];
   readonly transitions: readonly Transition[];
   /** Records that became gone with this listing. */
   readonly gone: readonly KnownRecord[];
 }
 
-/** When a listing was read and how patient to be with records that it lacks. */
+/** Time of a listing, and the limit for records that are missing from it. */
 export interface DetectionOptions {
   /** Epoch ms of the poll: the `since` of what changed. */
   readonly at: number;
@@ -32,8 +32,8 @@ export interface DetectionOptions {
 }
 
 /**
- * Compares a listing with the known records (docs/specification.md#transitions). Pure; no other code decides what a transition
- * is.
+ * Compares a listing with the stored records (docs/specification.md#transitions). Pure. No other code decides what counts as a
+ * transition.
  */
 export function* compareListing(
   known: KnownListing,
@@ -72,8 +72,9 @@ export function* compareListing(
 }
 
 /**
- * Returns the changes of an unchanged listing: each missing record is missing once more
- * (docs/specification.md#unchanged-listings). `complete` is that of the last listing.
+ * Returns the changes of an unchanged listing: the count of each missing record goes up by one
+ * (docs/specification.md#unchanged-listings). `complete` is that of the last full
+ * listing.
  */
 export function* detectRepeatedAbsence(
   known: KnownListing,
@@ -85,14 +86,14 @@ export function* detectRepeatedAbsence(
   return toChanges(false, absent, []);
 }
 
-/** Ids of the records that are missing, and not gone, once these changes are committed. */
+/** Returns the ids of the records that are missing but not gone once these changes are committed. */
 export function* missingIds(known: KnownListing, changes: Changes): Steps<readonly string[]> {
   const missing = new Set<string>();
-  let looked = 0;
+  let checked = 0;
   for (const records of [known.records.values(), changes.records]) {
     for (const record of records) {
-      looked += 1;
-      if (looked % ITEMS_PER_STEP === 0) yield;
+      checked += 1;
+      if (checked % ITEMS_PER_STEP === 0) yield;
       if (isMissing(record)) missing.add(record.id);
       else missing.delete(record.id);
     }
@@ -118,10 +119,10 @@ function* absentRecords(
   missingAfter: number,
 ): Steps<readonly KnownRecord[]> {
   const absent: KnownRecord[] = [];
-  let looked = 0;
+  let checked = 0;
   for (const record of known.records.values()) {
-    looked += 1;
-    if (looked % ITEMS_PER_STEP === 0) yield;
+    checked += 1;
+    if (checked % ITEMS_PER_STEP === 0) yield;
     if (record.gone || !isAbsent(record)) continue;
     const missing = record.missing + 1;
     absent.push({ ...record, missing, gone: missing >= missingAfter });

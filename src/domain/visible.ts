@@ -1,22 +1,22 @@
 /**
- * What could move a terminal's cursor or colour it, end a line, turn the reading direction, hide, or is half a character.
- * Joiners are part of ordinary words.
+ * Characters that can move the cursor, change colours, end a line, reverse the reading direction or be invisible, and lone
+ * surrogates. Joiners are excluded: ordinary words contain them.
  */
 const UNSAFE = /[[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]--[\u200c\u200d]]/gv;
 /** The unsafe characters that JSON does not escape. */
 const UNSAFE_IN_JSON = /[[\p{Cf}\p{Zl}\p{Zp}\u007f-\u009f]--[\u200c\u200d]]/gv;
 
-/** A text of unknown origin on one line: what is unsafe on a terminal is shown as an escape such as `\u001b`. */
+/** Returns untrusted text on one line, with unsafe characters escaped, such as `\u001b`. */
 export function visible(text: string): string {
   return text.replace(UNSAFE, escape);
 }
 
-/** JSON text with escapes in the place of what is unsafe on a terminal or in a log: its value stays what it is. */
+/** Returns JSON text with unsafe characters escaped; its value stays the same. */
 export function visibleJson(json: string): string {
   return json.replace(UNSAFE_IN_JSON, escapeUnits);
 }
 
-/** Cache of escapes: Unicode has few unsafe characters. */
+/** Escapes by character. Bounded, as Unicode has few unsafe characters. */
 const escapes = new Map<string, string>();
 
 function escape(character: string): string {

@@ -2,10 +2,10 @@ import { readFile, realpath } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { queueFileWork } from './thread-work.ts';
 
-/** The mounts of this process as Linux shows them: what is mounted, by where it is mounted. */
+/** Mounts of this process: the mounted path by its mount point. */
 export type Mounts = ReadonlyMap<string, string>;
 
-/** Empty where the system has none to show. */
+/** Reads the mounts of this process; empty on systems other than Linux. */
 export async function readMounts(): Promise<Mounts> {
   return parseMounts(await readFile('/proc/self/mountinfo', 'utf8').catch(() => ''));
 }

@@ -3,23 +3,23 @@ import { open, stat } from 'node:fs/promises';
 import { queueFileWork } from './thread-work.ts';
 
 /**
- * The bytes of a file; or a code that says why there are none: the system's (`ENOENT`), `NOT_REGULAR` (a pipe, a socket, a
- * device), `EISDIR`, `TOO_LARGE` or `OVERDUE`.
+ * Content of a file, or the reason why it was not read: a system error code such as `ENOENT` or `EISDIR`, `NOT_REGULAR` (a
+ * pipe, a socket or a device), `TOO_LARGE`, or `OVERDUE` if reading took too long.
  */
 export type FileContent =
   | { readonly bytes: Buffer; readonly fault?: never; readonly cause?: never }
-  /** Has a `cause` if the system refused to read. */
+  /** `cause` is the system's error, if there was one. */
   | { readonly fault: string; readonly cause?: unknown; readonly bytes?: never };
 
-/** Opening never waits for the writer of a pipe, and never takes over a terminal. */
+/** With these flags, opening does not wait for the writer of a pipe and does not acquire a controlling terminal. */
 const FLAGS = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY;
 const PIECE_BYTES = 64 * 1024;
-/** A change this soon after another one may leave the same times behind: file systems keep them as coarsely as 2 s. */
+/** File systems store times as coarsely as 2 s, so two changes within that time can leave the same times. */
 const SETTLED_MS = 2000;
 
 /**
- * Reads a regular file of at most `maxBytes`, through symbolic links, within 5 s. Nothing else is opened. What grows
- * while it is read is read up to its limit.
+ * Reads a regular file of at most `maxBytes` within 5 s, following symbolic links. Opens no other kind of file. A file that
+ * grows while it is read is read up to the limit.
  */
 export async function readRegularFile(path: string, maxBytes: number): Promise<FileContent> {
   try {
@@ -45,7 +45,7 @@ async function readThrough(path: string, maxBytes: number): Promise<FileContent>
   return { fault: 'TOO_LARGE' };
 }
 
-/** The same at once, blocking and without a time limit: for small files on local file systems only. */
+/** Like {@link readRegularFile}, but blocking and without a time limit: for small files on local file systems only. */
 export function readRegularFileSync(path: string, maxBytes: number): FileContent {
   try {
     const refused = refusalOf(statSync(path), maxBytes);
@@ -71,8 +71,8 @@ export function readRegularFileSync(path: string, maxBytes: number): FileContent
 }
 
 /**
- * A text that changes with the content of these files, without reading it. Undefined where that cannot be known: a file
- * is no regular one, cannot be opened in time, or was changed within the last 2 s before `now` (epoch ms).
+ * Returns a text that changes whenever the content of these files does, without reading the content. Undefined if a file is
+ * not regular, cannot be opened in time, or changed within the last 2 s before `now` (epoch ms).
  */
 export async function versionOf(
   paths: readonly string[],
@@ -96,7 +96,7 @@ export async function versionOf(
 
 async function versionOfOne(path: string, now: number): Promise<string | undefined> {
   if (!(await stat(path)).isFile()) return undefined;
-  // Opening makes a network file system look at the server: what `stat` says may be a minute old.
+  // A network file system asks its server only on open; `stat` alone may return data that is a minute old.
   await using file = await open(path, FLAGS);
   const { dev, ino, size, mtimeNs, ctimeNs, ctimeMs } = await file.stat({ bigint: true });
   return now - Number(ctimeMs) > SETTLED_MS
@@ -105,7 +105,7 @@ async function versionOfOne(path: string, now: number): Promise<string | undefin
 }
 
 function refusalOf(stats: Stats, maxBytes: number): string | undefined {
-  // The system refuses to read it.
+  // Opening a directory works, and reading it fails with EISDIR.
   if (stats.isDirectory()) return undefined;
   if (!stats.isFile()) return 'NOT_REGULAR';
   return stats.size > maxBytes ? 'TOO_LARGE' : undefined;

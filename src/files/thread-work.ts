@@ -1,19 +1,21 @@
 import { clearTimeout, setTimeout } from 'node:timers';
 
-/** Longer than a file system takes that does not hang. */
+/** A file system that takes longer is considered hanging. */
 const MAX_MS = 5000;
 
 let last: Promise<unknown> = Promise.resolve();
-let underWay = 0;
-/** Whether the work whose turn it is has been given up. */
+let pendingCount = 0;
+/** Whether the work at the head of the queue has exceeded its time. */
 let isHanging = false;
 
 /**
- * Does one piece of file work of this process after the other; resolves to undefined for one that has not ended within
- * 5 s, its wait included, and at once for what comes behind it. A system call that hangs cannot be cancelled, and would
- * otherwise use up the threads that passwords, decompression and host names need, too: this way it holds one of them.
+ * Runs file work one after the other. Resolves to undefined if the work has not ended within 5 s, its wait included; until it
+ * ends, further work resolves to undefined at once. A hanging system call cannot be cancelled. With the queue it holds only
+ * one thread of the pool, which passwords, decompression and host names need as well.
  */
-export async function queueFileWork<Result>(work: () => Promise<Result>): Promise<Result | undefined> {
+export async function queueFileWork<Result>(
+  work: () => Promise<Result>,
+): Promise<Result | undefined> {
   if (isHanging) return undefined;
   let isGivenUp = false;
   let timer: NodeJS.Timeout | undefined;
@@ -24,7 +26,7 @@ export async function queueFileWork<Result>(work: () => Promise<Result>): Promis
       resolve(undefined);
     }, MAX_MS);
   });
-  underWay += 1;
+  pendingCount += 1;
   const turn = last.then(async () => (isGivenUp ? undefined : await work()));
   last = turn.then(onEnd, onEnd);
   try {
@@ -34,37 +36,37 @@ export async function queueFileWork<Result>(work: () => Promise<Result>): Promis
   }
 }
 
-/** The result of work that other threads may do for as long as they like: the end of the process does not wait for it. */
+/** Tracks work of other threads, so that `exit` does not wait for it. Returns its result. */
 export async function trackWork<Result>(work: Promise<Result>): Promise<Result> {
-  underWay += 1;
+  pendingCount += 1;
   try {
     return await work;
   } finally {
-    underWay -= 1;
+    pendingCount -= 1;
   }
 }
 
 /**
- * Ends the process at once, after its `exit` listeners. While work of other threads is under way, another program takes the
- * place of this one: `process.exit` would wait for the thread that does it, however long it hangs.
+ * Ends the process at once, after its `exit` listeners. While other threads are working, the process replaces itself with a
+ * program that exits with the same code: `process.exit` would wait for a thread that hangs.
  */
 export function exit(code: number): void {
-  if (underWay === 0 && !isPoolBusy()) process.exit(code);
+  if (pendingCount === 0 && !isPoolBusy()) process.exit(code);
   process.emit('exit', code);
   process.execve?.(process.execPath, [process.execPath, '--eval', `process.exit(${code})`], {});
 }
 
-/** Whether a thread of the pool may be held up by a file system or a name server. */
+/** Returns whether a file system or a name server may be blocking a thread of the pool. */
 function isPoolBusy(): boolean {
   return process.getActiveResourcesInfo().some((name) => /^(?:FSReq|GetAddrInfo)/.test(name));
 }
 
-/** Whether such work still goes on: the process would not end by itself before it. */
+/** Returns whether tracked or queued work has not ended; until then the process does not end by itself. */
 export function hasPendingWork(): boolean {
-  return underWay > 0;
+  return pendingCount > 0;
 }
 
 function onEnd(): void {
-  underWay -= 1;
+  pendingCount -= 1;
   isHanging = false;
 }

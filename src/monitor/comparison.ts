@@ -13,7 +13,7 @@ import { takeSteps } from './steps.ts';
 
 export interface ComparisonOptions {
   readonly store: Pick<Store, 'loadKnown'>;
-  /** Asked at each poll, as it can change at run time. */
+  /** Read at each poll, as it can change at run time. */
   readonly missingAfter: () => number;
 }
 
@@ -32,7 +32,7 @@ interface RememberedAnswer {
   readonly missing: readonly string[];
 }
 
-/** `memory` is what is remembered of the last listings, `at` the time of the poll in epoch ms. @throws {StoreError} */
+/** `memory` holds summaries of the last listings; `at` is the time of the poll, epoch ms. @throws {StoreError} */
 export type Compare = (
   project: string,
   readings: readonly Reading[],
@@ -40,10 +40,10 @@ export type Compare = (
   at: number,
 ) => Promise<Comparison>;
 
-/** Compares the listings of a poll with what is known of their project. */
+/** Creates a function that compares the listings of a poll with the stored records. */
 export function createComparison({ store, missingAfter }: ComparisonOptions): Compare {
-  /** Loads the known records. For an unchanged listing, or one read in part, loads only those that can change. */
-  async function loadWhatIsNeeded(
+  /** Loads the records that the listings can change: all of them only for a listing that was read whole. */
+  async function loadAffected(
     project: string,
     readings: readonly Reading[],
     memory: ReadonlyMap<Kind, ListingMemory>,
@@ -72,7 +72,7 @@ export function createComparison({ store, missingAfter }: ComparisonOptions): Co
   ): Steps<Comparison> {
     const changes = new Map<Kind, Changes>();
     const answers = new Map<Kind, RememberedAnswer>();
-    const patience = missingAfter();
+    const limit = missingAfter();
     for (const reading of readings) {
       if ('error' in reading) continue;
       const { kind, answer } = reading;
@@ -81,10 +81,10 @@ export function createComparison({ store, missingAfter }: ComparisonOptions): Co
       if (before !== undefined) {
         const complete = memory.get(kind)?.complete ?? false;
         const change = yield* answer.unchanged
-          ? detectRepeatedAbsence(before, complete, patience)
-          : compareListing(before, answer.listing, { at, missingAfter: patience });
+          ? detectRepeatedAbsence(before, complete, limit)
+          : compareListing(before, answer.listing, { at, missingAfter: limit });
         missing = yield* missingIds(before, change);
-        if (isWorthStoring(change)) changes.set(kind, change);
+        if (hasChanges(change)) changes.set(kind, change);
       }
       answers.set(kind, { summary: summaryOf(answer), missing });
     }
@@ -92,11 +92,11 @@ export function createComparison({ store, missingAfter }: ComparisonOptions): Co
   }
 
   return async (project, readings, memory, at) => {
-    const known = await loadWhatIsNeeded(project, readings, memory);
+    const known = await loadAffected(project, readings, memory);
     return await takeSteps(compare(readings, known, memory, at));
   };
 }
 
-function isWorthStoring(changes: Changes): boolean {
+function hasChanges(changes: Changes): boolean {
   return changes.baseline || changes.records.length > 0;
 }

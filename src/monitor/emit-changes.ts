@@ -4,7 +4,7 @@ import type { Changes } from '../domain/transition.ts';
 import type { Observer } from './events.ts';
 import type { CommittedTransition } from './ports/store.ts';
 
-/** Each event may be a line that is written at once. */
+/** Log lines are written synchronously, so emitting many events at once would block the event loop. */
 const EVENTS_PER_STEP = 256;
 
 interface CommittedChanges {
@@ -13,7 +13,7 @@ interface CommittedChanges {
   readonly transitions: readonly CommittedTransition[];
 }
 
-/** Emits what a commit has stored: baselines, transitions, and records that are gone. */
+/** Emits the changes of a commit: baselines, transitions, and records that are gone. */
 export function* emitChanges(emit: Observer, committed: CommittedChanges): Steps<void> {
   const { project, changes, transitions } = committed;
   for (const [kind, { baseline, records }] of changes) {

@@ -30,22 +30,22 @@ export const STORE_FAILURE_REASONS = [
 ] as const;
 export type StoreFailureReason = (typeof STORE_FAILURE_REASONS)[number];
 
-/** What an `ApiError` may tell besides its reason. Every text is scrubbed of keys and cut. */
+/** Details of an `ApiError`. Every text is scrubbed of keys and cut. */
 export interface ApiErrorDetails {
-  /** Of the answer, where there was one. */
+  /** Status code of the answer; undefined without an answer. */
   readonly statusCode?: number | undefined;
-  /** Where a redirect pointed. */
+  /** Target of a redirect. */
   readonly location?: string | undefined;
   /** The `detail` of a 422, as JSON text. */
   readonly detail?: string | undefined;
-  /** How long the service asked to wait, ms, at most 5 minutes. */
+  /** Wait that the service asked for, ms, at most 5 minutes. */
   readonly retryAfterMs?: number | undefined;
-  /** Of a listing without a single usable item. */
+  /** Anomalies of a listing without any usable item. */
   readonly anomalies?: readonly AnomalySummary[] | undefined;
   readonly cause?: unknown;
 }
 
-/** A request to the Evaluation Service that brought nothing usable. Its message holds no key. */
+/** Failure of a request to the Evaluation Service. Its message contains no key. */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
   readonly reason: ApiFailureReason;
@@ -58,7 +58,7 @@ export class ApiError extends Error {
   }
 }
 
-/** The store could not do what it was asked; nothing of it was done. */
+/** Failure of a store operation, which has changed nothing. */
 export class StoreError extends Error {
   override readonly name = 'StoreError';
   readonly reason: StoreFailureReason;

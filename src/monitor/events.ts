@@ -22,8 +22,8 @@ export const REFUSAL_REASONS = ['epoch', 'version'] as const;
 type RefusalReason = (typeof REFUSAL_REASONS)[number];
 
 /**
- * What has happened. What a poll has found is emitted once, after its commit or the failure of that; requests and the
- * start of a run are emitted as they happen. Durations are ms, times epoch ms.
+ * Something that happened in the monitor. Findings of a poll are emitted once, after its commit or failed commit; requests and
+ * the start of a run are emitted as they happen. Durations are ms, times epoch ms.
  */
 export type MonitorEvent =
   | {
@@ -31,16 +31,16 @@ export type MonitorEvent =
       readonly project: string;
       readonly durationMs: number;
       readonly health: PollHealth;
-      /** As they were before this poll. */
+      /** Consecutive failures before this poll. */
       readonly failuresBefore: number;
-      /** Undefined if the poll succeeded. */
+      /** Why the poll failed; undefined if it succeeded. */
       readonly failure: PollFailure | undefined;
-      /** Every listing of it was the same as the last time. */
+      /** Whether every listing was the same as the last one. */
       readonly unchanged: boolean;
-      /** Prompts that its listing showed; undefined if that could not be read. */
+      /** Number of prompts in the listing; undefined if it could not be read. */
       readonly prompts: number | undefined;
       readonly transitions: number;
-      /** Something was stored besides the poll's own outcome. */
+      /** Whether anything was stored besides the poll's health. */
       readonly changed: boolean;
     }
   | {
@@ -66,9 +66,9 @@ export type MonitorEvent =
       readonly kind: Kind;
       readonly reason: AnomalyReason;
       readonly count: number;
-      /** The first 10. */
+      /** Positions of the first 10 items. */
       readonly indexes: readonly number[];
-      /** False when the last listing had the same ones: counted, not logged. */
+      /** False if the last listing had the same anomalies, which are then counted but not logged. */
       readonly changed: boolean;
     }
   | {
@@ -91,7 +91,7 @@ export type MonitorEvent =
       readonly type: 'api.request_finished';
       readonly endpoint: Endpoint;
       readonly durationMs: number;
-      /** Of the body, after decompression. */
+      /** Size of the body after decompression. */
       readonly bytes: number;
       readonly failure: RequestFailureReason | undefined;
     }
@@ -100,7 +100,7 @@ export type MonitorEvent =
       readonly type: 'api.retry_scheduled';
       readonly project: string;
       readonly endpoint: Endpoint;
-      /** Of the attempt that failed, from 1. */
+      /** Number of the failed attempt, from 1. */
       readonly attempt: number;
       readonly delayMs: number;
       readonly reason: PollFailureReason;
@@ -114,26 +114,26 @@ export type MonitorEvent =
       readonly error: Error;
     }
   | {
-      /** Nothing of it was stored: another worker owns the project by now (`epoch`), or committed it first (`version`). */
+      /** Nothing was stored: another worker owns the project (`epoch`) or committed a poll of it first (`version`). */
       readonly type: 'store.commit_refused';
       readonly project: string;
       readonly reason: RefusalReason;
-      /** It came from an earlier ownership of this worker, and says nothing about the one that it has now. */
+      /** Whether the commit belongs to an earlier ownership of this worker; its current ownership is then not in question. */
       readonly isPast: boolean;
     }
   | {
       readonly type: 'worker.claimed' | 'worker.released' | 'worker.lease_lost';
       readonly worker: string;
-      /** So many that it took, gave back or lost. */
+      /** Number of projects claimed, released or lost. */
       readonly projects: number;
-      /** That it has now. */
+      /** Number of projects that the worker owns afterwards. */
       readonly owned: number;
     }
   | {
-      /** For longer than it takes to roll one out. */
+      /** Emitted when configurations differ for longer than a rollout takes. */
       readonly type: 'worker.config_differs';
       readonly worker: string;
-      /** The workers that have another configuration. */
+      /** Workers with another configuration. */
       readonly others: readonly string[];
     }
   | { readonly type: 'scheduler.started_poll'; readonly project: string; readonly lagMs: number }
@@ -150,7 +150,7 @@ export interface PollFailure {
 
 export type Observer = (event: MonitorEvent) => void;
 
-/** Tells every observer; one that throws silences no other, and its error goes to `onError`. */
+/** Returns an observer that passes each event to all `observers`. If one throws, the others still get the event. */
 export function emitTo(
   observers: readonly Observer[],
   onError: (error: unknown, event: MonitorEvent) => void,

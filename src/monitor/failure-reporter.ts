@@ -13,19 +13,19 @@ import type { EvaluationService } from './ports/service.ts';
 import type { Shutdown } from './ports/shutdown.ts';
 import type { PendingFailure, Store } from './ports/store.ts';
 
-/** How often the store is asked for failures that fell due. */
-const LOOK_EVERY_MS = 1000;
-/** How long the reporter leaves a store alone that just failed. */
-const STORE_REST_MS = 5000;
+/** Interval in which the store is asked for due failures. */
+const CHECK_INTERVAL_MS = 1000;
+/** Pause after an error of the store. */
+const STORE_PAUSE_MS = 5000;
 
 export interface FailureReporter {
-  /** Begins to drain pending failures, at once and whenever some fall due. */
+  /** Reports due failures now and from now on. */
   start(): void;
-  /** Says that there are new ones. */
+  /** Checks for due failures now; called when there are new ones. */
   wake(): void;
-  /** Starts nothing more; resolves when what was begun has ended. */
+  /** Starts no further reports; resolves when the running ones have ended. */
   stop(): Promise<void>;
-  /** Tries each pending failure of these projects once, due or not. @throws {StoreError} */
+  /** Tries to report each pending failure of these projects once, due or not. @throws {StoreError} */
   drain(projects: readonly string[]): Promise<void>;
 }
 
@@ -34,12 +34,12 @@ export interface FailureReporterOptions {
   readonly store: Pick<Store, 'pendingFailures' | 'settleFailure' | 'postponeFailure'>;
   readonly clock: Clock;
   readonly emit: Observer;
-  /** Failures of one project that are asked for at the same time. */
+  /** Maximum number of concurrent reports for one project. */
   readonly parallelPerProject: () => number;
   readonly shutdown: Shutdown;
   /**
-   * Where others report, too: under which lease of this process the store gives it failures, undefined if it has none. What
-   * it was given under an earlier one others may have by now.
+   * With several workers: the current lease, under which the store hands out failures; undefined without one. Another worker
+   * may hold failures that were handed out under an earlier lease.
    */
   readonly lease?: () => number | undefined;
 }
@@ -47,36 +47,36 @@ export interface FailureReporterOptions {
 type Outcome = { readonly settlement: Settlement } | { readonly tries: Tries };
 
 /**
- * Logs each failure with its error_info, at least once whatever crashes: the line comes first, then the row is settled
- * (docs/specification.md#pending-failures).
+ * Creates the reporter, which logs each failure with its error_info at least once, even after a crash: it logs the line first
+ * and then settles the row (docs/specification.md#pending-failures).
  */
 export function createFailureReporter(options: FailureReporterOptions): FailureReporter {
   const { service, store, clock, emit, parallelPerProject, shutdown, lease = () => 0 } = options;
   const running = new Map<number, { readonly project: string; readonly work: Promise<void> }>();
-  /** Lines that were written while the store could not take note of it. */
+  /** Settlements that were logged but could not be stored. */
   const logged = new Map<number, Settlement>();
   let timer: NodeJS.Timeout | undefined;
-  let looking: Promise<void> | undefined;
-  /** Reports that ended since the last look began: it may still show them as pending. */
+  let checking: Promise<void> | undefined;
+  /** Reports that ended since the last check began, whose result may still list them as pending. */
   let ended = new Set<number>();
-  let lookAgain = false;
-  let restUntil = Number.NEGATIVE_INFINITY;
+  let checkAgain = false;
+  let pausedUntil = Number.NEGATIVE_INFINITY;
 
   function wake(): void {
     if (timer === undefined || shutdown.waits.aborted) return;
-    if (looking !== undefined) {
-      lookAgain = true;
+    if (checking !== undefined) {
+      checkAgain = true;
       return;
     }
-    lookAgain = false;
-    looking = look().finally(() => {
-      looking = undefined;
-      if (lookAgain) wake();
+    checkAgain = false;
+    checking = check().finally(() => {
+      checking = undefined;
+      if (checkAgain) wake();
     });
   }
 
-  async function look(): Promise<void> {
-    if (clock.monotonic() < restUntil) return;
+  async function check(): Promise<void> {
+    if (clock.monotonic() < pausedUntil) return;
     const under = lease();
     if (under === undefined) return;
     ended = new Set();
@@ -87,7 +87,7 @@ export function createFailureReporter(options: FailureReporterOptions): FailureR
       });
       for (const failure of due) if (!ended.has(failure.transitionId)) begin(failure, under);
     } catch (error) {
-      restAfter(error);
+      pauseAfter(error);
     }
   }
 
@@ -95,7 +95,7 @@ export function createFailureReporter(options: FailureReporterOptions): FailureR
     const { project, transitionId } = failure;
     if (running.has(transitionId)) return;
     const work = report(failure, under)
-      .catch(restAfter)
+      .catch(pauseAfter)
       .finally(() => {
         running.delete(transitionId);
         ended.add(transitionId);
@@ -104,7 +104,7 @@ export function createFailureReporter(options: FailureReporterOptions): FailureR
     running.set(transitionId, { project, work });
   }
 
-  /** One try for one failure. A shutdown in between, or the end of the lease it was given under, leaves it as it was. */
+  /** Tries one failure once. A shutdown meanwhile, or the end of the lease, leaves it pending. */
   async function report(failure: PendingFailure, under: number): Promise<void> {
     const known = logged.get(failure.transitionId);
     if (known !== undefined) return await settle(failure.transitionId, known);
@@ -135,7 +135,7 @@ export function createFailureReporter(options: FailureReporterOptions): FailureR
       if (shutdown.waits.aborted && !(error instanceof ApiError)) return undefined;
       if (!(error instanceof ApiError)) throw error;
       emit({ type: 'error_info.fetched', ok: false });
-      return { failed: judge(error) };
+      return { failed: toFailedTry(error) };
     }
   }
 
@@ -166,31 +166,31 @@ export function createFailureReporter(options: FailureReporterOptions): FailureR
     logged.delete(transitionId);
   }
 
-  /** A last try, however short ago the store failed: the next process would write these lines again. */
+  /** Makes a last attempt to store logged settlements; otherwise the next process logs these lines again. */
   async function settleLogged(): Promise<void> {
     try {
       await Promise.all([...logged].map(([id, settlement]) => settle(id, settlement)));
     } catch (error) {
-      restAfter(error);
+      pauseAfter(error);
     }
   }
 
-  /** The store tells of its own failures; here they only slow the reporter down. */
-  function restAfter(error: unknown): void {
+  /** Pauses the reporter. The store itself emits its failures. */
+  function pauseAfter(error: unknown): void {
     if (!(error instanceof StoreError)) throw error;
-    restUntil = clock.monotonic() + STORE_REST_MS;
+    pausedUntil = clock.monotonic() + STORE_PAUSE_MS;
   }
 
   return {
     wake,
     start: () => {
-      timer = setInterval(wake, LOOK_EVERY_MS);
+      timer = setInterval(wake, CHECK_INTERVAL_MS);
       wake();
     },
     stop: async () => {
       clearInterval(timer);
       timer = undefined;
-      await looking;
+      await checking;
       await Promise.all(running.values().map(({ work }) => work));
       await settleLogged();
     },
@@ -213,8 +213,8 @@ export function createFailureReporter(options: FailureReporterOptions): FailureR
   };
 }
 
-/** Separates answers of no use from failures that may pass (docs/specification.md#settling). */
-function judge(error: ApiError): FailedTry {
+/** Distinguishes useless answers from failures that may pass (docs/specification.md#settling). */
+function toFailedTry(error: ApiError): FailedTry {
   const { reason, details } = error;
   switch (reason) {
     case 'not_found':

@@ -2,7 +2,7 @@ import type { AnomalySummary } from '../domain/record.ts';
 import type { Clock } from './ports/clock.ts';
 import type { ListingAnswer, ListingBasis, ListOptions } from './ports/service.ts';
 
-/** A 304 is not trusted for longer than this without a full answer in between (docs/specification.md#unchanged-listings). */
+/** Longest time without a full answer in which a 304 is accepted (docs/specification.md#unchanged-listings). */
 const MAX_TRUST_MS = 60 * 60 * 1000;
 
 /** Summary of the last committed listing of one kind, kept to recognise it when it comes again. */

@@ -9,7 +9,7 @@ export const NEVER_POLLED: PollHealth = {
   lastSuccessAt: undefined,
 };
 
-/** How a project's polls go after one more, which failed so or succeeded. `at` is epoch ms. */
+/** Returns the poll health after a poll that failed with `failure` or, without it, succeeded. `at` is epoch ms. */
 export function afterPoll(
   before: PollHealth,
   failure: Pick<PollFailure, 'reason' | 'details'> | undefined,

@@ -16,19 +16,19 @@ import type { CommittedTransition, PollHealth, Store } from './ports/store.ts';
 
 export interface Poller {
   /**
-   * Polls a project once: fetch, detect, commit, then tell. Resolves with undefined when the poll changed nothing: it was
-   * cut short by a shutdown, the project was forgotten meanwhile, or somebody else has committed it since, and it has to
-   * be polled again. Never rejects for what the service or the store did.
+   * Polls a project once: fetch, compare, commit, then emit. Resolves with undefined if the poll had no effect: a shutdown
+   * aborted it, the project was unwatched meanwhile, or another process committed a listing first, so that the poll has to
+   * be repeated. Failures of the service or the store do not reject.
    */
   poll(project: PolledProject, run: PollRun): Promise<FinishedPoll | undefined>;
   /**
-   * Takes a project over, with its health from the store; undefined if it was never polled. Nothing is recognised of what
-   * it brought before, and a poll that is under way changes nothing any more: somebody else may have polled it meanwhile.
+   * Starts watching a project with this health, undefined if it was never polled. Drops what was remembered of its listings,
+   * and a running poll commits nothing: another process may have polled the project meanwhile.
    */
   watch(project: string, health: PollHealth | undefined): void;
-  /** Forgets a project that is no longer polled here: a poll that runs commits nothing any more. */
+  /** Stops watching a project. A running poll of it commits nothing. */
   unwatch(project: string): void;
-  /** Recognises no listing any more: another service answers from now on. */
+  /** Drops what was remembered of all listings, as another service answers from now on. */
   dropListings(): void;
   health(project: string): PollHealth;
 }
@@ -38,7 +38,7 @@ export interface PollerOptions {
   readonly store: Pick<Store, 'loadKnown' | 'commitPoll'>;
   readonly clock: Clock;
   readonly emit: Observer;
-  /** Asked at each poll, as it can change at run time. */
+  /** Read at each poll, as it can change at run time. */
   readonly missingAfter: () => number;
   readonly shutdown: Shutdown;
 }
@@ -46,16 +46,16 @@ export interface PollerOptions {
 interface ProjectState {
   health: PollHealth;
   readonly listings: Map<Kind, ListingMemory>;
-  /** Of the last listing, committed or not: what is logged is what differs from them. */
+  /** Anomalies of the last listing, committed or not. Only anomalies that differ from them are logged. */
   readonly anomalies: Map<Kind, readonly AnomalySummary[]>;
 }
 
-/** What a poll has read. */
+/** Result of the reading half of a poll. */
 interface PollReading {
   /** Epoch ms. */
   readonly at: number;
   readonly failure: PollFailure | undefined;
-  /** Every listing was the same as the last time. */
+  /** Whether every listing was the same as the last one. */
   readonly unchanged: boolean;
   /** Anomalies of each listing that was read. */
   readonly anomalies: ReadonlyMap<Kind, readonly AnomalySummary[]>;
@@ -70,7 +70,7 @@ interface Outcome {
   readonly transitions: readonly CommittedTransition[];
 }
 
-/** Polls projects: the one place where the steps of a poll follow each other (docs/specification.md#commits). */
+/** Creates the poller, which alone decides the order of a poll's steps (docs/specification.md#commits). */
 export function createPoller(options: PollerOptions): Poller {
   const { service, store, clock, emit, missingAfter, shutdown } = options;
   const readListings = createReadListings({ service, clock, emit, shutdown });
@@ -114,7 +114,7 @@ export function createPoller(options: PollerOptions): Poller {
     return finished;
   }
 
-  /** Reads the listings and compares them. When it has ended, nothing holds the records that it read and loaded any more. */
+  /** Reads the listings and compares them. Its result holds only the differences, so the records can be collected. */
   async function readAndCompare(
     project: PolledProject,
     run: PollRun,
@@ -131,7 +131,7 @@ export function createPoller(options: PollerOptions): Poller {
     const failure = failed === undefined ? undefined : describe(failed.error);
     const unchanged = readings.every((each) => 'answer' in each && each.answer.unchanged);
     const anomalies = anomaliesOf(readings, state.listings);
-    for (const reading of readings) distrustEtagAfterNonsense(reading, state);
+    for (const reading of readings) distrustEtagIfInvalid(reading, state);
     try {
       const compared = await compare(project.id, readings, state.listings, at);
       return { at, failure, unchanged, anomalies, compared };
@@ -150,7 +150,7 @@ export function createPoller(options: PollerOptions): Poller {
     try {
       if (compared instanceof StoreError) throw compared;
       const { version, changes: listings } = compared;
-      // What was read before may be older than what is stored by now.
+      // The project was unwatched or taken over anew: the store may be newer than this reading.
       if (states.get(project) !== state) return undefined;
       const transitions = await store.commitPoll({ project, at, health, version, listings });
       if (transitions === undefined) {
@@ -176,7 +176,7 @@ export function createPoller(options: PollerOptions): Poller {
     }
   }
 
-  /** Only after the commit: a body whose changes were not stored must not be taken for a known one. */
+  /** Called only after the commit: a body whose changes were not stored must not count as known. */
   function remember(answers: Comparison['answers'], state: ProjectState): void {
     for (const [kind, { summary, missing }] of answers) {
       const memory = afterAnswer(state.listings.get(kind), summary, missing, clock);
@@ -184,7 +184,7 @@ export function createPoller(options: PollerOptions): Poller {
     }
   }
 
-  function distrustEtagAfterNonsense(reading: Reading, state: ProjectState): void {
+  function distrustEtagIfInvalid(reading: Reading, state: ProjectState): void {
     const memory = state.listings.get(reading.kind);
     if (memory === undefined || !('error' in reading)) return;
     if (reading.error.reason === 'invalid_response') {
@@ -192,7 +192,7 @@ export function createPoller(options: PollerOptions): Poller {
     }
   }
 
-  /** Runs only when the poll has ended: a refused poll is repeated, and would count them twice. */
+  /** Called only when the poll has ended: a refused poll is repeated and would count the anomalies twice. */
   function emitAnomalies(
     project: string,
     anomalies: PollReading['anomalies'],
@@ -239,7 +239,7 @@ function anomaliesOf(
   return anomalies;
 }
 
-/** Undefined when there was no listing. */
+/** Returns the anomalies of a listing; undefined if there was no listing. */
 function anomaliesIn(
   reading: Reading,
   memory: ListingMemory | undefined,

@@ -6,7 +6,7 @@ import type { Clock } from './ports/clock.ts';
 import type { EvaluationService, ListingAnswer } from './ports/service.ts';
 import type { Shutdown } from './ports/shutdown.ts';
 
-/** A project as it is polled. */
+/** Settings of a project that a poll needs. */
 export interface PolledProject {
   readonly id: string;
   readonly datasets: boolean;
@@ -14,13 +14,13 @@ export interface PolledProject {
 
 /** One run of a project's schedule. */
 export interface PollRun {
-  /** When it was due, epoch ms. */
+  /** When the run was due, epoch ms. */
   readonly dueAt: number;
-  /** When the next one comes, epoch ms; undefined if none will. */
+  /** When the next run is due, epoch ms; undefined if there is none. */
   readonly nextAt: number | undefined;
 }
 
-/** One listing of a poll: what the service answered, or why it did not. */
+/** One listing of a poll: the service's answer, or the error instead of it. */
 export type Reading =
   | { readonly kind: Kind; readonly answer: ListingAnswer }
   | { readonly kind: Kind; readonly error: ApiError };
@@ -32,7 +32,7 @@ export interface ReadingOptions {
   readonly shutdown: Shutdown;
 }
 
-/** What has a bearing on how a project is asked. */
+/** State of a project that determines its requests. */
 interface ReadingContext {
   readonly run: PollRun;
   readonly isFailing: boolean;
@@ -44,11 +44,11 @@ export type ReadListings = (
   context: ReadingContext,
 ) => Promise<readonly Reading[] | undefined>;
 
-/** Asks for the listings of a project side by side; undefined when a shutdown cut that short. */
+/** Creates a function that requests the listings of a project concurrently; undefined if a shutdown aborted them. */
 export function createReadListings(options: ReadingOptions): ReadListings {
   const { service, clock, emit, shutdown } = options;
 
-  /** Runs that have started: a poll whose commit is refused is repeated, and starts no second time. */
+  /** Started runs. A poll whose commit is refused is repeated, but its run starts only once. */
   const started = new WeakSet<PollRun>();
 
   function createLagEmitter(project: string, run: PollRun): () => void {

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Steps } from '../domain/steps.ts';
 
-/** Takes all steps, and gives others their turn in between. Rejects with the signal's reason when it aborts. */
+/** Takes all steps, yielding to the event loop after each. Rejects with the signal's reason when it aborts. */
 export async function takeSteps<Result>(
   steps: Steps<Result>,
   signal?: AbortSignal,

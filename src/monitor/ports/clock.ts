@@ -1,7 +1,7 @@
-/** The two clocks of a computer. */
+/** Wall clock and monotonic clock. */
 export interface Clock {
-  /** Wall time, epoch ms. It can jump either way. */
+  /** Wall time, epoch ms. It can jump forward and back. */
   now(): number;
-  /** Time that only goes forward, ms from any origin; for durations. */
+  /** Monotonic time for durations, ms from an arbitrary origin. */
   monotonic(): number;
 }

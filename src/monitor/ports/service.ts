@@ -54,7 +54,7 @@ export interface ListOptions {
   readonly revalidate: 'etag' | 'bytes';
   /** Whether a changed listing may be answered by its difference from the previous one. */
   readonly allowDifference: boolean;
-  /** The project's last poll failed: it queues behind the healthy ones. */
+  /** Whether the project's last poll failed: its requests then queue behind those of healthy projects. */
   readonly isFailing: boolean;
   /** Called when the first request goes out. */
   readonly onFirstRequest: () => void;
@@ -66,7 +66,7 @@ export interface EvaluationService {
   /** Lists the prompts or datasets of a project, with retries. @throws {ApiError} */
   list(project: string, kind: Kind, options: ListOptions): Promise<ListingAnswer>;
   /**
-   * Asks once for the error_info of a prompt; undefined when the answer has none.
+   * Requests the error_info of a prompt, without retries; undefined if the answer has none.
    * @throws {ApiError}
    */
   getErrorInfo(

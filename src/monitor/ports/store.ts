@@ -7,18 +7,18 @@ import type { PollFailureReason } from '../errors.ts';
 export interface KnownProject {
   /** Changes with every commit of a listing of this project. */
   readonly version: number;
-  /** One for each kind that was asked for. */
+  /** One listing for each requested kind. */
   readonly listings: ReadonlyMap<Kind, KnownListing>;
 }
 
-/** How a project's polls go. Times are epoch ms. */
+/** Poll health of a project. Times are epoch ms. */
 export interface PollHealth {
-  /** The last finished poll succeeded and was committed. */
+  /** Whether the last finished poll succeeded and was committed. */
   readonly up: boolean;
   readonly consecutiveFailures: number;
-  /** Why the last finished poll failed. */
+  /** Why the last finished poll failed; undefined if it succeeded. */
   readonly reason: PollFailureReason | undefined;
-  /** For the reason `auth` of a poll of this process: true if the service refused the key, false if there was none to send. */
+  /** Set for `auth` failures of this process: true if the service refused the key, false if there was no key to send. */
   readonly keyWasRefused?: boolean | undefined;
   readonly lastPollAt: number | undefined;
   readonly lastSuccessAt: number | undefined;
@@ -27,12 +27,12 @@ export interface PollHealth {
 /** The outcome of one poll, committed in one transaction (docs/specification.md#commits). */
 export interface PollCommit {
   readonly project: string;
-  /** Epoch ms: the time of its transitions. */
+  /** Time of the poll's transitions, epoch ms. */
   readonly at: number;
   readonly health: PollHealth;
   /** `version` of the `KnownProject` that `listings` was computed from. */
   readonly version: number;
-  /** What was read and differs from what is known; none for a failed or an unchanged poll. */
+  /** Changes by kind; empty for a failed or an unchanged poll. */
   readonly listings: ReadonlyMap<Kind, Changes>;
 }
 
@@ -46,37 +46,37 @@ export interface PendingFailure {
   readonly project: string;
   readonly promptId: string;
   readonly promptName: string | undefined;
-  /** When its project left the configuration, epoch ms; undefined while it is in it. */
+  /** When the project was removed from the configuration, epoch ms; undefined if it is configured. */
   readonly removedAt: number | undefined;
   readonly tries: Tries;
 }
 
 export interface PendingFailureQuery {
-  /** Only failures that are due at this time, or whose last try lies after it (the clock was set back). */
+  /** Restricts the query to failures due at this time, or last tried after it (the clock was set back). Epoch ms. */
   readonly dueAt?: number;
   readonly projects?: readonly string[];
-  /** At most so many of each project, its oldest: one project's backlog never hides another's. */
+  /** Maximum for each project, oldest first: one project's backlog never hides another's. */
   readonly limitPerProject: number;
 }
 
-/** What metrics and the status page show of one kind of record of a project. */
+/** Figures of one kind of record of a project, for metrics and the status page. */
 export interface ListingSnapshot {
-  /** Records that are not gone, by status; every status of the kind. */
+  /** Number of records that are not gone, for every status of the kind. */
   readonly counts: ReadonlyMap<Status, number>;
-  /** Of them, those that the last complete listing lacked. */
+  /** Number of records in `counts` that the last complete listing lacked. */
   readonly missing: number;
   readonly goneTotal: number;
-  /** Committed transitions; pairs that never happened are absent. */
+  /** Number of committed transitions by pair of statuses; pairs that never occurred are absent. */
   readonly transitions: readonly (readonly [from: Origin, to: Status, count: number])[];
   /** Epoch ms of the newest transition to FAILED. */
   readonly lastFailureAt: number | undefined;
-  /** Since when the longest waiting record waits, epoch ms. */
+  /** Since when the longest waiting record of each waiting status waits, epoch ms. */
   readonly oldest: ReadonlyMap<WaitingStatus, number>;
 }
 
 export interface ProjectSnapshot {
   readonly project: string;
-  /** When it was first configured, epoch ms. */
+  /** When the project was first configured, epoch ms. */
   readonly configuredAt: number;
   readonly health: PollHealth;
   readonly listings: ReadonlyMap<Kind, ListingSnapshot>;
@@ -88,18 +88,18 @@ export interface StoreSnapshot {
   readonly backlog: { readonly count: number; readonly oldestAt: number | undefined };
 }
 
-/** Newest first; without a filter everything. */
+/** Filters and order of rows, newest first by default; without filters all rows. */
 export interface RowQuery {
   readonly project?: string | undefined;
   readonly status?: Status | undefined;
   /** Epoch ms. */
   readonly since?: number | undefined;
   readonly limit?: number | undefined;
-  /** Of transitions and failures: only those older than this one. */
+  /** For transitions and failures: only those older than this transition. */
   readonly afterTransition?: number | undefined;
-  /** Of statuses: only those that come after this one, newest first. */
+  /** For statuses: only those after this position in the order newest first. */
   readonly afterPrompt?: PromptPosition | undefined;
-  /** Of statuses: `oldest` has those first that have stood longest. */
+  /** For statuses: `oldest` puts the longest unchanged ones first. */
   readonly order?: 'newest' | 'oldest' | undefined;
 }
 
@@ -141,8 +141,8 @@ export interface FailureRow {
 }
 
 /**
- * A place in the order of events: after this transition and this settlement. Both numbers only grow, and none is used
- * twice, whatever retention deletes; 0 is before the first.
+ * Position in the order of events: after this transition and this settlement. Both numbers only grow and are never reused,
+ * even after retention deletes rows; 0 is before the first.
  */
 export interface EventPosition {
   readonly transition: number;
@@ -153,49 +153,49 @@ interface SettledFailureRow extends FailureRow {
   readonly settlementId: number;
 }
 
-/** What the store holds of the events after some position, both oldest first. */
+/** Stored events after a position, oldest first. */
 export interface RecordedEvents {
   readonly transitions: readonly TransitionRow[];
-  /** In the order in which they were settled. */
+  /** Settled failures in the order of their settlement. */
   readonly settled: readonly SettledFailureRow[];
-  /** The newest numbers there ever were. */
+  /** The newest numbers ever used. */
   readonly end: EventPosition;
 }
 
-/** The moves of prompts in the spans of time that follow each other from `since`. */
+/** Query for the moves of prompts in consecutive spans of time from `since` on. */
 export interface MoveQuery {
   /** Restricts the query to one project; absent for all configured projects. */
   readonly project?: string | undefined;
-  /** Epoch ms: where the first span begins. */
+  /** Start of the first span, epoch ms. */
   readonly since: number;
   readonly spanMs: number;
-  /** At most so many transitions are read, the newest. */
+  /** Maximum number of transitions that are read, newest first. */
   readonly limit: number;
 }
 
 export interface MoveHistory {
-  /** Epoch ms: all moves after it are counted. Later than what was asked for if the limit was reached. */
+  /** All moves after this time are counted, epoch ms. Later than the query's `since` if the limit was reached. */
   readonly since: number;
   readonly moves: readonly MoveCount[];
 }
 
-/** How often prompts of a project went from one status to another in one span. */
+/** Number of moves of a project's prompts from one status to another in one span. */
 export interface MoveCount {
   readonly project: string;
-  /** From 0, the one that begins at the query's `since`. */
+  /** Index of the span, from 0. */
   readonly span: number;
   readonly from: Origin;
   readonly to: Status;
   readonly count: number;
-  /** Of them, moves of prompts that are not gone by now. */
+  /** Number of them by prompts that are not gone. */
   readonly listed: number;
 }
 
-/** The moves of prompts to FAILED. */
+/** Query for the number of moves to FAILED. */
 export interface FailureCountQuery {
   /** Restricts the query to one project; absent for all configured projects. */
   readonly project?: string | undefined;
-  /** Epoch ms: those at this time and later. */
+  /** Counts moves at this time and later, epoch ms. */
   readonly since: number;
   /** Counting stops at this number, which bounds the cost. */
   readonly limitPerProject: number;
@@ -203,13 +203,13 @@ export interface FailureCountQuery {
 
 export interface FailureCount {
   readonly project: string;
-  /** From 1; if it is the query's limit, there may be more. */
+  /** At least 1; if it equals the query's limit, there may be more. */
   readonly count: number;
 }
 
-/** Reading, possible beside the daemon that writes. Every method rejects with a {@link StoreError}. */
+/** Read access, also while a daemon writes. Every method rejects with a {@link StoreError}. */
 export interface StoreReader {
-  /** Ids of every project that the store knows, removed ones included. */
+  /** Ids of all stored projects, including removed ones. */
   projects(): Promise<readonly string[]>;
   snapshot(): Promise<StoreSnapshot>;
   /** Prompts that are not gone; `since` filters by their last change. */
@@ -225,32 +225,32 @@ export interface StoreReader {
   close(): Promise<void>;
 }
 
-/** The state of one monitor. Every method rejects with a {@link StoreError}, and has then done nothing. */
+/** State of one monitor. A method that rejects with a {@link StoreError} has changed nothing. */
 export interface Store extends StoreReader {
   /**
-   * Makes these the configured projects: new ones are added, absent ones marked removed, with their polls' failures
-   * and statuses kept. The error says so if the change may have been made.
+   * Sets the configured projects: adds new ones and marks absent ones removed, keeping their failures and statuses. The
+   * message of the error says so if the change may have been made.
    */
   configureProjects(ids: readonly string[], at: number): Promise<void>;
   loadHealth(project: string): Promise<PollHealth>;
-  /** Everything that is known of these kinds; of one that is in `only`, just the records with these ids. */
+  /** Loads the records of these kinds. `only` restricts a kind to the given ids. */
   loadKnown(
     project: string,
     kinds: readonly Kind[],
     only?: ReadonlyMap<Kind, readonly string[]>,
   ): Promise<KnownProject>;
   /**
-   * Commits a poll whole: health, statuses, transitions, totals, and a pending failure for each prompt that moved to
-   * FAILED. Undefined if somebody else committed a listing since `version`: then nothing was written.
+   * Commits a poll in one transaction: health, statuses, transitions, totals, and a pending failure for each prompt that moved
+   * to FAILED. Resolves with undefined, and writes nothing, if another listing was committed since `version`.
    */
   commitPoll(commit: PollCommit): Promise<readonly CommittedTransition[] | undefined>;
-  /** Failures without their line, oldest first. */
+  /** Failures that are not logged yet, oldest first. */
   pendingFailures(query: PendingFailureQuery): Promise<readonly PendingFailure[]>;
-  /** After the line was logged. */
+  /** Records the outcome of a failure; called after its line was logged. */
   settleFailure(transitionId: number, settlement: Settlement, at: number): Promise<void>;
   postponeFailure(transitionId: number, tries: Tries): Promise<void>;
-  /** Deletes transitions, settled failures and removed projects from before this time (docs/specification.md#retention). */
+  /** Deletes transitions, settled failures and removed projects older than this time (docs/specification.md#retention). */
   prune(before: number): Promise<void>;
-  /** In bytes; `wal` only of a log that is the store's own. */
+  /** Size in bytes; `wal` is undefined if the engine has no write-ahead log for this store alone. */
   size(): Promise<{ readonly database: number; readonly wal: number | undefined }>;
 }
