@@ -3,7 +3,7 @@ import type { Shutdown } from '../monitor/ports/shutdown.ts';
 export interface ShutdownControl extends Shutdown {
   /** Cancels every wait now, and requests in flight once `graceMs` are over. */
   begin(graceMs: number): void;
-  /** Everything has ended: no deadline is needed any more. */
+  /** Cancels the deadline: everything has ended. */
   end(): void;
 }
 
@@ -24,7 +24,7 @@ export function createShutdown(): ShutdownControl {
   };
 }
 
-/** A bug: a supervisor restarts a monitor that does not understand itself (docs/design-decisions.md). */
+/** Ends the process over a bug, so that a supervisor restarts it (docs/design-decisions.md). */
 export function endProcess(error: unknown): void {
   queueMicrotask(() => {
     throw error;

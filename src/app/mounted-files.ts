@@ -4,12 +4,12 @@ import type { Logger } from '../log/logger.ts';
 
 export interface MountedFiles {
   /**
-   * Logs once for each of these files (absolute) that it is a mount of its own, and once that it was replaced since: another
-   * file has its name outside, and this process sees the old one until it is restarted. Resolves to those that were. Logs
-   * once, too, that one is in another directory outside, which says nothing of whether anything took its place.
+   * Logs once for each of these files (absolute) that it is mounted by itself, and once that it was replaced outside: this
+   * process reads the old file until it is restarted. Logs once, too, that a file was moved to another directory outside.
+   * Resolves to the replaced files.
    */
   look(files: readonly string[]): Promise<readonly string[]>;
-  /** Whether a file of the last look is a mount of its own: the others need no further look. */
+  /** Whether one of the files was mounted by itself at the last look; the other files need none. */
   hasAny(): boolean;
 }
 
@@ -22,14 +22,14 @@ export function watchMountedFiles({
   logger,
   read = readMounts,
 }: MountedFilesOptions): MountedFiles {
-  /** What was mounted when it was first seen, by the path of the file. */
+  /** Source of each mount when it was first seen, by the path of the file. */
   const first = new Map<string, string>();
   const replaced = new Set<string>();
   const moved = new Set<string>();
   let current: Mounts = new Map();
 
   function isReplaced([path, source]: readonly [string, string]): boolean {
-    // What was deleted is shown so; what was moved away, as editors do with the one before, has another name.
+    // The source of a deleted file ends in //deleted; a file that an editor moved away has another name.
     return source.endsWith('//deleted') || basename(source) !== basename(first.get(path) ?? '');
   }
 
@@ -37,10 +37,10 @@ export function watchMountedFiles({
     return !isReplaced([path, source]) && source !== first.get(path);
   }
 
-  /** Returns the paths that are not in `told` yet, and adds them. */
-  function news(paths: readonly string[], told: Set<string>): readonly string[] {
-    const added = paths.filter((path) => !told.has(path));
-    for (const path of added) told.add(path);
+  /** Returns the paths that were not logged yet, and adds them to `logged`. */
+  function unlogged(paths: readonly string[], logged: Set<string>): readonly string[] {
+    const added = paths.filter((path) => !logged.has(path));
+    for (const path of added) logged.add(path);
     return added;
   }
 
@@ -52,7 +52,7 @@ export function watchMountedFiles({
       if (added.length > 0) {
         logger.warn({ event: 'config.file_mounted', paths: added }, 'File is mounted by itself');
       }
-      const elsewhere = news(
+      const elsewhere = unlogged(
         [...current].filter(isMoved).map(([path]) => path),
         moved,
       );
@@ -60,7 +60,7 @@ export function watchMountedFiles({
         logger.warn({ event: 'config.file_moved', paths: elsewhere }, 'Mounted file was moved');
       }
       const paths = [...current].filter(isReplaced).map(([path]) => path);
-      const gone = news(paths, replaced);
+      const gone = unlogged(paths, replaced);
       if (gone.length > 0) {
         logger.error({ event: 'config.file_replaced', paths: gone }, 'Mounted file was replaced');
       }

@@ -7,7 +7,7 @@ import { StoreError } from '../monitor/errors.ts';
 
 export interface ReloadResult {
   readonly ok: boolean;
-  /** Why it was not possible, a line each. */
+  /** Why the reload failed, a line each. */
   readonly reasons: readonly string[];
 }
 
@@ -22,7 +22,7 @@ export interface ReloadOptions {
   /** @throws {ConfigError} */
   readonly loadConfig: () => Promise<Config>;
   readonly logger: Logger;
-  /** Takes a configuration over whole, or rejects and changes nothing. */
+  /** Applies a configuration whole, or rejects and changes nothing. */
   readonly apply: (config: Config) => Promise<void>;
   readonly onResult: (result: ReloadResult) => void;
   /** Receives unexpected errors: bugs. */
@@ -41,7 +41,7 @@ export function createReload(options: ReloadOptions): Reload {
       if (reasons.length > 0) return failed(reasons);
       await apply(next);
     } catch (error) {
-      // Half a configuration may be in force.
+      // After a bug, half a configuration may be in force.
       if (!(error instanceof ConfigError || error instanceof StoreError)) {
         onError(error);
         throw error;
@@ -67,7 +67,7 @@ export function createReload(options: ReloadOptions): Reload {
   return { run: () => inSequence(reload) };
 }
 
-/** What cannot change at run time and has, by name. */
+/** Returns a reason for each changed option that needs a restart. */
 function fixedOptions(current: Config, next: Config): readonly string[] {
   const changed = [
     { name: 'store', differs: !isDeepStrictEqual(current.store, next.store) },

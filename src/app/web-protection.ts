@@ -8,18 +8,18 @@ import type { Clock } from '../monitor/ports/clock.ts';
 import type { ChangingProtection } from '../web/protection/changing-protection.ts';
 
 /**
- * How long the last good web configuration stands in for a bad one. Longer than EvalwatchConfigReloadFailed takes to
- * fire, so that somebody knows before nobody may enter; not for ever, or a user who was removed would stay.
+ * How long the last good web configuration is used instead of a bad one. Longer than EvalwatchConfigReloadFailed takes
+ * to fire, so that a typo does not blind monitoring; bounded, so that a removed user does not keep access.
  */
 const GRACE_MS = 15 * 60 * 1000;
 
 export interface WebProtection extends ChangingProtection {
   /**
-   * Takes over what has changed.
-   * @throws {ConfigError} if it cannot be used, or not without a restart; then nothing has changed
+   * Reads the files again if they have changed.
+   * @throws {ConfigError} if they cannot be used, or not without a restart; then nothing has changed
    */
   reload(): Promise<void>;
-  /** The file and those that it names, as far as it can be used; absolute. */
+  /** Paths of the last good file and of those that it names, absolute. */
   files(): readonly string[];
   /** Calls the listener whenever it changes whether the file can be used. */
   onResult(listener: (ok: boolean) => void): void;
@@ -33,7 +33,7 @@ export interface WebProtectionOptions {
 }
 
 /**
- * The web configuration, read again by each request and connection after a file of it has changed
+ * Opens the web configuration, which each request and connection reads again after one of its files has changed
  * (docs/web-configuration.md#while-it-runs).
  * @throws {ConfigError} if it cannot be used
  */
@@ -42,13 +42,13 @@ export async function openWebProtection(options: WebProtectionOptions): Promise<
   const listeners: ((ok: boolean) => void)[] = [];
   const first = await loadWebConfig(file);
   let good = first;
-  /** Version of the files of `good`; undefined: they have to be read in any case. */
+  /** Version of the files of `good`; undefined if they have to be read again. */
   let known: string | undefined;
   let bad: { readonly since: number; readonly error: ConfigError } | undefined;
   let looking: Promise<void> | undefined;
 
   async function look(): Promise<void> {
-    // Before they are read, so that a change in between is noticed the next time.
+    // Taken before the files are read: a change in between is detected the next time.
     const version = await versionOf(good.files, clock.now());
     if (version !== undefined && version === known) return;
     try {
@@ -105,7 +105,7 @@ export async function openWebProtection(options: WebProtectionOptions): Promise<
       return bad && clock.monotonic() - bad.since > GRACE_MS ? undefined : good;
     },
     reload: async () => {
-      // What looks already may have read the file too early.
+      // A look that has begun may have read the file too early.
       await looking;
       await lookOnce();
       if (bad) throw bad.error;
@@ -113,7 +113,7 @@ export async function openWebProtection(options: WebProtectionOptions): Promise<
   };
 }
 
-/** A file that was cut short, or is being written, must not open what was closed. */
+/** Refuses changes that would open what was closed: a file may be cut short or half written. */
 function checkChange(before: WebConfig, next: WebConfig, file: string): void {
   const needsRestart = [
     {

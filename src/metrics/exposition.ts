@@ -1,31 +1,31 @@
 import { setImmediate } from 'node:timers/promises';
 
 /**
- * The text exposition format 0.0.4, for metrics that exist once per project: joined strings cost a tenth of what
- * prom-client does, and with 1,000 projects there are tens of thousands of series, of which few change between scrapes.
+ * The text exposition format 0.0.4, for metrics that exist once per project: joining strings costs a tenth of
+ * prom-client's time, and of the tens of thousands of series of 1,000 projects few change between scrapes.
  */
 
-/** One sample of a metric, told from its siblings by its suffix and labels. */
+/** One sample of a metric, distinguished by its suffix and labels. */
 export interface Sample {
   readonly suffix?: '_bucket' | '_sum' | '_count';
   readonly labels?: Readonly<Record<string, string>>;
 }
 
-/** A metric that many subjects have; its samples are the same for each of them. */
+/** A metric of many subjects, each with the same samples. */
 export interface Family<Subject> {
   readonly name: string;
   readonly type: 'counter' | 'gauge' | 'histogram';
-  /** One line, the unit named. */
+  /** One line that names the unit. */
   readonly help: string;
   readonly samples: readonly Sample[];
-  /** One for each of `samples`, in their order; undefined where there is none. The same array only if nothing changed. */
+  /** Returns a value for each of `samples`, undefined for none. An array that is returned again means that nothing changed. */
   values(subject: Subject): readonly (number | undefined)[];
 }
 
 /** The sample list of a metric with a single value per subject. */
 export const SINGLE: readonly Sample[] = [{}];
 
-/** `a="1",b="2"`, values escaped. */
+/** Returns labels as `a="1",b="2"`, values escaped. */
 export function renderLabels(labels: Readonly<Record<string, string>>): string {
   return Object.entries(labels)
     .map(([name, value]) => `${name}="${escapeLabelValue(value)}"`)
@@ -33,8 +33,8 @@ export function renderLabels(labels: Readonly<Record<string, string>>): string {
 }
 
 /**
- * Renders some families for the same subjects again and again: all of `add`, then `finish`. What has not changed since
- * the last time is not rendered again, a family without changes not even joined.
+ * Renders families for the same subjects at each scrape: `add` each subject, then `finish`. Only changed samples are
+ * rendered, and only families with changes are joined.
  */
 export class FamilyRenderer<Subject> {
   readonly #families: readonly RenderedFamily<Subject>[];
@@ -42,7 +42,7 @@ export class FamilyRenderer<Subject> {
   readonly #added: { labels: string; subject: Subject }[] = [];
   #count = 0;
 
-  /** Subjects that `areConstant` are others when anything of them has changed; their values need not be compared. */
+  /** With `areConstant`, a subject never changes: a changed one is another object, so values need not be compared. */
   constructor(
     families: readonly Family<Subject>[],
     { areConstant = false }: { readonly areConstant?: boolean } = {},
@@ -51,7 +51,7 @@ export class FamilyRenderer<Subject> {
     this.#areConstant = areConstant;
   }
 
-  /** The next subject, with the labels that name it, rendered, at least one. Its samples are those of this moment. */
+  /** Adds the next subject as it is now, with its rendered labels, at least one. */
   add(labels: string, subject: Subject): void {
     const position = this.#count;
     this.#count += 1;
@@ -62,8 +62,7 @@ export class FamilyRenderer<Subject> {
   }
 
   /**
-   * The families one after the other, each with HELP, TYPE and the samples of every subject that was added; in between
-   * others have their turn.
+   * Returns each family with HELP, TYPE and the samples of every added subject. Lets other work run between families.
    */
   async finish(): Promise<string> {
     const count = this.#count;
@@ -105,7 +104,7 @@ class RenderedFamily<Subject> {
     this.#hasChanged = true;
   }
 
-  /** Without any sample it is empty. */
+  /** Returns the text of the family; empty without samples. */
   text(count: number): string {
     if (this.#hasChanged || count < this.#subjects.length) {
       this.#subjects.length = count;
@@ -130,13 +129,13 @@ function areEqual(some: Values, others: Values): boolean {
   return some === others || some.every((value, index) => Object.is(value, others[index]));
 }
 
-/** A gauge without labels; empty if it has no value. */
+/** Returns a gauge without labels; empty without a value. */
 export function renderGauge(name: string, help: string, value: number | undefined): string {
   if (value === undefined) return '';
   return `${header({ name, type: 'gauge', help })}${name} ${formatNumber(value)}\n`;
 }
 
-/** Epoch ms as Prometheus wants them. */
+/** Converts epoch ms to Unix time in seconds. */
 export function toSeconds(ms: number | undefined): number | undefined {
   return ms === undefined ? undefined : ms / 1000;
 }

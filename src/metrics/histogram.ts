@@ -1,12 +1,12 @@
 import type { Sample } from './exposition.ts';
 
-/** Durations counted in buckets, rendered as `histogramSamples` says. */
+/** Counts durations in buckets, for the samples of `histogramSamples`. */
 export class Histogram {
   readonly #bounds: readonly number[];
   readonly #counts: number[];
   #sumMs = 0;
 
-  /** Upper bounds in seconds, ascending, without the infinite one. */
+  /** Takes upper bounds in seconds, ascending, without +Inf. */
   constructor(bounds: readonly number[]) {
     this.#bounds = bounds;
     this.#counts = Array<number>(bounds.length + 1).fill(0);
@@ -19,7 +19,7 @@ export class Histogram {
     this.#sumMs += ms;
   }
 
-  /** The buckets, cumulative, then sum (in seconds) and count. */
+  /** Returns the cumulative buckets, then sum (in seconds) and count. */
   values(): readonly number[] {
     let total = 0;
     const buckets = this.#counts.map((count) => (total += count));
@@ -27,7 +27,7 @@ export class Histogram {
   }
 }
 
-/** The samples of a histogram in the order of its `values`. */
+/** Returns the samples of a histogram in the order of its `values`. */
 export function histogramSamples(
   bounds: readonly number[],
   labels: Readonly<Record<string, string>>,

@@ -3,7 +3,7 @@ import type { MonitorEvent, Observer } from '../monitor/events.ts';
 import { codeLabel, type ProcessMetrics } from './process-metrics.ts';
 import type { ProjectSeries } from './project-series.ts';
 
-/** Counts what happens. Events of a project that is not in `projects` (any more) touch no series of a project. */
+/** Creates the observer that counts events. Events of projects that are not in `projects` change no series of a project. */
 export function createMetricsObserver(
   metrics: ProcessMetrics,
   projects: ReadonlyMap<string, ProjectSeries>,

@@ -110,7 +110,7 @@ function createServiceMetrics(registers: Registry[]) {
     }),
     errorInfoFetchFailures: new Counter({
       name: 'evalwatch_error_info_fetch_failures_total',
-      help: 'Attempts to get an error_info that brought none.',
+      help: 'Attempts to get the error_info of a failed prompt that got none.',
       registers,
     }),
   };
@@ -130,25 +130,25 @@ function createStoreMetrics(registers: Registry[], isWorker: boolean) {
   const metrics = {
     storeCommitDuration: new Histogram({
       name: 'evalwatch_store_commit_duration_seconds',
-      help: 'Seconds that write transactions took, fsync included.',
+      help: 'Duration of write transactions in seconds, fsync included.',
       buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5],
       registers,
     }),
     storeCommitFailures: new Counter({
       name: 'evalwatch_store_commit_failures_total',
-      help: 'Writes and reads that the store failed to do, by reason; also looks that find its file replaced, and scrapes that it does not answer.',
+      help: 'Failed reads and writes of the store by reason, including checks that find its file replaced and scrapes that it does not answer in time.',
       labelNames: ['reason'],
       registers,
     }),
     storeCommitsRefused: new Counter({
       name: 'evalwatch_store_commits_refused_total',
-      help: 'Write transactions refused because another worker owns the project by now, or was faster, by reason.',
+      help: 'Write transactions refused by reason: another worker owns the project, or committed it first.',
       labelNames: ['reason'],
       registers: isWorker ? registers : [],
     }),
     storeInfo: new Gauge({
       name: 'evalwatch_store_info',
-      help: 'Always 1; the labels tell what keeps the store.',
+      help: 'Always 1; the labels show the engine of the store and its version.',
       labelNames: ['engine', 'version'],
       registers,
     }),
@@ -184,7 +184,7 @@ function createDaemonMetrics(registers: Registry[]) {
     }),
     buildInfo: new Gauge({
       name: 'evalwatch_build_info',
-      help: 'Always 1; the labels tell what is running.',
+      help: 'Always 1; the labels show the running version.',
       labelNames: ['version', 'revision', 'node_version', 'sqlite_version'],
       registers,
     }),

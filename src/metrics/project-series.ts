@@ -8,10 +8,10 @@ import { Histogram, histogramSamples } from './histogram.ts';
 
 const STATE_DURATION_BOUNDS = [60, 300, 900, 3600, 14_400, 86_400];
 
-/** What this process counts of one configured project, everything from 0. */
+/** The counts of this process for one configured project, from 0. */
 export class ProjectSeries {
   readonly id: string;
-  /** The label that names it, rendered. */
+  /** Its `project` label, rendered. */
   readonly labels: string;
   datasets: boolean;
   health: PollHealth;
@@ -19,14 +19,14 @@ export class ProjectSeries {
   unchanged = 0;
   overlapped = 0;
   missed = 0;
-  /** In the order of their reasons; replaced when they change. */
+  /** In the order of the reasons; the array is replaced when a count changes. */
   failures: readonly number[] = POLL_FAILURE_REASONS.map(() => 0);
   anomalies: readonly number[] = ANOMALY_REASONS.map(() => 0);
   readonly #stateDurations: Readonly<Record<WaitingStatus, Histogram>> = {
     PENDING: new Histogram(STATE_DURATION_BOUNDS),
     RUNNING: new Histogram(STATE_DURATION_BOUNDS),
   };
-  /** The values of the histograms of both statuses; replaced when they change. */
+  /** The values of both histograms; the array is replaced when they change. */
   durations: readonly number[] = this.#durationValues();
 
   constructor(id: string, datasets: boolean, health: PollHealth) {
@@ -69,7 +69,7 @@ export class ProjectSeries {
   }
 }
 
-/** What is right also without the store. */
+/** Metrics of poll health, which need no store. */
 export const HEALTH_FAMILIES: readonly Family<PollHealth>[] = [
   {
     name: 'evalwatch_project_up',
@@ -88,13 +88,13 @@ export const HEALTH_FAMILIES: readonly Family<PollHealth>[] = [
   {
     name: 'evalwatch_project_poll_failing',
     type: 'gauge',
-    help: 'Always 1; the label tells why the last finished poll of the project failed.',
+    help: 'Always 1; the label is why the last finished poll of the project failed.',
     samples: POLL_FAILURE_REASONS.map((reason) => ({ labels: { reason } })),
     values: ({ reason }) => POLL_FAILURE_REASONS.map((each) => (each === reason ? 1 : undefined)),
   },
 ];
 
-/** Metrics of a project that this process counts (docs/metrics.md, "process"). */
+/** Metrics that this process counts for each project (docs/metrics.md, "process"). */
 export const PROJECT_FAMILIES: readonly Family<ProjectSeries>[] = [
   {
     name: 'evalwatch_polls_total',
@@ -113,7 +113,7 @@ export const PROJECT_FAMILIES: readonly Family<ProjectSeries>[] = [
   {
     name: 'evalwatch_polls_unchanged_total',
     type: 'counter',
-    help: 'Successful polls that found the listing not modified or equal to the last one.',
+    help: 'Successful polls whose listings were not modified or equal to the last ones.',
     samples: SINGLE,
     values: ({ unchanged }) => [unchanged],
   },

@@ -2,10 +2,10 @@ import { setImmediate } from 'node:timers/promises';
 import { StoreError } from '../monitor/errors.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 
-/** How long a scrape waits for the store. Prometheus takes a target for down after 10 s. */
-const PATIENCE_MS = 2000;
-/** How long a store may be too slow. Covers two scrapes at intervals of 30 or 60 s, three at 15 s. */
-const MUTE_AFTER_MS = 25_000;
+/** How long a scrape waits for the store. Prometheus gives up after 10 s. */
+const READ_TIMEOUT_MS = 2000;
+/** How long the store may be too slow before that is a failure: two scrapes at intervals of 30 or 60 s, three at 15 s. */
+const FAILED_AFTER_MS = 25_000;
 
 export interface ScrapeReadOptions<Value> {
   readonly read: () => Promise<Value>;
@@ -16,14 +16,14 @@ export interface ScrapeReadOptions<Value> {
 
 /**
  * Creates a function that reads the store for a scrape. It resolves to undefined if the store fails or is too slow. A new
- * read begins only after the last one has ended: reads of a mute store would otherwise take all connections.
+ * read begins only after the last one has ended, so that reads of a silent store do not take all connections.
  */
 export function createScrapeRead<Value>(
   options: ScrapeReadOptions<Value>,
 ): () => Promise<Value | undefined> {
   const { read, clock, onFailure } = options;
   let underWay: Promise<Value | undefined> | undefined;
-  /** Start of the current run of slow scrapes; undefined after a scrape in time. */
+  /** Start of the current run of slow scrapes, monotonic ms; undefined after a scrape in time. */
   let slowSince: number | undefined;
 
   async function begin(): Promise<Value | undefined> {
@@ -36,13 +36,13 @@ export function createScrapeRead<Value>(
     }
   }
 
-  /** One slow answer is no failure: all may have been committed. Only a store that stays slow counts. */
-  function noteSlow(): void {
+  /** Reports a failure if the store stays slow. One slow answer is none: the store may be busy with a large commit. */
+  function reportSlow(): void {
     const now = clock.monotonic();
     slowSince ??= now;
     const forMs = now - slowSince;
-    if (forMs < MUTE_AFTER_MS) return;
-    const text = `for ${Math.round(forMs / 1000)} s the store has answered no scrape within ${PATIENCE_MS / 1000} s`;
+    if (forMs < FAILED_AFTER_MS) return;
+    const text = `for ${Math.round(forMs / 1000)} s the store has answered no scrape within ${READ_TIMEOUT_MS / 1000} s`;
     onFailure(new StoreError('io', text));
   }
 
@@ -50,9 +50,9 @@ export function createScrapeRead<Value>(
     underWay ??= begin().finally(() => {
       underWay = undefined;
     });
-    const answer = await withinPatience(underWay);
+    const answer = await withTimeout(underWay);
     if (answer === 'late') {
-      noteSlow();
+      reportSlow();
       return undefined;
     }
     slowSince = undefined;
@@ -60,13 +60,13 @@ export function createScrapeRead<Value>(
   };
 }
 
-async function withinPatience<Value>(
+async function withTimeout<Value>(
   answer: Promise<Value>,
 ): Promise<{ readonly value: Value } | 'late'> {
   const late = Promise.withResolvers<'late'>();
   const timer = setTimeout(() => {
     void yieldToInput().then(() => late.resolve('late'));
-  }, PATIENCE_MS);
+  }, READ_TIMEOUT_MS);
   try {
     return await Promise.race([answer.then((value) => ({ value })), late.promise]);
   } finally {
@@ -74,7 +74,7 @@ async function withinPatience<Value>(
   }
 }
 
-/** Lets pending input in. After a pause of the process, timers run before the input that came meanwhile. */
+/** Waits until pending input was read: after a pause of the process, timers run before it. */
 async function yieldToInput(): Promise<void> {
   await setImmediate();
   await setImmediate();

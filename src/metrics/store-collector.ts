@@ -10,7 +10,7 @@ import type { ListingSnapshot, ProjectSnapshot, StoreSnapshot } from '../monitor
 import { FamilyRenderer, SINGLE, renderGauge, toSeconds, type Family } from './exposition.ts';
 import type { ProjectSeries } from './project-series.ts';
 
-/** Renders every series of a project that is read from the store (docs/metrics.md, "store"). */
+/** Renders the series of projects that are read from the store (docs/metrics.md, "store"). */
 export class StoreRenderer {
   readonly #projects = new FamilyRenderer(PROJECT_FAMILIES);
   readonly #prompts = new FamilyRenderer(PROMPT_FAMILIES, { areConstant: true });
@@ -77,21 +77,21 @@ const PROMPT_FAMILIES: readonly Family<ListingSnapshot>[] = [
   {
     name: 'evalwatch_prompts_missing',
     type: 'gauge',
-    help: 'Prompts that the last complete listing lacked and that are not gone yet.',
+    help: 'Prompts that were missing from the last complete listing and are not gone yet.',
     samples: SINGLE,
     values: ({ missing }) => [missing],
   },
   {
     name: 'evalwatch_prompts_gone_total',
     type: 'counter',
-    help: 'Prompts that became gone: absent from several complete listings in a row.',
+    help: 'Prompts that are gone: missing from several complete listings in a row.',
     samples: SINGLE,
     values: ({ goneTotal }) => [goneTotal],
   },
   {
     name: 'evalwatch_prompt_oldest_in_state_timestamp_seconds',
     type: 'gauge',
-    help: 'When the prompt that is longest in PENDING or RUNNING was first seen so, Unix time in seconds.',
+    help: 'When the prompt that has been PENDING or RUNNING for the longest time was first seen in that status, Unix time in seconds.',
     samples: WAITING_STATUSES.map((status) => ({ labels: { status } })),
     values: ({ oldest }) => WAITING_STATUSES.map((status) => toSeconds(oldest.get(status))),
   },
@@ -99,7 +99,7 @@ const PROMPT_FAMILIES: readonly Family<ListingSnapshot>[] = [
 
 const DATASET_FAMILIES = familiesOf('dataset');
 
-/** What prompts and datasets have in common. */
+/** Metrics that prompts and datasets have in common. */
 function familiesOf(kind: Kind): readonly Family<ListingSnapshot>[] {
   const statuses = statusesOf(kind);
   const pairs = transitionPairs(kind);

@@ -5,14 +5,14 @@ import { type Segment, zoneOf } from './zone.ts';
 
 const SECOND = 1000;
 const DAY = 24 * 60 * 60 * SECOND;
-/** Holds two leap days, whenever it begins. */
+/** Includes two leap days, whenever it begins. */
 const HORIZON = 9 * 366 * DAY;
 
 /** The runs of a cron expression in a time zone (docs/specification.md#schedules). Times are epoch ms. */
 export interface Schedule extends Runs {
-  /** How many runs there are in (after, until], but never more than `cap`. */
-  countBetween(after: number, until: number, cap: number): number;
-  /** The longest gap that begins with a run in the next 9 years, or the first run after them (docs/metrics.md#schedule). */
+  /** Returns the number of runs in (after, until], at most `max`. */
+  countBetween(after: number, until: number, max: number): number;
+  /** Returns the longest gap that begins with a run in the next 9 years, or with the first run after (docs/metrics.md#schedule). */
   maxIntervalSeconds(now: number): number;
 }
 
@@ -28,7 +28,7 @@ export function parseSchedule(expression: string, timezone: string): Schedule {
   const { days, times } = read;
   const zone = zoneOf(timezone);
 
-  /** The first matching local time from this one on, whole seconds in ms. */
+  /** Returns the first matching local time from this one on, whole seconds in ms. */
   function localFrom(local: number): number {
     const today = Math.floor(local / DAY);
     let day = days.next(today);
@@ -44,11 +44,11 @@ export function parseSchedule(expression: string, timezone: string): Schedule {
   function firstIn(segment: Segment, from: number): number {
     const { offset, before } = segment;
     const settled = settledAt(segment);
-    // Local times that are here for the second time have been run, unless the schedule is one without hours.
+    // A repeated local time has run already, unless every hour matches.
     const skipsRepeated = offset < before && !times.everyHour;
     const regular = localFrom((skipsRepeated ? Math.max(from, settled) : from) + offset) - offset;
     if (offset <= before || from >= settled) return regular;
-    // Local times that are skipped run as if the clock had not been put forward yet.
+    // Skipped local times run as if the clock had not been put forward.
     const skipped = localFrom(from + before) - before;
     return skipped < settled ? Math.min(skipped, regular) : regular;
   }
@@ -76,7 +76,7 @@ export function parseSchedule(expression: string, timezone: string): Schedule {
     return last;
   }
 
-  /** Counts local times in [from, to). */
+  /** Returns the number of local times in [from, to). */
   function localCount(from: number, to: number): number {
     const firstDay = Math.floor(from / DAY);
     const lastDay = Math.floor(to / DAY);
@@ -88,10 +88,10 @@ export function parseSchedule(expression: string, timezone: string): Schedule {
     return days.next(day) === day ? times.countBefore((local - day * DAY) / SECOND) : 0;
   }
 
-  function countBetween(after: number, until: number, cap: number): number {
+  function countBetween(after: number, until: number, max: number): number {
     let count = 0;
     let done = after;
-    while (done < until && count < cap) {
+    while (done < until && count < max) {
       const segment = zone.segmentAt(done + 1);
       if (done + 1 < settledAt(segment)) {
         done = nextAfter(done);
@@ -103,7 +103,7 @@ export function parseSchedule(expression: string, timezone: string): Schedule {
         done = end;
       }
     }
-    return Math.min(count, cap);
+    return Math.min(count, max);
   }
 
   return {
@@ -115,7 +115,7 @@ export function parseSchedule(expression: string, timezone: string): Schedule {
   };
 }
 
-/** Until when runs are moved, doubled or left out because local time has jumped at the start of a segment. */
+/** Returns when runs are regular again after local time jumped at the start of a segment. */
 function settledAt({ start, offset, before }: Segment): number {
   return start + Math.abs(offset - before);
 }

@@ -1,19 +1,19 @@
 import type { ParsedFields } from 'node-cron';
 
 const DAY = 24 * 60 * 60 * 1000;
-/** 29 February falls on a given weekday at least once in 40 years, 1900 and 2100 included. */
-const PATIENCE = 41 * 366;
+/** Number of days to search: 29 February falls on a given weekday at least once in 40 years, 1900 and 2100 included. */
+const MAX_DAYS = 41 * 366;
 
-/** Number of answers that are kept: one more than `check` prints. */
-const KEPT = 6;
+/** Number of answers that are kept: `check` prints five runs, and asks for the one after. */
+const MAX_KNOWN = 6;
 
 /** The civil days on which an expression runs, counted from 1 January 1970. */
 export interface Days {
-  /** No day is left out. */
+  /** Whether every day matches. */
   readonly every: boolean;
-  /** The first one from this day on; undefined if none ever comes. */
+  /** Returns the first matching day from `day` on; undefined if there is none. */
   next(day: number): number | undefined;
-  /** How many there are from `from` up to `to`, `to` excluded. */
+  /** Returns the number of matching days in [from, to). */
   count(from: number, to: number): number;
 }
 
@@ -25,12 +25,12 @@ export function createDays(fields: DayFields): Days {
     covers(fields.dayOfMonth, 1, 31) &&
     covers(fields.month, 1, 12) &&
     covers(fields.dayOfWeek, 0, 6);
-  // Most questions are about the same days, or ones before the same next match: the last few answers are kept.
+  // Most calls ask for the same days, or for days before the same next match: the last answers are kept.
   let known: readonly { readonly from: number; readonly answer: number }[] = [];
 
   function search(day: number): number | undefined {
     let candidate = day;
-    while (candidate < day + PATIENCE) {
+    while (candidate < day + MAX_DAYS) {
       const midnight = new Date(candidate * DAY);
       if (fields.month.includes(midnight.getUTCMonth() + 1)) {
         if (matches(fields, midnight)) return candidate;
@@ -47,7 +47,7 @@ export function createDays(fields: DayFields): Days {
     const before = known.find(({ from, answer }) => from <= day && day <= answer);
     if (before !== undefined) return before.answer;
     const answer = search(day);
-    if (answer !== undefined) known = [{ from: day, answer }, ...known.slice(0, KEPT - 1)];
+    if (answer !== undefined) known = [{ from: day, answer }, ...known.slice(0, MAX_KNOWN - 1)];
     return answer;
   }
 
@@ -67,8 +67,8 @@ function covers(values: readonly DayValue[], first: number, last: number): boole
 }
 
 /**
- * Whether a day of a matching month matches, given as its midnight in UTC. The result is that of the `match` of a node-cron
- * task, which takes 8 µs: too long for each day of many years.
+ * Returns whether a day of a matching month matches, given as its midnight in UTC. `match` of a node-cron task returns the
+ * same, but takes 8 µs: too long for each day of many years.
  */
 function matches({ dayOfMonth, dayOfWeek }: DayFields, midnight: Date): boolean {
   const date = midnight.getUTCDate();
@@ -79,7 +79,7 @@ function matches({ dayOfMonth, dayOfWeek }: DayFields, midnight: Date): boolean 
   );
 }
 
-/** Whether a day is what `5L` (the last Friday of its month) or `5#2` (the second one) says. */
+/** Returns whether a day is the last Friday of its month for `5L`, the second one for `5#2`. */
 function isSpecialWeekday(value: DayValue, day: Date): boolean {
   if (typeof value === 'number' || Number.parseInt(value, 10) !== day.getUTCDay()) return false;
   const date = day.getUTCDate();
@@ -87,7 +87,7 @@ function isSpecialWeekday(value: DayValue, day: Date): boolean {
   return Math.ceil(date / 7) === Number(value.at(-1));
 }
 
-/** The date that `L`, `L-3`, `15W` or `LW` means in the month of this day, if it has one. */
+/** Returns the date of `L`, `L-3`, `15W` or `LW` in the month of this day; undefined if the month has none. */
 function specialDate(value: DayValue, day: Date): number | undefined {
   if (typeof value === 'number') return undefined;
   const last = lengthOfMonth(day);

@@ -2,13 +2,13 @@ import { parse, validateDetailed, type CronFieldError, type ParsedFields } from 
 import { createDays, type Days } from './days.ts';
 import { createTimesOfDay, type TimesOfDay } from './times-of-day.ts';
 
-/** What a cron expression says, the time zone left out. */
+/** The days and times of a cron expression, without a time zone. */
 export type Expression =
   | { readonly days: Days; readonly times: TimesOfDay; readonly fault?: never }
-  /** What is wrong with it, the end of a sentence about it. */
+  /** What is wrong with the expression: the predicate of a sentence about it, `must …`. */
   | { readonly fault: string };
 
-/** Names of node-cron's fields, and what may stand in them. */
+/** Name and allowed values of each of node-cron's fields. */
 const FIELDS: Readonly<Record<string, readonly [name: string, range: string]>> = {
   second: ['second', '0 to 59'],
   minute: ['minute', '0 to 59'],
@@ -32,9 +32,9 @@ export function readExpression(text: string): Expression {
       fault: `must be a cron expression of 5 fields, or 6 with seconds first, not ${given.length}`,
     };
   }
-  // node-cron puts a range in the place of a star (to it 5* is 50-59) and writes ranges out, however long they are.
-  const odd = given.find((field) => /[^,]\*|\*[^,/]|\d{3}/.test(field));
-  if (odd !== undefined) return { fault: wrong(`no field can be "${odd}"`) };
+  // node-cron replaces a star with a range even inside a number (5* becomes 50-59), and expands ranges of any length.
+  const malformed = given.find((field) => /[^,]\*|\*[^,/]|\d{3}/.test(field));
+  if (malformed !== undefined) return { fault: wrong(`no field can be "${malformed}"`) };
   const expression = given.join(' ');
   const { valid, errors } = validateDetailed(expression);
   if (!valid) {
@@ -47,11 +47,11 @@ export function readExpression(text: string): Expression {
   return days.next(0) === undefined ? { fault: NEVER } : { days, times: createTimesOfDay(fields) };
 }
 
-/** More than configurations have; what others there are is worked out each time. */
+/** More than configurations have; days beyond it are computed each time. */
 const MAX_SHARED_DAYS = 100;
 const sharedDays = new Map<string, Days>();
 
-/** Thousands of schedules may run on the same days. */
+/** Shares days between schedules: thousands may run on the same days. */
 function daysOf({ dayOfMonth, month, dayOfWeek }: ParsedFields): Days {
   const key = JSON.stringify([dayOfMonth, month, dayOfWeek]);
   const days = sharedDays.get(key) ?? createDays({ dayOfMonth, month, dayOfWeek });

@@ -14,8 +14,8 @@ export interface Calendar extends Runs {
 }
 
 /**
- * The longest gap, ms, of those that begin with a run in (from, until], or with the first run after. It looks at days,
- * not at runs: the gaps within a day are the same on every day but those on which local time jumps.
+ * Returns the longest gap in ms between two runs, of the gaps that begin in (from, until] or with the first run after.
+ * It compares days, not runs: gaps within a day are the same every day, except where local time jumps.
  */
 export function longestGap(calendar: Calendar, from: number, until: number): number {
   return Math.max(
@@ -34,7 +34,7 @@ function longestGapBetweenDays(
   const beforeLast = times.last * SECOND;
   if (days.every) return DAY + beforeFirst - beforeLast;
   const firstRun = nextAfter(from);
-  // Of a time that autumn repeats the second one is a run only if the hour is *.
+  // A time that autumn repeats runs twice only if every hour matches.
   const occurrence = times.everyHour ? 'last' : 'first';
   let longest = 0;
   let day: number | undefined = Math.floor((firstRun + zone.segmentAt(firstRun).offset) / DAY);
@@ -48,7 +48,7 @@ function longestGapBetweenDays(
   return longest;
 }
 
-/** Around each jump of local time run by run, from the last run before it until the rhythm is back. */
+/** Goes through each run around a jump of local time, from the last one before it until runs are regular again. */
 function longestGapAtJumps(
   { days, times, zone, nextAfter, lastBetween }: Calendar,
   from: number,
@@ -60,9 +60,9 @@ function longestGapAtJumps(
     const settled = start + jump;
     const firstDay = Math.floor((start - 1 + before) / DAY);
     const lastDay = Math.floor((settled + offset) / DAY);
-    const shaken = !days.every || !times.everyHour || jump % HOUR > 0;
-    if (!shaken || (days.next(firstDay) ?? Infinity) > lastDay) continue;
-    // What is longer than two days lies between days.
+    const isAffected = !days.every || !times.everyHour || jump % HOUR > 0;
+    if (!isAffected || (days.next(firstDay) ?? Infinity) > lastDay) continue;
+    // Gaps of more than two days are found between days.
     let run = lastBetween(Math.max(from, start - 2 * DAY), start - 1);
     while (run !== undefined && run < settled) {
       const next = nextAfter(run);

@@ -3,18 +3,18 @@ import type { ParsedFields } from 'node-cron';
 const MINUTE = 60;
 const HOUR = 60 * MINUTE;
 
-/** At what times of a civil day an expression runs, in seconds from its midnight. */
+/** The times of a civil day at which an expression runs, in seconds from midnight. */
 export interface TimesOfDay {
-  /** The hour is `*`, however written. */
+  /** Whether every hour matches. */
   readonly everyHour: boolean;
   readonly first: number;
   readonly last: number;
   readonly perDay: number;
   /** The longest gap between two times of one day, 0 if there is only one. */
   readonly longestGap: number;
-  /** The first time at or after this one, undefined if the day has no more. */
+  /** Returns the first time at or after this one; undefined if the day has none. */
   next(second: number): number | undefined;
-  /** How many times come before this one. */
+  /** Returns the number of times before this one. */
   countBefore(second: number): number;
 }
 
@@ -70,7 +70,10 @@ export function createTimesOfDay(fields: ParsedFields): TimesOfDay {
   };
 }
 
-/** The longest gap that a field makes; every one is shorter by the time over which finer fields spread their runs. */
+/**
+ * Returns the longest gap between two values of a field, in seconds. `spread` is the time from the first to the last run
+ * within one value, by which each gap is shorter.
+ */
 function longestStep(values: readonly number[], unit: number, spread: number): number {
   let longest = 0;
   for (const [index, value] of values.entries()) {

@@ -2,27 +2,27 @@ const SECOND = 1000;
 const DAY = 24 * 60 * 60 * SECOND;
 /** No zone changes its offset and changes it back within a week. */
 const STEP = 7 * DAY;
-/** Known zone history reaches at least so far to either side of what is asked for. */
+/** Minimum time of known zone history on either side of a requested moment. */
 const MARGIN = 2 * STEP;
 
-/** A stretch of time in which a zone's offset from UTC stays the same. All ms; times are epoch ms. */
+/** A period in which the offset of a zone from UTC stays the same. All in ms; times are epoch ms. */
 export interface Segment {
   readonly start: number;
-  /** Exclusive. The last known segment may go on after it. */
+  /** Exclusive. The last known segment may continue after it. */
   readonly end: number;
-  /** What is added to UTC to get local time. */
+  /** Local time minus UTC. */
   readonly offset: number;
   /** The offset until `start`; the same as `offset` if nothing changed there. */
   readonly before: number;
 }
 
-/** The offsets of one time zone. Local times are ms too: what epoch ms would be if the zone were UTC. */
+/** The offsets of one time zone. A local time is the epoch ms of the same civil time in UTC. */
 export interface Zone {
-  /** The segment that holds this moment. */
+  /** Returns the segment of this moment. */
   segmentAt(ms: number): Segment;
-  /** The segments that begin in (after, until], each with a jump of local time. */
+  /** Returns the segments that begin in (after, until]; each begins with a jump of local time. */
   jumps(after: number, until: number): readonly Segment[];
-  /** When a local time comes, for the first or the last time; one that is skipped comes later by the gap. */
+  /** Returns when a local time occurs, the first or the last time. A skipped local time occurs later by the gap. */
   toUtc(local: number, time: 'first' | 'last'): number;
 }
 
@@ -36,7 +36,7 @@ export function zoneOf(name: string): Zone {
 }
 
 function createZone(offsetAt: (ms: number) => number): Zone {
-  // Asking Intl for an offset costs a microsecond and more: what it told is kept, without holes, oldest first.
+  // Intl takes a microsecond or more for an offset: known segments are kept, without gaps, oldest first.
   let segments: { start: number; end: number; offset: number; before: number }[] = [];
 
   function restartAt(ms: number): void {
