@@ -2,11 +2,11 @@ import { quoteId } from '../config/redaction.ts';
 import { closest, didYouMean } from '../config/suggest.ts';
 import type { Config } from '../config/config.ts';
 import type { RowQuery, StoreReader } from '../monitor/ports/store.ts';
+import { isSqlite, openStoreReader } from '../store/open.ts';
 import type { Action, Context } from './command.ts';
 import { loadForStore } from './configuration.ts';
 import { UsageError } from './outcome.ts';
 import type { QueryOptions } from './options.ts';
-import { openStoreReader } from './reader.ts';
 import { jsonLines, tableLines, type Column } from './output/table.ts';
 
 /** Number of known projects that the message about an unknown one lists. */
@@ -57,7 +57,7 @@ export async function withReader<Result>(
   try {
     const { project } = options;
     if (project !== undefined) requireKnown(project, config, await reader.projects());
-    return await work(reader, 'path' in config.store ? config.store.path : undefined);
+    return await work(reader, isSqlite(config.store) ? config.store.path : undefined);
   } finally {
     await reader.close();
   }

@@ -1,6 +1,7 @@
 import type { Config } from '../config/config.ts';
 import { ConfigError } from '../config/config-error.ts';
 import { StoreError } from '../monitor/errors.ts';
+import { isSqlite } from '../store/open.ts';
 import { UsageError } from './outcome.ts';
 
 /**
@@ -8,7 +9,7 @@ import { UsageError } from './outcome.ts';
  * @throws {UsageError} with `instead`, what to do with PostgreSQL
  */
 export function storeFile(store: Config['store'], instead: string): string {
-  if ('path' in store) return store.path;
+  if (isSqlite(store)) return store.path;
   throw new UsageError(
     `this command needs a SQLite store, but the configuration names PostgreSQL: ${instead}`,
   );
@@ -16,7 +17,7 @@ export function storeFile(store: Config['store'], instead: string): string {
 
 /** Tells that the address of the database is not there yet, or none. Never shows any part of it. */
 export async function storeWarnings(store: Config['store']): Promise<readonly string[]> {
-  if ('path' in store) return [];
+  if (isSqlite(store)) return [];
   const [{ readPostgresUrl }, { readUrl }] = await Promise.all([
     import('../config/postgres-url.ts'),
     import('../store/postgres/url.ts'),

@@ -5,63 +5,98 @@ import { trackWork } from '../files/thread-work.ts';
 import type { Logger } from '../log/logger.ts';
 import type { Observer } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
-import type { Store } from '../monitor/ports/store.ts';
+import type { Store, StoreReader } from '../monitor/ports/store.ts';
 import type { Postgres } from './postgres/postgres-store.ts';
-import { openStore as openSqlite } from './sqlite/sqlite-store.ts';
 
-/** The store of a configuration. */
+// Chooses the engine of a configuration. Each engine is imported when it is needed.
+
+type StoreConfig = Config['store'];
+type SqliteConfig = Extract<StoreConfig, { readonly path: string }>;
+type PostgresConfig = Exclude<StoreConfig, SqliteConfig>;
+
 export interface OpenStore {
   readonly store: Store;
   readonly info: { readonly engine: 'sqlite' | 'postgresql'; readonly version: string };
-  /** Whether what is stored is where the configuration says. */
+  /** Whether the store is still the one that the configuration names. */
   readonly isInPlace: () => boolean;
-  /** What several processes share; absent where there can be but one. */
+  /** What several workers share; undefined for SQLite, which serves one process. */
   readonly shared: Shared | undefined;
 }
 
 export interface Shared extends Postgres {
-  /** Of this process among all that ever were. */
+  /** Name of this worker, unique across restarts. */
   readonly name: string;
   readonly leaseMs: number;
 }
 
 export interface OpenStoreOptions {
-  readonly store: Config['store'];
+  readonly store: StoreConfig;
   readonly clock: Clock;
   readonly emit: Observer;
   readonly logger: Logger;
-  /** Aborted when a shutdown has waited long enough for the store. */
+  /** Aborts when a shutdown has waited long enough for the store. */
   readonly signal: AbortSignal;
 }
 
+export function isSqlite(store: StoreConfig): store is SqliteConfig {
+  return 'path' in store;
+}
+
 /**
- * Opens the store for polling. A SQLite file is held against others; PostgreSQL's driver is loaded only for PostgreSQL.
+ * Opens the store for polling. A SQLite file is locked against other daemons.
  * @throws {StoreError} when it cannot be opened or another process holds it
  * @throws {ConfigError} when the address of the database cannot be read
  */
 export async function openStore(options: OpenStoreOptions): Promise<OpenStore> {
-  // A file system, a name server or a large file may take long, and a signal ends the process meanwhile.
-  return await trackWork(open(options));
+  const { store } = options;
+  // A file system, a name server or a large file may take long; a signal then ends the process.
+  return await trackWork(isSqlite(store) ? openFile(store, options) : openDatabase(store, options));
 }
 
-async function open(options: OpenStoreOptions): Promise<OpenStore> {
-  const { store: settings, clock, emit, logger, signal } = options;
-  if ('path' in settings) {
-    const store = await openSqlite({
-      path: settings.path,
-      clock,
-      emit,
-      onCreated: (path) => logger.warn({ event: 'store.created', path }, 'New store created'),
-    });
-    const info = { engine: 'sqlite', version: store.sqliteVersion } as const;
-    return { store, info, isInPlace: () => store.isInPlace(), shared: undefined };
+/**
+ * Opens the store for reading, beside a daemon or without one.
+ * @throws {StoreError} also if there is no store yet
+ * @throws {ConfigError} when the address of the database cannot be read
+ */
+export async function openStoreReader(store: StoreConfig): Promise<StoreReader> {
+  if (isSqlite(store)) {
+    const { openReader } = await import('./sqlite/sqlite-reader.ts');
+    return await openReader({ path: store.path });
   }
-  const [{ openPostgres }, { readPostgresUrl }] = await Promise.all([
-    import('./postgres/postgres-store.ts'),
-    import('../config/postgres-url.ts'),
+  const [{ openPostgresReader }, url] = await Promise.all([
+    import('./postgres/postgres-reader.ts'),
+    readUrl(store),
   ]);
-  const { leaseMs } = settings;
-  const url = await readPostgresUrl(settings.postgresUrl);
+  return await openPostgresReader({ url });
+}
+
+async function openFile(
+  { path }: SqliteConfig,
+  { clock, emit, logger }: OpenStoreOptions,
+): Promise<OpenStore> {
+  const sqlite = await import('./sqlite/sqlite-store.ts');
+  const store = await sqlite.openStore({
+    path,
+    clock,
+    emit,
+    onCreated: (created) =>
+      logger.warn({ event: 'store.created', path: created }, 'New store created'),
+  });
+  return {
+    store,
+    info: { engine: 'sqlite', version: store.sqliteVersion },
+    isInPlace: () => store.isInPlace(),
+    shared: undefined,
+  };
+}
+
+async function openDatabase(
+  config: PostgresConfig,
+  { clock, emit, signal }: OpenStoreOptions,
+): Promise<OpenStore> {
+  const { openPostgres } = await import('./postgres/postgres-store.ts');
+  const { leaseMs } = config;
+  const url = await readUrl(config);
   const name = `${hostname()}:${process.pid}:${randomBytes(4).toString('hex')}`;
   const postgres = await openPostgres({ url, worker: name, leaseMs, clock, emit, signal });
   return {
@@ -70,4 +105,9 @@ async function open(options: OpenStoreOptions): Promise<OpenStore> {
     isInPlace: () => true,
     shared: { ...postgres, name, leaseMs },
   };
+}
+
+async function readUrl({ postgresUrl }: PostgresConfig): Promise<string> {
+  const { readPostgresUrl } = await import('../config/postgres-url.ts');
+  return await readPostgresUrl(postgresUrl);
 }

@@ -1,4 +1,5 @@
 import { resolveFromUser } from '../../config/environment.ts';
+import { isSqlite } from '../../store/open.ts';
 import type { Action, Register } from '../command.ts';
 import { loadConfiguration } from '../configuration.ts';
 import { UsageError } from '../outcome.ts';
@@ -30,7 +31,7 @@ export const registerMigrateStore: Register = (program, withContext) => {
 const migrateStore: Action<MigrateOptions> = async (options, context) => {
   const { stdout, progress, warn } = context;
   const { file, store } = await loadConfiguration(options.config, context, 'without keys');
-  if ('path' in store) {
+  if (isSqlite(store)) {
     const instead = 'set store.postgres_url_file or store.postgres_url_env';
     throw new UsageError(`${file} does not name a PostgreSQL store: ${instead}`);
   }
