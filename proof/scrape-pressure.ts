@@ -45,7 +45,7 @@ export const scrapePressure: Row = {
   bug: [
     {
       what: 'every scrape is answered, however many there are',
-      file: 'web/fairness/slots.ts',
+      file: 'web/limits/requests.ts',
       replace: [['metrics: 16,', 'metrics: 100_000,']],
     },
     {

@@ -36,19 +36,19 @@ export const web: Row = {
     },
     {
       what: 'an encoded slash is a slash to guard and routes',
-      file: 'web/request-target.ts',
+      file: 'web/request/target.ts',
       replace: [['/[\\w.~-]/.test(character)', '/[\\w.~/-]/.test(character)']],
       notice: /200 .* instead of (?:401|403|404)/,
     },
     {
       what: 'dot segments are passed on',
-      file: 'web/request-target.ts',
+      file: 'web/request/target.ts',
       replace: [['/\\/\\.{1,2}(?:\\/|$)/.test(canonical)', 'canonical === undefined']],
       notice: /instead of 400 \(bad target\)/,
     },
     {
       what: 'Host may be anything',
-      file: 'web/host.ts',
+      file: 'web/request/host.ts',
       replace: [['([\\w.-]+))(?::', '([^:]+))(?::']],
       notice: /instead of 400 \(bad Host\)/,
     },
@@ -74,7 +74,7 @@ export const web: Row = {
     },
     {
       what: 'a stream is told by the path that was sent',
-      file: 'web/fairness/slots.ts',
+      file: 'web/limits/requests.ts',
       replace: [
         [
           'const { route } = target;',
@@ -85,13 +85,13 @@ export const web: Row = {
     },
     {
       what: 'pages of other sites may reload',
-      file: 'web/entrance.ts',
+      file: 'web/request/filter.ts',
       replace: [["new Set(['GET',", "new Set(['POST', 'GET',"]],
       notice: /instead of 403/,
     },
     {
       what: 'pages of other sites may read answers',
-      file: 'web/entrance.ts',
+      file: 'web/request/filter.ts',
       replace: [
         [
           'admit(request, response, handle);',

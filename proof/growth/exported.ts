@@ -79,7 +79,7 @@ export const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
   'gives bytes back unread': ['evaluation-api/sending/body-pieces.ts releasePieces'],
   'puts the id of a project of the configuration into a text': [
     'store/postgres/sql/known.ts knownQuery',
-    'web/page/lists.ts projectLink',
+    'web/page/parts/lists.ts projectLink',
     'web/page/project.ts unknownProjectPage',
   ],
   'takes what this program made': [
@@ -96,7 +96,7 @@ export const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
     'simulator/world/records.ts makePrompt',
   ],
   'is a part of what parsePartially does': ['evaluation-api/listing/json-lexer.ts createJsonLexer'],
-  'takes the address of a socket': ['web/fairness/client.ts clientOf'],
+  'takes the address of a socket': ['web/limits/client.ts clientOf'],
   'is a part of what parseFaults does': [
     'simulator/faults/garbage.ts isGarbage',
     'simulator/faults/item-damage.ts isItemDamage',

@@ -13,13 +13,13 @@ import { toStoreError } from '../../src/store/postgres/errors.ts';
 import { fromStored, parseStored, toStored } from '../../src/store/postgres/sql/text.ts';
 import { readCursor, writeCursor } from '../../src/web/api/cursor.ts';
 import { eventText, readId } from '../../src/web/events/event.ts';
-import { parseHost } from '../../src/web/host.ts';
+import { parseHost } from '../../src/web/request/host.ts';
 import { createLogins } from '../../src/web/protection/logins.ts';
-import { beginning, message, name, shortName } from '../../src/web/page/upstream.ts';
+import { beginning, message, name, shortName } from '../../src/web/page/text/untrusted-text.ts';
 import { readParameters } from '../../src/web/api/parameters.ts';
 import { z } from 'zod';
 import * as parameters from '../../src/web/api/parameters.ts';
-import { readTarget } from '../../src/web/request-target.ts';
+import { readTarget } from '../../src/web/request/target.ts';
 import { isCrossSite, isForThisServer } from '../../src/web/protection/server-names.ts';
 import type { TextFunction } from './text-function.ts';
 
@@ -46,14 +46,14 @@ function target(url: string, host: string): void {
 
 /** What requests bring, and what shows the texts of others. */
 export const output: readonly TextFunction[] = [
-  { name: 'web/host.ts parseHost', call: parseHost },
-  { name: 'web/request-target.ts readTarget', call: (text) => target(text, 'a') },
-  { name: 'web/request-target.ts readTarget, of a path', call: (text) => target(`/${text}`, 'a') },
+  { name: 'web/request/host.ts parseHost', call: parseHost },
+  { name: 'web/request/target.ts readTarget', call: (text) => target(text, 'a') },
+  { name: 'web/request/target.ts readTarget, of a path', call: (text) => target(`/${text}`, 'a') },
   {
-    name: 'web/request-target.ts readTarget, in absolute form',
+    name: 'web/request/target.ts readTarget, in absolute form',
     call: (text) => target(`http://${text}`, 'a'),
   },
-  { name: 'web/request-target.ts readTarget, of a host', call: (text) => target('/', text) },
+  { name: 'web/request/target.ts readTarget, of a host', call: (text) => target('/', text) },
   {
     name: 'web/protection/server-names.ts isCrossSite',
     call: (text) => isCrossSite({ origin: `http://${text}` }, undefined, ['a']),
@@ -106,10 +106,13 @@ export const output: readonly TextFunction[] = [
       return readParameters(`http://a/?${query.join('&')}`, known);
     },
   },
-  { name: 'web/page/upstream.ts beginning', call: (text) => beginning(text, text.length, 'lines') },
-  { name: 'web/page/upstream.ts name', call: name },
-  { name: 'web/page/upstream.ts shortName', call: shortName },
-  { name: 'web/page/upstream.ts message', call: (text) => message(text, 8192) },
+  {
+    name: 'web/page/text/untrusted-text.ts beginning',
+    call: (text) => beginning(text, text.length, 'lines'),
+  },
+  { name: 'web/page/text/untrusted-text.ts name', call: name },
+  { name: 'web/page/text/untrusted-text.ts shortName', call: shortName },
+  { name: 'web/page/text/untrusted-text.ts message', call: (text) => message(text, 8192) },
   { name: 'domain/visible.ts visible', call: visible },
   { name: 'domain/visible.ts visibleJson', call: visibleJson },
   { name: 'cli/output/json.ts toJsonLine', call: (text) => toJsonLine({ text }) },

@@ -9,7 +9,7 @@ import type * as ClockRoom from '../../src/app/clock.ts';
 import { NEVER_POLLED } from '../../src/monitor/poll-health.ts';
 import type * as FeedRoom from '../../src/web/events/feed.ts';
 import type * as AssetsRoom from '../../src/web/page/assets.ts';
-import type * as MonitorRoom from '../../src/web/page/monitor-state.ts';
+import type * as MonitorRoom from '../../src/web/page/model/monitor-state.ts';
 import type { Protection } from '../../src/domain/protection.ts';
 import type * as ServerRoom from '../../src/web/server.ts';
 import type { Certificate } from '../../test/support/certificates.ts';
@@ -20,7 +20,7 @@ const room = async (file: string) => (await import(join(source, file))) as unkno
 const { systemClock: clock } = (await room('app/clock.ts')) as typeof ClockRoom;
 const { createEventFeed } = (await room('web/events/feed.ts')) as typeof FeedRoom;
 const { loadAssets } = (await room('web/page/assets.ts')) as typeof AssetsRoom;
-const { watchMonitor } = (await room('web/page/monitor-state.ts')) as typeof MonitorRoom;
+const { watchMonitor } = (await room('web/page/model/monitor-state.ts')) as typeof MonitorRoom;
 const { startWebServer } = (await room('web/server.ts')) as typeof ServerRoom;
 
 const at = 0;

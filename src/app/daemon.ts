@@ -7,7 +7,7 @@ import type { Observer } from '../monitor/events.ts';
 import type { FailureReporter } from '../monitor/failure-reporter.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import { createEventFeed } from '../web/events/feed.ts';
-import { watchMonitor } from '../web/page/monitor-state.ts';
+import { watchMonitor } from '../web/page/model/monitor-state.ts';
 import { openEngine } from './engine.ts';
 import { endProcess } from './lifecycle.ts';
 import { startMaintenance } from './maintenance.ts';

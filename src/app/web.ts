@@ -4,7 +4,7 @@ import { createRequestFailureLog } from '../log/request-failures.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import type { EventFeed } from '../web/events/feed.ts';
-import type { MonitorWatch } from '../web/page/monitor-state.ts';
+import type { MonitorWatch } from '../web/page/model/monitor-state.ts';
 import type { ChangingProtection } from '../web/protection/changing-protection.ts';
 import { startWebServer, type WebServer } from '../web/server.ts';
 import type { Engine } from './engine.ts';

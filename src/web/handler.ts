@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { RequestTarget } from './request-target.ts';
+import type { RequestTarget } from './request/target.ts';
 
 /** Answers a request. What it asks for is in its target; `request.url` and `Host` are not read again. */
 export type Handler = (

@@ -1,6 +1,6 @@
 import { Hono, type Context } from 'hono';
 import { createApi, type ApiContent } from './api/api.ts';
-import type { ConnectionEnv } from './fairness/client.ts';
+import type { ConnectionEnv } from './limits/client.ts';
 import type { OnBug } from './handler.ts';
 import type { PageContent } from './page/content.ts';
 import { createPage } from './page/routes.ts';

@@ -1,15 +1,15 @@
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { getRequestListener } from '@hono/node-server';
-import { createEntrance, type Entrance } from './entrance.ts';
+import { createEntrance, type Entrance } from './request/filter.ts';
 import type { GuardedHandlers } from './protection/guarded-server.ts';
 import { type Handler, refuse } from './handler.ts';
-import { limitConnections } from './fairness/connections.ts';
+import { limitConnections } from './limits/connections.ts';
 import type { ChangingProtection } from './protection/changing-protection.ts';
-import { parseHost } from './host.ts';
+import { parseHost } from './request/host.ts';
 import { isForThisServer, type ServerNames } from './protection/server-names.ts';
 import { createRoutes, type WebContent } from './routes.ts';
-import { withinSlots } from './fairness/slots.ts';
+import { withinSlots } from './limits/requests.ts';
 
 export interface WebServer {
   /** Where it listens, `http://host:port` or `https://host:port`. */

@@ -19,15 +19,15 @@ import { readCursor } from './cursor.ts';
 import { readId } from '../events/event.ts';
 import type { EventFeed } from '../events/feed.ts';
 import { streamEvents } from '../events/stream.ts';
-import { busy } from '../fairness/busy.ts';
-import { askerOf, type ConnectionEnv } from '../fairness/client.ts';
-import { createTimeBudget } from '../fairness/time-budget.ts';
-import { createTurns } from '../fairness/turns.ts';
+import { busy } from '../limits/busy.ts';
+import { askerOf, type ConnectionEnv } from '../limits/client.ts';
+import { createTimeBudget } from '../limits/time-budget.ts';
+import { createTurns } from '../limits/fair-queue.ts';
 import { openApiDocument } from './openapi.ts';
 import { operations } from './operations.ts';
 import { readPage, type RowSource } from './page-of-rows.ts';
 import { readParameters } from './parameters.ts';
-import { RequestError } from '../request-error.ts';
+import { RequestError } from '../request/error.ts';
 
 /** Time that all answers together may take. */
 const BUDGET = { share: 1 / 4, burstMs: 2000, maxPauseMs: 8000 };

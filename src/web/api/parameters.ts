@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { PROMPT_STATUSES } from '../../domain/status.ts';
 import { EVENT_ID, EVENT_TYPES } from '../events/event.ts';
-import { RequestError } from '../request-error.ts';
+import { RequestError } from '../request/error.ts';
 
 const LARGEST_LIMIT = 1000;
 const A_LIMIT = `must be a whole number from 1 to ${LARGEST_LIMIT}`;

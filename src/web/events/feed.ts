@@ -2,9 +2,9 @@ import type { Observer } from '../../monitor/events.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
 import type { EventPosition, StoreReader } from '../../monitor/ports/store.ts';
 import { pollFields } from '../../rows/fields.ts';
-import type { Asker } from '../fairness/client.ts';
-import { createTimeBudget } from '../fairness/time-budget.ts';
-import { createTurns } from '../fairness/turns.ts';
+import type { Asker } from '../limits/client.ts';
+import { createTimeBudget } from '../limits/time-budget.ts';
+import { createTurns } from '../limits/fair-queue.ts';
 import { eventText, type StreamedEvent, writeId } from './event.ts';
 import { type EventPage, nothingAfter, toPage } from './page.ts';
 

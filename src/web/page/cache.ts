@@ -1,7 +1,7 @@
 import type { Clock } from '../../monitor/ports/clock.ts';
-import type { Asker } from '../fairness/client.ts';
-import { createTimeBudget } from '../fairness/time-budget.ts';
-import { createTurns } from '../fairness/turns.ts';
+import type { Asker } from '../limits/client.ts';
+import { createTimeBudget } from '../limits/time-budget.ts';
+import { createTurns } from '../limits/fair-queue.ts';
 
 const MIN_AGE_MS = 1000;
 const MAX_PAGES = 32;

@@ -8,15 +8,20 @@ import {
   transitionTable,
   waitingTable,
   type ListContext,
-} from './lists.ts';
-import { monitorChecks, type Check } from './monitor-checks.ts';
-import { allFailures, failureCount, failuresText } from './failure-words.ts';
-import { historyOf, PROJECTS_PER_PAGE, type Overview, type ProjectView } from './overview-model.ts';
-import { projectCard } from './project-card.ts';
-import { isBlind } from './project-state.ts';
-import { ago } from './time.ts';
-import type { Html } from './upstream.ts';
-import { counted, grouped } from './words.ts';
+} from './parts/lists.ts';
+import { monitorChecks, type Check } from './parts/monitor-checks.ts';
+import { allFailures, failureCount, failuresText } from './text/failure-words.ts';
+import {
+  historyOf,
+  PROJECTS_PER_PAGE,
+  type Overview,
+  type ProjectView,
+} from './model/overview-model.ts';
+import { projectCard } from './parts/project-card.ts';
+import { isBlind } from './model/project-state.ts';
+import { ago } from './text/time.ts';
+import type { Html } from './text/untrusted-text.ts';
+import { counted, grouped } from './text/words.ts';
 
 /** Of a message on the first page can be unfolded so much; on the project's page all of it. */
 const WHOLE_MESSAGE = 4000;

@@ -3,8 +3,8 @@ import type { Status } from '../../domain/status.ts';
 import type { FailureRow, StatusRow, TransitionRow } from '../../monitor/ports/store.ts';
 import type { PageContent } from './content.ts';
 import type { Page } from './layout.ts';
-import { failureList, promptTable, transitionTable, waitingTable } from './lists.ts';
-import { failuresText } from './failure-words.ts';
+import { failureList, promptTable, transitionTable, waitingTable } from './parts/lists.ts';
+import { failuresText } from './text/failure-words.ts';
 import {
   historyOf,
   longestWaiting,
@@ -13,11 +13,11 @@ import {
   viewsOf,
   type ProjectView,
   type Reading,
-} from './overview-model.ts';
-import { plot } from './plot.ts';
-import { blindSince, countsOf, polls, stateLine } from './project-card.ts';
-import { duration } from './time.ts';
-import { name, type Html } from './upstream.ts';
+} from './model/overview-model.ts';
+import { plot } from './parts/plot.ts';
+import { blindSince, countsOf, polls, stateLine } from './parts/project-card.ts';
+import { duration } from './text/time.ts';
+import { name, type Html } from './text/untrusted-text.ts';
 
 const FAILURES_SHOWN = 20;
 const TRANSITIONS_SHOWN = 30;

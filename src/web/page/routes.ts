@@ -1,13 +1,13 @@
 import { Hono, type Context } from 'hono';
 import { PROMPT_STATUSES } from '../../domain/status.ts';
-import { busy } from '../fairness/busy.ts';
-import { askerOf, type ConnectionEnv } from '../fairness/client.ts';
+import { busy } from '../limits/busy.ts';
+import { askerOf, type ConnectionEnv } from '../limits/client.ts';
 import { loadAssets } from './assets.ts';
 import { createPageCache } from './cache.ts';
 import type { PageContent } from './content.ts';
 import { layout, type Page } from './layout.ts';
 import { overviewPage } from './overview.ts';
-import { readOverview } from './overview-model.ts';
+import { readOverview } from './model/overview-model.ts';
 import { projectPage, readProject, unknownProjectPage } from './project.ts';
 
 /** Nothing but what this page itself brings: no inline script or style, no other host, no frame. */

@@ -11,11 +11,11 @@ import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { isDeepStrictEqual } from 'node:util';
 import { fail, type Handler, type OnBug, refuse } from '../handler.ts';
-import { clientOf } from '../fairness/client.ts';
+import { clientOf } from '../limits/client.ts';
 import { createLogins } from './logins.ts';
 import type { ClientAuth, Protection, TlsSettings } from '../../domain/protection.ts';
 import type { ChangingProtection } from './changing-protection.ts';
-import type { RequestTarget } from '../request-target.ts';
+import type { RequestTarget } from '../request/target.ts';
 
 export interface GuardedHandlers {
   /** Parses requests before they are judged. */

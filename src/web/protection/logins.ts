@@ -1,6 +1,6 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import bcrypt from 'bcrypt';
-import { createTurns } from '../fairness/turns.ts';
+import { createTurns } from '../limits/fair-queue.ts';
 
 export interface Logins {
   /**

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { type Host, parseHost } from '../host.ts';
-import type { RequestTarget } from '../request-target.ts';
+import { type Host, parseHost } from '../request/host.ts';
+import type { RequestTarget } from '../request/target.ts';
 
 /** Names that public DNS cannot hold: a page elsewhere cannot make them lead to this server. */
 const PRIVATE_NAME = /^[^.]+$|\.(?:localhost|svc|local|internal|home\.arpa)$/;

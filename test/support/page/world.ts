@@ -7,7 +7,7 @@ import { afterPoll } from '../../../src/monitor/poll-health.ts';
 import type { Store } from '../../../src/monitor/ports/store.ts';
 import { openStore } from '../../../src/store/sqlite/sqlite-store.ts';
 import type { PageContent, ShownProject } from '../../../src/web/page/content.ts';
-import { watchMonitor, type MonitorWatch } from '../../../src/web/page/monitor-state.ts';
+import { watchMonitor, type MonitorWatch } from '../../../src/web/page/model/monitor-state.ts';
 import { version as programVersion } from '../../../src/app/version.ts';
 import { createEventFeed } from '../../../src/web/events/feed.ts';
 import { startWebServer } from '../../../src/web/server.ts';

@@ -4,7 +4,7 @@ import { text as textOf } from 'node:stream/consumers';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { NEVER_POLLED } from '../../../src/monitor/poll-health.ts';
 import { createEventFeed } from '../../../src/web/events/feed.ts';
-import { watchMonitor } from '../../../src/web/page/monitor-state.ts';
+import { watchMonitor } from '../../../src/web/page/model/monitor-state.ts';
 import { startWebServer, type WebServer } from '../../../src/web/server.ts';
 import { ask } from '../../support/ask.ts';
 import { fakeClock } from '../../support/monitor.ts';

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { StoreError } from '../../../../src/monitor/errors.ts';
 import { createApi } from '../../../../src/web/api/api.ts';
 import { openApiDocument } from '../../../../src/web/api/openapi.ts';
-import { watchMonitor } from '../../../../src/web/page/monitor-state.ts';
+import { watchMonitor } from '../../../../src/web/page/model/monitor-state.ts';
 import { createRoutes } from '../../../../src/web/routes.ts';
 import { readOpenApi } from '../../../support/openapi.ts';
 import { startApi } from './api-under-test.ts';

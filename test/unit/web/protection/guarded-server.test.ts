@@ -5,7 +5,7 @@ import { setTimeout } from 'node:timers/promises';
 import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls';
 import { text } from 'node:stream/consumers';
 import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { createEntrance } from '../../../../src/web/entrance.ts';
+import { createEntrance } from '../../../../src/web/request/filter.ts';
 import { createGuardedServer } from '../../../../src/web/protection/guarded-server.ts';
 import type { Handler } from '../../../../src/web/handler.ts';
 import type { ClientAuth, Protection } from '../../../../src/domain/protection.ts';

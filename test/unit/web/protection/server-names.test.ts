@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { parseHost } from '../../../../src/web/host.ts';
+import { parseHost } from '../../../../src/web/request/host.ts';
 import { isCrossSite, isForThisServer } from '../../../../src/web/protection/server-names.ts';
-import type { Route } from '../../../../src/web/request-target.ts';
+import type { Route } from '../../../../src/web/request/target.ts';
 
 const CHROMIUM = { 'accept-encoding': 'gzip, deflate', 'accept-language': 'en' };
 const PROMETHEUS_2_42 = {

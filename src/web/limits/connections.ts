@@ -1,0 +1,86 @@
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { clientOf } from './client.ts';
+import { createGrouped } from './items-by-client.ts';
+
+export interface ConnectionLimits {
+  /** Connections of all clients together. */
+  readonly maxConnections: number;
+  /** Connections of one client, which may be a proxy that many people stand behind. */
+  readonly maxPerClient: number;
+}
+
+interface Connection {
+  readonly socket: Socket;
+  readonly client: string;
+  /** Requests that are not answered to the end. */
+  requests: number;
+}
+
+/**
+ * Limits the connections of a server in a way that lets the next one in: where there are too many, the client with the
+ * most connections that answer no request loses the oldest of these. So a probe is answered while others hold
+ * connections open, be it from the probe's own address.
+ */
+export function limitConnections(server: Server, limits: ConnectionLimits): void {
+  const { maxConnections, maxPerClient } = limits;
+  const open = createGrouped<Connection>();
+  /** Connections without a request, the longest idle one first. */
+  const idle = createGrouped<Connection>();
+  /** A TLS socket is another object than the connection below it, with the same other end. */
+  const byEnd = new Map<string, Connection>();
+
+  function remove(connection: Connection): void {
+    open.delete(connection.client, connection);
+    idle.delete(connection.client, connection);
+  }
+
+  function evictOldest(connections: ReadonlySet<Connection>): boolean {
+    const [oldest] = connections;
+    if (oldest === undefined) return false;
+    remove(oldest);
+    oldest.socket.destroy();
+    return true;
+  }
+
+  function makeRoom(client: string): boolean {
+    if (open.of(client).size >= maxPerClient) return evictOldest(idle.of(client));
+    return open.size < maxConnections || evictOldest(idle.largest());
+  }
+
+  function accept(socket: Socket): void {
+    const client = clientOf(socket.remoteAddress);
+    if (!makeRoom(client)) {
+      socket.destroy();
+      return;
+    }
+    const end = endOf(socket);
+    const connection: Connection = { socket, client, requests: 0 };
+    byEnd.set(end, connection);
+    open.add(client, connection);
+    idle.add(client, connection);
+    socket.once('close', () => {
+      remove(connection);
+      if (byEnd.get(end) === connection) byEnd.delete(end);
+    });
+  }
+
+  function begin({ socket }: IncomingMessage, response: ServerResponse): void {
+    const connection = byEnd.get(endOf(socket));
+    if (connection === undefined) return;
+    connection.requests += 1;
+    idle.delete(connection.client, connection);
+    response.once('close', () => {
+      connection.requests -= 1;
+      const isOpen = open.of(connection.client).has(connection);
+      if (isOpen && connection.requests === 0) idle.add(connection.client, connection);
+    });
+  }
+
+  server.prependListener('connection', accept);
+  server.prependListener('request', begin);
+}
+
+function endOf({ remoteAddress, remotePort, localAddress }: Socket): string {
+  return `${remoteAddress} ${remotePort} ${localAddress}`;
+}

@@ -1,0 +1,189 @@
+import { WAITING_STATUSES } from '../../../domain/status.ts';
+import { StoreError } from '../../../monitor/errors.ts';
+import type {
+  FailureCount,
+  FailureRow,
+  MoveHistory,
+  ProjectSnapshot,
+  StatusRow,
+  StoreSnapshot,
+  TransitionRow,
+} from '../../../monitor/ports/store.ts';
+import type { PageContent, ProjectState, ShownProject } from '../content.ts';
+import { historyStart, SPAN_MS, statusHistory, type StatusHistory } from './history.ts';
+import { isBlind, stateOf } from './project-state.ts';
+
+export const PROJECTS_PER_PAGE = 24;
+/** Transitions that a plot is made of, at most: what keeps a busy day from holding up a scrape. */
+const MOST_MOVES = 20_000;
+export const DAY_MS = 24 * 60 * 60 * 1000;
+/** Failures that are counted of each project, at most; 20 ms for SQLite. */
+const MAX_COUNTED = 100_000;
+const FAILURES_SHOWN = 10;
+const WAITING_SHOWN = 10;
+const TRANSITIONS_SHOWN = 20;
+
+/** A configured project, and what the store knows of it. */
+export interface ProjectView {
+  readonly watched: ShownProject;
+  readonly state: ProjectState;
+  /** Undefined while the store cannot be read. */
+  readonly snapshot: ProjectSnapshot | undefined;
+  /** Undefined while the store cannot be read. */
+  readonly failures: RecentFailures | undefined;
+}
+
+/** Moves to FAILED in the last day, or in the time that the store keeps them for. */
+export interface RecentFailures {
+  readonly count: number;
+  /** There are at least so many: more are not counted. */
+  readonly isLeast: boolean;
+}
+
+/** What one reading of the store brought. */
+export interface Reading {
+  readonly snapshot: StoreSnapshot;
+  readonly history: MoveHistory;
+  readonly failureCounts: readonly FailureCount[];
+  /** Epoch ms: the moves are known from then on, retention considered. */
+  readonly knownSince: number;
+}
+
+export interface Overview {
+  /** Undefined when the store cannot be read. */
+  readonly store: (Reading & Lists) | undefined;
+  /** Those in trouble first. */
+  readonly projects: readonly ProjectView[];
+}
+
+interface Lists {
+  readonly failures: readonly FailureRow[];
+  readonly transitions: readonly TransitionRow[];
+  /** Longest first. */
+  readonly waiting: readonly StatusRow[];
+}
+
+/** Reads everything that the first page shows; without a store, what is known without it. */
+export async function readOverview(content: PageContent, now: number): Promise<Overview> {
+  const store = await unlessUnreadable(async () => {
+    const reading = await read(content, now);
+    const [failures, transitions, waiting] = await Promise.all([
+      content.store.failures({ limit: FAILURES_SHOWN }),
+      content.store.transitions({ limit: TRANSITIONS_SHOWN }),
+      longestWaiting(content.store, reading.snapshot.projects),
+    ]);
+    return { ...reading, failures, transitions, waiting };
+  });
+  return { store, projects: viewsOf(content, store, now).toSorted(byTrouble) };
+}
+
+/** Counts, and the moves of the last day, of one project or of all. */
+export async function read(content: PageContent, now: number, project?: string): Promise<Reading> {
+  const since = historyStart(now);
+  const [snapshot, history, failureCounts] = await Promise.all([
+    content.store.snapshot(),
+    content.store.moves({ project, since, spanMs: SPAN_MS, limit: MOST_MOVES }),
+    content.store.failureCounts({ project, since: now - DAY_MS, limitPerProject: MAX_COUNTED }),
+  ]);
+  const knownSince = Math.max(history.since, now - content.retentionMs);
+  return { snapshot, history, failureCounts, knownSince };
+}
+
+/** What `action` brings; undefined if the store cannot be read. */
+export async function unlessUnreadable<T>(action: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await action();
+  } catch (error) {
+    if (error instanceof StoreError) return undefined;
+    throw error;
+  }
+}
+
+export function viewsOf(
+  content: Pick<PageContent, 'projects'>,
+  reading: Reading | undefined,
+  now: number,
+): readonly ProjectView[] {
+  const snapshots = new Map(reading?.snapshot.projects.map((each) => [each.project, each]));
+  const counts = new Map(reading?.failureCounts.map(({ project, count }) => [project, count]));
+  return content.projects().map((watched) => ({
+    watched,
+    state: stateOf(watched, now),
+    snapshot: snapshots.get(watched.id),
+    failures: reading && recentFailures(counts.get(watched.id) ?? 0),
+  }));
+}
+
+function recentFailures(count: number): RecentFailures {
+  return { count, isLeast: count >= MAX_COUNTED };
+}
+
+/** The last day of a project; undefined while the store cannot be read. */
+export function historyOf(
+  { snapshot }: ProjectView,
+  reading: Reading | undefined,
+  now: number,
+): StatusHistory | undefined {
+  const counts = snapshot?.listings.get('prompt')?.counts;
+  if (snapshot === undefined || counts === undefined || reading === undefined) return undefined;
+  return statusHistory(
+    counts,
+    reading.history.moves.filter(({ project }) => project === snapshot.project),
+    {
+      since: historyStart(now),
+      knownSince: Math.max(reading.knownSince, snapshot.configuredAt),
+    },
+  );
+}
+
+/**
+ * The prompts that wait longest, of these projects: the first few of a status are among the first few projects whose
+ * longest waiting one waits longest.
+ */
+export async function longestWaiting(
+  store: Pick<PageContent['store'], 'statuses'>,
+  projects: readonly ProjectSnapshot[],
+): Promise<readonly StatusRow[]> {
+  const queries = WAITING_STATUSES.flatMap((status) =>
+    projects
+      .flatMap(({ project, listings }) => {
+        const since = listings.get('prompt')?.oldest.get(status);
+        return since === undefined ? [] : [{ project, since }];
+      })
+      .toSorted((a, b) => a.since - b.since)
+      .slice(0, WAITING_SHOWN)
+      .map(({ project }) =>
+        store.statuses({ project, status, order: 'oldest', limit: WAITING_SHOWN }),
+      ),
+  );
+  const rows = (await Promise.all(queries)).flat();
+  return rows.toSorted((a, b) => a.since - b.since).slice(0, WAITING_SHOWN);
+}
+
+/** Blind ones first, the longest blind of all at the top; then those with the newest failures, then by id. */
+function byTrouble(a: ProjectView, b: ProjectView): number {
+  const [rankA, rankB] = [rankOf(a), rankOf(b)];
+  if (rankA !== rankB) return rankA - rankB;
+  if (isBlind(a.state)) {
+    const since = ({ watched }: ProjectView) => watched.health.lastSuccessAt ?? 0;
+    if (since(a) !== since(b)) return since(a) - since(b);
+  } else if (hasFailures(a)) {
+    const newest = (view: ProjectView) => lastFailureAt(view) ?? 0;
+    if (newest(a) !== newest(b)) return newest(b) - newest(a);
+  }
+  return a.watched.id < b.watched.id ? -1 : 1;
+}
+
+function rankOf(view: ProjectView): number {
+  if (isBlind(view.state)) return 0;
+  if (view.state.kind === 'new') return 1;
+  return hasFailures(view) ? 2 : 3;
+}
+
+function hasFailures({ failures }: ProjectView): boolean {
+  return failures !== undefined && failures.count > 0;
+}
+
+export function lastFailureAt({ snapshot }: ProjectView): number | undefined {
+  return snapshot?.listings.get('prompt')?.lastFailureAt;
+}

@@ -1,0 +1,127 @@
+import { html } from 'hono/html';
+import { WAITING_STATUSES } from '../../../domain/status.ts';
+import type { FailureRow, StatusRow, TransitionRow } from '../../../monitor/ports/store.ts';
+import { badge } from './plot.ts';
+import { table } from './table.ts';
+import { absolute, duration, when } from '../text/time.ts';
+import { message, name, shortName, type Html } from '../text/untrusted-text.ts';
+import { NO_ERROR_INFO_WORDS } from '../text/words.ts';
+
+const WAITING = WAITING_STATUSES.join(' or ');
+
+/** How a list is shown: at a time, and with links to the projects from a page `root` away from the first one. */
+export interface ListContext {
+  readonly now: number;
+  /** `./` or `../`: links are relative, so that a proxy may put the page under a path of its own. */
+  readonly root: string;
+  /** Whose page it is; undefined where rows of several projects stand together. */
+  readonly project: string | undefined;
+}
+
+export function projectLink(id: string, root: string): Html {
+  return html`<a href="${projectPath(id, root)}">${shortName(id)}</a>`;
+}
+
+function projectPath(id: string, root: string): string {
+  return `${root}projects/${encodeURIComponent(id.toWellFormed())}`;
+}
+
+/** Newest first, each with what the service says of it; `whole` is how much of a message can be unfolded. */
+export function failureList(
+  rows: readonly FailureRow[],
+  whole: number,
+  context: ListContext,
+): Html {
+  if (rows.length === 0) return html`<p class="quiet">None.</p>`;
+  return html`<ol class="failures">
+    ${rows.map(
+      (row) =>
+        html`<li>
+          <div class="head">
+            ${badge('FAILED')}
+            ${context.project === undefined ? projectLink(row.project, context.root) : ''}
+            <div class="id">${name(row.promptId)}</div>
+            ${when(row.at, context.now)}
+          </div>
+          ${why(row, whole)}
+        </li>`,
+    )}
+  </ol>`;
+}
+
+function why({ settlement }: FailureRow, whole: number): Html {
+  if (settlement === undefined) {
+    return html`<p class="quiet">error_info: not fetched yet, it is tried again.</p>`;
+  }
+  if (settlement.errorInfo === undefined) {
+    return html`<p>No error_info, because ${NO_ERROR_INFO_WORDS[settlement.reason]}.</p>`;
+  }
+  const { error_id, error_msg } = settlement.errorInfo;
+  return html`<dl class="error">
+    <dt>error_id</dt>
+    <dd class="error-id">${error_id === null ? 'none' : name(error_id)}</dd>
+    <dt>error_msg</dt>
+    <dd>
+      ${error_msg === null ? 'none' : message(error_msg, whole)}
+      ${settlement.errorMsgTruncated ? html`<p class="quiet">Cut at 8,192 bytes.</p>` : ''}
+    </dd>
+  </dl>`;
+}
+
+export function waitingTable(rows: readonly StatusRow[], context: ListContext): Html {
+  if (rows.length === 0) return html`<p class="quiet">No prompt is ${WAITING}.</p>`;
+  return table({
+    caption: `Prompts that are ${WAITING}, the longest first`,
+    headings: ['Prompt', 'Status', 'Waits for'],
+    rows: rows.map((row) => [
+      promptCell(row, context),
+      badge(row.status),
+      html`<strong>${duration(context.now - row.since)}</strong>
+        <span class="quiet">since ${absolute(row.since)}</span>`,
+    ]),
+  });
+}
+
+export function transitionTable(rows: readonly TransitionRow[], context: ListContext): Html {
+  if (rows.length === 0) return html`<p class="quiet">None.</p>`;
+  return table({
+    caption: 'Transitions, the newest first',
+    headings: ['Prompt or dataset', 'Move', 'Seen'],
+    rows: rows.map((row) => [
+      html`${row.kind === 'dataset' ? html`<span class="quiet">dataset</span>` : ''}
+      ${idCell(row.id, row.project, context)}`,
+      html`${badge(row.from)} → ${badge(row.to)}`,
+      when(row.at, context.now),
+    ]),
+  });
+}
+
+/** Prompts of one project with their status. */
+export function promptTable(rows: readonly StatusRow[], context: ListContext): Html {
+  if (rows.length === 0) return html`<p class="quiet">None.</p>`;
+  return table({
+    caption: 'Prompts, the newest change first',
+    headings: ['Prompt', 'Status', 'Since'],
+    rows: rows.map((row) => [
+      promptCell(row, context),
+      html`${badge(row.status)}
+      ${row.statusRaw === undefined ? '' : html`<div class="quiet">${name(row.statusRaw)}</div>`}
+      ${row.missing > 0 ? html`<div class="quiet">missing</div>` : ''}`,
+      when(row.since, context.now),
+    ]),
+  });
+}
+
+function promptCell({ promptId, promptName, project }: StatusRow, context: ListContext): Html {
+  return html`${idCell(promptId, project, context)}
+  ${promptName ? html`<div class="quiet">${name(promptName)}</div>` : ''}`;
+}
+
+function idCell(id: string, project: string, context: ListContext): Html {
+  return html`<div class="id">${name(id)}</div>
+    ${
+      context.project === undefined
+        ? html`<div class="of">${projectLink(project, context.root)}</div>`
+        : ''
+    }`;
+}

@@ -1,0 +1,147 @@
+import { html } from 'hono/html';
+import type { MonitorState } from '../content.ts';
+import type { Overview } from '../model/overview-model.ts';
+import { isBlind } from '../model/project-state.ts';
+import { absolute, ago, when } from '../text/time.ts';
+import { beginning, type Html } from '../text/untrusted-text.ts';
+import { counted, grouped, STORE_FAILURE_WORDS } from '../text/words.ts';
+
+/** One part of evalwatch, and whether it is well. */
+export interface Check {
+  readonly name: string;
+  readonly level: 'ok' | 'warn' | 'bad';
+  readonly text: Html;
+}
+
+const RECENT_MS = 60 * 60 * 1000;
+/** As in the alert EvalwatchSchedulerOverrun. */
+const FEW_RUNS = 2;
+/** As in the alert EvalwatchErrorInfoBacklog. */
+const OLD_BACKLOG_MS = 30 * 60 * 1000;
+
+/** Whether the monitor itself is well, part by part. */
+export function monitorChecks(
+  { store, projects }: Overview,
+  monitor: MonitorState,
+  isReady: boolean,
+  now: number,
+): readonly Check[] {
+  return [
+    projectCheck(projects),
+    storeCheck(store !== undefined, monitor, now),
+    schedulerCheck(projects, monitor, isReady, now),
+    reloadCheck(monitor, now),
+    ...(store === undefined ? [] : [backlogCheck(store.snapshot.backlog, now)]),
+  ];
+}
+
+function projectCheck(projects: Overview['projects']): Check {
+  const blind = projects.filter(({ state }) => isBlind(state)).length;
+  const waiting = projects.filter(({ state }) => state.kind === 'new').length;
+  const first = waiting === 0 ? '' : `, ${grouped(waiting)} not polled yet`;
+  return {
+    name: 'Projects',
+    level: blind > 0 ? 'bad' : waiting > 0 ? 'warn' : 'ok',
+    text:
+      blind > 0
+        ? html`<strong>${grouped(blind)} of ${grouped(projects.length)} blind</strong>${first}`
+        : html`${counted(projects.length, 'project')} watched${first}`,
+  };
+}
+
+function storeCheck(isReadable: boolean, monitor: MonitorState, now: number): Check {
+  const { lastCommitAt, lastCommitFailure: failure } = monitor;
+  const words = failure === undefined ? '' : STORE_FAILURE_WORDS[failure.reason];
+  const name = 'Store';
+  if (!isReadable) {
+    return {
+      name,
+      level: 'bad',
+      text: html`<strong>cannot be read</strong>: this page shows only what is known without it`,
+    };
+  }
+  if (failure !== undefined && failure.at >= (lastCommitAt ?? 0)) {
+    return {
+      name,
+      level: 'bad',
+      text: html`<strong>cannot be written</strong>: ${words}; ${when(failure.at, now)}`,
+    };
+  }
+  if (failure !== undefined && now - failure.at < RECENT_MS) {
+    return {
+      name,
+      level: 'warn',
+      text: html`writes again, failed ${when(failure.at, now)}: ${words}`,
+    };
+  }
+  const last =
+    lastCommitAt === undefined ? 'nothing written yet' : `written ${ago(lastCommitAt, now)}`;
+  return { name, level: 'ok', text: html`${last}` };
+}
+
+function schedulerCheck(
+  projects: Overview['projects'],
+  monitor: MonitorState,
+  isReady: boolean,
+  now: number,
+): Check {
+  const name = 'Scheduler';
+  if (!isReady) return { name, level: 'warn', text: html`is starting or stopping` };
+  const late = projects.flatMap(({ state }) => (state.kind === 'late' ? [state.dueAt] : []));
+  if (late.length > 0) {
+    return {
+      name,
+      level: 'bad',
+      text: html`<strong>late</strong>: ${counted(late.length, 'project')} should have been polled,
+        the first ${when(Math.min(...late), now)}`,
+    };
+  }
+  const next = projects.flatMap(({ watched }) => watched.nextPollAt ?? []);
+  const soon = next.length === 0 ? 'nothing is due' : `next poll ${ago(Math.min(...next), now)}`;
+  const { missedRuns, skippedRuns, lastLostRunAt } = monitor;
+  if (lastLostRunAt === undefined) return { name, level: 'ok', text: html`on time, ${soon}` };
+  return {
+    name,
+    level: missedRuns + skippedRuns > FEW_RUNS && now - lastLostRunAt < RECENT_MS ? 'warn' : 'ok',
+    text: html`${soon}; since the start ${counted(missedRuns, 'run')} missed,
+    ${grouped(skippedRuns)} skipped because the one before still ran, the last
+    ${when(lastLostRunAt, now)}`,
+  };
+}
+
+function reloadCheck({ lastReload, startedAt }: MonitorState, now: number): Check {
+  const name = 'Configuration';
+  if (lastReload === undefined) {
+    return { name, level: 'ok', text: html`read at the start, ${when(startedAt, now)}` };
+  }
+  if (lastReload.ok) {
+    return { name, level: 'ok', text: html`reloaded ${when(lastReload.at, now)}` };
+  }
+  const reasons = lastReload.reasons
+    .slice(0, 10)
+    .map((reason) => html`<li>${beginning(reason, 300, 'one line').shown}</li>`);
+  return {
+    name,
+    level: 'warn',
+    text: html`<strong>the last reload failed</strong> ${when(lastReload.at, now)}; the one before
+      is in force
+      <ul>
+        ${reasons}
+      </ul>`,
+  };
+}
+
+function backlogCheck(
+  { count, oldestAt }: NonNullable<Overview['store']>['snapshot']['backlog'],
+  now: number,
+): Check {
+  const name = 'error_info';
+  if (count === 0 || oldestAt === undefined)
+    return { name, level: 'ok', text: html`nothing waits` };
+  return {
+    name,
+    level: now - oldestAt > OLD_BACKLOG_MS ? 'warn' : 'ok',
+    text: html`${counted(count, 'failure')} wait${count === 1 ? 's' : ''} for it, the oldest since
+    ${absolute(oldestAt)}, ${ago(oldestAt, now)}`,
+  };
+}

@@ -1,0 +1,153 @@
+import { html } from 'hono/html';
+import { DATASET_STATUSES, type Status } from '../../../domain/status.ts';
+import { SPAN_MS, SPANS, type StatusHistory } from '../model/history.ts';
+import { clockTime } from '../text/time.ts';
+import type { Html } from '../text/untrusted-text.ts';
+import { grouped, SIGNS } from '../text/words.ts';
+
+/** Place of each status, from the bottom of the plot and from the beginning of the bar: trouble comes first. */
+const PLACES: Readonly<Record<Status, number>> = {
+  FAILED: 0,
+  UNKNOWN: 1,
+  NONE: 2,
+  RUNNING: 3,
+  PENDING: 4,
+  COMPLETED: 5,
+};
+const LAYERS = DATASET_STATUSES.toSorted((a, b) => PLACES[a] - PLACES[b]);
+const WIDTH = 960;
+const HEIGHT = 120;
+/** One failure among thousands can still be seen. */
+const SMALLEST = 4;
+
+/** Counts by status as one bar, without text: the words stand beside it. */
+export function bar(counts: ReadonlyMap<Status, number>): Html {
+  const shown = LAYERS.filter((status) => (counts.get(status) ?? 0) > 0);
+  const total = sum(counts);
+  const room = WIDTH - shown.length * 2 * SMALLEST;
+  let left = 0;
+  const parts = shown.map((status) => {
+    const width = 2 * SMALLEST + ((counts.get(status) ?? 0) / total) * room;
+    const part = html`<rect
+      class="${status}"
+      x="${round(left)}"
+      width="${round(width)}"
+      height="20"
+    />`;
+    left += width;
+    return part;
+  });
+  return html`<svg
+    class="bar"
+    viewBox="0 0 ${WIDTH} 20"
+    preserveAspectRatio="none"
+    aria-hidden="true"
+  >
+    <rect class="none" width="${WIDTH}" height="20" />
+    ${parts}
+  </svg>`;
+}
+
+/** The last day of a project as stacked areas; what is after `blindSince` is only what was last seen. */
+export function plot(history: StatusHistory, now: number, blindSince: number | undefined): Html {
+  const end = history.since + SPANS * SPAN_MS;
+  const known = history.spans.filter((span) => span !== undefined);
+  const most = Math.max(0, ...known.map((counts) => sum(counts)));
+  if (most === 0) return html``;
+  const shown = LAYERS.filter((status) => known.some((counts) => (counts.get(status) ?? 0) > 0));
+  const room = HEIGHT - shown.length * SMALLEST;
+  let floors: readonly number[] = [];
+  // Each reaches down to the ground, so the lower ones are painted later.
+  const layers = shown.map((status) => {
+    const tops = history.spans.map((counts, span) => {
+      const count = counts?.get(status) ?? 0;
+      return (floors[span] ?? 0) + (count === 0 ? 0 : SMALLEST + (count / most) * room);
+    });
+    const path = html`<path class="${status}" d="${area(tops)}" />`;
+    floors = tops;
+    return path;
+  });
+  const isShort = history.knownSince > history.since;
+  const blindX =
+    blindSince === undefined
+      ? WIDTH
+      : (Math.max(0, blindSince - history.since) / (end - history.since)) * WIDTH;
+  return html`<figure class="plot">
+    <svg
+      role="img"
+      aria-label="${inWords(history)}"
+      viewBox="0 0 ${WIDTH} ${HEIGHT}"
+      preserveAspectRatio="none"
+    >
+      <rect class="none" width="${WIDTH}" height="${HEIGHT}" />
+      ${layers.toReversed()}
+      ${blindX < WIDTH ? html`<rect class="blind" x="${round(blindX)}" width="${round(WIDTH - blindX)}" height="${HEIGHT}" />` : ''}
+    </svg>
+    <figcaption>
+      <span>${clockTime(history.since)}</span>
+      <span
+        >${isShort ? `known since ${clockTime(Math.min(history.knownSince, now))}, ` : ''}up to
+        ${grouped(most)}</span
+      >
+      <span>now</span>
+    </figcaption>
+  </figure>`;
+}
+
+/** Counts in words with a sign and a colour each; those of 0 are left out. */
+export function legend(
+  counts: ReadonlyMap<Status, number>,
+  linkOf?: (status: Status) => string,
+): Html {
+  const items = LAYERS.map((status) => [status, counts.get(status) ?? 0] as const)
+    .filter(([, count]) => count > 0)
+    .map(([status, count]) => {
+      const text = html`${badge(status)} <b>${grouped(count)}</b>`;
+      return html`<li>
+        ${linkOf === undefined ? text : html`<a href="${linkOf(status)}">${text}</a>`}
+      </li>`;
+    });
+  return html`<ul class="legend">
+    ${items.length === 0 ? html`<li>none</li>` : items}
+  </ul>`;
+}
+
+export function badge(status: keyof typeof SIGNS): Html {
+  return html`<span class="status ${status}"
+    ><span aria-hidden="true">${SIGNS[status]}</span> ${status}</span
+  >`;
+}
+
+/** From the ground up to these heights, with a point only where the height changes. */
+function area(heights: readonly number[]): string {
+  const points = heights.flatMap((height, span) => {
+    const last = heights[span - 1];
+    return height === last ? [] : [`L${x(span)},${y(last ?? 0)}`, `L${x(span)},${y(height)}`];
+  });
+  return `M0,${y(0)} ${points.join(' ')} L${WIDTH},${y(heights.at(-1) ?? 0)} L${WIDTH},${y(0)} Z`;
+}
+
+function x(span: number): number {
+  return round((span * WIDTH) / SPANS);
+}
+
+function y(height: number): number {
+  return round(HEIGHT - height);
+}
+
+function round(value: number): number {
+  return Math.round(value * 10) / 10;
+}
+
+function sum(counts: ReadonlyMap<Status, number>): number {
+  return counts.values().reduce((total, count) => total + count, 0);
+}
+
+function inWords({ spans }: StatusHistory): string {
+  const first = spans.find((span) => span !== undefined) ?? new Map<Status, number>();
+  const last = spans.at(-1) ?? first;
+  const changes = LAYERS.filter((status) => (first.get(status) ?? 0) + (last.get(status) ?? 0) > 0)
+    .map((status) => `${status} from ${first.get(status) ?? 0} to ${last.get(status) ?? 0}`)
+    .join(', ');
+  return `Prompts by status over the last 24 hours: ${changes || 'none'}`;
+}

@@ -1,0 +1,100 @@
+import { html } from 'hono/html';
+import type { Status } from '../../../domain/status.ts';
+import type { ProjectState } from '../content.ts';
+import type { StatusHistory } from '../model/history.ts';
+import { projectLink } from './lists.ts';
+import { lastFailureAt, type ProjectView } from '../model/overview-model.ts';
+import { bar, legend, plot } from './plot.ts';
+import { isBlind } from '../model/project-state.ts';
+import { absolute, duration, when } from '../text/time.ts';
+import type { Html } from '../text/untrusted-text.ts';
+import {
+  counted,
+  grouped,
+  NO_KEY_WORDS,
+  POLL_FAILURE_WORDS,
+  REFUSED_KEY_WORDS,
+} from '../text/words.ts';
+
+/** A project on the first page. */
+export function projectCard(
+  view: ProjectView,
+  history: StatusHistory | undefined,
+  now: number,
+): Html {
+  return html`<li class="project ${view.state.kind}">
+    <h3>${projectLink(view.watched.id, './')}</h3>
+    ${stateLine(view, now)} ${countsOf(view)}
+    ${history === undefined ? '' : plot(history, now, blindSince(view))} ${polls(view, now)}
+  </li>`;
+}
+
+/** Up, or why not, and since when. */
+export function stateLine({ watched, state, snapshot }: ProjectView, now: number): Html {
+  if (state.kind === 'up') return html`<p class="state ok"><strong>✓ Up</strong></p>`;
+  if (state.kind === 'new') {
+    return html`<p class="state warn"><strong>○ Not polled yet</strong></p>`;
+  }
+  if (state.kind === 'late') {
+    return html`<p class="state bad">
+      <strong>✗ Late</strong>: it should have been polled ${when(state.dueAt, now)}
+    </p>`;
+  }
+  const { lastSuccessAt, consecutiveFailures } = watched.health;
+  const since = lastSuccessAt ?? snapshot?.configuredAt;
+  const blind = lastSuccessAt === undefined ? 'Never up for' : 'Blind for';
+  return html`<p class="state bad"><strong>✗ Down</strong>: ${reasonOf(state)}</p>
+    <p class="facts">
+      ${counted(consecutiveFailures, 'failed poll')} in a row.
+      ${since === undefined ? '' : html`${blind} ${duration(now - since)}, since ${absolute(since)}.`}
+    </p>`;
+}
+
+function reasonOf({ reason, keyWasRefused }: Extract<ProjectState, { kind: 'down' }>): Html {
+  if (reason === undefined) return html`the last poll failed.`;
+  const aboutKey = keyWasRefused === true ? REFUSED_KEY_WORDS : NO_KEY_WORDS;
+  const words = keyWasRefused === undefined ? POLL_FAILURE_WORDS[reason] : aboutKey;
+  return html`${words}. <code>${reason}</code>`;
+}
+
+/** Since when its counts are only the last that were seen; undefined while they are seen. */
+export function blindSince({ state, watched }: ProjectView): number | undefined {
+  return isBlind(state) ? watched.health.lastSuccessAt : undefined;
+}
+
+/** Counts by status: a bar, and the same in words. */
+export function countsOf(view: ProjectView, linkOf?: (status: Status) => string): Html {
+  const prompts = view.snapshot?.listings.get('prompt');
+  if (prompts === undefined) return html`<p class="quiet">The store cannot be read.</p>`;
+  const datasets = view.snapshot?.listings.get('dataset');
+  return html`${bar(prompts.counts)}
+    <div class="counts">
+      <span class="quiet">Prompts</span> ${legend(prompts.counts, linkOf)}
+      ${prompts.missing > 0 ? html`<span>${grouped(prompts.missing)} of them missing</span>` : ''}
+    </div>
+    ${
+      view.watched.datasets && datasets?.counts.values().some((count) => count > 0)
+        ? html`<div class="counts">
+            <span class="quiet">Datasets</span> ${legend(datasets.counts)}
+          </div>`
+        : ''
+    }`;
+}
+
+/** When it was polled and when it will be. */
+export function polls(view: ProjectView, now: number): Html {
+  const { health, nextPollAt } = view.watched;
+  const failure = lastFailureAt(view);
+  return html`<dl class="polls">
+    <dt>Last success</dt>
+    <dd>${health.lastSuccessAt === undefined ? 'never' : when(health.lastSuccessAt, now)}</dd>
+    <dt>Next poll</dt>
+    <dd>${nextPollAt === undefined ? 'not due' : when(nextPollAt, now)}</dd>
+    ${
+      failure === undefined
+        ? ''
+        : html`<dt>Last failure</dt>
+            <dd>${when(failure, now)}</dd>`
+    }
+  </dl>`;
+}

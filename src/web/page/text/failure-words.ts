@@ -1,0 +1,24 @@
+import { DAY_MS, type ProjectView, type RecentFailures } from '../model/overview-model.ts';
+import { duration } from './time.ts';
+import { counted } from './words.ts';
+
+/** Failures of all these projects together; undefined while the store cannot be read. */
+export function allFailures(views: readonly ProjectView[]): RecentFailures | undefined {
+  const each = views.map(({ failures }) => failures);
+  if (each.includes(undefined)) return undefined;
+  return {
+    count: each.reduce((sum, failures) => sum + (failures?.count ?? 0), 0),
+    isLeast: each.some((failures) => failures?.isLeast),
+  };
+}
+
+/** `2 failures in the last 24 hours`; shorter where the store keeps transitions for less. */
+export function failuresText(failures: RecentFailures, retentionMs: number): string {
+  const period = retentionMs < DAY_MS ? duration(retentionMs) : '24 hours';
+  return `${failureCount(failures)} in the last ${period}`;
+}
+
+/** `2 failures`, `at least 100,000 failures`. */
+export function failureCount({ count, isLeast }: RecentFailures): string {
+  return `${isLeast ? 'at least ' : ''}${counted(count, 'failure')}`;
+}

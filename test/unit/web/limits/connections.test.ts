@@ -1,0 +1,125 @@
+import { once } from 'node:events';
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import { connect, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
+import { promisify } from 'node:util';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { limitConnections } from '../../../../src/web/limits/connections.ts';
+import { makeCertificate } from '../../../support/certificates.ts';
+import { temporaryDirectory } from '../../../support/temporary.ts';
+
+await using directory = await temporaryDirectory();
+const { cert, key } = makeCertificate(directory.path, 'server');
+
+describe.each(['http', 'https'])('too many %s connections', (scheme) => {
+  let server: Server;
+  let waiting: ServerResponse[] = [];
+  const clients: Socket[] = [];
+
+  beforeEach(async () => {
+    waiting = [];
+    server = scheme === 'http' ? createServer() : createTlsServer({ cert, key });
+    server.on('request', (request, response) => {
+      if (request.url === '/slow') waiting.push(response);
+      else response.end('here');
+    });
+    limitConnections(server, { maxConnections: 4, maxPerClient: 3 });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+  });
+
+  afterEach(() => {
+    for (const client of clients.splice(0)) client.destroy();
+    server.closeAllConnections();
+    server.close();
+  });
+
+  /** Connects from an address of this host, and is known to the server. */
+  async function open(from: string): Promise<Socket> {
+    const address = server.address();
+    const port = typeof address === 'object' && address !== null ? address.port : 0;
+    const accepted = once(server, 'connection');
+    const below = connect({ host: '127.0.0.1', port, localAddress: from });
+    const socket =
+      scheme === 'http' ? below : connectTls({ socket: below, rejectUnauthorized: false });
+    socket.on('error', () => {});
+    clients.push(socket);
+    await accepted;
+    return socket;
+  }
+
+  async function answerTo(socket: Socket, path: string): Promise<string> {
+    socket.write(`GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`);
+    const [data] = (await once(socket, 'data')) as [Buffer];
+    return data.toString();
+  }
+
+  async function askSlowly(socket: Socket): Promise<void> {
+    const asked = once(server, 'request');
+    socket.write('GET /slow HTTP/1.1\r\nhost: x\r\n\r\n');
+    await asked;
+  }
+
+  const closed = async (socket: Socket) => {
+    await new Promise((resolve) => (socket.closed ? resolve(0) : socket.once('close', resolve)));
+    return true;
+  };
+
+  it('of one client cost it the oldest that asks for nothing', async () => {
+    const asked = await open('127.0.0.1');
+    const oldest = await open('127.0.0.1');
+    const another = await open('127.0.0.1');
+    expect(await answerTo(asked, '/')).toContain('200');
+
+    const next = await open('127.0.0.1');
+
+    expect(await closed(oldest)).toBe(true);
+    for (const socket of [next, asked, another]) {
+      expect(await answerTo(socket, '/')).toContain('200');
+    }
+  });
+
+  it('of all clients cost the one that has the most', async () => {
+    const other = await open('127.0.0.2');
+    const first = await open('127.0.0.1');
+    await open('127.0.0.1');
+    await open('127.0.0.1');
+
+    const probe = await open('127.0.0.3');
+
+    expect(await closed(first)).toBe(true);
+    expect(await answerTo(probe, '/')).toContain('200');
+    expect(await answerTo(other, '/')).toContain('200');
+  });
+
+  it('spare those that are answered, and are refused when all are', async () => {
+    const first = await open('127.0.0.1');
+    const busy = [first, await open('127.0.0.1'), await open('127.0.0.1')];
+    for (const socket of busy) await askSlowly(socket);
+
+    expect(await closed(await open('127.0.0.1'))).toBe(true);
+    const other = await open('127.0.0.2');
+    await askSlowly(other);
+    expect(await closed(await open('127.0.0.3'))).toBe(true);
+
+    for (const response of waiting) response.end('at last');
+    const answers = await Promise.all([...busy, other].map((socket) => once(socket, 'data')));
+    expect(answers.map(([data]) => String(data).split('\r\n')[0])).toEqual(
+      Array.from({ length: 4 }, () => 'HTTP/1.1 200 OK'),
+    );
+    await open('127.0.0.3');
+    expect(await closed(first)).toBe(true);
+  });
+
+  it('are counted no longer when they have ended', async () => {
+    const before = [await open('127.0.0.1'), await open('127.0.0.1'), await open('127.0.0.1')];
+    for (const socket of before) socket.destroy();
+    const connections = promisify(server.getConnections.bind(server));
+    await vi.waitFor(async () => expect(await connections()).toBe(0));
+
+    const now = [await open('127.0.0.1'), await open('127.0.0.1'), await open('127.0.0.1')];
+
+    for (const socket of now) expect(await answerTo(socket, '/')).toContain('200');
+  });
+});

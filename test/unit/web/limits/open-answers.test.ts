@@ -1,0 +1,74 @@
+import { EventEmitter } from 'node:events';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { describe, expect, it } from 'vitest';
+import { createPlaces } from '../../../../src/web/limits/open-answers.ts';
+import { fakeClock } from '../../../support/monitor.ts';
+
+function setUp({ max = 4, areFinite = true } = {}) {
+  const clock = fakeClock();
+  const take = createPlaces({ max, areFinite, clock });
+  const ended: string[] = [];
+  /** Asks for a place for an answer, which has a name for the sake of the test. */
+  function ask(name: string, remoteAddress = name.charAt(0)) {
+    const response = Object.assign(new EventEmitter(), { headersSent: false });
+    const destroy = () => {
+      ended.push(name);
+      response.emit('close');
+    };
+    /* oxlint-disable typescript/no-unsafe-type-assertion -- all of them that is used */
+    const request = { socket: { remoteAddress, destroy } } as unknown as IncomingMessage;
+    const hasPlace = take(request, response as unknown as ServerResponse);
+    /* oxlint-enable typescript/no-unsafe-type-assertion */
+    const begin = () => {
+      response.headersSent = true;
+    };
+    return { hasPlace, begin, leave: () => response.emit('close') };
+  }
+  const haveAll = (...names: readonly string[]) => names.every((name) => ask(name).hasPlace);
+  return { clock, ask, haveAll, ended };
+}
+
+describe('places', () => {
+  it('are refused when all are taken, and free when one has left', () => {
+    const { ask, haveAll, ended } = setUp();
+    const first = ask('a1');
+    expect(haveAll('a2', 'a3', 'a4')).toBe(true);
+    expect(ask('a5').hasPlace).toBe(false);
+    first.leave();
+    expect(ask('a6').hasPlace).toBe(true);
+    expect(ask('a7').hasPlace).toBe(false);
+    expect(ended).toEqual([]);
+  });
+
+  it('go from the client that has the most to those that have fewer, the oldest first', () => {
+    const { ask, haveAll, ended } = setUp();
+    expect(haveAll('a1', 'a2', 'a3', 'a4', 'b1', 'b2', 'c1')).toBe(true);
+    expect(ended).toEqual(['a1', 'a2', 'a3']);
+    expect(['a5', 'b3', 'c2'].map((name) => ask(name).hasPlace)).toEqual([false, false, false]);
+    expect(ask('d1').hasPlace).toBe(true);
+    expect(ask('e1').hasPlace).toBe(false);
+    expect(ended).toEqual(['a1', 'a2', 'a3', 'b1']);
+  });
+
+  it('go from one that reads its answer slowly to anybody', () => {
+    const { clock, ask, haveAll, ended } = setUp();
+    const [slow, waiting] = [ask('a1'), ask('a2')];
+    expect(haveAll('a3', 'a4')).toBe(true);
+    slow.begin();
+    clock.advance(2000);
+    expect(ask('a5').hasPlace).toBe(false);
+    clock.advance(1);
+    expect(ask('a6').hasPlace).toBe(true);
+    expect(ask('a7').hasPlace).toBe(false);
+    expect(ended).toEqual(['a1']);
+    waiting.leave();
+  });
+
+  it('of streams do not go from those that have lasted', () => {
+    const { clock, ask, ended } = setUp({ max: 1, areFinite: false });
+    ask('a1').begin();
+    clock.advance(60_000);
+    expect(ask('a2').hasPlace).toBe(false);
+    expect(ended).toEqual([]);
+  });
+});

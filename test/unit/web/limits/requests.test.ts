@@ -1,0 +1,56 @@
+import { EventEmitter } from 'node:events';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { beforeEach, expect, it, onTestFinished, vi } from 'vitest';
+import type { Handler } from '../../../../src/web/handler.ts';
+import type { Route } from '../../../../src/web/request/target.ts';
+import { withinSlots } from '../../../../src/web/limits/requests.ts';
+import { fakeClock } from '../../../support/monitor.ts';
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+});
+
+/** Asks for an answer that its client does not read to the end. */
+function ask(route: Route) {
+  const response = new EventEmitter();
+  const destroy = vi.fn<() => void>();
+  const handle = vi.fn<Handler>();
+  const target = { path: '/', search: '', route, host: undefined };
+  /* oxlint-disable typescript/no-unsafe-type-assertion -- all of them that is used */
+  withinSlots(handle, fakeClock())(
+    { socket: { remoteAddress: '192.0.2.1', destroy } } as unknown as IncomingMessage,
+    response as unknown as ServerResponse,
+    target,
+  );
+  /* oxlint-enable typescript/no-unsafe-type-assertion */
+  expect(handle).toHaveBeenCalledOnce();
+  return { destroy, leave: () => response.emit('close') };
+}
+
+it.each(['metrics', 'other'] as const)('%s has to be read within 15 s', (route) => {
+  const { destroy } = ask(route);
+
+  vi.advanceTimersByTime(14_999);
+  expect(destroy).not.toHaveBeenCalled();
+  vi.advanceTimersByTime(1);
+  expect(destroy).toHaveBeenCalledOnce();
+});
+
+it.each(['events', 'probe'] as const)('%s may be read as long as it takes', (route) => {
+  const { destroy } = ask(route);
+
+  expect(vi.getTimerCount()).toBe(0);
+  vi.advanceTimersByTime(24 * 3600 * 1000);
+  expect(destroy).not.toHaveBeenCalled();
+});
+
+it('has no deadline for an answer that was read', () => {
+  const { destroy, leave } = ask('other');
+
+  leave();
+
+  expect(vi.getTimerCount()).toBe(0);
+  vi.advanceTimersByTime(15_000);
+  expect(destroy).not.toHaveBeenCalled();
+});

@@ -1,0 +1,160 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { readTarget } from '../../../../src/web/request/target.ts';
+
+function read(url: string, headers: Record<string, string[]> = { host: ['x'] }) {
+  const rawHeaders = Object.entries(headers).flatMap(([name, values]) =>
+    values.flatMap((value) => [name, value]),
+  );
+  return readTarget({ url, httpVersion: '1.1', rawHeaders });
+}
+
+describe('the path', () => {
+  it.each([
+    ['/', '/', ''],
+    ['/metrics?a=/../b&c=\\', '/metrics', '?a=/../b&c=\\'],
+    ['/%6Detric%73', '/metrics', ''],
+    ['/%2D/ready', '/-/ready', ''],
+    ['//metrics', '//metrics', ''],
+    ['/metrics/', '/metrics/', ''],
+    ['/-/healthy%3fx', '/-/healthy%3Fx', ''],
+    ['/api%2fv1', '/api%2Fv1', ''],
+    ['/projects/a%2Fb%20%C3%bc%25', '/projects/a%2Fb%20%C3%BC%25', ''],
+    ['/projects/100%', '/projects/100%25', ''],
+    ['/projects/%zz%2', '/projects/%25zz%252', ''],
+    ['/projects/%252e%252e', '/projects/%252e%252e', ''],
+    ['/projects/...', '/projects/...', ''],
+    ['/projects/<"a"|b^c`[d]{e}>', '/projects/%3C%22a%22%7Cb%5Ec%60%5Bd%5D%7Be%7D%3E', ''],
+    ['/projects/%00%0a', '/projects/%00%0A', ''],
+    ['http://x', '/', ''],
+    ['HTTPS://x:1?q', '/', '?q'],
+    ['http://[::1]/metrics', '/metrics', ''],
+  ])('of %s is %s', (url, path, search) => {
+    expect(read(url)).toMatchObject({ path, search });
+  });
+
+  it.each(
+    [
+      ['', '*', 'x', 'x:1', 'metrics', '?', 'ftp://x/', 'http:/x', 'http:x'],
+      ['http://', 'http:///a', 'http://a@x/', 'http://x y/', 'http://x\\/', 'http://x:99999/'],
+      ['/.', '/..', '/./a', '/a/..', '/a/../b', '/%2e', '/a/%2E%2e/b', '/.%2e/', 'http://x/..'],
+      ['/a#b', '/a?b#c', '/a\\b', '/a b', '/a\tb', '/a\0', '/a?b\u007f', '/ü', '/a?\u00ff'],
+    ].flat(),
+  )('of %j is refused', (url) => {
+    expect(() => read(url)).toThrow(expect.objectContaining({ status: 400 }));
+  });
+
+  it('is the same once it was parsed as a URL, or read again', () => {
+    const piece = fc.oneof(
+      fc.constantFrom(
+        '/',
+        '%',
+        '%2',
+        '%2e',
+        '%2F',
+        '%5c',
+        '%25',
+        '.',
+        ';',
+        '?',
+        '"',
+        '|',
+        '^',
+        '[',
+        'a',
+      ),
+      fc.string({ unit: 'grapheme-ascii', maxLength: 2 }),
+    );
+    fc.assert(
+      fc.property(fc.array(piece), (pieces) => {
+        let is: ReturnType<typeof read>;
+        try {
+          is = read(`/${pieces.join('')}`);
+        } catch {
+          return;
+        }
+        const url = new URL(`http://x${is.path}${is.search}`);
+        expect([url.host, url.pathname]).toEqual(['x', is.path]);
+        expect(read(is.path + is.search)).toEqual(is);
+      }),
+      { numRuns: 3000 },
+    );
+  });
+});
+
+describe('the route', () => {
+  it.each([
+    ['/-/healthy', 'probe'],
+    ['/-/ready?x', 'probe'],
+    ['/metrics', 'metrics'],
+    ['http://other/%6detrics', 'metrics'],
+    ['/api/v1/event%73?type=poll', 'events'],
+    ['/api/v1/events/', 'other'],
+    ['/METRICS', 'other'],
+    ['/-/healthyx', 'other'],
+    ['/-/reload', 'other'],
+    ['/', 'other'],
+  ])('of %s is %s', (url, route) => {
+    expect(read(url).route).toBe(route);
+  });
+});
+
+describe('the host', () => {
+  it.each([
+    ['evalwatch', 'evalwatch', undefined, false],
+    ['Evalwatch_1.Example.COM.:10570', 'evalwatch_1.example.com', 10_570, false],
+    ['10.1.2.3:80', '10.1.2.3', 80, true],
+    ['[::1]:10570', '::1', 10_570, true],
+    ['[FE80::A]', 'fe80::a', undefined, true],
+    ['x:', 'x', undefined, false],
+    ['999.1.1.1', '999.1.1.1', undefined, false],
+  ])('%s', (text, name, port, isAddress) => {
+    expect(read('/', { host: [text] }).host).toEqual({ name, port, isAddress });
+  });
+
+  it.each(
+    [
+      ['', '.', ':1', 'x:y', 'x:-1', 'x:65536', 'x:000001', 'a@x', 'x/', 'x?', 'x#', 'x\\', 'x y'],
+      ['[::1', '[1.2.3.4]', '[::1%25eth0]', '::1', 'x,y', '¾', 'ü.example', '%41', 'x'.repeat(255)],
+    ].flat(),
+  )('%j is refused', (text) => {
+    expect(() => read('/', { host: [text] })).toThrow('Host must be a host name or an IP address');
+  });
+
+  it('of a target in absolute form takes the place of Host, which must be good all the same', () => {
+    expect(read('http://other:1/').host).toMatchObject({ name: 'other', port: 1 });
+    expect(() => read('http://other/', { host: ['a/b'] })).toThrow('Host must be');
+  });
+
+  it('may be missing over HTTP/1.0 only', () => {
+    const without = (httpVersion: string) => readTarget({ url: '/', httpVersion, rawHeaders: [] });
+    expect(without('1.0').host).toBeUndefined();
+    expect(() => without('1.1')).toThrow('Host is missing');
+    expect(() => without('2.0')).toThrow('speaks HTTP/1.1');
+  });
+
+  it.each(['host', 'authorization'])('and no second %s', (name) => {
+    expect(() => read('/', { host: ['x'], [name]: ['x', 'x'] })).toThrow('more than once');
+    const rawHeaders = ['Host', 'x', name.toUpperCase(), 'y', name, 'z'];
+    const twice = () => readTarget({ url: '/', httpVersion: '1.1', rawHeaders });
+    expect(twice).toThrow('more than once');
+  });
+
+  it('is not taken from the value of another header', () => {
+    const rawHeaders = ['X-Header', 'host', 'Host', 'x', 'Via', 'Host'];
+    expect(readTarget({ url: '/', httpVersion: '1.1', rawHeaders }).host?.name).toBe('x');
+  });
+
+  // Node before 24.14.1 throws when headersDistinct meets a header named __proto__.
+  it('is read from raw headers alone', () => {
+    const request = {
+      url: '/',
+      httpVersion: '1.1',
+      rawHeaders: ['Host', 'x', '__proto__', 'y'],
+      get headersDistinct(): never {
+        throw new TypeError('dest[field].push is not a function');
+      },
+    };
+    expect(readTarget(request).host?.name).toBe('x');
+  });
+});
