@@ -62,7 +62,7 @@ function linesOf(results: readonly Result[], sizeAt: (result: Result) => number)
 function machineText(machine: Machine, runs: number): string {
   const { cpu, cores, memoryBytes, kernel, node, sqlite, load } = machine;
   const memory = `${Math.round(memoryBytes / 2 ** 30)} GiB`;
-  return `${cpu}, ${cores} cores, ${memory}, Linux ${kernel}, Node ${node}, SQLite ${sqlite}, ${runs} ${runs === 1 ? 'run' : 'runs'}; ${load.toFixed(1)} processes wanted to run when it began`;
+  return `${cpu}, ${cores} cores, ${memory}, Linux ${kernel}, Node ${node}, SQLite ${sqlite}, ${runs} ${runs === 1 ? 'run' : 'runs'}, load ${load.toFixed(1)} at the start`;
 }
 
 /** Of each row its largest plain size. */
