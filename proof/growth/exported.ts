@@ -58,7 +58,7 @@ export const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
     'store/postgres/errors.ts isOutcomeUnknown',
   ],
   'takes texts that stand in the source': [
-    'config/values/option-types.ts checked',
+    'config/values/option-types.ts parsedText',
     'config/values/option-types.ts path',
     'config/values/option-types.ts text',
     'config/values/option-types.ts variableName',

@@ -1,18 +1,18 @@
-/** One mistake in a configuration, and where it stands. */
+/** One error of a configuration, and its place. */
 export interface ConfigFault {
   /** The configuration file, or the name of the environment variable that overrides it. */
   readonly file: string;
-  /** From 1. 0, like `column`, for a fault without a place: in an environment variable, or the count of further mistakes. */
+  /** From 1. 0, like `column`, for an error without a place: in an environment variable, or the count of further errors. */
   readonly line: number;
   readonly column: number;
-  /** Plain words, without any value that could be a key. */
+  /** A sentence for the user, without any value that could be a secret. */
   readonly message: string;
 }
 
-/** `unreadable`: no text to look at; `syntax`: not YAML, nothing else was checked; `invalid`: everything that is wrong. */
+/** `unreadable`: the file cannot be read; `syntax`: not YAML, so nothing else was checked; `invalid`: every other error. */
 export type ConfigErrorReason = 'unreadable' | 'syntax' | 'invalid';
 
-/** An invalid configuration (docs/specification.md#configuration-file). The message has one line a fault, by position. */
+/** An invalid configuration (docs/specification.md#configuration-file). The message has one line for each fault, by position. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
   readonly reason: ConfigErrorReason;

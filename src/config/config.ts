@@ -9,37 +9,37 @@ interface SqliteStoreConfig {
 }
 
 interface PostgresStoreConfig {
-  /** Of its address, which postgres-url.ts reads when it is needed. */
+  /** Source of the database's address. postgres-url.ts reads the address when it is needed. */
   readonly postgresUrl: SecretSource;
-  /** How long a worker that is not heard of keeps its projects. */
+  /** How long a worker keeps its projects after its last sign of life. */
   readonly leaseMs: number;
   readonly retentionMs: number;
 }
 
 export interface ProjectConfig {
   readonly id: string;
-  /** A cron expression of 5 or 6 fields, valid. */
+  /** A valid cron expression of 5 or 6 fields. */
   readonly schedule: string;
-  /** An IANA zone, valid. */
+  /** A valid IANA time zone. */
   readonly timezone: string;
   readonly key: SecretSource;
   readonly datasets: boolean;
 }
 
-/** A valid configuration, deeply frozen. Paths are absolute, durations ms. */
+/** A valid configuration, deeply frozen. Paths are absolute, durations are in ms. */
 export interface Config {
-  /** The file it was read from. */
+  /** Absolute path of the configuration file. */
   readonly file: string;
-  /** Absolute paths of that file and of every file that it names, without the store and without duplicates. */
+  /** Absolute paths of that file and of each file that it names, except the store; without duplicates. */
   readonly files: readonly string[];
   readonly service: ServiceSettings;
   readonly jitterMs: number;
   readonly missingAfter: number;
-  /** At least one, in the order of the file. */
+  /** At least one project, in the order of the file. */
   readonly projects: readonly ProjectConfig[];
   readonly store: SqliteStoreConfig | PostgresStoreConfig;
   readonly web: ListenAddress & {
-    /** Host names in lower case. */
+    /** Host names, in lower case. */
     readonly allowedHosts: readonly string[];
     readonly enableLifecycle: boolean;
     readonly configFile: string | undefined;

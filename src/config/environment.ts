@@ -4,33 +4,33 @@ import { dirname, isAbsolute, resolve } from 'node:path';
 /** Environment variables. */
 export type Env = Readonly<Record<string, string | undefined>>;
 
-/** The environment of this process; nothing else reads it. */
+/** Returns the environment of this process. Nothing else reads `process.env`. */
 export function environment(): Env {
   return process.env;
 }
 
-/** A name that an environment variable can have in any shell. */
+/** Names that an environment variable can have in every shell. */
 export const VARIABLE_NAME = /^[A-Za-z_]\w*$/;
 
-/** A variable's value, undefined if it is unset or holds only white space. */
+/** Returns the value of a variable; undefined if it is unset or holds only white space. */
 export function readVariable(env: Env, name: string): string | undefined {
   // process.env has a prototype.
   const value = Object.hasOwn(env, name) ? env[name] : undefined;
   return value?.trim() === '' ? undefined : value;
 }
 
-/** Returns the absolute path for one on the command line or in the environment (docs/specification.md#configuration-path). */
+/** Makes a path of the command line or the environment absolute (docs/specification.md#configuration-path). */
 export function resolveFromUser(path: string, env: Env): string {
   return resolve(userDirectory(env), path);
 }
 
-/** Absolute path of the configuration file: `--config`, `EVALWATCH_CONFIG`, or `config/evalwatch.yaml`. */
+/** Returns the absolute path of the configuration file: `--config`, `EVALWATCH_CONFIG`, or `config/evalwatch.yaml`. */
 export function configFile(option: string | undefined, env: Env): string {
   const file = option ?? readVariable(env, 'EVALWATCH_CONFIG') ?? 'config/evalwatch.yaml';
   return resolveFromUser(file, env);
 }
 
-/** Whether to colour what goes to a stream (https://no-color.org). */
+/** Whether output to this stream may have colours (https://no-color.org). */
 export function allowsColor(env: Env, stream: { readonly isTTY?: boolean }): boolean {
   return (
     stream.isTTY === true && readVariable(env, 'NO_COLOR') === undefined && env['TERM'] !== 'dumb'
@@ -40,8 +40,9 @@ export function allowsColor(env: Env, stream: { readonly isTTY?: boolean }): boo
 const PACKAGE_ROOT = resolve(import.meta.dirname, '../..');
 
 /**
- * Where the user stood. npm runs the scripts of this package in its root and says in INIT_CWD where it was called;
- * scripts of other packages, and whatever has moved on since, stand where they mean to.
+ * Returns the working directory of the user. npm runs the scripts of this package in the root of the package, and
+ * stores in INIT_CWD where it was called. INIT_CWD is ignored in scripts of other packages, and in processes that have
+ * changed their directory since.
  */
 function userDirectory(env: Env): string {
   const here = process.cwd();

@@ -10,8 +10,8 @@ const TWO_STORES = [
 ];
 
 /**
- * The JSON Schema (draft 2020-12) of the configuration file, for editors. It knows shape, defaults, ranges and key
- * sources; what needs a look around (time zones, cron expressions, files, http:// to whom) only the program can check.
+ * Returns the JSON Schema (draft 2020-12) of the configuration file, for editors. It describes shape, defaults, ranges
+ * and key sources. Time zones, cron expressions, files and plain HTTP are checked only by the program.
  */
 export function configJsonSchema(): object {
   const { properties = {}, ...schema } = z.toJSONSchema(fileSchema, {
@@ -41,7 +41,7 @@ export function configJsonSchema(): object {
   };
 }
 
-/** A section that has defaults for all of its options may be left empty. */
+/** Lets a section be empty if all of its options have defaults. */
 function allowEmpty(
   section: z.core.JSONSchema._JSONSchema,
 ): z.core.JSONSchema._JSONSchema | object {

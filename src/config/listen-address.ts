@@ -4,7 +4,7 @@ import { MAX_CONFIG_BYTES, readDocument } from './document/read-document.ts';
 import { isMapping, mappingAt } from './document/tree.ts';
 
 /**
- * The address that a daemon with this file and environment listens on, whatever mistakes the file has elsewhere.
+ * Reads the address that a daemon with this file and environment listens on. Ignores errors elsewhere in the file.
  * @throws {ConfigError} when the file is needed and cannot be read or is not YAML
  */
 export async function readListenAddress(file: string, env: Env): Promise<Checked<ListenAddress>> {
@@ -15,11 +15,11 @@ export async function readListenAddress(file: string, env: Env): Promise<Checked
   return parseListen(typeof listen === 'string' ? listen : DEFAULT_LISTEN);
 }
 
-/** The addresses under which a server on `host` answers a client on the same machine, the likeliest first. */
+/** Returns the addresses at which a server on `host` answers clients on the same machine, the likeliest first. */
 export function localAddresses(host: string): readonly string[] {
   const { hostname } = new URL(host.includes(':') ? `http://[${host}]` : `http://${host}`);
   if (hostname === '0.0.0.0') return ['127.0.0.1'];
-  // A container often has no ::1, and what listens on :: answers IPv4 as well.
+  // A container often has no ::1, and a server on :: answers IPv4 as well.
   if (hostname === '[::]') return ['::1', '127.0.0.1'];
   return [host];
 }

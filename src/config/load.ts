@@ -1,7 +1,7 @@
 import { dirname } from 'node:path';
 import { readCertificates, readPemFile } from './pem-file.ts';
 import type { Config } from './config.ts';
-import { judge, notAMapping } from './to-config-error.ts';
+import { toConfigError, notAMapping } from './to-config-error.ts';
 import { applyOverrides } from './overrides.ts';
 import { checkRules, type RuleOptions } from './rules.ts';
 import { MAX_CONFIG_BYTES, readDocument } from './document/read-document.ts';
@@ -17,7 +17,7 @@ export interface LoadOptions extends RuleOptions {
 /**
  * Reads and checks the configuration: the file, and the variables that override it (docs/specification.md#configuration-file).
  * Sends no request and reads no key file.
- * @throws {ConfigError} with every mistake at once, or the only one after which nothing else can be checked
+ * @throws {ConfigError} with all errors at once; an unreadable file or bad YAML is the only error
  */
 export async function loadConfig(options: LoadOptions): Promise<Config> {
   const { file, env } = options;
@@ -32,14 +32,14 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
     ...ca.findings,
   ];
   const issues = parsed.error?.issues ?? [];
-  const error = judge({ file, document, issues, findings, keys: KEYS, variables });
+  const error = toConfigError({ file, document, issues, findings, keys: KEYS, variables });
   if (!parsed.success || error !== undefined) throw error ?? parsed.error;
   return toConfig(parsed.data, { file, env, authorities: ca.text });
 }
 
 const ADVICE = '; name one with --config, or start from a copy of config/evalwatch.yaml';
 
-/** With an empty mapping for each section that is absent or left empty. */
+/** Returns the file with an empty mapping in each section that is absent or empty. */
 function withSections(root: Tree): Tree {
   const { service, store, web, log } = root;
   return {

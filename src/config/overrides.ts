@@ -2,7 +2,7 @@ import { givenOption, POSTGRES_URL_OPTIONS } from './secret-options.ts';
 import { type Env, readVariable, resolveFromUser } from './environment.ts';
 import { isMapping, type Tree } from './document/tree.ts';
 
-/** Variables that replace options of the file (docs/specification.md#environment-overrides). */
+/** Environment variables that replace options of the file (docs/specification.md#environment-overrides). */
 export const OVERRIDES = [
   { name: 'EVALWATCH_SERVICE_BASE_URL', section: 'service', key: 'base_url' },
   { name: 'EVALWATCH_STORE_PATH', section: 'store', key: 'path' },
@@ -11,8 +11,8 @@ export const OVERRIDES = [
 ] as const;
 
 /**
- * The tree with the values that the environment gives in the place of its own, which are not looked at any more, and
- * the variable's name by `section.key` of what was replaced.
+ * Replaces options of the file by the values of environment variables. The replaced values are not checked.
+ * @returns the new tree, and the name of the variable for each replaced `section.key`
  */
 export function applyOverrides(
   tree: Tree,
@@ -24,7 +24,7 @@ export function applyOverrides(
     const given = readVariable(env, name);
     const before = result[section];
     if (given === undefined || !isMapping(before)) continue;
-    // The image sets a path for those who have no other store.
+    // The image sets EVALWATCH_STORE_PATH for every configuration, also for one with PostgreSQL.
     if (section === 'store' && givenOption(before, POSTGRES_URL_OPTIONS)) continue;
     const value = section === 'store' ? resolveFromUser(given, env) : given;
     result[section] = { __proto__: null, ...before, [key]: value };

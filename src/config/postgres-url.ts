@@ -6,9 +6,9 @@ import { readTextFile } from './document/text-file.ts';
 const MAX_FILE_BYTES = 16 * 1024;
 
 /**
- * The address of the PostgreSQL store, login included, without the white space around it: `postgres://` or
- * `postgresql://`, and what follows is read by the engine. Read when it is needed: `check` can do without.
- * @throws {ConfigError} if there is none or it is none; nothing in it tells any part of what was read
+ * Reads the address of the PostgreSQL store, login included, and trims it. It starts with `postgres://` or
+ * `postgresql://`; the engine parses the rest.
+ * @throws {ConfigError} if the address is missing or invalid; its message contains no part of the address
  */
 export async function readPostgresUrl(source: SecretSource): Promise<string> {
   const { text, fault } =

@@ -1,12 +1,12 @@
-/** No valid zone, address, level, duration or size is longer. */
+/** No valid time zone, address, level, duration or size is longer. */
 const MAX_LENGTH = 40;
-/** Neither what a login has (`@`) nor what no option has. */
+/** Characters of valid values, without the `@` of a login. */
 const PLAIN = /^[\w.:/+*[\] -]+$/;
 const MAX_ID_LENGTH = 64;
 
 /**
- * `, not …` with a wrong value of an option that holds no secret; nothing for one that is longer than such values are or has
- * other characters. A short key that was written there by mistake can look like one of them, and is shown.
+ * Returns `, not …` with the wrong value of an option that is no secret. Returns nothing for a value that is longer than
+ * valid ones or has other characters, because it could be a secret. A short key of plain characters is still shown.
  */
 export function actualValue(input: unknown): string {
   if (typeof input === 'number' || typeof input === 'boolean') return `, not ${String(input)}`;
@@ -14,7 +14,7 @@ export function actualValue(input: unknown): string {
   return typeof input === 'string' && isPlain(input) ? `, not ${JSON.stringify(input)}` : '';
 }
 
-/** A value in quotes and a space, to stand before what is wrong with it; nothing where `actualValue` shows nothing. */
+/** Returns a value in quotes and a space, as the subject of a message; nothing where `actualValue` returns nothing. */
 export function quoteIfSafe(text: string): string {
   return isPlain(text) ? `${JSON.stringify(text)} ` : '';
 }
@@ -23,30 +23,33 @@ function isPlain(text: string): boolean {
   return text.length <= MAX_LENGTH && PLAIN.test(text);
 }
 
-/** An id, in quotes; the start of a long one. */
+/** Returns an id in quotes; only the start of a long one. */
 export function quoteId(id: string): string {
   return JSON.stringify(id.length > MAX_ID_LENGTH ? `${id.slice(0, MAX_ID_LENGTH)}…` : id);
 }
 
 /**
- * The name of an environment variable; undefined where it is likely the secret itself, written in the place of the name:
- * what names are not made of, or capitals and digits in one run, as keys of some services are.
+ * Returns the name of an environment variable; undefined if it could be the secret itself, given in place of a name:
+ * a text with unusual characters, or capitals and digits without a `_`, like the keys of some services.
  */
-function shownVariable(name: string): string | undefined {
+function safeVariableName(name: string): string | undefined {
   if (!/^[A-Z_][A-Z0-9_]{0,63}$/.test(name)) return undefined;
   return name.includes('_') || !/\d/.test(name) ? name : undefined;
 }
 
-/** A sentence about a variable without a value; with the option that names it, where the reader does not see it. */
+/**
+ * Returns a sentence about a variable that has no value.
+ * @param option the option that names it; left out where the reader sees it already
+ */
 export function describeUnsetVariable(name: string, option?: string): string {
-  const shown = shownVariable(name);
+  const shown = safeVariableName(name);
   const where = option === undefined ? '' : ` (${option})`;
   return shown === undefined
     ? `the environment variable${where} is not set or is empty; its name is not shown because it could be the secret itself`
     : `environment variable ${shown}${where} is not set or is empty`;
 }
 
-/** Whether a key can be shown. Anything else may be a value, an API key even, that a missing space made part of a name. */
+/** Whether a YAML key can be shown. Other keys may contain a secret, if the space after a colon is missing. */
 export function isSafeKey(key: string): boolean {
   return /^\w[\w-]{0,40}$/.test(key);
 }

@@ -22,13 +22,13 @@ export interface RuleOptions {
 }
 
 interface RulesContext extends RuleOptions {
-  /** Line of an option in the file. */
+  /** Returns the line of an option in the file. */
   readonly lineOf: (path: Path) => number;
 }
 
 /**
- * The rules that the schema cannot hold: of several options together, or of more than the file. They look at the raw
- * tree, so that they speak up also when something else is wrong, and pass over values of wrong types.
+ * Checks the rules that the schema cannot express: rules for several options together, or for more than the file. They
+ * read the raw tree, so that they apply also when the schema rejects the file, and skip values of wrong types.
  */
 export function checkRules(tree: Tree, context: RulesContext): readonly Finding[] {
   return [

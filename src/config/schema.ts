@@ -8,7 +8,7 @@ import {
   parseProxyUrl,
 } from './values/address.ts';
 import {
-  checked,
+  parsedText,
   choice,
   duration,
   flag,
@@ -23,17 +23,17 @@ import {
 } from './values/option-types.ts';
 import { parseTimezone } from './values/timezone.ts';
 
-// Rules that concern several options are in rules.ts: zod skips those of an object with any mistake in it.
+// Rules for several options are in rules.ts, because zod skips the rules of an object that has any error.
 
 const keySource = {
   api_key_file: path(
-    'File that holds the API key, relative to this file. Read again before each request; white space around the key is dropped.',
+    'File that contains the API key; relative to this file. It is read before each request; white space around the key is ignored.',
   ).optional(),
-  api_key_env: variableName('Environment variable that holds the API key, instead of a file.'),
+  api_key_env: variableName('Environment variable that contains the API key, instead of a file.'),
 };
 
 const service = {
-  base_url: checked(
+  base_url: parsedText(
     'the address of the Evaluation Service, such as https://evaluation.example.com',
     parseBaseUrl,
   ).meta({
@@ -43,47 +43,48 @@ const service = {
   }),
   allow_http: flag(
     false,
-    'Allow http:// to other hosts than loopback, although the key can be read on the way.',
+    'Allow http:// to hosts other than loopback, although the API key can then be read on the network.',
   ),
   ...keySource,
   timeout: duration(
     ['10s', '100ms', '10m'],
-    'Deadline of one attempt, its body included; waiting for a slot or the rate limit does not count.',
+    'Time limit of one attempt, including its body. Waiting for a slot or for the rate limit does not count.',
   ),
   retries: wholeNumber(
     [3, 0, 10],
-    'Further attempts of a listing after the first. A single prompt is asked for once per try.',
+    'Further attempts to fetch a listing after the first one. A single prompt is fetched once per try.',
   ),
-  max_concurrency: wholeNumber([8, 1, 256], 'Requests in flight at any time.'),
+  max_concurrency: wholeNumber([8, 1, 256], 'Maximum number of requests in flight.'),
   max_requests_per_second: z
     .number({ error: wrongValue('a number from 0 to 10000') })
     .min(0, { error: wrongValue('a number from 0 to 10000') })
     .max(10_000, { error: wrongValue('a number from 0 to 10000') })
     .prefault(10)
     .meta({
-      description: 'Requests sent in any second, listings and details together. 0 is no limit.',
+      description:
+        'Maximum number of requests in any second, for listings and single prompts together. 0 is no limit.',
     }),
   max_response_size: size(
     ['64MiB', '1KiB', '256MiB'],
-    'Largest body that is read, after decompression.',
+    'Maximum size of a response body, after decompression.',
   ),
   max_items: wholeNumber(
     [1_000_000, 1, 10_000_000],
-    'Items of one listing; a listing with more is not read.',
+    'Maximum number of items in a listing. A larger listing is rejected.',
   ),
   ca_file: path(
-    'PEM certificates to trust instead of the usual authorities, relative to this file.',
+    'PEM file with the CA certificates to trust instead of the default ones; relative to this file.',
   ).optional(),
-  proxy_url: checked('an address', parseProxyUrl)
+  proxy_url: parsedText('an address', parseProxyUrl)
     .meta({
       description:
-        'HTTP proxy. Proxies that the environment names are not used. With a proxy an http:// service needs allow_http.',
+        'HTTP proxy. Proxy variables of the environment are ignored. With a proxy, an http:// service needs allow_http.',
       pattern: '^[hH][tT][tT][pP][sS]?://[^\\s/?#\\\\]+/?$',
     })
     .optional(),
 };
 
-const timezone = () => checked('a time zone such as UTC or Europe/Berlin', parseTimezone);
+const timezone = () => parsedText('a time zone such as UTC or Europe/Berlin', parseTimezone);
 const schedule = () => text('a cron expression', { isShown: true });
 
 /** Longest id that the service accepts, in code points. */
@@ -113,34 +114,34 @@ const project = {
 };
 
 const store = {
-  path: path('SQLite database, relative to this file.')
+  path: path('SQLite database; relative to this file.')
     .refine((value) => !/(^|\/)postgres(ql)?:\//i.test(value), {
       error:
         'must be the path of a SQLite file; for PostgreSQL use postgres_url_file or postgres_url_env',
     })
     .prefault('data/evalwatch.db'),
   postgres_url_file: path(
-    'File that holds the postgres:// address of a database, login included, relative to this file: PostgreSQL instead of path, for several workers.',
+    'File that contains the postgres:// address of a database, with its login; relative to this file. It selects PostgreSQL instead of path, for several workers.',
   )
     .refine((value) => !value.includes('://'), {
       error: 'must be the path of a file that contains the address, not the address itself',
     })
     .optional(),
   postgres_url_env: variableName(
-    'Environment variable that holds the address of the database, instead of a file.',
+    'Environment variable that contains the address of the database, instead of a file.',
   ),
   lease: duration(
     ['10s', '5s', '5m'],
-    'With PostgreSQL: how long the projects of a worker that is not heard of wait for another one.',
+    'PostgreSQL only: time after which other workers take over the projects of a worker that is silent.',
   ),
   retention: duration(
     ['90d', '1s', '3650d'],
-    'How long transitions, settled failures and removed projects are kept. Totals outlive it.',
+    'How long transitions, settled failures and removed projects are kept. Totals are kept longer.',
   ),
 };
 
 const web = {
-  listen: checked(`host:port, such as ${DEFAULT_LISTEN}`, parseListen)
+  listen: parsedText(`host:port, such as ${DEFAULT_LISTEN}`, parseListen)
     .prefault(DEFAULT_LISTEN)
     .meta({
       description: 'Address and port to serve HTTP on, such as 0.0.0.0:10570 or [::1]:10570.',
@@ -148,7 +149,7 @@ const web = {
     }),
   allowed_hosts: z
     .array(
-      checked('a host name', parseHostName).meta({
+      parsedText('a host name', parseHostName).meta({
         pattern: '^[\\w-]+(\\.[\\w-]+)*$',
         maxLength: 253,
       }),
@@ -157,11 +158,11 @@ const web = {
     .prefault([])
     .meta({
       description:
-        'Further names by which browsers may open evalwatch where it asks for neither TLS nor a login. Addresses, the host of listen, localhost and names without a dot need not be listed; nor names such as evalwatch.local where listen is no loopback address.',
+        'Further host names that browsers may use for evalwatch if it has neither TLS nor a login. Always allowed: IP addresses, the host of listen, localhost, names without a dot and, if listen is not a loopback address, names such as evalwatch.local.',
     }),
   enable_lifecycle: flag(false, 'Allow POST /-/reload.'),
   config_file: path(
-    "TLS and basic auth in the format of Prometheus' exporter-toolkit, relative to this file.",
+    "TLS and basic authentication, in the format of Prometheus' exporter-toolkit; relative to this file.",
   ).optional(),
 };
 
@@ -174,17 +175,21 @@ const log = {
 const A_PROJECT = 'a list of at least one project';
 
 const root = {
-  service: mapping(service).meta({ description: 'The Evaluation Service and how to ask it.' }),
-  schedule: schedule().prefault('*/30 * * * * *').meta({
-    description: 'Cron expression of 5 fields, or 6 with seconds first: when projects are polled.',
+  service: mapping(service).meta({
+    description: 'The Evaluation Service, and how to send requests to it.',
   }),
-  timezone: timezone()
-    .prefault('UTC')
-    .meta({ description: 'IANA time zone in which schedules are read.' }),
-  jitter: duration(['0s', '0s', '1h'], 'Spread of starts, chosen per project.'),
+  schedule: schedule().prefault('*/30 * * * * *').meta({
+    description:
+      'When projects are polled: a cron expression of 5 fields, or 6 with seconds first.',
+  }),
+  timezone: timezone().prefault('UTC').meta({ description: 'IANA time zone of the schedules.' }),
+  jitter: duration(
+    ['0s', '0s', '1h'],
+    'Maximum delay of the start of a poll. Each project has a fixed delay up to it.',
+  ),
   missing_after: wholeNumber(
     [3, 1, 1000],
-    'Complete listings in a row without a prompt before it counts as gone.',
+    'Number of complete listings in a row that lack a prompt before it counts as gone.',
   ),
   projects: z
     .array(mapping(project), {
@@ -195,21 +200,21 @@ const root = {
     })
     .min(1, { error: `must be ${A_PROJECT}` })
     .meta({ description: 'The projects to watch.' }),
-  store: mapping(store).prefault({}).meta({ description: 'Where statuses are kept.' }),
+  store: mapping(store).prefault({}).meta({ description: 'Where statuses are stored.' }),
   web: mapping(web).prefault({}).meta({ description: 'Metrics, health and the status page.' }),
   log: mapping(log).prefault({}).meta({ description: 'Log lines on stdout.' }),
 };
 
 /**
- * Schema of the configuration file (docs/specification.md#configuration-file), strict, with its defaults. Durations become
- * ms, sizes bytes. A section may be left empty: the caller puts an empty mapping in its place before parsing.
+ * Strict schema of the configuration file (docs/specification.md#configuration-file), with its defaults. Durations are
+ * parsed to ms, sizes to bytes. The caller replaces an empty section by an empty mapping before parsing.
  */
 export const fileSchema = mapping(root);
 
-/** The file's content once parsed. */
+/** The parsed content of the file. */
 export type ConfigFile = z.output<typeof fileSchema>;
 
-/** The options of each section, `''` being the top level and `projects` one project. */
+/** Names of the options in each section. `''` is the top level, `projects` is one project. */
 export const KEYS: Readonly<Record<string, readonly string[]>> = {
   '': Object.keys(root),
   service: Object.keys(service),

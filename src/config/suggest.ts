@@ -1,20 +1,20 @@
-/** `, did you mean "…"?`, or nothing where there is no suggestion. */
+/** Returns `, did you mean "…"?`; an empty text without a suggestion. */
 export function didYouMean(suggestion: string | undefined): string {
   return suggestion === undefined ? '' : `, did you mean ${JSON.stringify(suggestion)}?`;
 }
 
 /**
- * The candidate that somebody who wrote `text` probably meant: another spelling of it (case, `_` and `-` apart), one
- * that it abbreviates, or the nearest within a third of its length in typing slips.
+ * Returns the candidate that `text` is probably meant to be; undefined if none is close. The closest candidate may differ
+ * in up to a third of the letters; case, `_` and `-` are ignored. Without one, a candidate that `text` abbreviates.
  */
 export function closest(text: string, candidates: readonly string[]): string | undefined {
   const plain = simplify(text);
   if (plain.length > 64) return undefined;
   let best: string | undefined;
-  let bestSlips = Math.max(1, Math.floor(plain.length / 3)) + 1;
+  let bestDistance = Math.max(1, Math.floor(plain.length / 3)) + 1;
   for (const candidate of candidates) {
-    const slips = countSlips(plain, simplify(candidate));
-    if (slips < bestSlips) [best, bestSlips] = [candidate, slips];
+    const distance = editDistance(plain, simplify(candidate));
+    if (distance < bestDistance) [best, bestDistance] = [candidate, distance];
   }
   if (best !== undefined || plain.length < 3) return best;
   return candidates.find((candidate) => abbreviates(plain, simplify(candidate)));
@@ -28,8 +28,8 @@ function abbreviates(one: string, other: string): boolean {
   return other.startsWith(one) || one.startsWith(other);
 }
 
-/** Letters left out, added, replaced or swapped with their neighbour, between two texts. */
-function countSlips(one: string, other: string): number {
+/** Counts the letters that are missing, added, replaced or swapped with their neighbour. */
+function editDistance(one: string, other: string): number {
   let beforeLast: number[] = [];
   let last = Array.from({ length: other.length + 1 }, (_, column) => column);
   for (let row = 1; row <= one.length; row++) {

@@ -5,26 +5,26 @@ import { isSafeKey } from './redaction.ts';
 import { closest, didYouMean } from './suggest.ts';
 import type { Path, YamlDocument } from './document/yaml-document.ts';
 
-/** The options of each section, `''` being the top level. */
+/** Names of the options in each section. `''` is the top level. */
 type Keys = Readonly<Record<string, readonly string[]>>;
 
-/** Number of mistakes that are shown. A file may have a million. */
+/** Maximum number of errors that are shown. A file may have a million. */
 const MAX_FAULTS = 100;
 
-export interface Checked {
+export interface CheckedFile {
   readonly file: string;
   readonly document: YamlDocument;
-  /** What the schema says. */
+  /** Errors that the schema found. */
   readonly issues: readonly z.core.$ZodIssue[];
-  /** What the rules say. */
+  /** Errors that the rules found. */
   readonly findings: readonly Finding[];
   readonly keys: Keys;
-  /** Names of the variables that stand in for options, by the names of these. */
+  /** Names of the environment variables that replace options, by option. */
   readonly variables?: ReadonlyMap<string, string>;
 }
 
-/** Everything that is wrong with a file, or the first hundred and how many more there are; undefined if nothing is. */
-export function judge(checked: Checked): ConfigError | undefined {
+/** Returns the errors of a file: the first hundred, and the number of the rest. Undefined if the file is valid. */
+export function toConfigError(checked: CheckedFile): ConfigError | undefined {
   const { file, document, issues, findings } = checked;
   const unknown = issues.flatMap(unknownKeys);
   const wrong = [...issues.flatMap(toFinding), ...findings];
@@ -32,20 +32,20 @@ export function judge(checked: Checked): ConfigError | undefined {
   if (total === 0) return undefined;
   return invalid(
     [
-      ...few(document.faults).map((fault) => ({ file, ...fault })),
-      ...few(unknown).map((key) => placeUnknownKey(key, checked)),
-      ...few(wrong).map((finding) => place(finding, checked)),
+      ...firstOf(document.faults).map((fault) => ({ file, ...fault })),
+      ...firstOf(unknown).map((key) => placeUnknownKey(key, checked)),
+      ...firstOf(wrong).map((finding) => place(finding, checked)),
     ],
     total,
   );
 }
 
-function few<Item>(items: readonly Item[]): readonly Item[] {
+function firstOf<Item>(items: readonly Item[]): readonly Item[] {
   return items.slice(0, MAX_FAULTS);
 }
 
 interface UnknownKey {
-  /** Path of the mapping that has the key. */
+  /** Path of the mapping that has this key. */
   readonly path: Path;
   readonly key: string;
 }
@@ -68,7 +68,7 @@ function isHint(value: unknown): value is () => string | undefined {
 
 function placeUnknownKey(
   { path, key }: UnknownKey,
-  { file, document, keys }: Checked,
+  { file, document, keys }: CheckedFile,
 ): ConfigFault {
   return {
     file,
@@ -89,13 +89,13 @@ function describeUnknownKey(key: string, section: string, keys: Keys): string {
   return `unknown key ${JSON.stringify(key)}: it belongs ${level}`;
 }
 
-/** A colon without a space after it makes the value, a key even, part of the name. */
+/** Without a space after its colon, the value (even an API key) becomes part of the name. */
 const HIDDEN_KEY = 'not shown because it could contain a secret: is there a space after the colon?';
 
-/** A finding with the position of its option, or the name of the variable that stands in for it. */
+/** Adds the position of its option to a finding, or the name of the variable that replaces the option. */
 function place(
   { path, message, isSentence, hint }: Finding,
-  { file, document, variables }: Checked,
+  { file, document, variables }: CheckedFile,
 ): ConfigFault {
   const name = optionName(path);
   const variable = variables?.get(name);
@@ -105,21 +105,21 @@ function place(
     : { file: variable, line: 0, column: 0, message: whole };
 }
 
-/** What is wrong by position, each thing once; `total` counts also what is left out. */
+/** Sorts faults by position and removes duplicates; `total` includes those that are left out. */
 function invalid(faults: readonly ConfigFault[], total = faults.length): ConfigError {
   const sorted = faults.toSorted(
     (one, other) =>
       one.line - other.line || one.column - other.column || one.file.localeCompare(other.file),
   );
   const distinct = new Map(sorted.map((fault) => [JSON.stringify(fault), fault]));
-  const shown = few([...distinct.values()]);
+  const shown = firstOf([...distinct.values()]);
   const [first] = shown;
   if (first === undefined || total <= MAX_FAULTS) return new ConfigError('invalid', shown);
   const message = `and ${total - shown.length} more mistakes`;
   return new ConfigError('invalid', [...shown, { file: first.file, line: 0, column: 0, message }]);
 }
 
-/** The file is a list, or a text. */
+/** Returns the error for a file that is a list or a text. */
 export function notAMapping(document: YamlDocument, file: string): ConfigError {
   const message = 'the file must be a mapping (key: value)';
   return invalid([{ file, ...document.locate([]), message }]);

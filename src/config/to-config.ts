@@ -5,15 +5,15 @@ import { type Env, readVariable } from './environment.ts';
 import type { ConfigFile } from './schema.ts';
 import { API_KEY_OPTIONS, givenOption, POSTGRES_URL_OPTIONS } from './secret-options.ts';
 
-export interface Surroundings {
+export interface ConfigContext {
   readonly file: string;
   readonly env: Env;
-  /** What `ca_file` holds. */
+  /** Content of `ca_file`, if there is one. */
   readonly authorities: string | undefined;
 }
 
-/** The frozen configuration from the content of a file without any mistake; its paths start from the file's directory. */
-export function toConfig(content: ConfigFile, { file, env, authorities }: Surroundings): Config {
+/** Converts the content of a valid file to the frozen configuration. Relative paths start from the file's directory. */
+export function toConfig(content: ConfigFile, { file, env, authorities }: ConfigContext): Config {
   const { service, store, web } = content;
   const directory = dirname(file);
   const absolute = (path: string | undefined) =>

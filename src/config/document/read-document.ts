@@ -7,7 +7,7 @@ export const MAX_CONFIG_BYTES = 4 * 1024 * 1024;
 
 /**
  * Reads a YAML file.
- * @param advice what to say after the reason why it cannot be read at all
+ * @param advice end of the message when the file cannot be read
  * @throws {ConfigError} `unreadable` or `syntax`
  */
 export async function readDocument(

@@ -1,9 +1,9 @@
 import { readRegularFile } from '../../files/regular-file.ts';
 
-/** The text of a file, or why there is none, in plain words. */
+/** The text of a file, or a sentence about why it cannot be read. */
 export type TextFile =
   | { readonly text: string; readonly fault?: never; readonly cause?: never }
-  /** With a `cause` if the file could not be read at all. */
+  /** `cause` is set if reading the file failed. */
   | { readonly fault: string; readonly cause?: unknown; readonly text?: never };
 
 const FAULTS: ReadonlyMap<string, string> = new Map([

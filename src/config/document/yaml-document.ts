@@ -3,7 +3,7 @@ import { parseYaml, type YamlMistake } from './yaml-parser.ts';
 import { isSafeKey } from '../redaction.ts';
 import { keyName, type KeyMistake, readValues, startOf } from './yaml-values.ts';
 
-/** From 1, as editors count. */
+/** Line and column count from 1. */
 interface Position {
   readonly line: number;
   readonly column: number;
@@ -15,21 +15,21 @@ export interface YamlFault extends Position {
 
 export type Path = readonly PropertyKey[];
 
-/** A YAML text, read. */
+/** A parsed YAML text. */
 export interface YamlDocument {
   /** The value as plain JavaScript, in which mappings have no prototype; `null` for an empty text. */
   readonly value: unknown;
-  /** Mistakes that leave the rest readable: keys given twice, unknown tags. */
+  /** Errors that do not prevent reading the rest: duplicate keys, unknown tags. */
   readonly faults: readonly YamlFault[];
-  /** Where the value at this path stands; if there is none, the nearest one around it. */
+  /** Returns the position of the value at this path; without one, the position of the nearest value around it. */
   locate(path: Path): Position;
-  /** Where the key of the last step of this path stands. */
+  /** Returns the position of the key that is the last step of this path. */
   locateKey(path: Path): Position;
 }
 
 /**
- * Reads one YAML 1.2 document (core schema, no merge keys). Of a text that is not YAML, or more than any configuration
- * needs, the first mistake is all there is. No message repeats any of the text but keys.
+ * Reads one YAML 1.2 document (core schema, no merge keys). For a text that is not YAML, or that is larger than any
+ * configuration, returns only the first error. Messages contain nothing of the text except keys.
  */
 export function readYaml(text: string): YamlDocument | { readonly syntaxFault: YamlFault } {
   const lines = new LineCounter();
@@ -63,7 +63,7 @@ function findTags(document: Document, lines: LineCounter): readonly YamlFault[] 
     .map((warning) => toFault({ offset: warning.pos[0], message }, lines));
 }
 
-/** Finds the key and the value at a path, by offset. */
+/** Finds the offsets of the key and the value at a path. */
 function locator(document: Document, targets: ReadonlyMap<unknown, Node>) {
   const indexes = new WeakMap<YAMLMap, ReadonlyMap<string | undefined, Pair>>();
   const pairOf = (map: YAMLMap, key: PropertyKey): Pair | undefined => {
@@ -96,7 +96,7 @@ function locator(document: Document, targets: ReadonlyMap<unknown, Node>) {
 
 function positionOf(offset: number, lines: LineCounter): Position {
   const { line, col } = lines.linePos(offset);
-  // An empty text has no line that could be found.
+  // For an empty text the parser returns line 0.
   return { line: Math.max(line, 1), column: Math.max(col, 1) };
 }
 

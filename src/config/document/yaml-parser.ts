@@ -8,7 +8,7 @@ import {
   type YAMLError,
 } from 'yaml';
 
-/** A mistake, by its offset in the text. Its message repeats nothing of the text but keys. */
+/** An error and its offset in the text. Its message contains nothing of the text except keys. */
 export interface YamlMistake {
   readonly offset: number;
   readonly message: string;
@@ -18,18 +18,18 @@ export type ParsedYaml =
   | { readonly document: Document; readonly mistake?: never }
   | { readonly mistake: YamlMistake; readonly document?: never };
 
-/** A project in block style has some 25 of them; each costs the parser a kilobyte and 10 µs. */
+/** A project in block style has about 25 tokens. Each token costs the parser a kilobyte and 10 µs. */
 const MAX_TOKENS = 1_500_000;
-/** Collections within each other. A configuration needs four. */
+/** Maximum nesting of collections. A configuration needs four levels. */
 const MAX_DEPTH = 100;
 
-/** Parses one YAML 1.2 document (core schema, no merge keys) into nodes, its aliases left as they are. */
+/** Parses one YAML 1.2 document (core schema, no merge keys) into nodes. Aliases are not resolved. */
 export function parseYaml(text: string, lines: LineCounter): ParsedYaml {
   const composer = new Composer({
     prettyErrors: false,
-    // They are found with everything else, in less than quadratic time.
+    // yaml-values.ts finds duplicate keys; the parser's own check takes quadratic time.
     uniqueKeys: false,
-    // Independent of any %YAML directive.
+    // A %YAML directive must not change the schema.
     schema: 'core',
     merge: false,
     resolveKnownTags: false,
@@ -41,7 +41,7 @@ export function parseYaml(text: string, lines: LineCounter): ParsedYaml {
   });
   const excess = tokens.excess();
   if (excess !== undefined) return { mistake: excess };
-  if (document === undefined) throw new Error('a composer that is forced to has made no document');
+  if (document === undefined) throw new Error('the YAML composer returned no document');
   const [first] = document.errors.toSorted((one, other) => one.pos[0] - other.pos[0]);
   if (first !== undefined) return { mistake: toMistake(first, text) };
   if (second === undefined) return { document };
@@ -49,7 +49,7 @@ export function parseYaml(text: string, lines: LineCounter): ParsedYaml {
   return { mistake: { offset: second.range[0], message } };
 }
 
-/** Runs `make` without stack traces: a text may have a million mistakes, each an error whose stack is not used. */
+/** Runs `make` without stack traces: a text may have a million errors, and their stacks are not used. */
 function withoutStacks<Item>(make: () => Iterable<Item>): readonly Item[] {
   const { stackTraceLimit } = Error;
   Error.stackTraceLimit = 0;
@@ -61,7 +61,7 @@ function withoutStacks<Item>(make: () => Iterable<Item>): readonly Item[] {
   }
 }
 
-/** Reads no further once there is more than any configuration needs. */
+/** Yields the tokens of a text; stops when there are more than any configuration needs. */
 function createTokens(text: string, lines: LineCounter) {
   const parser = new Parser(lines.addNewLine);
   let excess: YamlMistake | undefined;
@@ -85,12 +85,12 @@ function createTokens(text: string, lines: LineCounter) {
   return { read, excess: () => excess };
 }
 
-/** Collections that have begun and not ended: all that is open but the document below them and a scalar in them. */
+/** Number of open collections: the parser's stack without the document and without a scalar on top. */
 function depthOf({ stack }: Parser): number {
   return stack.length - (CST.isCollection(stack.at(-1)) ? 1 : 2);
 }
 
-/** What is wrong where an alias has no anchor before it: nearly always a cron expression. */
+/** Message for an alias without an anchor: nearly always an unquoted cron expression. */
 export const QUOTE_STARS =
   'put a value that starts with * in quotes, such as "*/30 * * * * *"; an alias (*name) needs an anchor (&name) before it';
 
@@ -109,7 +109,7 @@ function toMistake({ code, pos: [offset] }: YAMLError, text: string): YamlMistak
   const lineStart = text.lastIndexOf('\n', offset - 1) + 1;
   const lineEnd = text.indexOf('\n', lineStart);
   const line = text.slice(lineStart, lineEnd === -1 ? text.length : lineEnd);
-  // The commonest slip by far: a cron expression without its quotes.
+  // By far the most common error: a cron expression without quotes.
   const isUnquoted = /^[^"'#]*?[:-] +\*/.test(line);
   const hint = isUnquoted
     ? QUOTE_STARS

@@ -11,34 +11,34 @@ import {
 } from 'yaml';
 import { QUOTE_STARS, type YamlMistake } from './yaml-parser.ts';
 
-/** What a document says, as plain JavaScript. */
+/** The values of a document as plain JavaScript. */
 export interface YamlValues {
-  /** Mappings have no prototype, so that every key is nothing but a key. `null` for an empty document. */
+  /** `null` for an empty document. Mappings have no prototype, so that names such as `__proto__` are ordinary keys. */
   readonly value: unknown;
-  /** Nodes that aliases stand for. */
+  /** Nodes that aliases refer to, by alias. */
   readonly targets: ReadonlyMap<unknown, Node>;
-  /** Keys that are none, or given before. */
+  /** Keys that are no text, and duplicate keys. */
   readonly keyMistakes: readonly KeyMistake[];
   readonly mistake?: never;
 }
 
-/** A key at this offset that cannot be taken; with the offset of the one before it that has the same name, if one has. */
+/** An invalid key: `before` is the offset of the earlier key with the same name; undefined if the key is no text. */
 export interface KeyMistake {
   readonly offset: number;
   readonly name: string | undefined;
   readonly before: number | undefined;
 }
 
-/** Values with all aliases written out: a thousand projects may share one, a few bytes not become gigabytes. */
+/** Maximum number of values with all aliases expanded, so that a few bytes cannot become gigabytes. */
 const MAX_VALUES = 1_000_000;
 
 interface Anchored {
   readonly node: Node;
-  /** Until this is known, what is anchored still goes on. */
+  /** Undefined until the anchored value is complete. */
   made?: { readonly value: unknown; readonly count: number };
 }
 
-/** Values of the nodes of a document. An alias has the very value that it stands for; memory does not grow with it. */
+/** Reads the values of a document. An alias shares the object of its anchor, so that aliases need no memory. */
 export function readValues(document: Document): YamlValues | { readonly mistake: YamlMistake } {
   const anchors = new Map<string, Anchored>();
   const targets = new Map<unknown, Node>();
@@ -111,11 +111,11 @@ export function readValues(document: Document): YamlValues | { readonly mistake:
   return mistake === undefined ? { value, targets, keyMistakes } : { mistake };
 }
 
-/** A key as text, as it is written; undefined for one that is a list or a mapping. */
+/** Returns a key as it is written; undefined for a list or a mapping. */
 export function keyName(key: unknown, targets: ReadonlyMap<unknown, Node>): string | undefined {
   const node = targets.get(key) ?? key;
   if (!isScalar(node)) return undefined;
-  // 0123 is a name, too, and not that of 123.
+  // The source text, because 0123 and 123 are different names.
   return typeof node.value === 'string' ? node.value : (node.source ?? '');
 }
 

@@ -2,10 +2,10 @@ import { isIP, isIPv4 } from 'node:net';
 import { actualValue } from '../redaction.ts';
 import { didYouMean } from '../suggest.ts';
 
-/** A value as the configuration uses it, or what is wrong with it, as `must …`. */
+/** A parsed value, or the error as `must …`. */
 export type Checked<T> =
   | { readonly value: T; readonly fault?: never; readonly hint?: never }
-  /** `hint` finds what may have been meant instead. */
+  /** `hint` finds a valid value that may have been meant. */
   | { readonly fault: string; readonly hint?: () => string | undefined; readonly value?: never };
 
 export interface ListenAddress {
@@ -15,12 +15,12 @@ export interface ListenAddress {
   readonly port: number;
 }
 
-/** `web.listen` where neither the file nor the environment says anything. */
+/** Default of `web.listen`. */
 export const DEFAULT_LISTEN = '127.0.0.1:10570';
 
 const NO_URL = { fault: 'must be an address that starts with http:// or https://' };
 
-/** The service's address, without a trailing slash. A fault never repeats the text, which may hold a password. */
+/** Parses the address of the service and removes trailing slashes. A fault never contains the text, which may hold a password. */
 export function parseBaseUrl(text: string): Checked<string> {
   const url = parseHttpUrl(text);
   if (url === undefined) return NO_URL;
@@ -31,11 +31,11 @@ export function parseBaseUrl(text: string): Checked<string> {
     };
   }
   if (/[?#]/.test(text)) return { fault: 'must have no query (?) and no fragment (#)' };
-  // The match may begin only at the first slash of a run: a try from each slash would take quadratic time.
+  // The lookbehind lets a match start only at the first slash of a run; otherwise the replacement takes quadratic time.
   return { value: url.href.replace(/(?<!\/)\/+$/, '') };
 }
 
-/** A proxy's address, which may hold a login. A fault never repeats the text. */
+/** Parses the address of a proxy, which may hold a login. A fault never contains the text. */
 export function parseProxyUrl(text: string): Checked<string> {
   const url = parseHttpUrl(text);
   if (url === undefined) return NO_URL;
@@ -48,7 +48,7 @@ export function parseProxyUrl(text: string): Checked<string> {
   return { value: url.href };
 }
 
-/** Whether an address is plain HTTP to another machine, so that the key could be read on its way. */
+/** Returns whether an address is plain HTTP, and to which kind of host; false for other addresses. */
 export function isPlainHttp(text: string): 'loopback' | 'remote' | false {
   const url = parseHttpUrl(text);
   if (url?.protocol !== 'http:') return false;
@@ -58,7 +58,7 @@ export function isPlainHttp(text: string): 'loopback' | 'remote' | false {
   return loopback ? 'loopback' : 'remote';
 }
 
-/** `host:port`, an IPv6 host in brackets; port 0 is any free one. */
+/** Parses `host:port`, with an IPv6 host in brackets. */
 export function parseListen(text: string): Checked<ListenAddress> {
   const [, bracketed, plain, digits] = /^(?:\[([^\]]*)\]|([^:[\]]+)):(\d{1,5})$/.exec(text) ?? [];
   const host = bracketed ?? plain;
@@ -73,7 +73,7 @@ export function parseListen(text: string): Checked<ListenAddress> {
     : { value: { host, port } };
 }
 
-/** A host name as `Host` headers have it, in lower case. */
+/** Parses a host name as it stands in a `Host` header, and lower-cases it. */
 export function parseHostName(text: string): Checked<string> {
   if (text.length > 253 || !/^[\w-]+(?:\.[\w-]+)*$/.test(text)) {
     return {
@@ -94,13 +94,13 @@ function suggestListen(text: string): string | undefined {
 
 function isHost(text: string, bracketed: boolean): boolean {
   if (bracketed) return isIP(text) === 6;
-  // What looks like an IPv4 address has to be one.
+  // A host of digits and dots must be a valid IPv4 address.
   if (/^[\d.]+$/.test(text)) return isIPv4(text);
   return /^(?!-)[a-z\d_-]+(\.[a-z\d_-]+)*\.?$/i.test(text);
 }
 
 function parseHttpUrl(text: string): URL | undefined {
-  // The URL standard forgives white space and missing slashes; here they are mistakes.
+  // The URL parser accepts white space and missing slashes; here they are errors.
   if (!/^https?:\/\/[^\s\\]+$/i.test(text)) return undefined;
   return URL.parse(text) ?? undefined;
 }

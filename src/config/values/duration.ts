@@ -1,11 +1,11 @@
-/** The grammar of a duration: units descending, each once, at least one. */
+/** Grammar of a duration: one or more units in descending order, each at most once. */
 export const DURATION_PATTERN = '^(?=\\d)(\\d+d)?(\\d+h)?(\\d+m)?(\\d+s)?(\\d+ms)?$';
 
 const DURATION = new RegExp(DURATION_PATTERN);
-/** Length of each unit, in the order of the grammar. */
+/** Length of each unit in ms, in the order of the grammar. */
 const UNITS_MS = [86_400_000, 3_600_000, 60_000, 1000, 1] as const;
 
-/** Returns `500ms`, `10s`, `1h30m` as ms; undefined for any other text (docs/specification.md#durations-and-sizes). */
+/** Parses `500ms`, `10s` or `1h30m` to ms; returns undefined for any other text (docs/specification.md#durations-and-sizes). */
 export function parseDuration(text: string): number | undefined {
   const amounts: readonly (string | undefined)[] | undefined = DURATION.exec(text)?.slice(1);
   return amounts?.reduce((sum, amount, index) => {
@@ -13,7 +13,7 @@ export function parseDuration(text: string): number | undefined {
   }, 0);
 }
 
-const WRITTEN_OUT: readonly (readonly [RegExp, string])[] = [
+const UNIT_NAMES: readonly (readonly [RegExp, string])[] = [
   [/\s+/g, ''],
   [/days?/g, 'd'],
   [/hours?|hrs?/g, 'h'],
@@ -23,14 +23,14 @@ const WRITTEN_OUT: readonly (readonly [RegExp, string])[] = [
 ];
 
 /**
- * What somebody who wrote this instead of a duration may have meant; undefined if nobody can tell. A bare number gets
+ * Suggests a duration for an invalid one, such as `10s` for `10 seconds`; undefined if there is none. A bare number gets
  * the unit of `example`.
  */
 export function suggestDuration(input: unknown, example: string): string | undefined {
   if (typeof input !== 'string' && typeof input !== 'number') return undefined;
   const text = String(input);
   if (/^\d+$/.test(text)) return text + example.replace(/^\d+/, '');
-  const respelled = WRITTEN_OUT.reduce(
+  const respelled = UNIT_NAMES.reduce(
     (spelling, [pattern, unit]) => spelling.replace(pattern, unit),
     text.toLowerCase(),
   );

@@ -6,21 +6,22 @@ import { parseSize, SIZE_PATTERN, suggestSize } from './size.ts';
 import { actualValue } from '../redaction.ts';
 import { closest, didYouMean } from '../suggest.ts';
 
-// Every message completes a sentence whose subject is the option: "must be …". None repeats a value that could hold a
-// key (redaction.ts).
+// Each message ends a sentence whose subject is the option: "must be …". None contains a value that could be a secret
+// (redaction.ts).
 
-/** A mapping that refuses unknown keys. */
+/** A mapping that rejects unknown keys. */
 export function mapping<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
   return z.strictObject(shape, { error: wrongType('a mapping (key: value)') });
 }
 
-/** The length limit of paths. A longer text is refused unread, and no message repeats it. */
+/** Maximum length of a text, as of a path. A longer text is rejected unread, and no message contains it. */
 export const MAX_TEXT_LENGTH = 4096;
 const TOO_LONG = `must have at most ${MAX_TEXT_LENGTH} characters`;
 
 /**
- * A text with something in it; `what` says what it is, after `must be`.
- * @param options `isShown`: a number in its place can be no secret and is shown
+ * A text that is not empty.
+ * @param what ends the sentence "must be …"
+ * @param options `isShown`: messages may show a number that is given in its place
  */
 export function text(what: string, { isShown = false } = {}) {
   return z
@@ -35,7 +36,7 @@ export function text(what: string, { isShown = false } = {}) {
     .max(MAX_TEXT_LENGTH, { error: TOO_LONG });
 }
 
-/** A path, still as it is written. */
+/** A path, not resolved. */
 export function path(description: string) {
   return text('a path')
     .refine((value) => !value.includes('\0'), { error: 'must be a path' })
@@ -45,7 +46,7 @@ export function path(description: string) {
     .meta({ description });
 }
 
-/** Start of a certificate or key that was given in the place of its path. */
+/** Start of a certificate or key that is given in place of its path. */
 const PEM = /-----BEGIN/;
 
 /** Whether a value is a path as `path` accepts it. */
@@ -53,7 +54,7 @@ export function isPath(value: unknown): value is string {
   return path('').safeParse(value).success;
 }
 
-/** The name of an environment variable, if it is given. */
+/** The optional name of an environment variable. */
 export function variableName(description: string) {
   return z
     .string({ error: wrongType('the name of an environment variable') })
@@ -73,7 +74,7 @@ export function flag(fallback: boolean, description: string) {
     .meta({ description });
 }
 
-/** One of these names. */
+/** A name from a list. */
 export function choice<const Name extends string>(
   names: readonly Name[],
   what = `one of ${names.join(', ')}`,
@@ -101,7 +102,7 @@ export function wholeNumber(
     .meta({ description });
 }
 
-/** A duration within a range, as ms. */
+/** A duration within a range, parsed to ms. */
 export function duration(
   [fallback, min, max]: readonly [string, string, string],
   description: string,
@@ -114,42 +115,43 @@ export function duration(
     .meta({ description: `${description} From ${min} to ${max}.`, pattern: DURATION_PATTERN });
 }
 
-/** A size within a range, as bytes. */
+/** A size within a range, parsed to bytes. */
 export function size([fallback, min, max]: readonly [string, string, string], description: string) {
   return quantity(`a size such as ${fallback}`, [min, max], parseSize, suggestSize)
     .prefault(fallback)
     .meta({ description: `${description} From ${min} to ${max}.`, pattern: SIZE_PATTERN });
 }
 
-/** A number with a unit. */
+/** A number with a unit, within a range. */
 function quantity(
   what: string,
   [min, max]: readonly [string, string],
   parse: (value: string) => number | undefined,
   suggest: (value: string) => string | undefined,
 ) {
-  const least = parse(min) ?? 0;
-  const most = parse(max) ?? Infinity;
-  return checked(what, (value) => {
+  const minAmount = parse(min) ?? 0;
+  const maxAmount = parse(max) ?? Infinity;
+  return parsedText(what, (value) => {
     const amount = parse(value);
     const but = actualValue(value);
     if (amount === undefined)
       return { fault: `must be ${what}${but}${didYouMean(suggest(value))}` };
-    if (amount < least || amount > most) return { fault: `must be from ${min} to ${max}${but}` };
+    if (amount < minAmount || amount > maxAmount)
+      return { fault: `must be from ${min} to ${max}${but}` };
     return { value: amount };
   });
 }
 
-/** A text that `check` turns into what the program uses. A number is checked as a text for the sake of its hint. */
-export function checked<T>(what: string, check: (value: string) => Checked<T>) {
+/** A text that `parse` converts. A number is parsed as a text as well, for the hint in its error. */
+export function parsedText<T>(what: string, parse: (value: string) => Checked<T>) {
   return z
     .string({
       error: ({ input }) =>
-        (typeof input === 'number' ? check(String(input)).fault : undefined) ??
+        (typeof input === 'number' ? parse(String(input)).fault : undefined) ??
         wrongType(what)({ input }),
     })
     .transform((value, context) => {
-      const result = value.length > MAX_TEXT_LENGTH ? { fault: TOO_LONG } : check(value);
+      const result = value.length > MAX_TEXT_LENGTH ? { fault: TOO_LONG } : parse(value);
       if (result.fault === undefined) return result.value;
       const { fault: message, hint } = result;
       context.issues.push({ code: 'custom', message, params: { hint }, input: value });
@@ -157,7 +159,7 @@ export function checked<T>(what: string, check: (value: string) => Checked<T>) {
     });
 }
 
-/** What is wrong with a value of an option that holds no secret. */
+/** Returns the error message of an option that is no secret; it shows the value. */
 export function wrongValue(what: string) {
   return ({ input }: { readonly input?: unknown }): string => {
     const value = actualValue(input);
@@ -165,16 +167,16 @@ export function wrongValue(what: string) {
   };
 }
 
-/** What is wrong with a value of another type, without repeating it. */
+/** Returns the error message of an option; it shows only the type of the value. */
 export function wrongType(what: string) {
   return ({ input }: { readonly input?: unknown }): string => {
     if (input === undefined) return `is missing: it must be ${what}`;
     if (input === null) return `is empty: it must be ${what}`;
-    return `must be ${what}${butIs(input)}`;
+    return `must be ${what}${actualType(input)}`;
   };
 }
 
-function butIs(input: unknown): string {
+function actualType(input: unknown): string {
   if (Array.isArray(input)) return ', not a list';
   if (typeof input === 'object') return ', not a mapping';
   if (typeof input === 'boolean') return `, not ${input}`;

@@ -5,19 +5,19 @@ const BYTES: Readonly<Record<string, number>> = {
   GiB: 1024 ** 3,
 };
 
-/** The grammar of a size. */
+/** Grammar of a size. */
 export const SIZE_PATTERN = '^(\\d+)(B|KiB|MiB|GiB)$';
 
 const SIZE = new RegExp(SIZE_PATTERN);
 
-/** Returns `512KiB`, `64MiB` as bytes; undefined for any other text (docs/specification.md#durations-and-sizes). */
+/** Parses `512KiB` or `64MiB` to bytes; returns undefined for any other text (docs/specification.md#durations-and-sizes). */
 export function parseSize(text: string): number | undefined {
   const [, digits, unit] = SIZE.exec(text) ?? [];
   const bytes = BYTES[unit ?? ''];
   return digits === undefined || bytes === undefined ? undefined : Number(digits) * bytes;
 }
 
-/** What somebody who wrote this instead of a size may have meant; undefined if nobody can tell. */
+/** Suggests a size for an invalid one, such as `64MiB` for `64MB`; undefined if there is none. */
 export function suggestSize(input: unknown): string | undefined {
   if (typeof input !== 'string' && typeof input !== 'number') return undefined;
   const [, digits, prefix] = /^(\d+)\s*([kmg]?)(?:i?b|bytes?)?$/i.exec(String(input)) ?? [];

@@ -2,13 +2,13 @@ import { closest } from '../suggest.ts';
 import type { Checked } from './address.ts';
 import { actualValue } from '../redaction.ts';
 
-let usual: ReadonlySet<string> | undefined;
+let usualNames: ReadonlySet<string> | undefined;
 
-/** An IANA time zone as it is usually spelled. Offsets such as `+01:00` know no daylight saving and are no zones. */
+/** Parses an IANA time zone and returns its usual spelling. Offsets such as `+01:00` have no daylight saving and are rejected. */
 export function parseTimezone(text: string): Checked<string> {
-  usual ??= new Set(['UTC', ...Intl.supportedValuesOf('timeZone')]);
-  // Forty times as fast, where thousands of projects have one.
-  if (usual.has(text)) return { value: text };
+  usualNames ??= new Set(['UTC', ...Intl.supportedValuesOf('timeZone')]);
+  // Forty times faster than the check below; thousands of projects may have a zone.
+  if (usualNames.has(text)) return { value: text };
   const known = /^[+-]/.test(text) ? undefined : spellingOf(text);
   if (known !== undefined) return { value: known };
   return {

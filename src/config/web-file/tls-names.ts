@@ -1,6 +1,6 @@
-// The web configuration speaks as Go's crypto/tls does, Node as OpenSSL does.
+// The web configuration uses the names of Go's crypto/tls, Node uses those of OpenSSL.
 
-/** TLS versions that can be had; what is older is not offered by OpenSSL at its usual security level. */
+/** Supported TLS versions. OpenSSL disables older ones at its default security level. */
 export const TLS_VERSIONS = { TLS12: 'TLSv1.2', TLS13: 'TLSv1.3' } as const;
 
 export const CURVES = {

@@ -2,7 +2,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { dirname } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import { readCertificates, readPemFile, readPrivateKey } from '../pem-file.ts';
-import { judge, notAMapping } from '../to-config-error.ts';
+import { toConfigError, notAMapping } from '../to-config-error.ts';
 import { readDocument } from '../document/read-document.ts';
 import type { Finding } from '../finding.ts';
 import { isMapping, mappingAt, type Tree } from '../document/tree.ts';
@@ -16,7 +16,7 @@ const SECTION = 'tls_server_config';
 /**
  * Reads and checks a web configuration file, and the certificates and keys that it names (docs/web-configuration.md).
  * @param file absolute
- * @throws {ConfigError} with every mistake at once, or the only one after which nothing else can be checked
+ * @throws {ConfigError} with all errors at once; an unreadable file or bad YAML is the only error
  */
 export async function loadWebConfig(file: string): Promise<WebConfig> {
   const document = await readDocument(file, MAX_FILE_BYTES, '; it is named by web.config_file');
@@ -37,10 +37,10 @@ export async function loadWebConfig(file: string): Promise<WebConfig> {
   ];
   const issues = parsed.error?.issues ?? [];
   const checked = { file, document, keys: WEB_KEYS };
-  const error = judge({ ...checked, issues, findings });
+  const error = toConfigError({ ...checked, issues, findings });
   if (!parsed.success || error !== undefined) throw error ?? parsed.error;
   const config = toWebConfig(parsed.data, { cert: cert.text, key: key.text, ca: ca.text });
-  const unusable = judge({ ...checked, issues: [], findings: checkWhole(config) });
+  const unusable = toConfigError({ ...checked, issues: [], findings: checkTogether(config) });
   if (unusable !== undefined) throw unusable;
   return { ...config, files: [file, ...[cert, key, ca].flatMap(({ path }) => path ?? [])] };
 }
@@ -52,7 +52,7 @@ interface Pems {
   readonly ca: string | undefined;
 }
 
-/** On the raw tree, so that they speak up also when something else is wrong. */
+/** Checks the raw tree, so that these rules apply also when the schema rejects the file. */
 function checkTlsRules(section: Tree): readonly Finding[] {
   const { client_auth_type: asked = 'NoClientCert', client_ca_file: ca } = section;
   const findings: Finding[] = [];
@@ -89,7 +89,7 @@ function toWebConfig(content: WebFile, pems: Pems): Protection {
   );
   return {
     tls: tls && toTls(tls, pems),
-    // For the correct hash, which `$2b$` names, `$2y$` is another name; so is `$2a$` for all that writes it today.
+    // `$2y$` and today's `$2a$` are other names for the same hash as `$2b$`.
     users: new Map(users.entries().map(([user, hash]) => [user, `$2b$${hash.slice(4)}`])),
     headers: Object.fromEntries(headers),
   };
@@ -115,12 +115,12 @@ function toTls(tls: TlsSection, { cert = '', key = '', ca }: Pems): TlsSettings 
   };
 }
 
-/** What can be wrong with a file in which each option is right. */
-function checkWhole({ tls, users, headers }: Protection): readonly Finding[] {
+/** Finds errors of a file whose options are valid one by one. */
+function checkTogether({ tls, users, headers }: Protection): readonly Finding[] {
   if (tls === undefined) {
-    const asksForNothing = users.size === 0 && Object.keys(headers).length === 0;
+    const hasNoEffect = users.size === 0 && Object.keys(headers).length === 0;
     const message = 'is missing, and so are basic_auth_users and headers: the file has no effect';
-    return asksForNothing ? [{ path: [SECTION], message }] : [];
+    return hasNoEffect ? [{ path: [SECTION], message }] : [];
   }
   const { cert, key } = tls.context;
   if (!new X509Certificate(cert).checkPrivateKey(createPrivateKey(key))) {

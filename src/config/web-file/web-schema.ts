@@ -4,9 +4,9 @@ import { choice, flag, mapping, path, wrongType } from '../values/option-types.t
 import { isMapping, type Tree } from '../document/tree.ts';
 import { CLIENT_AUTH_TYPES } from '../../domain/protection.ts';
 
-// The format of Prometheus' exporter-toolkit. What of it evalwatch cannot do is refused, never passed over.
+// The format of Prometheus' exporter-toolkit. Options that evalwatch does not support are rejected, never ignored.
 
-/** What bcrypt costs doubles with each step: at 15 a login takes two seconds. */
+/** Each step of the cost doubles the time of a login: at 15 it takes two seconds. */
 const BCRYPT_HASH = /^\$2[aby]\$(?:0[4-9]|1[0-5])\$[./A-Za-z0-9]{53}$/;
 
 const tls = {
@@ -14,7 +14,7 @@ const tls = {
   key_file: path('PEM file of its private key, without a passphrase; relative to this file.'),
   client_auth_type: choice(CLIENT_AUTH_TYPES).default('NoClientCert'),
   client_ca_file: path(
-    'PEM certificates that vouch for clients; relative to this file.',
+    'PEM certificates of the CAs that client certificates are verified against; relative to this file.',
   ).optional(),
   min_version: version().prefault('TLS12'),
   max_version: version().prefault('TLS13'),
@@ -67,14 +67,14 @@ const root = {
 export const webFileSchema = mapping(root);
 export type WebFile = z.output<typeof webFileSchema>;
 
-/** The options of each section; users and headers have names of their own. */
+/** Names of the options in each section; users are not options. */
 export const WEB_KEYS: Readonly<Record<string, readonly string[]>> = {
   '': Object.keys(root),
   tls_server_config: Object.keys(tls),
   http_server_config: [...Object.keys(http), ...Object.keys(headers)],
 };
 
-/** A name of Go's, as the one that OpenSSL has for it. */
+/** A name of Go's crypto/tls, converted to that of OpenSSL. */
 function translated<Name>(names: Readonly<Record<string, Name>>, what?: string) {
   return choice(Object.keys(names), what).transform((name) => names[name] ?? z.NEVER);
 }
@@ -90,7 +90,7 @@ function header() {
     .optional();
 }
 
-/** A map, in which no name means anything else than a user. */
+/** A Map of users, because names such as `__proto__` are special in an object. */
 function users() {
   const hash = 'the bcrypt hash of a password with a cost from 4 to 15, as htpasswd -nB prints it';
   const schema = z
