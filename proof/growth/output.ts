@@ -15,7 +15,12 @@ import { readCursor, writeCursor } from '../../src/web/api/cursor.ts';
 import { eventText, readId } from '../../src/web/events/event.ts';
 import { parseHost } from '../../src/web/request/host.ts';
 import { createLogins } from '../../src/web/protection/logins.ts';
-import { beginning, message, name, shortName } from '../../src/web/page/text/untrusted-text.ts';
+import {
+  untrustedText,
+  untrustedMessage,
+  untrustedName,
+  shortUntrustedName,
+} from '../../src/web/page/text/untrusted-text.ts';
 import { readParameters } from '../../src/web/api/parameters.ts';
 import { z } from 'zod';
 import * as parameters from '../../src/web/api/parameters.ts';
@@ -107,12 +112,15 @@ export const output: readonly TextFunction[] = [
     },
   },
   {
-    name: 'web/page/text/untrusted-text.ts beginning',
-    call: (text) => beginning(text, text.length, 'lines'),
+    name: 'web/page/text/untrusted-text.ts untrustedText',
+    call: (text) => untrustedText(text, text.length, 'lines'),
   },
-  { name: 'web/page/text/untrusted-text.ts name', call: name },
-  { name: 'web/page/text/untrusted-text.ts shortName', call: shortName },
-  { name: 'web/page/text/untrusted-text.ts message', call: (text) => message(text, 8192) },
+  { name: 'web/page/text/untrusted-text.ts untrustedName', call: untrustedName },
+  { name: 'web/page/text/untrusted-text.ts shortUntrustedName', call: shortUntrustedName },
+  {
+    name: 'web/page/text/untrusted-text.ts untrustedMessage',
+    call: (text) => untrustedMessage(text, 8192),
+  },
   { name: 'domain/visible.ts visible', call: visible },
   { name: 'domain/visible.ts visibleJson', call: visibleJson },
   { name: 'cli/output/json.ts toJsonLine', call: (text) => toJsonLine({ text }) },

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { getRequestListener } from '@hono/node-server';
-import { createEntrance, type Entrance } from './request/filter.ts';
+import { createRequestFilter, type RequestFilter } from './request/filter.ts';
 import type { GuardedHandlers } from './protection/guarded-server.ts';
 import { type Handler, refuse } from './handler.ts';
 import { limitConnections } from './limits/connections.ts';
@@ -9,7 +9,7 @@ import type { ChangingProtection } from './protection/changing-protection.ts';
 import { parseHost } from './request/host.ts';
 import { isForThisServer, type ServerNames } from './protection/server-names.ts';
 import { createRoutes, type WebContent } from './routes.ts';
-import { withinSlots } from './limits/requests.ts';
+import { limitRequests } from './limits/requests.ts';
 
 export interface WebServer {
   /** Where it listens, `http://host:port` or `https://host:port`. */
@@ -55,8 +55,8 @@ export async function startWebServer(
   const listen = parseHost(host)?.name ?? host;
   const names = () => ({ listen, allowed: allowedHosts() });
   const { onBug } = content;
-  const entrance = createEntrance(allowedHosts, onBug);
-  const answer = withinSlots(routed(content), content.api.clock);
+  const entrance = createRequestFilter(allowedHosts, onBug);
+  const answer = limitRequests(routed(content), content.api.clock);
   const answers = { withLogin: answer, withoutLogin: toOwnNames(answer, names) };
   const server =
     protection === undefined
@@ -84,7 +84,7 @@ export async function startWebServer(
 async function guarded(
   protection: ChangingProtection,
   answers: Omit<GuardedHandlers, 'enter'>,
-  entrance: Entrance,
+  entrance: RequestFilter,
 ): Promise<Server> {
   const { createGuardedServer } = await import('./protection/guarded-server.ts');
   return createGuardedServer(OPTIONS, protection, { ...answers, enter: entrance.enter });

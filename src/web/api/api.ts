@@ -22,7 +22,7 @@ import { streamEvents } from '../events/stream.ts';
 import { busy } from '../limits/busy.ts';
 import { askerOf, type ConnectionEnv } from '../limits/client.ts';
 import { createTimeBudget } from '../limits/time-budget.ts';
-import { createTurns } from '../limits/fair-queue.ts';
+import { createFairQueue } from '../limits/fair-queue.ts';
 import { openApiDocument } from './openapi.ts';
 import { operations } from './operations.ts';
 import { readPage, type RowSource } from './page-of-rows.ts';
@@ -60,8 +60,8 @@ export function createApi(content: ApiContent): Hono<ConnectionEnv> {
   const { store, feed, clock } = content;
   const api = new Hono<ConnectionEnv>();
   const budget = createTimeBudget({ clock, ...BUDGET });
-  const turns = createTurns({ budget, ...LIMITS });
-  const opening = createTurns({ budget, ...NO_LIMITS });
+  const queue = createFairQueue({ budget, ...LIMITS });
+  const streamQueue = createFairQueue({ budget, ...NO_LIMITS });
   let document: string | undefined;
 
   async function read<Parameters extends z.ZodObject>(
@@ -79,7 +79,7 @@ export function createApi(content: ApiContent): Hono<ConnectionEnv> {
   // Before the ETags: a stream has none.
   api.get('/events', async (context) => {
     const asker = askerOf(context);
-    using turn = await opening.take(asker);
+    using turn = await streamQueue.waitForTurn(asker);
     if (turn === undefined) return busy(context);
     const { project, type, after } = await read(context, operations['/events']);
     // A client that resumes sends it, and repeats the address that it began with.
@@ -98,7 +98,7 @@ export function createApi(content: ApiContent): Hono<ConnectionEnv> {
   });
 
   api.use(async (context, next) => {
-    using turn = await turns.take(askerOf(context));
+    using turn = await queue.waitForTurn(askerOf(context));
     if (turn === undefined) return busy(context);
     return await next();
   });

@@ -3,8 +3,8 @@ import { PROMPT_STATUSES } from '../../domain/status.ts';
 import { EVENT_ID, EVENT_TYPES } from '../events/event.ts';
 import { RequestError } from '../request/error.ts';
 
-const LARGEST_LIMIT = 1000;
-const A_LIMIT = `must be a whole number from 1 to ${LARGEST_LIMIT}`;
+const MAX_LIMIT = 1000;
+const A_LIMIT = `must be a whole number from 1 to ${MAX_LIMIT}`;
 const A_STATUS = `must be one of ${PROMPT_STATUSES.join(', ')}`;
 const A_TYPE = `must be one of ${EVENT_TYPES.join(', ')}`;
 const NOT_EMPTY = 'must not be empty';
@@ -28,7 +28,7 @@ export const limit = z
   .string()
   .regex(/^\d+$/, A_LIMIT)
   .transform(Number)
-  .pipe(z.int(A_LIMIT).min(1, A_LIMIT).max(LARGEST_LIMIT, A_LIMIT))
+  .pipe(z.int(A_LIMIT).min(1, A_LIMIT).max(MAX_LIMIT, A_LIMIT))
   .default(100)
   .describe('Rows of an answer, at most; one with long rows ends earlier.');
 

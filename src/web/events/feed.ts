@@ -4,7 +4,7 @@ import type { EventPosition, StoreReader } from '../../monitor/ports/store.ts';
 import { pollFields } from '../../rows/fields.ts';
 import type { Asker } from '../limits/client.ts';
 import { createTimeBudget } from '../limits/time-budget.ts';
-import { createTurns } from '../limits/fair-queue.ts';
+import { createFairQueue } from '../limits/fair-queue.ts';
 import { eventText, type StreamedEvent, writeId } from './event.ts';
 import { type EventPage, nothingAfter, toPage } from './page.ts';
 
@@ -57,7 +57,7 @@ export function createEventFeed(
   { lookEveryMs }: { readonly lookEveryMs?: number } = {},
 ): EventFeed {
   const budget = createTimeBudget({ clock, ...BUDGET });
-  const turns = createTurns({ budget, ...ALL });
+  const queue = createFairQueue({ budget, ...ALL });
   let version = 0;
   /** Where the events ended when they were last read. */
   let end: EventPosition | undefined;
@@ -113,7 +113,7 @@ export function createEventFeed(
   }
 
   async function inTurn(after: EventPosition, reader: FeedReader): Promise<EventPage> {
-    const turn = await turns.take(reader);
+    const turn = await queue.waitForTurn(reader);
     if (turn === undefined) return nothingAfter(after);
     try {
       return await shared(after);

@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { clientOf } from './client.ts';
-import { createGrouped } from './items-by-client.ts';
+import { createItemsByClient } from './items-by-client.ts';
 
 export interface ConnectionLimits {
   /** Connections of all clients together. */
@@ -24,9 +24,9 @@ interface Connection {
  */
 export function limitConnections(server: Server, limits: ConnectionLimits): void {
   const { maxConnections, maxPerClient } = limits;
-  const open = createGrouped<Connection>();
+  const open = createItemsByClient<Connection>();
   /** Connections without a request, the longest idle one first. */
-  const idle = createGrouped<Connection>();
+  const idle = createItemsByClient<Connection>();
   /** A TLS socket is another object than the connection below it, with the same other end. */
   const byEnd = new Map<string, Connection>();
 

@@ -2,7 +2,7 @@ import type { Asker } from './client.ts';
 import type { TimeBudget } from './time-budget.ts';
 import { createWaitingLines, type WaitingLimits } from './waiting-lines.ts';
 
-export interface TurnOptions extends WaitingLimits {
+export interface FairQueueOptions extends WaitingLimits {
   /** What all turns together may take; without it they follow each other without a pause. */
   readonly budget?: TimeBudget;
   /** A caller whose turn has not come by then is sent away; without it callers wait as long as it takes. */
@@ -10,12 +10,12 @@ export interface TurnOptions extends WaitingLimits {
 }
 
 /** Lets callers work one after the other, the clients in turn. */
-export interface Turns {
+export interface FairQueue {
   /**
    * Resolves when the caller may work, until it disposes of its turn; with undefined if too many wait, or it waited in
    * vain, or has gone.
    */
-  take(asker: Asker): Promise<Disposable | undefined>;
+  waitForTurn(asker: Asker): Promise<Disposable | undefined>;
 }
 
 type Waiter = (turn: Disposable | undefined) => void;
@@ -24,7 +24,7 @@ type Waiter = (turn: Disposable | undefined) => void;
  * Creates turns. All the time from the grant of a turn to its end counts, also while other work has the event loop: the
  * store that a turn waits for is busy, too.
  */
-export function createTurns({ budget, maxWaitMs, ...limits }: TurnOptions): Turns {
+export function createFairQueue({ budget, maxWaitMs, ...limits }: FairQueueOptions): FairQueue {
   const lines = createWaitingLines<Waiter>(limits);
   let isTaken = false;
   let pause: NodeJS.Timeout | undefined;
@@ -57,7 +57,7 @@ export function createTurns({ budget, maxWaitMs, ...limits }: TurnOptions): Turn
   }
 
   return {
-    take: async ({ client, gone }) => {
+    waitForTurn: async ({ client, gone }) => {
       if (gone?.aborted === true) return undefined;
       const { promise, resolve } = Promise.withResolvers<Disposable | undefined>();
       const leave = () => {

@@ -1,5 +1,5 @@
 /** Items by client, each client's in the order in which they came. */
-export interface Grouped<Item> {
+export interface ItemsByClient<Item> {
   readonly size: number;
   of(client: string): ReadonlySet<Item>;
   all(): IteratorObject<Item>;
@@ -11,7 +11,7 @@ export interface Grouped<Item> {
 }
 
 /** Creates an empty collection; a client without items takes no memory. */
-export function createGrouped<Item>(): Grouped<Item> {
+export function createItemsByClient<Item>(): ItemsByClient<Item> {
   const groups = new Map<string, Set<Item>>();
   const none: ReadonlySet<Item> = new Set();
   let size = 0;

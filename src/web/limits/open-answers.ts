@@ -1,12 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../../monitor/ports/clock.ts';
 import { clientOf } from './client.ts';
-import { createGrouped } from './items-by-client.ts';
+import { createItemsByClient } from './items-by-client.ts';
 
 /** A client that has been sent an answer and is still reading it after this time has to go if its place is needed, ms. */
 const PATIENCE_MS = 2000;
 
-export interface PlaceOptions {
+export interface OpenAnswerLimit {
   /** Answers that may be open at the same time. */
   readonly max: number;
   /** Answers that end, so that one that is open for long is read slowly; an event stream is not. */
@@ -26,12 +26,12 @@ interface Place {
  * Gives out places for answers. Where all are taken, the client that has the most loses its oldest to one that has fewer,
  * and a client that reads slowly loses its place to anybody.
  */
-export function createPlaces({
+export function limitOpenAnswers({
   max,
   areFinite,
   clock,
-}: PlaceOptions): (request: IncomingMessage, response: ServerResponse) => boolean {
-  const places = createGrouped<Place>();
+}: OpenAnswerLimit): (request: IncomingMessage, response: ServerResponse) => boolean {
+  const places = createItemsByClient<Place>();
 
   function toGiveUp(client: string): Place | undefined {
     const most = places.largest();

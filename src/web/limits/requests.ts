@@ -1,5 +1,5 @@
 import type { Clock } from '../../monitor/ports/clock.ts';
-import { createPlaces } from './open-answers.ts';
+import { limitOpenAnswers } from './open-answers.ts';
 import { type Handler, refuse } from '../handler.ts';
 import type { Route } from '../request/target.ts';
 
@@ -13,11 +13,11 @@ const SLOTS: Readonly<Record<Exclude<Route, 'probe'>, number>> = {
 const ANSWER_TIMEOUT_MS = 15_000;
 
 /** Counts a request until its answer is read or its client gone; more of its kind get a 503, probes never. */
-export function withinSlots(handle: Handler, clock: Pick<Clock, 'monotonic'>): Handler {
+export function limitRequests(handle: Handler, clock: Pick<Clock, 'monotonic'>): Handler {
   const take = {
-    metrics: createPlaces({ max: SLOTS.metrics, areFinite: true, clock }),
-    events: createPlaces({ max: SLOTS.events, areFinite: false, clock }),
-    other: createPlaces({ max: SLOTS.other, areFinite: true, clock }),
+    metrics: limitOpenAnswers({ max: SLOTS.metrics, areFinite: true, clock }),
+    events: limitOpenAnswers({ max: SLOTS.events, areFinite: false, clock }),
+    other: limitOpenAnswers({ max: SLOTS.other, areFinite: true, clock }),
   };
 
   return (request, response, target) => {

@@ -1,7 +1,7 @@
 import type { Clock } from '../../monitor/ports/clock.ts';
 import type { Asker } from '../limits/client.ts';
 import { createTimeBudget } from '../limits/time-budget.ts';
-import { createTurns } from '../limits/fair-queue.ts';
+import { createFairQueue } from '../limits/fair-queue.ts';
 
 const MIN_AGE_MS = 1000;
 const MAX_PAGES = 32;
@@ -26,7 +26,7 @@ export type PageCache<Page> = (
 export function createPageCache<Page>(clock: Pick<Clock, 'monotonic'>): PageCache<Page> {
   const entries = new Map<string, { readonly page: Promise<Page>; until: number }>();
   const budget = createTimeBudget({ clock, ...BUDGET });
-  const turns = createTurns({ budget, ...LIMITS });
+  const queue = createFairQueue({ budget, ...LIMITS });
 
   async function makeEntry(key: string, make: () => Promise<Page>): Promise<Page> {
     const started = clock.monotonic();
@@ -57,7 +57,7 @@ export function createPageCache<Page>(clock: Pick<Clock, 'monotonic'>): PageCach
   return async (key, asker, make) => {
     const known = cached(key);
     if (known !== undefined) return await known;
-    using turn = await turns.take(asker);
+    using turn = await queue.waitForTurn(asker);
     if (turn === undefined) return undefined;
     // It may have been made for another client meanwhile.
     return await (cached(key) ?? makeEntry(key, make));

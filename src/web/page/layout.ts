@@ -1,7 +1,7 @@
 import { html } from 'hono/html';
 import type { Assets } from './assets.ts';
 import { absolute } from './text/time.ts';
-import type { Html } from './text/untrusted-text.ts';
+import type { Html } from './html.ts';
 
 export interface Page {
   /** Plain text, the worst first: it is what a tab shows. */

@@ -20,7 +20,7 @@ import {
 import { projectCard } from './parts/project-card.ts';
 import { isBlind } from './model/project-state.ts';
 import { ago } from './text/time.ts';
-import type { Html } from './text/untrusted-text.ts';
+import type { Html } from './html.ts';
 import { counted, grouped } from './text/words.ts';
 
 /** Of a message on the first page can be unfolded so much; on the project's page all of it. */

@@ -17,7 +17,8 @@ import {
 import { plot } from './parts/plot.ts';
 import { blindSince, countsOf, polls, stateLine } from './parts/project-card.ts';
 import { duration } from './text/time.ts';
-import { name, type Html } from './text/untrusted-text.ts';
+import { untrustedName } from './text/untrusted-text.ts';
+import type { Html } from './html.ts';
 
 const FAILURES_SHOWN = 20;
 const TRANSITIONS_SHOWN = 30;
@@ -83,7 +84,7 @@ export function projectPage(
     title: `${verdict} · ${project} · evalwatch`,
     summary: failedText === undefined ? `${verdict}.` : `${verdict}. ${failedText}.`,
     main: html`<nav class="way" aria-label="Way back"><a href="../">← All projects</a></nav>
-      <h1>${name(project)}</h1>
+      <h1>${untrustedName(project)}</h1>
       ${
         view === undefined
           ? html`<p class="state warn">
@@ -159,8 +160,8 @@ export function unknownProjectPage(project: string): Page {
     main: html`<nav class="way" aria-label="Way back"><a href="../">← All projects</a></nav>
       <h1>Unknown project</h1>
       <div>
-        Neither the configuration nor the store knows a project ${name(project)}. It may have been
-        removed longer ago than the store remembers.
+        Neither the configuration nor the store knows a project ${untrustedName(project)}. It may
+        have been removed longer ago than the store remembers.
       </div>`,
   };
 }

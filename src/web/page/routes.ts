@@ -19,7 +19,7 @@ const SECURITY = {
 };
 const PAGE_HEADERS = { ...SECURITY, 'cache-control': 'no-cache' };
 const ASSET_HEADERS = { ...SECURITY, 'cache-control': 'public, max-age=31536000, immutable' };
-const LONGEST_FIND = 200;
+const MAX_FIND_LENGTH = 200;
 
 /** The status page: `/`, `/projects/<id>` and what they need. */
 export function createPage(content: PageContent): Hono<ConnectionEnv> {
@@ -47,7 +47,7 @@ export function createPage(content: PageContent): Hono<ConnectionEnv> {
   }
 
   app.get('/', (context) => {
-    const find = (context.req.query('find') ?? '').slice(0, LONGEST_FIND);
+    const find = (context.req.query('find') ?? '').slice(0, MAX_FIND_LENGTH);
     const page = pageOf(context.req.query('page'));
     return answer(context, ['/', find, page], async (now) => {
       const overview = await readOverview(content, now);

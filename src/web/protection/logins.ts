@@ -1,6 +1,6 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import bcrypt from 'bcrypt';
-import { createTurns } from '../limits/fair-queue.ts';
+import { createFairQueue } from '../limits/fair-queue.ts';
 
 export interface Logins {
   /**
@@ -30,7 +30,7 @@ const BCRYPT_SALT_CHARACTERS = 29;
 export function createLogins(): Logins {
   const secret = randomBytes(32);
   const remembered = new Set<string>();
-  const turns = createTurns(LIMITS);
+  const queue = createFairQueue(LIMITS);
 
   const digest = (...texts: readonly string[]) =>
     createHmac('sha256', secret).update(JSON.stringify(texts)).digest('base64');
@@ -51,7 +51,7 @@ export function createLogins(): Logins {
       const mark = digest(user, password, stored);
       const isRemembered = () => users.has(user) && remembered.has(mark);
       if (isRemembered()) return 'right';
-      using turn = await turns.take({ client });
+      using turn = await queue.waitForTurn({ client });
       if (turn === undefined) return 'busy';
       // The same login may have waited before this one.
       if (isRemembered()) return 'right';

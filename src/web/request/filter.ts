@@ -20,7 +20,7 @@ const STATUS_OF_FAULT: Readonly<Record<string, number>> = {
   ERR_HTTP_REQUEST_TIMEOUT: 408,
 };
 
-export interface Entrance {
+export interface RequestFilter {
   /** Parses each request once and hands it on, or refuses it. */
   readonly enter: (handle: Handler) => RequestListener;
   /** Answers what never becomes a request, as it answers everything else. */
@@ -31,7 +31,7 @@ export interface Entrance {
  * The first to see a request: it refuses malformed ones, and changes that another site asks for.
  * @param names of this server, for pages behind a proxy that changes `Host`
  */
-export function createEntrance(names: () => readonly string[], onBug: OnBug): Entrance {
+export function createRequestFilter(names: () => readonly string[], onBug: OnBug): RequestFilter {
   /** Requests of a connection that are not answered to the end. */
   const pending = new WeakMap<Duplex, number>();
 

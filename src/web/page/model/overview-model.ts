@@ -15,7 +15,7 @@ import { isBlind, stateOf } from './project-state.ts';
 
 export const PROJECTS_PER_PAGE = 24;
 /** Transitions that a plot is made of, at most: what keeps a busy day from holding up a scrape. */
-const MOST_MOVES = 20_000;
+const MAX_MOVES = 20_000;
 export const DAY_MS = 24 * 60 * 60 * 1000;
 /** Failures that are counted of each project, at most; 20 ms for SQLite. */
 const MAX_COUNTED = 100_000;
@@ -82,7 +82,7 @@ export async function read(content: PageContent, now: number, project?: string):
   const since = historyStart(now);
   const [snapshot, history, failureCounts] = await Promise.all([
     content.store.snapshot(),
-    content.store.moves({ project, since, spanMs: SPAN_MS, limit: MOST_MOVES }),
+    content.store.moves({ project, since, spanMs: SPAN_MS, limit: MAX_MOVES }),
     content.store.failureCounts({ project, since: now - DAY_MS, limitPerProject: MAX_COUNTED }),
   ]);
   const knownSince = Math.max(history.since, now - content.retentionMs);

@@ -4,7 +4,8 @@ import type { FailureRow, StatusRow, TransitionRow } from '../../../monitor/port
 import { badge } from './plot.ts';
 import { table } from './table.ts';
 import { absolute, duration, when } from '../text/time.ts';
-import { message, name, shortName, type Html } from '../text/untrusted-text.ts';
+import { untrustedMessage, untrustedName, shortUntrustedName } from '../text/untrusted-text.ts';
+import type { Html } from '../html.ts';
 import { NO_ERROR_INFO_WORDS } from '../text/words.ts';
 
 const WAITING = WAITING_STATUSES.join(' or ');
@@ -19,7 +20,7 @@ export interface ListContext {
 }
 
 export function projectLink(id: string, root: string): Html {
-  return html`<a href="${projectPath(id, root)}">${shortName(id)}</a>`;
+  return html`<a href="${projectPath(id, root)}">${shortUntrustedName(id)}</a>`;
 }
 
 function projectPath(id: string, root: string): string {
@@ -40,7 +41,7 @@ export function failureList(
           <div class="head">
             ${badge('FAILED')}
             ${context.project === undefined ? projectLink(row.project, context.root) : ''}
-            <div class="id">${name(row.promptId)}</div>
+            <div class="id">${untrustedName(row.promptId)}</div>
             ${when(row.at, context.now)}
           </div>
           ${why(row, whole)}
@@ -59,10 +60,10 @@ function why({ settlement }: FailureRow, whole: number): Html {
   const { error_id, error_msg } = settlement.errorInfo;
   return html`<dl class="error">
     <dt>error_id</dt>
-    <dd class="error-id">${error_id === null ? 'none' : name(error_id)}</dd>
+    <dd class="error-id">${error_id === null ? 'none' : untrustedName(error_id)}</dd>
     <dt>error_msg</dt>
     <dd>
-      ${error_msg === null ? 'none' : message(error_msg, whole)}
+      ${error_msg === null ? 'none' : untrustedMessage(error_msg, whole)}
       ${settlement.errorMsgTruncated ? html`<p class="quiet">Cut at 8,192 bytes.</p>` : ''}
     </dd>
   </dl>`;
@@ -105,7 +106,7 @@ export function promptTable(rows: readonly StatusRow[], context: ListContext): H
     rows: rows.map((row) => [
       promptCell(row, context),
       html`${badge(row.status)}
-      ${row.statusRaw === undefined ? '' : html`<div class="quiet">${name(row.statusRaw)}</div>`}
+      ${row.statusRaw === undefined ? '' : html`<div class="quiet">${untrustedName(row.statusRaw)}</div>`}
       ${row.missing > 0 ? html`<div class="quiet">missing</div>` : ''}`,
       when(row.since, context.now),
     ]),
@@ -114,11 +115,11 @@ export function promptTable(rows: readonly StatusRow[], context: ListContext): H
 
 function promptCell({ promptId, promptName, project }: StatusRow, context: ListContext): Html {
   return html`${idCell(promptId, project, context)}
-  ${promptName ? html`<div class="quiet">${name(promptName)}</div>` : ''}`;
+  ${promptName ? html`<div class="quiet">${untrustedName(promptName)}</div>` : ''}`;
 }
 
 function idCell(id: string, project: string, context: ListContext): Html {
-  return html`<div class="id">${name(id)}</div>
+  return html`<div class="id">${untrustedName(id)}</div>
     ${
       context.project === undefined
         ? html`<div class="of">${projectLink(project, context.root)}</div>`

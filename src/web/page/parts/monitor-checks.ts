@@ -3,7 +3,8 @@ import type { MonitorState } from '../content.ts';
 import type { Overview } from '../model/overview-model.ts';
 import { isBlind } from '../model/project-state.ts';
 import { absolute, ago, when } from '../text/time.ts';
-import { beginning, type Html } from '../text/untrusted-text.ts';
+import { untrustedText } from '../text/untrusted-text.ts';
+import type { Html } from '../html.ts';
 import { counted, grouped, STORE_FAILURE_WORDS } from '../text/words.ts';
 
 /** One part of evalwatch, and whether it is well. */
@@ -119,7 +120,7 @@ function reloadCheck({ lastReload, startedAt }: MonitorState, now: number): Chec
   }
   const reasons = lastReload.reasons
     .slice(0, 10)
-    .map((reason) => html`<li>${beginning(reason, 300, 'one line').shown}</li>`);
+    .map((reason) => html`<li>${untrustedText(reason, 300, 'one line').shown}</li>`);
   return {
     name,
     level: 'warn',

@@ -2,7 +2,7 @@ import { html } from 'hono/html';
 import { DATASET_STATUSES, type Status } from '../../../domain/status.ts';
 import { SPAN_MS, SPANS, type StatusHistory } from '../model/history.ts';
 import { clockTime } from '../text/time.ts';
-import type { Html } from '../text/untrusted-text.ts';
+import type { Html } from '../html.ts';
 import { grouped, SIGNS } from '../text/words.ts';
 
 /** Place of each status, from the bottom of the plot and from the beginning of the bar: trouble comes first. */

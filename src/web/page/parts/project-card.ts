@@ -7,7 +7,7 @@ import { lastFailureAt, type ProjectView } from '../model/overview-model.ts';
 import { bar, legend, plot } from './plot.ts';
 import { isBlind } from '../model/project-state.ts';
 import { absolute, duration, when } from '../text/time.ts';
-import type { Html } from '../text/untrusted-text.ts';
+import type { Html } from '../html.ts';
 import {
   counted,
   grouped,

@@ -1,5 +1,5 @@
 import { html } from 'hono/html';
-import type { Html } from '../text/untrusted-text.ts';
+import type { Html } from '../html.ts';
 
 /** A table whose first column names the row. */
 export interface TableContent {

@@ -1,6 +1,6 @@
 import { html } from 'hono/html';
 import { isoTime } from '../../../rows/fields.ts';
-import type { Html } from './untrusted-text.ts';
+import type { Html } from '../html.ts';
 
 const UNITS = [
   ['d', 86_400_000],

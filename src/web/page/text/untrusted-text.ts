@@ -1,6 +1,5 @@
 import { html } from 'hono/html';
-
-export type Html = ReturnType<typeof html>;
+import type { Html } from '../html.ts';
 
 /** What cannot be seen, or changes how its neighbours are seen; joiners and emoji variants are part of ordinary text. */
 const HIDDEN = /[[\p{C}\p{Z}\p{DI}\u2800]--[ \p{Join_Control}\u{fe0e}-\u{fe0f}]]/v;
@@ -40,7 +39,7 @@ export interface Cut {
  * The beginning of a text that others wrote, as long as its budget lasts (a character costs 1): set apart from the
  * direction of what surrounds it, and with marks for what would be invisible, reorder the text or is no character.
  */
-export function beginning(text: string, budget: number, lines: 'one line' | 'lines'): Cut {
+export function untrustedText(text: string, budget: number, lines: 'one line' | 'lines'): Cut {
   const pieces: (Html | string)[] = [];
   let plain = '';
   let left = budget;
@@ -101,17 +100,17 @@ function markOf(character: string, count: number): Html {
 }
 
 /** A name or an id on one line; the whole of a long one unfolds. */
-export function name(text: string): Html {
+export function untrustedName(text: string): Html {
   return foldable(text, { short: 80, whole: 1100, lines: 'one line' });
 }
 
 /** A name where it has to be short: in a link, a heading. */
-export function shortName(text: string): Html {
-  return beginning(text, 80, 'one line').shown;
+export function shortUntrustedName(text: string): Html {
+  return untrustedText(text, 80, 'one line').shown;
 }
 
 /** A message of several lines, folded to its beginning; `whole` is the budget of what unfolds. */
-export function message(text: string, whole: number): Html {
+export function untrustedMessage(text: string, whole: number): Html {
   return foldable(text.replaceAll('\r\n', '\n'), { short: 300, whole, lines: 'lines' });
 }
 
@@ -122,9 +121,9 @@ interface Fold {
 }
 
 function foldable(text: string, { short, whole, lines }: Fold): Html {
-  const start = beginning(text, short, 'one line');
+  const start = untrustedText(text, short, 'one line');
   if (start.isWhole && !(lines === 'lines' && text.includes('\n'))) return start.shown;
-  const all = beginning(text, whole, lines);
+  const all = untrustedText(text, whole, lines);
   return html`<details class="fold">
     <summary>${start.shown}</summary>
     <div class="whole">${all.shown}</div>

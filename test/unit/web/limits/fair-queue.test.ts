@@ -1,15 +1,15 @@
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../../../src/app/clock.ts';
 import { createTimeBudget } from '../../../../src/web/limits/time-budget.ts';
-import { createTurns, type TurnOptions } from '../../../../src/web/limits/fair-queue.ts';
+import { createFairQueue, type FairQueueOptions } from '../../../../src/web/limits/fair-queue.ts';
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
   onTestFinished(() => void vi.useRealTimers());
 });
 
-function setUp(options: Partial<TurnOptions> = {}) {
-  const turns = createTurns({ maxWaiting: 100, maxWaitingPerKey: 10, ...options });
+function setUp(options: Partial<FairQueueOptions> = {}) {
+  const queue = createFairQueue({ maxWaiting: 100, maxWaitingPerKey: 10, ...options });
   const done: string[] = [];
   /** Works for some time when its turn comes. */
   async function work(
@@ -17,7 +17,7 @@ function setUp(options: Partial<TurnOptions> = {}) {
     ms: number,
     gone = new AbortController().signal,
   ): Promise<void> {
-    using turn = await turns.take({ client: name.charAt(0), gone });
+    using turn = await queue.waitForTurn({ client: name.charAt(0), gone });
     if (turn === undefined) {
       done.push(`${name} sent away`);
       return;
@@ -25,7 +25,7 @@ function setUp(options: Partial<TurnOptions> = {}) {
     await new Promise((resolve) => setTimeout(resolve, ms));
     done.push(name);
   }
-  return { turns, done, work };
+  return { queue, done, work };
 }
 
 const budgetOf = (share: number, burstMs: number, maxPauseMs = 60_000) =>

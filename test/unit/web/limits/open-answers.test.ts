@@ -1,12 +1,12 @@
 import { EventEmitter } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { describe, expect, it } from 'vitest';
-import { createPlaces } from '../../../../src/web/limits/open-answers.ts';
+import { limitOpenAnswers } from '../../../../src/web/limits/open-answers.ts';
 import { fakeClock } from '../../../support/monitor.ts';
 
 function setUp({ max = 4, areFinite = true } = {}) {
   const clock = fakeClock();
-  const take = createPlaces({ max, areFinite, clock });
+  const take = limitOpenAnswers({ max, areFinite, clock });
   const ended: string[] = [];
   /** Asks for a place for an answer, which has a name for the sake of the test. */
   function ask(name: string, remoteAddress = name.charAt(0)) {

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { beforeEach, expect, it, onTestFinished, vi } from 'vitest';
 import type { Handler } from '../../../../src/web/handler.ts';
 import type { Route } from '../../../../src/web/request/target.ts';
-import { withinSlots } from '../../../../src/web/limits/requests.ts';
+import { limitRequests } from '../../../../src/web/limits/requests.ts';
 import { fakeClock } from '../../../support/monitor.ts';
 
 beforeEach(() => {
@@ -18,7 +18,7 @@ function ask(route: Route) {
   const handle = vi.fn<Handler>();
   const target = { path: '/', search: '', route, host: undefined };
   /* oxlint-disable typescript/no-unsafe-type-assertion -- all of them that is used */
-  withinSlots(handle, fakeClock())(
+  limitRequests(handle, fakeClock())(
     { socket: { remoteAddress: '192.0.2.1', destroy } } as unknown as IncomingMessage,
     response as unknown as ServerResponse,
     target,

@@ -5,7 +5,7 @@ import { setTimeout } from 'node:timers/promises';
 import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls';
 import { text } from 'node:stream/consumers';
 import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { createEntrance } from '../../../../src/web/request/filter.ts';
+import { createRequestFilter } from '../../../../src/web/request/filter.ts';
 import { createGuardedServer } from '../../../../src/web/protection/guarded-server.ts';
 import type { Handler } from '../../../../src/web/handler.ts';
 import type { ClientAuth, Protection } from '../../../../src/domain/protection.ts';
@@ -58,7 +58,7 @@ async function serve(first: Protection, handle?: Handler) {
   const guarded = createGuardedServer(
     {},
     { first, now: look },
-    { enter: createEntrance(() => [], onBug).enter, withLogin, withoutLogin, onBug },
+    { enter: createRequestFilter(() => [], onBug).enter, withLogin, withoutLogin, onBug },
   );
   guarded.on('tlsClientError', () => {});
   guarded.listen(0, '127.0.0.1');

@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import { connect, type AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { expect, it, onTestFinished } from 'vitest';
-import { createEntrance } from '../../../../src/web/request/filter.ts';
+import { createRequestFilter } from '../../../../src/web/request/filter.ts';
 import type { Handler } from '../../../../src/web/handler.ts';
 
 /** Bytes that node:http reads from a connection at once. */
@@ -19,7 +19,7 @@ it('answers nothing behind the end of a connection, which would end the process'
     response.end();
   };
   const server = createServer(
-    createEntrance(
+    createRequestFilter(
       () => [],
       () => {},
     ).enter(handle),
@@ -54,7 +54,9 @@ it('answers 500 where a bug gets in the way, tells it, and goes on', async () =>
   const names = () => {
     throw new TypeError('names');
   };
-  const server = createServer(createEntrance(names, (error) => bugs.push(error)).enter(handle));
+  const server = createServer(
+    createRequestFilter(names, (error) => bugs.push(error)).enter(handle),
+  );
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   onTestFinished(() => {

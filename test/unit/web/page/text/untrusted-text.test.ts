@@ -1,8 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { beginning, message, name } from '../../../../../src/web/page/text/untrusted-text.ts';
+import {
+  untrustedText,
+  untrustedMessage,
+  untrustedName,
+} from '../../../../../src/web/page/text/untrusted-text.ts';
 import { HOSTILE } from '../../../../support/page/scenarios.ts';
 
-const render = async (html: ReturnType<typeof name>) => String(await html);
+const render = async (html: ReturnType<typeof untrustedName>) => String(await html);
 const mark = (title: string, shown: string) =>
   `<span class="mark" title="${title}">${shown}</span>`;
 const text = (inner: string) => `<bdi class="text">${inner}</bdi>`;
@@ -30,20 +34,20 @@ describe('a name', () => {
     ['שלום', 'שלום'],
     ['می‌خواهم', 'می‌خواهم'],
   ])('%j is shown as %s', async (raw, expected) => {
-    expect(await render(name(raw))).toBe(text(expected));
+    expect(await render(untrustedName(raw))).toBe(text(expected));
   });
 
   it('that is long is cut between characters, and the whole of it unfolds', async () => {
     const long = '😀'.repeat(1024);
 
-    const html = await render(name(long));
+    const html = await render(untrustedName(long));
 
     expect(html).toContain(`<summary>${text(`${'😀'.repeat(80)}…`)}</summary>`);
     expect(html).toContain(text(long));
   });
 
   it.each(HOSTILE)('%j brings no markup of its own, and is well-formed', async (raw) => {
-    const html = await render(name(raw));
+    const html = await render(untrustedName(raw));
 
     const own =
       /<\/?(?:bdi class="text"|bdi|span class="mark" title="U\+[^"<>]*"|span|details class="fold"|details|summary|div class="whole"|div|p class="quiet"|p)>/g;
@@ -53,20 +57,20 @@ describe('a name', () => {
   });
 
   it('that is empty stays so', async () => {
-    expect(await render(name(''))).toBe(text(''));
+    expect(await render(untrustedName(''))).toBe(text(''));
   });
 });
 
 describe('a message', () => {
   it('of several lines is one line that unfolds to all of them', async () => {
-    const html = await render(message('first\r\nsecond\n\tthird', 1000));
+    const html = await render(untrustedMessage('first\r\nsecond\n\tthird', 1000));
 
     expect(html).toContain(`first${mark('U+000A line break', '⏎')}second`);
     expect(html).toContain(text('first\nsecond\n\tthird'));
   });
 
   it('that is larger than the page can take says where the rest is', async () => {
-    const html = await render(message('x'.repeat(5000), 4000));
+    const html = await render(untrustedMessage('x'.repeat(5000), 4000));
 
     expect(html).toContain(text(`${'x'.repeat(4000)}…`));
     expect(html).toContain('The rest is in the JSON of the API.');
@@ -75,7 +79,7 @@ describe('a message', () => {
   it.each(['\u202E\u0000', '"\u0000', '\uD800x'])(
     'of 8,192 bytes of %j costs no more than its budget allows',
     async (pair) => {
-      const html = await render(message(pair.repeat(2731), 4000));
+      const html = await render(untrustedMessage(pair.repeat(2731), 4000));
 
       expect(Buffer.byteLength(html)).toBeLessThan(40_000);
     },
@@ -83,6 +87,6 @@ describe('a message', () => {
 });
 
 it('tells whether the beginning is the whole', () => {
-  expect(beginning('abc', 3, 'one line').isWhole).toBe(true);
-  expect(beginning('abcd', 3, 'one line').isWhole).toBe(false);
+  expect(untrustedText('abc', 3, 'one line').isWhole).toBe(true);
+  expect(untrustedText('abcd', 3, 'one line').isWhole).toBe(false);
 });
