@@ -5,13 +5,13 @@ import { ApiError } from '../monitor/errors.ts';
 
 const MIN_KEY_LENGTH = 8;
 const MAX_FILE_BYTES = 16 * 1024;
-/** A file that is written anew is missing or empty for a moment. */
-const BEING_WRITTEN_MS = 100;
+/** A file that is being rewritten is missing or empty for a moment; it is read again after this time. */
+const REREAD_AFTER_MS = 100;
 
 /**
- * Reads the key, without the white space around it (docs/specification.md#api-keys). Each call reads anew, so that a rotated
- * key works at once. Errors repeat nothing of the text that was read.
- * @throws {ApiError} `auth`, if there is none or it is nothing that a header can carry
+ * Reads the key and trims white space (docs/specification.md#api-keys). Every call reads the file, so a rotated key works at
+ * once. Error messages contain nothing of the text that was read.
+ * @throws {ApiError} `auth`, if there is no key or an HTTP header cannot carry it
  */
 export async function readKey(source: SecretSource | undefined): Promise<string> {
   if (source === undefined) throw new ApiError('auth', 'the project has no API key');
@@ -19,7 +19,7 @@ export async function readKey(source: SecretSource | undefined): Promise<string>
     return readOnce(source);
   } catch (error) {
     if ('env' in source) throw error;
-    await setTimeout(BEING_WRITTEN_MS);
+    await setTimeout(REREAD_AFTER_MS);
     return readOnce(source);
   }
 }
@@ -36,12 +36,13 @@ function readOnce(source: SecretSource): string {
 function faultOf(key: string): string | undefined {
   if (key === '') return 'is empty';
   if (/[\r\n]/.test(key)) return 'has several lines';
-  if (!/^[\x20-\x7e\xa0-\xff]+$/.test(key)) return 'has characters that no header can carry';
+  if (!/^[\x20-\x7e\xa0-\xff]+$/.test(key))
+    return 'contains characters that an HTTP header cannot carry';
   return key.length < MIN_KEY_LENGTH ? `has fewer than ${MIN_KEY_LENGTH} characters` : undefined;
 }
 
 /**
- * Read at once, since by way of the thread pool this costs five times as much as the request that it is for
+ * Reads synchronously: by way of the thread pool this costs five times as much as the request that needs the key
  * (docs/design-decisions.md#key-files-are-read-at-once).
  */
 function readKeyFile(path: string, place: string): string {
@@ -51,7 +52,7 @@ function readKeyFile(path: string, place: string): string {
       return bytes.toString('utf8');
     case 'NOT_REGULAR':
     case 'EISDIR':
-      throw new ApiError('auth', `${place} is no regular file`);
+      throw new ApiError('auth', `${place} is not a regular file`);
     case 'TOO_LARGE':
       throw new ApiError('auth', `${place} is too large for a key`);
     default:

@@ -26,25 +26,25 @@ import { createFailingProjects } from './fairness/failing-projects.ts';
 
 export interface EvaluationServiceOptions {
   readonly service: ServiceSettings;
-  /** Asked at each call, as projects come and go. */
+  /** Returns the source of a project's key; called for each request, as projects change at run time. */
   readonly keyOf: (project: string) => SecretSource | undefined;
   readonly secrets: Secrets;
   readonly clock: Clock;
   readonly emit: Observer;
-  /** Of evalwatch, for the `User-Agent`. */
+  /** Version of evalwatch, for the `User-Agent`. */
   readonly version: string;
-  /** What holds requests to `maxRequestsPerSecond` where other processes send some too; by default this one by itself. */
+  /** Rate limit shared with other processes; by default this process applies `maxRequestsPerSecond` alone. */
   readonly rateLimit?: RateLimit | undefined;
-  /** 0 up to, not including, 1. */
+  /** Returns a random number from 0 up to, not including, 1. */
   readonly random?: () => number;
 }
 
-/** `close` ends every connection at once. */
+/** An {@link EvaluationService} over HTTP; `close` ends all connections at once. */
 export type HttpEvaluationService = EvaluationService & { close(): Promise<void> };
 
 /**
- * The Evaluation Service over HTTP (docs/specification.md#fetching). Its calls reject only with an `ApiError` or
- * a signal's reason. No error message has a key in it.
+ * Creates a client of the Evaluation Service (docs/specification.md#fetching). Its calls reject only with an `ApiError` or a
+ * signal's reason. No error message contains a key.
  */
 export function createEvaluationService(options: EvaluationServiceOptions): HttpEvaluationService {
   const { service, keyOf, secrets, clock, emit, version, random = Math.random } = options;
@@ -67,7 +67,7 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
     return key;
   }
 
-  /** Sends with the key as it is now; once more if that is refused and another one has taken its place. */
+  /** Sends with the current key; if it is refused and was rotated meanwhile, sends again with the new one. */
   async function withKey<T>(
     project: string,
     sendWith: (key: string, isRepeated: boolean) => Promise<T>,
@@ -139,7 +139,7 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
           },
         });
       } catch (error) {
-        if (error instanceof ApiError) retryHolds.note(project, kind, error);
+        if (error instanceof ApiError) retryHolds.holdAfter(project, kind, error);
         throw error;
       } finally {
         running.end();
@@ -169,10 +169,10 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
   };
 }
 
-/** Returns an id as one segment of a path. An id that a URL would drop is never sent (docs/specification.md#requests). */
+/** Returns an id as one segment of a path; rejects an id that a URL would drop (docs/specification.md#requests). */
 function segmentOf(id: string): string {
   if (id === '.' || id === '..' || !id.isWellFormed()) {
-    throw new ApiError('invalid_response', 'no path can carry this id');
+    throw new ApiError('invalid_response', 'the id cannot be part of a URL path');
   }
   return encodeURIComponent(id);
 }

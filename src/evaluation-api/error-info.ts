@@ -6,17 +6,17 @@ import type { Scrub } from '../domain/scrub.ts';
 import { type Keep, SCALAR } from './listing/parse-partially.ts';
 import { cleanText, cutUtf8 } from './text.ts';
 
-/** In code points. */
+/** Longest id that is kept, in code points. */
 const MAX_ERROR_ID_LENGTH = 1024;
 /** Longest message that is kept, in bytes of UTF-8 (docs/specification.md#error_info). */
 const MAX_ERROR_MSG_BYTES = 8192;
 
 const TEXTS: Keep = { fields: new Map(['error_id', 'error_msg'].map((name) => [name, SCALAR])) };
-/** All that is read of a single prompt. */
+/** The fields that are read from a prompt. */
 const WANTED: Keep = { fields: new Map([['error_info', TEXTS]]) };
 
 /**
- * The error_info in the body of a single prompt; undefined if there is none, or nothing in it.
+ * Reads the error_info from the body of a prompt; undefined if it is absent or empty.
  * @throws {ApiError} `invalid_response`
  */
 export function* readErrorInfo(body: Buffer, scrub: Scrub): Steps<FetchedErrorInfo | undefined> {
@@ -41,7 +41,7 @@ export function* readErrorInfo(body: Buffer, scrub: Scrub): Steps<FetchedErrorIn
 const NO_MESSAGE = { kept: null, isWhole: true };
 
 function readMessage(message: string, scrub: Scrub) {
-  // No character takes less than a byte, so one more than fits shows that there is more.
+  // Each character takes at least one byte, so one character beyond the limit shows whether the message has to be cut.
   const start = scrub(message, MAX_ERROR_MSG_BYTES + 1).toWellFormed();
   const kept = cutUtf8(start, MAX_ERROR_MSG_BYTES);
   return { kept, isWhole: kept === start };

@@ -6,30 +6,30 @@ import { cleanText } from './text.ts';
 const MAX_MESSAGE_LENGTH = 300;
 
 const TIMEOUT_CODE = /^(ETIMEDOUT|UND_ERR_(CONNECT|HEADERS|BODY)_TIMEOUT)$/;
-/** Of OpenSSL, of Node's own checks of a certificate, and of a proxy's. */
+/** Error codes of OpenSSL, of Node's certificate checks, and of TLS to a proxy. */
 const TLS_CODE =
   /^(EPROTO$|ERR_(TLS|SSL|OSSL)_|CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|INVALID_(CA|PURPOSE)|PATH_LENGTH_|HOSTNAME_MISMATCH|ERROR_IN_C|UND_ERR_PRX_TLS)/;
 
-/** The `code` of a system's or library's error, or its name. */
+/** Returns the `code` of an error of the system or a library, or else its name. */
 export function codeOf(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown';
   return 'code' in error && typeof error.code === 'string' ? error.code : error.name;
 }
 
 /**
- * Turns an error of undici or of a socket into an `ApiError` (docs/specification.md#fetching). Keeps only its text, as the
- * error may carry bytes of the answer.
+ * Converts an error of undici or of a socket to an `ApiError` (docs/specification.md#fetching). Keeps only the text of the
+ * error, which may hold bytes of the answer.
  */
 export function connectionError(error: unknown, scrub: Scrub): ApiError {
   const code = codeOf(error);
   const text = error instanceof Error && error.message !== '' ? error.message : code;
   const cause = cleanText(text, MAX_MESSAGE_LENGTH, scrub);
   if (TIMEOUT_CODE.test(code)) return new ApiError('timeout', `the request timed out: ${cause}`);
-  if (TLS_CODE.test(code)) return new ApiError('tls', `no secure connection: ${cause}`);
+  if (TLS_CODE.test(code)) return new ApiError('tls', `the TLS connection failed: ${cause}`);
   return new ApiError('network', `the connection failed: ${cause}`);
 }
 
-/** Label of a failed request; undefined where its status code is counted instead (docs/metrics.md#evaluation-service). */
+/** Returns the metric label of a failed request; undefined if its status code is counted (docs/metrics.md#evaluation-service). */
 export function requestFailure(reason: ApiFailureReason): RequestFailureReason | undefined {
   return REQUEST_FAILURE_REASONS.find((failure) => failure === reason);
 }

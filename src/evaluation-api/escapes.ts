@@ -1,22 +1,22 @@
-/** A text without its escapes, and where each character comes from. */
+/** A text without its escapes, with the position of each character in the source. */
 export interface DecodedText {
   readonly text: string;
-  /** Where each character begins in the source; one more than characters, the last being the source's end. */
+  /** Start of each character in the source, and the end of the source as the last entry. */
   readonly starts: Int32Array;
 }
 
-/** Whether anything in a text may be an escape; false is certain. */
+/** Returns false if a text certainly contains no escape. */
 export function mayHaveEscapes(text: string): boolean {
-  // Most texts have none of these characters, which is quicker to see.
+  // Most texts contain none of these characters, and this check is faster.
   return /[\\%&ÂÃ]/.test(text) && BEGUN_ESCAPE.test(text);
 }
 
 const BEGUN_ESCAPE = /\\|%[\dA-Fa-fu]|&(?:#|[A-Za-z]{2})|[ÂÃ][\u0080-\u00bf]/;
 
-/** What a header can carry, and the other bytes of UTF-8. */
+/** Codes of the characters that a header can carry and of the other bytes of UTF-8. */
 const CODES = [...range(0x20, 0x7e), ...range(0x80, 0xff)];
 
-/** Entities that browsers also take without a semicolon. */
+/** Entities that browsers also accept without a semicolon. */
 const BARE_NAMES: readonly (readonly [name: string, character: string])[] = [
   ...pairs('amp & AMP & lt < LT < gt > GT > quot " QUOT "'),
   ...`nbsp iexcl cent pound curren yen brvbar sect uml copy ordf laquo not shy reg macr deg plusmn sup2 sup3 acute micro
@@ -39,28 +39,27 @@ const BACKSLASH = 0x5c;
 const COLUMNS = 256;
 
 /**
- * The automaton of all escapes. A state is an escape begun; from state 0 the first character of one leads to another.
- * No escape is the beginning of another one, and none has the first character of another inside it.
+ * Automaton that recognises all escapes. A state stands for the beginning of an escape; state 0 is outside of any. No escape
+ * is a prefix of another one, and none contains the first character of another.
  */
 const { steps, depths } = createAutomaton();
 
 /**
- * Undoes every escape, also of escapes: `%2541`, `&amp;#65;` and `\\u0041` are all `A`. Known are `%41`, `%u0041`, `\x41`,
- * `\u0041`, entities by number or name, and UTF-8 read as Latin-1; what they stand for is a character up to U+00FF.
- * Backslashes and semicolons are left out, so that it does not matter how many there are. Takes time in proportion to the
- * length.
+ * Decodes every escape, nested ones included: `%2541`, `&amp;#65;` and `\\u0041` all become `A`. Supports `%41`, `%u0041`,
+ * `\x41`, `\u0041`, entities by number or name, and UTF-8 read as Latin-1, for characters up to U+00FF. Drops backslashes and
+ * semicolons, so that their number does not matter. Takes linear time.
  */
 export function decodeEscapes(source: string): DecodedText {
   const codes = new Uint16Array(source.length);
   const starts = new Int32Array(source.length + 1);
-  /** The escape that each character carries on with. */
+  /** State of the automaton after each character. */
   const states = new Uint16Array(source.length);
   let length = 0;
 
   function take(character: number, at: number): void {
     let code = character;
     let start = at;
-    // What an escape stands for may complete the one around it.
+    // The decoded character may complete an escape around it.
     for (;;) {
       const state = states[length - 1] ?? 0;
       const step = code < COLUMNS ? (steps[state * COLUMNS + code] ?? 0) : 0;
@@ -76,7 +75,7 @@ export function decodeEscapes(source: string): DecodedText {
       length -= depths[state] ?? 0;
       start = starts[length] ?? 0;
       if (codes[length] === BACKSLASH) {
-        // All of a run belong to it, but not one that was written as an escape itself.
+        // A run of backslashes belongs to the escape, except for backslashes that were escapes themselves.
         for (; codes[length - 1] === BACKSLASH && starts[length - 1] === start - 1; start -= 1) {
           length -= 1;
         }
@@ -89,7 +88,7 @@ export function decodeEscapes(source: string): DecodedText {
   return withoutBackslashes(codes.subarray(0, length), starts, source.length);
 }
 
-/** A backslash counts to the character behind it. */
+/** Removes backslashes; the character after them starts where they do. */
 function withoutBackslashes(codes: Uint16Array, starts: Int32Array, end: number): DecodedText {
   let length = 0;
   let start: number | undefined;
@@ -107,7 +106,7 @@ function withoutBackslashes(codes: Uint16Array, starts: Int32Array, end: number)
   return { text, starts };
 }
 
-/** `steps` by state and character: the next state, minus the code of the character that an escape stands for, or 0. */
+/** Returns `steps` by state and character: the next state, or the negative code of the decoded character, or 0. */
 function createAutomaton() {
   const rows: Int16Array[] = [new Int16Array(COLUMNS)];
   const lengths = [0];
@@ -155,7 +154,7 @@ function createAutomaton() {
   return { steps: table, depths: Uint8Array.from(lengths) };
 }
 
-/** Both digits in either case. */
+/** Returns the two hexadecimal digits of a code, in each combination of cases. */
 function hexOf(code: number): readonly string[] {
   const [high = '', low = ''] = code.toString(16);
   const cases = (digit: string) => new Set([digit, digit.toUpperCase()]);

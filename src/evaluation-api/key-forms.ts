@@ -1,27 +1,27 @@
 import { decodeEscapes } from './escapes.ts';
 
-/** A text that gives a key away. */
+/** A text from which a key can be recovered. */
 export interface KeyForm {
   readonly text: string;
-  /** Characters before and after it that hold some bits of the key. */
+  /** Number of neighbouring characters that hold some bits of the key. */
   readonly before: 0 | 1;
   readonly after: 0 | 1;
 }
 
-/** A shorter form, as of a key without its own escapes, would match ordinary text. */
+/** Shorter forms, such as a key without its own escapes, would match ordinary text. */
 const MIN_LENGTH = 6;
 
 /**
- * Returns the texts that give a key away, in a text with or without its escapes: the key, as it is and without its own
- * escapes, in hexadecimal of small letters, and in base64 and base64url at each place in the encoded bytes. The base64 of a
- * key has at least 10 characters of 6 bits each that depend on the key alone, so that ordinary text does not match.
+ * Returns the forms of a key to search for: the key itself, the key without its own escapes, its lower-case hexadecimal, and
+ * its base64 and base64url at each offset in the encoded bytes. At least 10 characters of the base64 depend on the key alone,
+ * so ordinary text does not match.
  */
 export function formsOf(key: string): readonly KeyForm[] {
   const inBytes = [Buffer.from(key, 'latin1'), Buffer.from(key, 'utf8')];
   const forms = [
     whole(key),
     whole(decodeEscapes(key).text),
-    // Its own backslashes may be lost in those of the escapes before they could begin anything.
+    // The key's own backslashes may be dropped together with those of escapes around it.
     whole(decodeEscapes(key.replaceAll('\\', '')).text),
     ...inBytes.flatMap((bytes) => {
       const leads = [0, 1, 2].flatMap((lead) => inBase64(bytes, lead));
@@ -35,7 +35,7 @@ function whole(text: string): KeyForm {
   return { text, before: 0, after: 0 };
 }
 
-/** The characters that hold bits of these bytes alone, `lead` bytes of something else standing before them. */
+/** Returns the base64 characters that depend on `bytes` alone when `lead` other bytes come before them. */
 function inBase64(bytes: Buffer, lead: number): readonly KeyForm[] {
   const encoded = Buffer.concat([Buffer.alloc(lead), bytes]).toString('base64');
   const begin = (lead * 8) / 6;

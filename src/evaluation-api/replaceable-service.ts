@@ -1,8 +1,8 @@
 import type { HttpEvaluationService } from './client.ts';
 
-/** The Evaluation Service of the configuration that is in force. */
+/** Evaluation Service whose implementation a reload can replace. */
 export interface ReplaceableService extends HttpEvaluationService {
-  /** What was begun ends with the old one, which is closed then; all that follows goes to the next. */
+  /** Directs new calls to `next`. Running calls end with the old service, which is then closed. */
   replace(next: HttpEvaluationService): void;
 }
 
@@ -28,8 +28,8 @@ export function createReplaceableService(first: HttpEvaluationService): Replacea
   }
 
   return {
-    list: (...asked) => using((service) => service.list(...asked)),
-    getErrorInfo: (...asked) => using((service) => service.getErrorInfo(...asked)),
+    list: (...args) => using((service) => service.list(...args)),
+    getErrorInfo: (...args) => using((service) => service.getErrorInfo(...args)),
     replace: (next) => {
       const old = current;
       current = next;

@@ -3,20 +3,20 @@ import { decodeEscapes, mayHaveEscapes } from './escapes.ts';
 import { formsOf, type KeyForm } from './key-forms.ts';
 import { createTextSearch, type TextSearch } from './text-search.ts';
 
-/** Hides every key that was read from whatever is logged, stored or shown (docs/security.md). */
+/** Removes all keys that were read from texts that are logged, stored or shown (docs/security.md). */
 export interface Secrets {
   readonly remember: (key: string) => void;
   readonly scrub: Scrub;
-  /** Another number whenever a text might be scrubbed otherwise than before. */
+  /** Number that changes whenever scrubbing the same text may give another result. */
   readonly version: () => number;
 }
 
-/** The newest ones, rotated ones among them: a service may echo an old key for a while. */
+/** Maximum number of keys, the newest. Rotated keys are kept, as a service may echo an old key for a while. */
 const MAX_KEYS = 256;
-/** What one character of a key may take where a text is cut: `&amp;amp;#x0041;`, or `\u0041` with 16 backslashes. */
+/** Longest escape of one character that a cut text can hide: `&amp;amp;#x0041;`, or `\u0041` with 16 backslashes. */
 const MAX_ESCAPE_LENGTH = 32;
 const REDACTED = '[redacted]';
-/** Long enough for a key in hexadecimal. */
+/** Runs of hexadecimal digits that are long enough for a key. */
 const HEX_DIGITS = /[\dA-Fa-f]{12,}/g;
 
 /** A part of a text, the end excluded. */
@@ -27,12 +27,12 @@ interface Span {
 
 interface Finder {
   readonly find: TextSearch<KeyForm>;
-  /** Characters behind the place where a text is cut in which a key that begins before it ends. */
+  /** Number of characters after the cut of a text that a key which begins before the cut may take. */
   readonly lookAhead: number;
 }
 
 export function createSecrets(): Secrets {
-  /** In the order in which they were last remembered. */
+  /** Forms by key, in the order in which the keys were last read. */
   const known = new Map<string, readonly KeyForm[]>();
   let finder: Finder | undefined;
   let version = 0;
@@ -51,7 +51,7 @@ export function createSecrets(): Secrets {
   function scrub(text: string, enough = Infinity): string {
     finder ??= createFinder(known);
     const { find, lookAhead } = finder;
-    // Keys are longer than what takes their place.
+    // The result may be shorter than `end`, as keys are longer than their replacement.
     for (let end = enough; end < text.length; end *= 2) {
       const scrubbed = redact(text, findKeys(text.slice(0, end + lookAhead), find), end);
       if (scrubbed.length >= enough) return scrubbed;
@@ -86,7 +86,7 @@ function inOrder(spans: readonly Span[]): readonly Span[] {
   return spans.length < 2 ? spans : spans.toSorted((one, other) => one.start - other.start);
 }
 
-/** Finds keys in hexadecimal with capital letters: the search itself knows small letters only. */
+/** Finds keys in upper-case hexadecimal; the search itself covers lower case only. */
 function findInCapitals(text: string, find: TextSearch<KeyForm>): readonly Span[] {
   const spans: Span[] = [];
   for (const { 0: digits, index } of text.matchAll(HEX_DIGITS)) {
@@ -115,7 +115,7 @@ function findSpans(text: string, find: TextSearch<KeyForm>): readonly Span[] {
   return spans;
 }
 
-/** The text up to `end`, or up to the end of a key that begins before it. */
+/** Returns the redacted text up to `end`, or up to the end of a key that begins before it. */
 function redact(text: string, spans: readonly Span[], end: number): string {
   const parts: string[] = [];
   let at = 0;

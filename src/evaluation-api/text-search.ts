@@ -1,25 +1,25 @@
-/** Longest window that the search moves over a text, in characters. */
+/** Maximum length of the window that the search moves over a text, in characters. */
 const MAX_WINDOW = 32;
 const BLOCK = 3;
 const HASHES = 0x1_00_00;
 const PLUS = 0x2b;
 const SPACE = 0x20;
 
-/** Calls `onFound` with each text that ends at a place and where that is, the end excluded; in the order of the ends. */
+/** Calls `onFound` with each entry found and its exclusive end, in the order of the ends. */
 export type TextSearch<Entry> = (
   text: string,
   onFound: (entry: Entry, end: number) => void,
 ) => void;
 
 /**
- * Looks for many texts at once, each of at least 3 characters; a `+` and a space are the same. Most of a text in which
- * there is none is skipped, however many are looked for (Wu and Manber's method).
+ * Creates a search for many entries at once, of at least 3 characters each; `+` and space are equal. It skips most of a text
+ * without matches, however many entries there are (Wu and Manber's method).
  */
 export function createTextSearch<Entry extends { readonly text: string }>(
   entries: readonly Entry[],
 ): TextSearch<Entry> {
   const window = Math.min(MAX_WINDOW, ...entries.map(({ text }) => text.length));
-  /** How far the window can move when it ends with three characters of this hash. */
+  /** How far the window may move, by the hash of its last three characters. */
   const moves = new Uint8Array(HASHES).fill(window - BLOCK + 1);
   const endingWith = new Map<number, Entry[]>();
   for (const entry of entries) {
@@ -46,7 +46,7 @@ export function createTextSearch<Entry extends { readonly text: string }>(
   };
 }
 
-/** Hash of the three characters that end at `last`. */
+/** Returns the hash of the three characters that end at `last`. */
 function hashAt(text: string, last: number): number {
   return (
     ((codeAt(text, last - 2) << 10) ^ (codeAt(text, last - 1) << 5) ^ codeAt(text, last)) &

@@ -1,6 +1,6 @@
 import type { Scrub } from '../domain/scrub.ts';
 
-/** The first `max` code points of a text. */
+/** Returns the first `max` code points of a text. */
 export function cutCodePoints(text: string, max: number): string {
   if (text.length <= max) return text;
   let end = 0;
@@ -11,16 +11,16 @@ export function cutCodePoints(text: string, max: number): string {
 }
 
 /**
- * The first `max` code points of a text that others wrote, without keys and well-formed. Scrubbed before it is cut: half a
- * key is one, too. What that costs depends on `max`, not on the length of a text that shows no keys.
+ * Returns the first `max` code points of untrusted text, scrubbed of keys and well-formed. Scrubs before it cuts, as half a key
+ * is a secret too. The cost depends on `max`, not on the length of the text, unless it contains keys.
  */
 export function cleanText(text: string, max: number, scrub: Scrub): string {
-  // No code point takes more than two characters.
+  // A code point takes at most two UTF-16 units.
   return cutCodePoints(scrub(text, 2 * max).toWellFormed(), max);
 }
 
-/** As much of a well-formed text as fits into `most` bytes of UTF-8. */
-export function cutUtf8(text: string, most: number): string {
-  if (text.length * 3 <= most) return text;
-  return text.slice(0, new TextEncoder().encodeInto(text, new Uint8Array(most)).read);
+/** Returns the longest prefix of a well-formed text that fits into `maxBytes` of UTF-8. */
+export function cutUtf8(text: string, maxBytes: number): string {
+  if (text.length * 3 <= maxBytes) return text;
+  return text.slice(0, new TextEncoder().encodeInto(text, new Uint8Array(maxBytes)).read);
 }

@@ -1,17 +1,17 @@
-/** Which projects have had a failed attempt in the poll that is running. */
+/** Projects with a failed attempt in their running poll. */
 export interface FailingProjects {
   has(project: string): boolean;
-  /** A listing of the project begins. */
+  /** Begins a listing of the project. */
   begin(project: string): RunningListing;
 }
 
 interface RunningListing {
-  /** An attempt of it has failed. */
+  /** Records that an attempt failed. */
   readonly failed: () => void;
   readonly end: () => void;
 }
 
-/** Both listings of a poll run side by side: what befalls one puts the project in trouble, until both are over. */
+/** Both listings of a poll run concurrently: a failed attempt of one marks the project as failing until both have ended. */
 export function createFailingProjects(): FailingProjects {
   const running = new Map<string, { listings: number; failed: boolean }>();
   return {

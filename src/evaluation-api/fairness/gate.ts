@@ -1,21 +1,21 @@
 import type { Departure, RateLimit } from '../../monitor/ports/rate-limit.ts';
 import { createWaitingLines } from './waiting-lines.ts';
 
-/** Whose request it is: a listing of a project that is healthy or in trouble, or a single prompt. */
+/** Class of a request: a listing of a healthy or of a failing project, or the detail of a prompt. */
 export type RequestClass = 'healthy' | 'failing' | 'detail';
 
-/** The right to send one request. */
+/** Permission to send one request. */
 export interface Pass {
-  /** The request goes out now; the rate is measured by that. */
+  /** Records that the request goes out now, for the rate. */
   readonly sent: () => void;
-  /** The request is over: its slot is free. */
+  /** Frees the slot when the request is over. */
   readonly leave: () => void;
 }
 
 export interface Gate {
   /**
-   * Waits for a slot and for the rate. A project can get into trouble while it waits or its request is in flight, so its
-   * class is asked for whenever it matters. Rejects with the signal's reason when that aborts the wait.
+   * Waits for a slot and for the rate. Calls `classOf` whenever the class matters, as a project can start failing while a
+   * request waits or is in flight. Rejects with the signal's reason when it aborts the wait.
    */
   enter(classOf: () => RequestClass, signal: AbortSignal): Promise<Pass>;
 }
@@ -27,16 +27,16 @@ export interface GateOptions {
 
 interface Waiter {
   readonly classOf: () => RequestClass;
-  /** Its turn has come. */
+  /** Ends the wait. */
   readonly admit: () => void;
 }
 
-/** The others get the request after so many of healthy listings. */
+/** After this many listings of healthy projects in a row, another request goes first. */
 const HEALTHY_IN_A_ROW = 3;
 
 /**
- * Shares slots and rate so that one project's trouble does not delay another's poll, and neither listings nor details
- * starve (docs/specification.md#fairness).
+ * Creates a gate that shares slots and rate so that one failing project does not delay the polls of another, and neither
+ * listings nor details starve (docs/specification.md#fairness).
  */
 export function createGate({ slots, rate }: GateOptions): Gate {
   const maxPerClass = Math.max(1, Math.floor(slots / 2));
@@ -47,7 +47,7 @@ export function createGate({ slots, rate }: GateOptions): Gate {
   let lastOther: RequestClass = 'detail';
   let timer: NodeJS.Timeout | undefined;
 
-  /** Lets in whoever may go, and sees to it that it is called again when that can change. */
+  /** Admits every request that may go, and schedules itself for when the rate allows the next one. */
   function admit(): void {
     clearTimeout(timer);
     while (waiting.size() > 0 && inFlight.size < slots) {
@@ -77,7 +77,7 @@ export function createGate({ slots, rate }: GateOptions): Gate {
     return other;
   }
 
-  /** Those in trouble and the details take turns, each within its limit. */
+  /** Alternates between failing projects and details, each within its limit. */
   function chooseOther(): Waiter | undefined {
     const count = { healthy: 0, failing: 0, detail: 0 };
     for (const { classOf } of inFlight) count[classOf()] += 1;

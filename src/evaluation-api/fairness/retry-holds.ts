@@ -2,12 +2,12 @@ import type { Kind } from '../../domain/status.ts';
 import { ApiError } from '../../monitor/errors.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
 
-/** Listings that the service asked not to request for a while (docs/specification.md#retry-after). A restart loses them. */
+/** Waits that the service asked for, by listing (docs/specification.md#retry-after). A restart drops them. */
 export interface RetryHolds {
-  /** @throws {ApiError} the same again as long as the wait is not over */
+  /** @throws {ApiError} with the reason of the held listing, until its wait is over */
   check(project: string, kind: Kind): void;
-  /** Takes note of the `Retry-After` of a listing that was given up. */
-  note(project: string, kind: Kind, error: ApiError): void;
+  /** Holds a listing whose final error has a `Retry-After`. */
+  holdAfter(project: string, kind: Kind, error: ApiError): void;
 }
 
 export function createRetryHolds(clock: Pick<Clock, 'monotonic'>): RetryHolds {
@@ -19,13 +19,13 @@ export function createRetryHolds(clock: Pick<Clock, 'monotonic'>): RetryHolds {
     const retryAfterMs = hold.until - clock.monotonic();
     if (retryAfterMs <= 0) return;
     const { reason, details } = hold.error;
-    throw new ApiError(reason, 'the service asked to wait, and nothing is sent until then', {
+    throw new ApiError(reason, 'the service asked to wait; no request is sent until then', {
       ...details,
       retryAfterMs,
     });
   }
 
-  function note(project: string, kind: Kind, error: ApiError): void {
+  function holdAfter(project: string, kind: Kind, error: ApiError): void {
     const now = clock.monotonic();
     for (const [listing, { until }] of holds) if (until <= now) holds.delete(listing);
     const { retryAfterMs } = error.details;
@@ -33,5 +33,5 @@ export function createRetryHolds(clock: Pick<Clock, 'monotonic'>): RetryHolds {
     holds.set(`${kind} ${project}`, { until: now + retryAfterMs, error });
   }
 
-  return { check, note };
+  return { check, holdAfter };
 }

@@ -1,16 +1,16 @@
-/** Somebody who waits for a turn, in the line of a class that can change meanwhile. */
+/** A waiter in the line of its class, which can change meanwhile. */
 export interface Waiting<Class extends string> {
   readonly classOf: () => Class;
 }
 
-/** A line for each class, first in, first out. Every operation takes the same time, however many wait. */
+/** First-in, first-out lines, one for each class. Each operation takes constant time. */
 export interface WaitingLines<Class extends string, Waiter extends Waiting<Class>> {
   readonly size: () => number;
   join(waiter: Waiter): void;
   leave(waiter: Waiter): void;
   /**
-   * Who is first in this line. Whoever has changed class meanwhile goes, when its turn in the old line comes, to the end of
-   * the new one.
+   * Returns the first waiter of this line. A waiter whose class has changed moves to the end of its new line when it reaches
+   * the front of the old one.
    */
   first(wanted: Class): Waiter | undefined;
 }
@@ -30,7 +30,7 @@ export function createWaitingLines<
   Waiter extends Waiting<Class>,
 >(): WaitingLines<Class, Waiter> {
   const lines = new Map<Class, Line<Waiter>>();
-  /** Who has left is taken out of the line when it comes to the front. */
+  /** Waiters that have not left. Others are removed when they reach the front of their line. */
   const present = new Set<Waiter>();
 
   function append(waiter: Waiter): void {

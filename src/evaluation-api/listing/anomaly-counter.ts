@@ -4,10 +4,10 @@ import { ANOMALY_REASONS, type AnomalyReason, type AnomalySummary } from '../../
 const MAX_INDEXES = 10;
 /** Number of 32-bit words in a digest. */
 const DIGEST_WORDS = 4;
-/** A service that could compute digests could look for different anomalies that have the same one. */
+/** Random, so that a service cannot construct different anomalies with equal digests. */
 const SEED = randomBytes(32).toString('hex');
 
-/** Counts the anomalies of one listing, in the same memory however many there are. */
+/** Counts the anomalies of one listing in constant memory. */
 export interface AnomalyCounter {
   /** `identity` is what distinguishes one anomaly from another between polls. */
   add(reason: AnomalyReason, index: number, identity: string): void;
@@ -37,7 +37,7 @@ export function createAnomalyCounter(): AnomalyCounter {
       last.identity = identity;
       last.words = wordsOf(identity);
     }
-    // A sum is the same in whatever order, and unlike XOR does not lose what comes twice.
+    // A sum does not depend on the order, and unlike XOR it keeps what occurs twice.
     const { words } = group;
     for (const [place, word] of last.words.entries()) words[place] = (words[place] ?? 0) + word;
   }

@@ -3,54 +3,54 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ApiError } from '../../monitor/errors.ts';
 
-/** The items of a JSON array by their places in its body; what they hold may still be anything. */
+/** Positions of the items of a JSON array in its body. The items themselves are not validated. */
 export interface ScannedItems {
-  /** Where the first item begins; each further one begins behind the comma at which the one before ends. */
+  /** Start of the first item. Each further item starts after the comma that ends the previous one. */
   readonly first: number;
   readonly ends: Uint32Array;
-  /** Two numbers for each item: 64 bits, equal for equal bytes. */
+  /** A hash of 64 bits for each item, as two numbers; equal for equal bytes. */
   readonly hashes: Uint32Array;
-  /** Equal for equal bodies. */
+  /** Digest of the body; equal for equal bodies. */
   readonly digest: string;
 }
 
 /** The scan of one body. */
 export interface BodyScan {
-  /** @throws {ApiError} `too_large`, as soon as there are too many items */
+  /** Scans the next piece of the body. @throws {ApiError} `too_large`, as soon as there are too many items */
   readonly push: (piece: Uint8Array) => void;
   /**
-   * After the last piece.
+   * Returns the items; called after the last piece.
    * @throws {ApiError} `invalid_response`, if the body is no JSON array or is nested too deep; as `push`
    */
   finish(): ScannedItems;
 }
 
-/** Why there are no items, by the phase in which assembly/item-scanner.ts ended. */
+/** Error messages by the phase in which assembly/item-scanner.ts ended. */
 const FAULTS: ReadonlyMap<number, string> = new Map([
-  [3, 'the body is not a JSON list'],
+  [3, 'the body is not a JSON array'],
   [4, 'the body is nested deeper than 64'],
   [5, 'the body is not JSON'],
 ]);
 
 /**
- * Makes what scans bodies, any number of them side by side, in memory of one size, and finds up to `maxItems` in each. Hashes
- * and digests can be compared only with others of the same scanner, as each has random seeds: nobody can choose bytes that
+ * Creates a scanner that finds up to `maxItems` items in each body. It scans any number of bodies concurrently in constant
+ * memory. Hashes and digests are comparable only within one scanner: random seeds keep a service from constructing bytes that
  * collide.
  */
 export function createItemScanner(maxItems: number): () => BodyScan {
-  const { memory, scan, placeOf } = instantiate();
+  const { memory, scan, constant } = instantiate();
   const [state, piece, maxPieceBytes] = [
-    placeOf('STATE'),
-    placeOf('PIECE'),
-    placeOf('MAX_PIECE_BYTES'),
+    constant('STATE'),
+    constant('PIECE'),
+    constant('MAX_PIECE_BYTES'),
   ];
-  const [phase, first, digest] = [placeOf('PHASE'), placeOf('FIRST'), placeOf('DIGEST')];
+  const [phase, first, digest] = [constant('PHASE'), constant('FIRST'), constant('DIGEST')];
   const bytes = new Uint8Array(memory);
   const words = new DataView(memory);
-  const ends = new Uint32Array(memory, placeOf('ENDS'));
-  const hashes = new Uint32Array(memory, placeOf('HASHES'));
-  randomFillSync(bytes, placeOf('SEEDS'), 32);
-  /** The body whose state is in the memory. */
+  const ends = new Uint32Array(memory, constant('ENDS'));
+  const hashes = new Uint32Array(memory, constant('HASHES'));
+  randomFillSync(bytes, constant('SEEDS'), 32);
+  /** Body whose state is currently in the memory. */
   let current: { saved: Uint8Array } | undefined;
 
   return () => {
@@ -93,7 +93,10 @@ export function createItemScanner(maxItems: number): () => BodyScan {
 }
 
 function tooMany(maxItems: number): ApiError {
-  return new ApiError('too_large', `the list has more than ${maxItems} items (service.max_items)`);
+  return new ApiError(
+    'too_large',
+    `the listing has more than ${maxItems} items (service.max_items)`,
+  );
 }
 
 function concat(parts: readonly Uint32Array[]): Uint32Array {
@@ -110,8 +113,8 @@ function concat(parts: readonly Uint32Array[]): Uint32Array {
 interface Instance {
   readonly memory: ArrayBuffer;
   readonly scan: (length: number, last: boolean) => number;
-  /** Of a constant of the source: an address in the memory, or a number of bytes. */
-  readonly placeOf: (name: string) => number;
+  /** Returns an exported constant: an address in the memory, or a number of bytes. */
+  readonly constant: (name: string) => number;
 }
 
 function instantiate(): Instance {
@@ -119,14 +122,16 @@ function instantiate(): Instance {
   const { exports } = new WebAssembly.Instance(new WebAssembly.Module(code));
   const { memory, scan } = exports;
   if (!(memory instanceof WebAssembly.Memory) || typeof scan !== 'function') {
-    throw new TypeError('item-scanner.wasm is not what it should be');
+    throw new TypeError(
+      'item-scanner.wasm does not export a memory and a scan function: run npm run generate',
+    );
   }
   return {
     memory: memory.buffer,
     scan: (length, last) => Number(scan(length, last)),
-    placeOf: (name) => {
-      const constant = exports[name];
-      return constant instanceof WebAssembly.Global ? Number(constant.value) : Number.NaN;
+    constant: (name) => {
+      const value = exports[name];
+      return value instanceof WebAssembly.Global ? Number(value.value) : Number.NaN;
     },
   };
 }

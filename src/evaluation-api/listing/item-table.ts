@@ -12,20 +12,20 @@ export interface ItemTable {
   readonly secrets: number;
 }
 
-/** The items of a body beside those of a table. */
+/** Result of looking up the items of a body in a table. */
 export interface ItemMatch {
-  /** For each item one more than its place in the table, 0 if its bytes are not there. */
+  /** For each item its place in the table plus one; 0 for a new item. */
   readonly places: Uint32Array;
-  /** Indexes of the items that are not there. */
+  /** Indexes of the new items. */
   readonly fresh: readonly number[];
   /** Ids of the table's items whose bytes are not in the body. */
   readonly vanished: ReadonlySet<string>;
 }
 
-/** Beyond this share of new items it is no dearer to read them all. */
+/** With a larger share of new or vanished items, reading all of them costs no more. */
 const MAX_FRESH_SHARE = 0.25;
 
-/** The table of a listing that was read whole; undefined if it has another number of ids than of items. */
+/** Creates the table of a listing that was read whole; undefined if the numbers of ids and items differ. */
 export function* createItemTable(
   hashes: Uint32Array,
   ids: Iterable<string>,
@@ -50,7 +50,7 @@ export function* createItemTable(
   return { hashes, ids: [...texts, ...step].join(''), idEnds, secrets };
 }
 
-/** @returns undefined if an item comes twice, or if so many are new or vanished that the table is of no use */
+/** Looks up the items of a body; undefined if an item occurs twice, or too many are new or vanished. */
 export function* matchItems(table: ItemTable, hashes: Uint32Array): Steps<ItemMatch | undefined> {
   const count = hashes.length / 2;
   const maxFresh = count * MAX_FRESH_SHARE;
@@ -59,7 +59,7 @@ export function* matchItems(table: ItemTable, hashes: Uint32Array): Steps<ItemMa
   const fresh: number[] = [];
   const seen = new Uint8Array(table.idEnds.length);
   let find: HashLookup | undefined;
-  /** Where the table has the next item, if the order is still the same. */
+  /** Place of the next item if the order is unchanged. */
   let expected = 0;
   for (let index = 0; index < count; index += 1) {
     if ((index + 1) % ITEMS_PER_STEP === 0) yield;
@@ -84,7 +84,7 @@ export function* matchItems(table: ItemTable, hashes: Uint32Array): Steps<ItemMa
   return { places, fresh, vanished: yield* unseenIds(table, seen) };
 }
 
-/** Whether one of the items that the table knows has one of these ids. */
+/** Returns whether an item found in the table has one of these ids. */
 export function* hasAnyId(
   table: ItemTable,
   places: Uint32Array,
@@ -98,7 +98,7 @@ export function* hasAnyId(
   return false;
 }
 
-/** The table of a body whose new items have these ids, in their order. */
+/** Creates the table of a body from the previous one; `freshIds` are the ids of the new items, in order. */
 export function* updateItemTable(
   table: ItemTable,
   places: Uint32Array,
@@ -108,7 +108,7 @@ export function* updateItemTable(
   const texts: string[] = [];
   const idEnds = new Uint32Array(places.length);
   let end = 0;
-  /** Ids that follow each other in both are taken over in one piece. */
+  /** Range of consecutive ids that is copied in one piece. */
   let [from, to] = [0, 0];
   for (let index = 0; index < places.length; index += 1) {
     if ((index + 1) % ITEMS_PER_STEP === 0) yield;
@@ -150,14 +150,14 @@ function startOfId({ idEnds }: ItemTable, place: number): number {
   return place === 0 ? 0 : (idEnds[place - 1] ?? 0);
 }
 
-/** The place of a hash, if it has one. */
+/** Returns the place of a hash; undefined if it is absent. */
 type HashLookup = (low: number, high: number) => number | undefined;
 
-/** Open addressing: a tenth of the time and the memory of a Map. */
+/** Creates a hash table with open addressing, which takes a tenth of the time and memory of a Map. */
 function* createHashLookup(hashes: Uint32Array): Steps<HashLookup> {
   const count = hashes.length / 2;
   const mask = 2 ** Math.ceil(Math.log2(2 * count + 1)) - 1;
-  /** One more than a place; 0 is free. */
+  /** Places plus one; 0 is a free slot. */
   const slots = new Uint32Array(mask + 1);
   for (let place = 0; place < count; place += 1) {
     if ((place + 1) % ITEMS_PER_STEP === 0) yield;

@@ -4,27 +4,27 @@ const HEXADECIMAL = /[0-9a-fA-F]{4}/y;
 const LITERALS = ['true', 'false', 'null'] as const;
 const ESCAPED = '"\\/bfnrt';
 
-/** Moves over a JSON text token by token, and builds nothing. Its methods throw a `SyntaxError` where the text is no JSON. */
+/** Reads JSON text token by token without building values. Methods throw a `SyntaxError` where the text is not JSON. */
 export interface JsonLexer {
-  /** Where the next token, or white space before it, begins. */
+  /** Returns the position of the next token or of white space before it. */
   readonly position: () => number;
-  /** The first character of the next token; empty at the end of the text. */
+  /** Returns the first character of the next token; empty at the end of the text. */
   readonly peek: () => string;
-  /** Moves behind this character if it is next. */
+  /** Skips this character if it is next, and returns whether it was. */
   readonly skip: (character: string) => boolean;
   /**
-   * Moves on within a string whose opening quote was skipped, and behind its end, but by no more than so many characters.
-   * Returns whether the string has ended.
+   * Skips the rest of a string after its opening quote, at most `maxLength` characters. Returns whether the string has
+   * ended.
    */
   readonly skipString: (maxLength: number) => boolean;
-  /** Moves behind a number, `true`, `false` or `null`. */
+  /** Skips a number, `true`, `false` or `null`. */
   readonly skipLiteral: () => void;
 }
 
 export function createJsonLexer(text: string): JsonLexer {
   let at = 0;
 
-  /** Moves behind what the sticky pattern takes here. */
+  /** Skips the match of a sticky pattern. */
   function take(pattern: RegExp): void {
     pattern.lastIndex = at;
     if (!pattern.test(text)) notJson();
@@ -59,7 +59,7 @@ export function createJsonLexer(text: string): JsonLexer {
       for (; text[at] !== '"'; at += 1) {
         if (at >= end) return false;
         if (text[at] === '\\') skipEscape();
-        // Also behind the end, where there is no number.
+        // Negated, so that NaN, the code after the end of the text, is rejected too.
         else if (!(text.charCodeAt(at) >= 0x20)) notJson();
       }
       at += 1;

@@ -4,8 +4,8 @@ import { ApiError } from '../../monitor/errors.ts';
 import { type Keep, MAX_DEPTH, parsePartially } from './parse-partially.ts';
 
 /**
- * Of a text of more bytes only what is wanted is built, step by step: JSON.parse, the faster one otherwise, would make a
- * million fields of it in one go, a second and hundreds of megabytes.
+ * Larger texts are parsed partially and in steps. JSON.parse is faster otherwise, but builds a million fields in one go, which
+ * takes a second and hundreds of megabytes.
  */
 const LARGE_BYTES = 256 * 1024;
 
@@ -18,8 +18,8 @@ const OPENING_BRACE = 0x7b;
 const CLOSING_BRACE = 0x7d;
 
 /**
- * The value of a body of JSON in UTF-8; a byte order mark is let pass. Of a large one only what is `wanted`.
- * @throws {ApiError} `invalid_response`; its message holds nothing of the body
+ * Parses a body of JSON in UTF-8, with or without a byte order mark. For a large body, builds only the `wanted` parts.
+ * @throws {ApiError} `invalid_response`; its message contains nothing of the body
  */
 export function* readJson(body: Buffer, wanted: Keep): Steps<unknown> {
   if (body.length <= LARGE_BYTES) return parseJson(body);
@@ -27,11 +27,11 @@ export function* readJson(body: Buffer, wanted: Keep): Steps<unknown> {
 }
 
 /**
- * All of a body that is known to be small, otherwise as `readJson`.
+ * Parses a whole body, which has to be small; otherwise like `readJson`.
  * @throws {ApiError} `invalid_response`
  */
 export function parseJson(body: Buffer): unknown {
-  // Before parsing: what comes out of a deep body is a danger to whoever walks through it.
+  // Checked before parsing: code that walks through a deeply nested value could overflow the stack.
   if (isTooDeep(body)) {
     throw new ApiError('invalid_response', `the body is nested deeper than ${MAX_DEPTH}`);
   }
@@ -39,8 +39,8 @@ export function parseJson(body: Buffer): unknown {
 }
 
 /**
- * The items of a stretch of a JSON array that begins with the bracket or comma before its first item, and ends with the one
- * after its last; these two bytes are overwritten. Of large ones only what is `wanted` of the array.
+ * Parses consecutive items of a JSON array. The stretch includes the bracket or comma before the first item and the one after
+ * the last; both bytes are overwritten. For a large stretch, builds only the `wanted` parts.
  * @throws {ApiError} `invalid_response`
  */
 export function* readItems(stretch: Buffer, wanted: Keep): Steps<readonly unknown[]> {
@@ -80,7 +80,7 @@ function withoutMark(body: Buffer): Buffer {
 }
 
 function decode(bytes: Buffer): string {
-  // Most bodies are ASCII, which takes half the time.
+  // Most bodies are ASCII, and decoding them as Latin-1 takes half the time.
   if (isAscii(bytes)) return bytes.toString('latin1');
   if (isUtf8(bytes)) return bytes.toString('utf8');
   throw new ApiError('invalid_response', 'the body is not UTF-8');
@@ -100,7 +100,7 @@ function isTooDeep(body: Buffer): boolean {
   return false;
 }
 
-/** An object or array. */
+/** Returns whether a value is an object or array. */
 export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null;
 }

@@ -18,7 +18,7 @@ interface Fingerprint extends ListingBasis {
 export interface AnswerOptions extends Pick<ListOptions, 'previous' | 'allowDifference'> {
   readonly kind: Kind;
   readonly body: ListingBody;
-  /** Of this answer. */
+  /** ETag of this answer. */
   readonly etag: string | undefined;
   readonly secrets: Pick<Secrets, 'scrub' | 'version'>;
   /** Queue of large listings: ten read at once take the memory of ten, and none of them is ready before all are. */
@@ -27,12 +27,12 @@ export interface AnswerOptions extends Pick<ListOptions, 'previous' | 'allowDiff
   readonly signal: AbortSignal;
 }
 
-/** A listing with a larger body waits for others of its kind. */
+/** Listings with a larger body are read one after the other. */
 const LARGE_BYTES = 1024 * 1024;
 
 /**
- * What the body of a listing comes to beside the last one: only items that are new are parsed, or all of them if the outcome
- * could be another one. Others have their turn in between.
+ * Reads the body of a listing, compared with the previous one. Parses only new items, or all of them if the result could differ
+ * otherwise. Yields to the event loop in between.
  * @throws {ApiError} `invalid_response`
  */
 export async function readListingAnswer(options: AnswerOptions): Promise<ListingAnswer> {
@@ -51,7 +51,7 @@ async function readAnswer(options: AnswerOptions): Promise<ListingAnswer> {
   const { digest, hashes } = body.items;
   signal.throwIfAborted();
   const version = secrets.version();
-  // Texts that were scrubbed of other keys are not those of today.
+  // With other keys, the texts of known items could be scrubbed differently.
   const known = allowDifference && isFingerprint(previous) ? previous.items : undefined;
   const table = known?.secrets === version ? known : undefined;
   const difference =

@@ -9,28 +9,28 @@ import { readItems } from './json.ts';
 import { createListingReader, WANTED_OF_LISTING } from './listing.ts';
 import type { Scrub } from '../../domain/scrub.ts';
 
-/** How much is parsed in one go: some milliseconds. */
+/** Maximum that is parsed in one step: a few milliseconds. */
 const STRETCH_BYTES = 256 * 1024;
 const STRETCH_ITEMS = 4096;
 
-/** The body of a listing whose items have been found. */
+/** Body of a listing, with the positions of its items. */
 export interface ListingBody {
   readonly pieces: readonly Buffer[];
   readonly items: ScannedItems;
 }
 
-/** What of a listing is not as it was in the one before. */
+/** Difference between a listing and the previous one. */
 export interface ListingDifference {
-  /** The records of new items, and of those whose bytes have changed. */
+  /** Records of new items and of items whose bytes have changed. */
   readonly listing: Listing;
-  /** Ids that are no longer in it. */
+  /** Ids that the previous listing had and this one lacks. */
   readonly vanished: readonly string[];
-  /** To read the next one by. */
+  /** Table for reading the next listing. */
   readonly items: ItemTable;
 }
 
 /**
- * Reads every item.
+ * Parses every item of a listing.
  * @throws {ApiError} `invalid_response`, with the anomalies if there are items and none of them is usable
  */
 export function* readListing(
@@ -44,10 +44,10 @@ export function* readListing(
   for (let from = 0; from < ends.length;) {
     const begin = startOf(items, from) - 1;
     let to = from + 1;
-    const most = Math.min(ends.length, from + STRETCH_ITEMS);
-    while (to < most && endOf(items, to) - begin < STRETCH_BYTES) to += 1;
+    const maxTo = Math.min(ends.length, from + STRETCH_ITEMS);
+    while (to < maxTo && endOf(items, to) - begin < STRETCH_BYTES) to += 1;
     const parsed = yield* readItems(bytes(begin, endOf(items, to - 1) + 1), WANTED_OF_LISTING);
-    // Nothing between the brackets is no item, anywhere else it is a fault.
+    // An empty array has no item; anywhere else, an empty item is invalid.
     if (parsed.length !== to - from && (ends.length > 1 || parsed.length > 0)) throw notJson();
     for (const [offset, item] of parsed.entries()) reader.add(item, from + offset);
     from = to;
@@ -56,14 +56,14 @@ export function* readListing(
   const listing = reader.listing();
   const { records, anomalies } = listing;
   if (records.size === 0 && anomalies.length > 0) {
-    throw new ApiError('invalid_response', 'no item of the list is usable', { anomalies });
+    throw new ApiError('invalid_response', 'no item of the listing is usable', { anomalies });
   }
   return listing;
 }
 
 /**
- * Reads only the items that `table` does not know. Undefined if that cannot be told from their bytes alone to come to the
- * same as reading them all: something among them is unusual, or most are new.
+ * Parses only the items that are not in `table`. Undefined if the result could differ from that of parsing all items, because
+ * an item is unusual, or if too many are new.
  * @throws {ApiError} `invalid_response`
  */
 export function* readDifference(
@@ -80,7 +80,7 @@ export function* readDifference(
   for (const [count, index] of match.fresh.entries()) {
     const begin = startOf(items, index) - 1;
     const end = endOf(items, index) + 1;
-    // One by one: side by side, what is no JSON could pass for it.
+    // One by one: joined, invalid items could form valid JSON.
     const [item, ...others] = yield* readItems(bytes(begin, end), WANTED_OF_LISTING);
     if (item === undefined || others.length > 0) throw notJson();
     reader.add(item, index);

@@ -11,16 +11,16 @@ const MAX_ID_LENGTH = 512;
 const MAX_TEXT_LENGTH = 1024;
 const MAX_STATUS_LENGTH = 256;
 
-/** All that is read of a listing. */
+/** The fields that are read from a listing. */
 export const WANTED_OF_LISTING: Keep = {
   items: { fields: new Map(['id', 'status', 'name', 'timestamp'].map((name) => [name, SCALAR])) },
 };
 
 /** Turns the items of a listing into records, and counts anomalous items (docs/specification.md#reading-items). */
 export interface ListingReader {
-  /** `index` is the item's place in the whole listing. */
+  /** Adds an item; `index` is its position in the whole listing. */
   add(item: unknown, index: number): void;
-  /** Of all items so far. */
+  /** Returns the listing of all items added so far. */
   listing(): Listing;
 }
 
@@ -34,17 +34,17 @@ export function createListingReader(kind: Kind, scrub: Scrub): ListingReader {
     const fields = fieldsOf(item);
     const id = usableId(fields['id'], scrub);
     const status = readStatus(fields['status'], kind, scrub);
-    const note = (reason: AnomalyReason) => {
+    const addAnomaly = (reason: AnomalyReason) => {
       anomalies.add(reason, index, identify(id, fields['status'], scrub));
     };
     if (id === undefined || status === undefined) {
-      note('invalid');
+      addAnomaly('invalid');
       if (id === undefined) complete = false;
       else presentIds.add(id);
       return;
     }
-    if (records.has(id) || presentIds.has(id)) note('duplicate_id');
-    if (status.status === 'UNKNOWN') note('unknown_status');
+    if (records.has(id) || presentIds.has(id)) addAnomaly('duplicate_id');
+    if (status.status === 'UNKNOWN') addAnomaly('unknown_status');
     const name = readText(fields['name'], scrub);
     const timestamp = readText(fields['timestamp'], scrub);
     records.set(id, { ...status, id, name, timestamp });
@@ -56,12 +56,12 @@ export function createListingReader(kind: Kind, scrub: Scrub): ListingReader {
   };
 }
 
-/** The fields of an item that came out of JSON; no object inherits any that is asked for here. */
+/** Returns the fields of a parsed item. None of the names read here is inherited from a prototype. */
 function fieldsOf(item: unknown): Readonly<Record<string, unknown>> {
   return isObject(item) ? item : {};
 }
 
-/** An id that can be tracked and asked for. One that holds a key cannot be shown anywhere. */
+/** Returns an id that can be tracked and requested; undefined for any other, and for one that contains a key. */
 function usableId(id: unknown, scrub: Scrub): string | undefined {
   return typeof id === 'string' &&
     id !== '' &&
@@ -74,7 +74,7 @@ function usableId(id: unknown, scrub: Scrub): string | undefined {
 
 type ReadStatus = Pick<ObservedRecord, 'status' | 'statusRaw'>;
 
-/** Undefined if the field is of no use. */
+/** Returns the status of an item; undefined if the field is invalid. */
 function readStatus(raw: unknown, kind: Kind, scrub: Scrub): ReadStatus | undefined {
   if (typeof raw === 'string') {
     const status: Status = statusOf(raw);
@@ -89,7 +89,7 @@ function readText(value: unknown, scrub: Scrub): string | undefined {
   return typeof value === 'string' ? cleanText(value, MAX_TEXT_LENGTH, scrub) : undefined;
 }
 
-/** Unlike ids and statuses are told apart, unlike positions are not. */
+/** Returns the identity of an anomaly: its id and status, without its position. */
 function identify(id: string | undefined, status: unknown, scrub: Scrub): string {
   const shown =
     typeof status === 'string' ? `=${cleanText(status, MAX_STATUS_LENGTH, scrub)}` : typeof status;

@@ -1,37 +1,37 @@
 import type { Steps } from '../../domain/steps.ts';
 import { createJsonLexer, notJson } from './json-lexer.ts';
 
-/** What of a JSON value is of use: the fields of an object, the items of an array, or just a text, number or the like. */
+/** Parts of a JSON value to keep: fields of an object, items of an array, or (without either) a scalar. */
 export interface Keep {
   readonly fields?: ReadonlyMap<string, Keep>;
   readonly items?: Keep;
 }
 
-/** A value that is no container. */
+/** Keeps a string, number, boolean or null. */
 export const SCALAR: Keep = {};
 
 /** Levels of arrays and objects, the outermost being 1 (docs/specification.md#fetching). */
 export const MAX_DEPTH = 64;
-/** Longest name that is compared, in characters with its quotes. No wanted name is longer, however it is escaped. */
+/** Maximum length of a name that is compared, in characters with quotes. Every wanted name is shorter, even escaped. */
 const MAX_NAME_LENGTH = 100;
-/** Number of characters that one step reads: some milliseconds. */
+/** Number of characters read in one step: a few milliseconds. */
 const STEP_LENGTH = 256 * 1024;
 
-/** An object or array that has begun and not ended. */
+/** An object or array whose end has not been read. */
 interface Container {
   readonly end: '}' | ']';
-  /** Where it is a member of an object. */
+  /** Its name as a member of an object; empty otherwise. */
   readonly name: string;
   readonly keep: Keep | undefined;
-  /** What is wanted of it, as far as it was read; undefined if `keep` is. */
+  /** Kept parts read so far; undefined if `keep` is. */
   readonly kept: Kept | undefined;
 }
 
 type Kept = Record<string, unknown> | unknown[];
 
 /**
- * The value of a JSON text, of which only what is wanted is built: an object of a million fields costs no more than its
- * text. A container that is wanted, but nothing that it holds, comes out empty.
+ * Parses JSON text but builds only the wanted parts: a million other fields cost no more than their text. A wanted container
+ * without wanted content comes out empty.
  * @throws {SyntaxError} also if it is nested deeper than {@link MAX_DEPTH}
  */
 export function* parsePartially(text: string, wanted: Keep): Steps<unknown> {
@@ -43,7 +43,7 @@ export function* parsePartially(text: string, wanted: Keep): Steps<unknown> {
       yield;
       stepEnd = position() + STEP_LENGTH;
     }
-    // Where a value begins, or the name of a member before it.
+    // A value begins here, or the name of a member before it.
     const container = open.at(-1);
     let keep = container === undefined ? wanted : container.keep?.items;
     let name = '';
@@ -74,7 +74,7 @@ export function* parsePartially(text: string, wanted: Keep): Steps<unknown> {
       else while (!skipString(STEP_LENGTH)) yield;
       if (keep !== undefined) value = JSON.parse(text.slice(start, position()));
     }
-    // Where a value ends, and with it each container of which it is the last one.
+    // A value ends here, and with it each container whose last value it is.
     for (;;) {
       const parent = open.at(-1);
       if (parent === undefined) return peek() === '' ? value : notJson();

@@ -1,4 +1,4 @@
-/** As much of WebAssembly as is used here: TypeScript knows it as a part of browsers only, and @types/node not at all. */
+/** Types for the part of WebAssembly used here. TypeScript declares it only for browsers, and @types/node not at all. */
 declare namespace WebAssembly {
   interface Module {
     readonly module: unique symbol;

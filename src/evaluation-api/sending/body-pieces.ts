@@ -1,22 +1,22 @@
 /**
- * Smaller pieces are copied: each costs a Buffer of its own, and may be one byte of a read of the socket, which stays in
- * memory with it. Node lets Buffers below this size share memory with others, so a piece of this size is its own.
+ * Smaller pieces are copied together: each costs a Buffer, and even one byte of a socket read keeps the whole read in memory.
+ * Node shares memory among Buffers below this size, so a piece of at least this size owns its memory.
  */
 const MIN_KEPT_BYTES = Buffer.poolSize / 2;
-/** A block is twice as large as the one before it, between these. */
+/** Each block is twice as large as the previous one, within these limits. */
 const MIN_BLOCK_BYTES = 4 * 1024;
 const MAX_BLOCK_BYTES = 64 * 1024;
 
-/** Takes pieces of a body as they come. What the caller's `onPiece` throws comes out of either method. */
+/** Joins small pieces of a body. Both methods throw what the caller's `onPiece` throws. */
 export interface PieceJoiner {
   push(piece: Buffer): void;
-  /** Passes on what was copied so far; to be called after the last piece. */
+  /** Passes on the bytes copied so far; called after the last piece. */
   flush(): void;
 }
 
 /**
- * Passes a body on in pieces that may be kept: small ones are copied together, large ones are passed on as they are. However
- * small the pieces are in which a body comes, it is passed on in one for each 16 KiB at most, and a few more.
+ * Creates a joiner whose output pieces can be kept: it copies small pieces together and passes large ones on unchanged. However
+ * small its input, it emits at most one piece for each 16 KiB, and a few more.
  */
 export function createPieceJoiner(onPiece: (piece: Buffer) => void): PieceJoiner {
   let blockBytes = MIN_BLOCK_BYTES / 2;
@@ -54,26 +54,25 @@ export function createPieceJoiner(onPiece: (piece: Buffer) => void): PieceJoiner
 }
 
 /**
- * Gives the memory of pieces that came from a joiner back at once: nobody may look at them any more, nor write to them.
- * Otherwise they wait for a collection of the whole heap, and call for one every 64 MB, which costs more than all else that
- * is done with a body.
+ * Frees the memory of a joiner's pieces at once; they must not be used afterwards. Otherwise every 64 MB of them trigger a
+ * collection of the whole heap, which costs more than all other processing of a body.
  */
 export function releasePieces(pieces: readonly Buffer[]): void {
   for (const { buffer } of pieces) {
-    // Several can be parts of one.
+    // Several pieces can share one buffer.
     if (buffer instanceof ArrayBuffer && !buffer.detached) buffer.transfer(0);
   }
 }
 
 /**
- * Reads from a body that was kept in pieces as they came. Cheap where places are asked for in their order.
- * @returns the bytes from `start` to `end`, never a view of them; both lie in the body
+ * Creates a function that copies the bytes from `start` to `end` out of a body in pieces. Reading in ascending order is cheap.
+ * Both positions have to lie in the body.
  */
 export function createPieceReader(
   pieces: readonly Uint8Array[],
 ): (start: number, end: number) => Buffer {
   let index = 0;
-  /** Where the piece at `index` begins. */
+  /** Position of the piece at `index` in the body. */
   let begin = 0;
 
   return (start, end) => {

@@ -7,40 +7,40 @@ import { codeOf } from '../errors.ts';
 
 export type Headers = Readonly<Record<string, string | readonly string[] | undefined>>;
 
-/** How much may wait between the socket and the decoders. */
+/** Maximum that is buffered between the socket and the decoders. */
 const BUFFERED_BYTES = 1024 * 1024;
 
 export interface BodyOptions {
   readonly headers: Headers;
-  /** After decompression. */
+  /** Maximum size after decompression. */
   readonly maxBytes: number;
-  /** Called with each piece, after decompression; small ones are joined. It may throw an `ApiError`, which ends the body. */
+  /** Called with each decompressed piece; small ones are joined. It may throw an `ApiError`, which ends the body. */
   readonly onPiece: (piece: Buffer) => void;
   readonly onEnd: () => void;
   /**
-   * Called with `too_large`, with `invalid_response` if it cannot be decompressed, or with what `onPiece` threw. Only the
-   * first error counts.
+   * Called with `too_large`, with `invalid_response` if the body cannot be decompressed, or with the error that `onPiece`
+   * threw. Only the first call counts.
    */
   readonly onError: (error: Error) => void;
-  /** Called when there is room again after `write` said that there is none. */
+  /** Called when there is room again after `write` returned false. */
   readonly onDrain: () => void;
 }
 
-/** Takes the body of an answer as it comes from the connection. */
+/** Reads the body of an answer as it comes from the connection. */
 export interface BodyReader {
-  /** False if there is no room for more. */
+  /** Returns false if there is no room for more. */
   write(chunk: Buffer): boolean;
   end(): void;
-  /** Nothing more will come. */
+  /** Stops reading before the end of the body. */
   destroy(): void;
-  /** Bytes of the body so far, after decompression. */
+  /** Returns the number of bytes read so far, after decompression. */
   bytes(): number;
 }
 
 /**
- * Passes the body on, decompressed, and no further than `maxBytes`. One that is not compressed goes through no stream,
- * which would cost as much as the download.
- * @throws {ApiError} as `onError`, if the headers say already that it will not do
+ * Creates a reader that decompresses a body and passes at most `maxBytes` of it on. An uncompressed body bypasses streams, which
+ * cost as much as the download.
+ * @throws {ApiError} like `onError`, if the headers alone show that the body is unusable
  */
 export function createBodyReader(options: BodyOptions): BodyReader {
   const { headers, maxBytes, onPiece, onEnd, onError, onDrain } = options;
@@ -96,16 +96,16 @@ function decompress(
   pipeline([source, ...decoders, sink]).then(
     () => attempt(end, onError),
     (error: unknown) => {
-      const message = `the compressed body is broken: ${codeOf(error)}`;
+      const message = `the body cannot be decompressed: ${codeOf(error)}`;
       onError(new ApiError('invalid_response', message));
     },
   );
   let hasRoom = true;
-  // A decoder takes as long for a byte as for a block, and passes on at once what came of it.
+  // A decoder takes as long for a byte as for a block, so small chunks are joined first.
   const joiner = createPieceJoiner((piece) => {
     hasRoom = source.push(piece);
   });
-  /** Passes on what came in one turn of the event loop: a fault is found before the body ends. */
+  /** Flushes the joiner after each turn of the event loop, so that a broken body is detected before its end. */
   let flushing: NodeJS.Immediate | undefined;
   const flush = () => {
     clearImmediate(flushing);
@@ -130,7 +130,7 @@ function decompress(
   };
 }
 
-/** Does some work; what it throws goes to `onError`. */
+/** Runs `work`, passes an error to `onError`, and returns whether there was none. */
 function attempt(work: () => void, onError: (error: Error) => void): boolean {
   try {
     work();

@@ -9,17 +9,17 @@ import {
 } from 'node:zlib';
 import { ApiError } from '../../monitor/errors.ts';
 
-/** What is asked for; the order says what is preferred. */
+/** Accepted content codings, in order of preference. */
 export const ACCEPT_ENCODING = 'gzip, br, zstd, deflate';
 
-/** Nobody needs more than one. */
+/** Limits the nesting of codings; one is usual. */
 const MAX_CODINGS = 3;
-/** 8 MiB, which is what the web allows; a frame may ask for far more memory. */
+/** 8 MiB, the limit for HTTP; a frame could demand far more memory. */
 const ZSTD_WINDOW_LOG = 23;
 
 /**
- * What undoes a `Content-Encoding`, in order; nothing for a plain body.
- * @throws {ApiError} `invalid_response`, for a coding that was not asked for
+ * Returns the decoders for a `Content-Encoding`, in the order of their use; none for a plain body.
+ * @throws {ApiError} `invalid_response`, for a coding that was not requested
  */
 export function decodersFor(header: string | readonly string[] | undefined): readonly Duplex[] {
   const codings = [header ?? []]
@@ -48,11 +48,14 @@ function decoderFor(coding: string): Duplex {
     case 'deflate':
       return Duplex.from(inflate);
     default:
-      throw new ApiError('invalid_response', 'the body is compressed in a way not asked for');
+      throw new ApiError(
+        'invalid_response',
+        'the body is compressed in a way that was not requested',
+      );
   }
 }
 
-/** Some send `deflate` without the zlib header that it ought to have: the first byte tells. */
+/** Decodes `deflate`, which some services send without the required zlib header: the first byte shows which. */
 async function* inflate(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const chunks = source[Symbol.asyncIterator]();
   const first = await chunks.next();
@@ -63,7 +66,7 @@ async function* inflate(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
     yield first.value;
     yield* { [Symbol.asyncIterator]: () => chunks };
   };
-  // An error destroys the decoder, and so reaches whoever reads from it.
+  // An error destroys the decoder and thus reaches its reader.
   pipeline(Readable.from(whole()), decoder, () => {});
   yield* decoder;
 }

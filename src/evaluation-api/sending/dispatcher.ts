@@ -10,13 +10,13 @@ export interface ConnectionOptions extends Pick<
 }
 
 /**
- * The connections to the service, kept alive between requests. How many there are is up to the gate. One that could not be
- * made before its request timed out goes on trying for a moment, so the pool itself has no limit that it could use up.
+ * Creates the pool of connections to the service, kept alive between requests. The gate limits their number. The pool has no
+ * limit, because a connection attempt whose request has timed out goes on for a moment and would use the limit up.
  */
 export function createDispatcher(options: ConnectionOptions): Dispatcher {
   const { origin, timeoutMs, authorities, proxyUrl } = options;
   const tls = { ...(authorities !== undefined && { ca: authorities }), allowH2: false };
-  // A deadline of our own covers the whole of an exchange.
+  // The exchange has its own deadline, which covers headers and body.
   const pooling = {
     allowH2: false,
     pipelining: 1,

@@ -5,9 +5,9 @@ import { releasePieces } from './body-pieces.ts';
 import { connectionError } from '../errors.ts';
 import type { Scrub } from '../../domain/scrub.ts';
 
-/** Of a body that is no listing: a 422's tells what is wrong, the others are read to keep the connection. */
+/** Limit for bodies of errors: that of a 422 holds details, and the others are read to keep the connection. */
 const MAX_ERROR_BYTES = 1024 * 1024;
-/** Chunks in one turn, some milliseconds: a connection can bring hundreds of thousands of tiny ones at once. */
+/** Chunks read in one turn of the event loop, a few milliseconds: a connection can deliver hundreds of thousands at once. */
 const MAX_CHUNKS_PER_TURN = 16_384;
 /** Limit of interim answers, such as 103 Early Hints: a flood of them would block the event loop until the deadline. */
 const MAX_INTERIM_ANSWERS = 1000;
@@ -16,16 +16,16 @@ export interface ExchangeOptions {
   readonly origin: string;
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** From now until the body is read. */
+  /** Deadline for the whole exchange, body included. */
   readonly timeoutMs: number;
-  /** Of the body of a 200, after decompression. */
+  /** Maximum size of the body of a 200, after decompression. */
   readonly maxBytes: number;
   readonly scrub: Scrub;
   /** Called with each piece of the body of a 200, after decompression; an `ApiError` that it throws ends the exchange. */
   readonly onPiece?: ((piece: Buffer) => void) | undefined;
-  /** Called when the request really goes out. */
+  /** Called when the request goes out on a connection. */
   readonly onSent: () => void;
-  /** Ends the exchange, and its connection with it. */
+  /** Aborts the exchange and closes its connection. */
   readonly signal: AbortSignal;
 }
 
@@ -34,21 +34,21 @@ export interface ResponseHead {
   readonly headers: Headers;
 }
 
-/** What came of one request. */
+/** Outcome of one request. */
 export interface Exchange {
-  /** Undefined if it got no answer. */
+  /** Status and headers; undefined without an answer. */
   readonly head: ResponseHead | undefined;
-  /** Of the body, after decompression, as far as it was read. */
+  /** Number of bytes of the body that were read, after decompression. */
   readonly bytes: number;
-  /** In the pieces in which it came; or why there is none that is whole and sound. */
+  /** The complete body in pieces, or the error instead of it. */
   readonly body: readonly Buffer[] | ApiError;
-  /** When nobody needs `body` any more: its memory is given back. */
+  /** Frees the memory of `body`, which must not be used afterwards. */
   readonly release: () => void;
 }
 
 /**
- * Sends one GET and reads the answer within its limits of size and time (docs/specification.md#fetching). Follows no
- * redirect. Rejects only with the signal's reason.
+ * Sends one GET and reads the answer within limits of size and time (docs/specification.md#fetching). Follows no redirects.
+ * Rejects only with the signal's reason.
  */
 export async function exchange(
   dispatcher: Dispatcher,
@@ -61,16 +61,16 @@ export async function exchange(
   let head: ResponseHead | undefined;
   let reader: BodyReader | undefined;
   const pieces: Buffer[] = [];
-  /** Chunks since the event loop last had a turn. */
+  /** Number of chunks in this turn of the event loop. */
   let chunks = 0;
   let interimAnswers = 0;
-  /** Whether the decoders have no room at the moment. */
+  /** Whether the decoders currently have no room. */
   let isFull = false;
   let isOver = false;
 
   const bytesRead = () => reader?.bytes() ?? 0;
 
-  /** The first reason counts: ending the connection makes errors of its own. */
+  /** Ends the exchange with an error. The first call counts, as ending the connection causes further errors. */
   function stop(error: Error): void {
     isOver = true;
     reject(error);
@@ -79,7 +79,7 @@ export async function exchange(
   }
 
   const timer = setTimeout(() => {
-    stop(new ApiError('timeout', `no whole answer within ${options.timeoutMs} ms`));
+    stop(new ApiError('timeout', `no complete answer within ${options.timeoutMs} ms`));
   }, options.timeoutMs);
   const abort = () => stop(new Error('the exchange was aborted'));
   signal.addEventListener('abort', abort, { once: true });
@@ -89,7 +89,7 @@ export async function exchange(
     { origin, path, method: 'GET', headers: { ...headers } },
     {
       onRequestStart: (started) => {
-        // The connection may have come too late: then nothing is written to it.
+        // If the connection came too late, nothing is written to it.
         controller = started;
         if (isOver) started.abort(new Error('the exchange is over'));
         else options.onSent();

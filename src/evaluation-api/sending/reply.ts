@@ -5,22 +5,22 @@ import { parseRetryAfter } from './retry-after.ts';
 import type { Scrub } from '../../domain/scrub.ts';
 import { cleanText } from '../text.ts';
 
-/** In code points. */
+/** Limits in code points. */
 const MAX_LOCATION_LENGTH = 1024;
 const MAX_DETAIL_LENGTH = 2048;
 const MAX_ETAG_LENGTH = 1024;
 
 export interface ReplyOptions {
-  /** An ETag was sent, so that the service may answer 304. */
+  /** Whether an ETag was sent, so that the service may answer 304. */
   readonly conditional: boolean;
   readonly scrub: Scrub;
-  /** Epoch ms. */
+  /** Current time, epoch ms. */
   readonly now: number;
 }
 
 /**
- * Returns the body of a 200, in pieces, or undefined for a 304 that was asked for (docs/specification.md#fetching).
- * @throws {ApiError} for everything else
+ * Returns the body of a 200 in pieces, or undefined for a 304 to a conditional request (docs/specification.md#fetching).
+ * @throws {ApiError} for any other answer
  */
 export function readReply(
   { head, body }: Exchange,
@@ -32,7 +32,7 @@ export function readReply(
   return body;
 }
 
-/** The ETag of an answer, if it can be sent back. */
+/** Returns the ETag of an answer; undefined if it cannot be sent back. */
 export function etagOf(head: ResponseHead | undefined): string | undefined {
   const etag = head?.headers['etag'];
   const isSane =
@@ -40,7 +40,7 @@ export function etagOf(head: ResponseHead | undefined): string | undefined {
   return isSane ? etag : undefined;
 }
 
-/** The same error, with the status code of the answer that it is about. */
+/** Returns the error with the status code of the answer. */
 export function withStatus(error: ApiError, head: ResponseHead | undefined): ApiError {
   if (head === undefined) return error;
   const { statusCode } = head;
@@ -91,14 +91,14 @@ function furtherDetails(
   return mayAskToWait ? { retryAfterMs: parseRetryAfter(headers['retry-after'], now) } : {};
 }
 
-/** The `detail` of a 422 as JSON; undefined if the body is not as documented. */
+/** Returns the `detail` of a 422 as JSON; undefined if the body is not as documented. */
 function detailOf(body: Buffer, scrub: Scrub): string | undefined {
   try {
     const fault = parseJson(body);
     const detail = isObject(fault) ? JSON.stringify(fault['detail']) : undefined;
     return detail && cleanText(detail, MAX_DETAIL_LENGTH, scrub);
   } catch (error) {
-    // It is no JSON, or nested too deeply to be written again.
+    // The body is not JSON, or nested too deeply for JSON.stringify.
     if (error instanceof ApiError || error instanceof RangeError) return undefined;
     throw error;
   }

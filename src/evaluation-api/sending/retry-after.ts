@@ -1,6 +1,6 @@
 const MAX_WAIT_MS = 5 * 60 * 1000;
 
-/** The two forms of an HTTP date that name their zone; what else `Date.parse` takes is a guess. */
+/** The two forms of an HTTP date that name their zone; `Date.parse` also accepts ambiguous ones. */
 const HTTP_DATE = /^[A-Z][a-z]{2,8}, .+ GMT$/;
 
 /**

@@ -16,21 +16,21 @@ const RETRIED_REASONS: ReadonlySet<ApiFailureReason> = new Set([
 ]);
 
 export interface RetryPolicy {
-  /** Further attempts after the first. */
+  /** Number of attempts after the first. */
   readonly retries: number;
   readonly signal: Pick<Shutdown, 'waits'>;
-  /** 0 up to, not including, 1. */
+  /** Returns a random number from 0 up to, not including, 1. */
   readonly random: () => number;
-  /** Called when an attempt has failed, whatever follows. */
+  /** Called after each failed attempt. */
   readonly onFailure: () => void;
   /** Called when the wait for the next attempt begins. */
   readonly onWait: (error: ApiError, attempt: number, delayMs: number) => void;
 }
 
 /**
- * Attempts until one succeeds, is not worth repeating or was the last. Attempts are counted from 1.
+ * Repeats `attempt` until it succeeds, fails with an error that is not retried, or has no retries left. `number` counts from 1.
  * Rejects with the signal's reason when it aborts a wait.
- * @throws {ApiError} of the last attempt
+ * @throws {ApiError} the error of the last attempt
  */
 export async function withRetries<T>(
   attempt: (number: number) => Promise<T>,
@@ -38,7 +38,7 @@ export async function withRetries<T>(
 ): Promise<T> {
   return await pRetry(attempt, {
     retries,
-    // The wait is our own, since p-retry knows neither Retry-After nor jitter below its minimum.
+    // onFailedAttempt does the waiting: p-retry supports neither Retry-After nor jitter below its minimum.
     minTimeout: 0,
     onFailedAttempt: async ({ error, attemptNumber, retriesLeft }) => {
       if (!(error instanceof ApiError)) throw error;
@@ -54,16 +54,17 @@ export async function withRetries<T>(
   });
 }
 
-/** Whether a request that ended with this error is sent again (docs/specification.md#retries). */
+/** Returns whether a request that failed with this error is sent again (docs/specification.md#retries). */
 export function shouldRetry({ reason, details }: ApiError): boolean {
   if ((details.retryAfterMs ?? 0) > MAX_WAIT_IN_POLL_MS) return false;
   return RETRIED_REASONS.has(reason) || details.statusCode === 408;
 }
 
 /**
- * How long to wait after a failed attempt, ms: half of the backoff is fixed, half is chance, and never less than asked for.
- * @param attempt from 1
- * @param chance 0 to 1
+ * Returns the wait after a failed attempt, ms: half of the backoff plus a random part of the other half, at least the
+ * `Retry-After`.
+ * @param attempt number of the failed attempt, from 1
+ * @param chance random number from 0 to 1
  */
 export function delayBefore(error: ApiError, attempt: number, chance: number): number {
   const backoff = Math.min(FIRST_BACKOFF_MS * 2 ** (attempt - 1), MAX_BACKOFF_MS);

@@ -26,18 +26,18 @@ export interface SenderOptions extends Pick<
 
 interface ApiRequest<T> {
   readonly endpoint: Endpoint;
-  /** Below the base address. */
+  /** Path below the base URL. */
   readonly path: string;
   readonly key: string;
-  /** The service may answer 304 to it. */
+  /** ETag for a conditional request, which the service may answer with 304. */
   readonly etag?: string | undefined;
   readonly classOf: () => RequestClass;
   readonly signal: Shutdown;
-  /** Called when the request has its slot. */
+  /** Called when the request gets its slot. */
   readonly onStart?: () => void;
-  /** Called with each piece of the body of a 200 as it comes. */
+  /** Called with each piece of the body of a 200 as it arrives. */
   readonly onPiece?: (piece: Buffer) => void;
-  /** Makes sense of the body of a 200, in pieces, or of the 304 to `etag`, which has none. @throws {ApiError} */
+  /** Converts the body of a 200, in pieces, or undefined for a 304 to `etag`. @throws {ApiError} */
   readonly interpret: (
     body: readonly Buffer[] | undefined,
     head: ResponseHead | undefined,
@@ -45,7 +45,8 @@ interface ApiRequest<T> {
 }
 
 /**
- * One attempt: waits its turn, sends, reads and tells of it. Rejects with the signal's reason when that ends it.
+ * Sends one request: waits for the gate, sends, reads the answer and emits events. Rejects with the signal's reason when it
+ * aborts.
  * @throws {ApiError}
  */
 export type Sender = <T>(request: ApiRequest<T>) => Promise<T>;

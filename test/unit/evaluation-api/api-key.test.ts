@@ -39,13 +39,13 @@ describe('reading a key', () => {
     ['short', 'abcdefg\n', 'fewer than 8'],
     ['of several lines', 'abcdefgh\nijklmnop', 'several lines'],
     ['of several lines of the old Mac', 'abcdefgh\rijklmnop', 'several lines'],
-    ['with a NUL', 'abcdefgh\0ijkl', 'no header can carry'],
-    ['with a control character', 'abcdefgh\u0007ijkl', 'no header can carry'],
-    ['in another script', 'ключключключ', 'no header can carry'],
+    ['with a NUL', 'abcdefgh\0ijkl', 'an HTTP header cannot carry'],
+    ['with a control character', 'abcdefgh\u0007ijkl', 'an HTTP header cannot carry'],
+    ['in another script', 'ключключключ', 'an HTTP header cannot carry'],
     [
       'binary',
       Buffer.from([0xff, 0xfe, 0x80, 0x81, 0x82, 0x83, 0x84, 0x85]),
-      'no header can carry',
+      'an HTTP header cannot carry',
     ],
     ['huge', 'k'.repeat(100_000), 'too large'],
   ])('refuses one that is %s, without showing it', async (_, content, wording) => {
@@ -82,7 +82,7 @@ describe('reading a key', () => {
     for (const file of Object.values(await notFiles(directory.path))) {
       expect(await failureOf(readKey({ file }))).toMatchObject({
         reason: 'auth',
-        message: `the key file ${file} is no regular file`,
+        message: `the key file ${file} is not a regular file`,
       });
     }
   });

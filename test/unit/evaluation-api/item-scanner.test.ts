@@ -115,12 +115,12 @@ it.each([' [1]', '[1] ', '[1 ]', '[1,1]', '[[1]]', '\uFEFF[1]', '[]'])(
 
 describe('a body is refused', () => {
   it.each([
-    ['', 'not a JSON list'],
-    ['\uFEFF', 'not a JSON list'],
-    ['{"a":[]}', 'not a JSON list'],
-    ['x[1]', 'not a JSON list'],
-    [' \uFEFF[1]', 'not a JSON list'],
-    ['\uFEFF\uFEFF[1]', 'not a JSON list'],
+    ['', 'not a JSON array'],
+    ['\uFEFF', 'not a JSON array'],
+    ['{"a":[]}', 'not a JSON array'],
+    ['x[1]', 'not a JSON array'],
+    [' \uFEFF[1]', 'not a JSON array'],
+    ['\uFEFF\uFEFF[1]', 'not a JSON array'],
     ['[1', 'not JSON'],
     ['["1]', 'not JSON'],
     ['[1]]', 'not JSON'],
@@ -144,7 +144,7 @@ describe('too many items', () => {
         running.push(Buffer.from('[0,'.concat('0,'.repeat(5000)).slice(sent, sent + bytes)));
       }
     };
-    expect(push).toThrow('the list has more than 1000 items (service.max_items)');
+    expect(push).toThrow('the listing has more than 1000 items (service.max_items)');
   });
 
   it('are more than there may be', () => {

@@ -276,7 +276,7 @@ describe('a body is an invalid response', () => {
 
   it('if it is UTF-16', () => {
     const body = Buffer.from('\uFEFF[]', 'utf16le');
-    expect(() => readListing(body, 'prompt', secrets.scrub)).toThrow('not a JSON list');
+    expect(() => readListing(body, 'prompt', secrets.scrub)).toThrow('not a JSON array');
   });
 
   it('and its error shows nothing of it', () => {
