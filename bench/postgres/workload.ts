@@ -27,7 +27,7 @@ export function createWorkload(store: PostgresStore): Workload {
     const known = projects.get(project) ?? { version: 0, polls: 0 };
     const ids = changes?.records.map(({ id }) => id);
     // As the poller does: only what the listing shows to be new.
-    if (ids !== undefined) await store.loadKnown(project, ['prompt'], new Map([['prompt', ids]]));
+    const loaded = ids && (await store.loadKnown(project, ['prompt'], new Map([['prompt', ids]])));
     const at = Date.now();
     store.planTick(project, at + 30_000);
     const poll: PollCommit = {
@@ -35,6 +35,7 @@ export function createWorkload(store: PostgresStore): Workload {
       at,
       health: { ...UP, lastPollAt: at, lastSuccessAt: at },
       version: known.version,
+      token: loaded?.token,
       listings: new Map(changes && [['prompt', changes]]),
     };
     const started = performance.now();

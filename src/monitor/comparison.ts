@@ -21,6 +21,8 @@ export interface ComparisonOptions {
 export interface Comparison {
   /** Version of the known records, which the commit checks. */
   readonly version: number;
+  /** Token of the known records, for the commit. */
+  readonly token: KnownProject['token'];
   /** Changes to store, by kind; kinds without any are absent. */
   readonly changes: ReadonlyMap<Kind, Changes>;
   readonly answers: ReadonlyMap<Kind, RememberedAnswer>;
@@ -88,7 +90,7 @@ export function createComparison({ store, missingAfter }: ComparisonOptions): Co
       }
       answers.set(kind, { summary: summaryOf(answer), missing });
     }
-    return { version: known?.version ?? 0, changes, answers };
+    return { version: known?.version ?? 0, token: known?.token, changes, answers };
   }
 
   return async (project, readings, memory, at) => {

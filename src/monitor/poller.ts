@@ -149,10 +149,10 @@ export function createPoller(options: PollerOptions): Poller {
     const health = afterPoll(state.health, failure, at);
     try {
       if (compared instanceof StoreError) throw compared;
-      const { version, changes: listings } = compared;
+      const { version, token, changes: listings } = compared;
       // The project was unwatched or taken over anew: the store may be newer than this reading.
       if (states.get(project) !== state) return undefined;
-      const transitions = await store.commitPoll({ project, at, health, version, listings });
+      const transitions = await store.commitPoll({ project, at, health, version, token, listings });
       if (transitions === undefined) {
         state.listings.clear();
         return undefined;

@@ -65,7 +65,7 @@ async function see(
   statuses: Readonly<Record<string, string>>,
   at: number,
 ): Promise<readonly CommittedTransition[] | undefined> {
-  const { version, listings } = await store.loadKnown(project, ['prompt']);
+  const { version, token, listings } = await store.loadKnown(project, ['prompt']);
   const known = listings.get('prompt') ?? {
     baselined: false,
     records: new Map<string, KnownRecord>(),
@@ -76,6 +76,7 @@ async function see(
     at,
     health: healthAt(at),
     version,
+    token,
     listings: new Map([['prompt', changes]]),
   });
 }

@@ -9,6 +9,8 @@ export interface KnownProject {
   readonly version: number;
   /** One listing for each requested kind. */
   readonly listings: ReadonlyMap<Kind, KnownListing>;
+  /** Opaque to all but the store; spares it reading again for the commit. */
+  readonly token?: object | undefined;
 }
 
 /** Poll health of a project. Times are epoch ms. */
@@ -32,6 +34,8 @@ export interface PollCommit {
   readonly health: PollHealth;
   /** `version` of the `KnownProject` that `listings` was computed from. */
   readonly version: number;
+  /** `token` of the same `KnownProject`. */
+  readonly token?: object | undefined;
   /** Changes by kind; empty for a failed or an unchanged poll. */
   readonly listings: ReadonlyMap<Kind, Changes>;
 }

@@ -76,11 +76,12 @@ export function createHarness(open: OpenStore) {
     changes: Partial<Record<Kind, Changes>>,
     version: number,
     at = 1000,
+    token?: object,
   ): Promise<readonly CommittedTransition[] | undefined> {
     const listings = new Map(
       KINDS.flatMap((kind) => (changes[kind] ? [[kind, changes[kind]] as const] : [])),
     );
-    return await store.commitPoll({ project, at, health: UP, version, listings });
+    return await store.commitPoll({ project, at, health: UP, version, token, listings });
   }
 
   /** Polls `project`, which shows these statuses by id; two listings without a record, and it is gone. */
@@ -90,11 +91,11 @@ export function createHarness(open: OpenStore) {
     at: number,
     kind: Kind = 'prompt',
   ): Promise<readonly CommittedTransition[] | undefined> {
-    const { version, listings } = await store.loadKnown(project, [kind]);
+    const { version, listings, token } = await store.loadKnown(project, [kind]);
     const known = listings.get(kind);
     if (known === undefined) throw new Error('not loaded');
     const changes = detectChanges(known, listingOf(statuses), { at, missingAfter: 2 });
-    return await commit(project, { [kind]: changes }, version, at);
+    return await commit(project, { [kind]: changes }, version, at, token);
   }
 
   /** Gives `project` one failure of each of these prompts, and says their transition ids. */

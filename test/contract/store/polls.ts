@@ -9,7 +9,7 @@ export function describePolls(h: Harness): void {
     beforeEach(() => h.store.configureProjects(['p', 'q'], 500));
 
     it('knows nothing before the baseline', async () => {
-      expect(await h.store.loadKnown('p', ['prompt', 'dataset'])).toEqual({
+      expect(await h.store.loadKnown('p', ['prompt', 'dataset'])).toMatchObject({
         version: 0,
         listings: new Map([
           ['prompt', { baselined: false, records: new Map() }],

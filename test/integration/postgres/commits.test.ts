@@ -181,7 +181,7 @@ describe.skipIf(postgresPrograms === undefined)('commits to PostgreSQL', () => {
       await worker.store.configureProjects(['p'], 1);
       await worker.claim(['p']);
       await worker.see('p', { x: 'RUNNING' });
-      const { version, listings } = await worker.store.loadKnown('p', ['prompt']);
+      const { version, token, listings } = await worker.store.loadKnown('p', ['prompt']);
       const known = listings.get('prompt')?.records.get('x');
       if (known === undefined) throw new Error('not known');
       const moved = { id: 'x', name: 'n', from: 'RUNNING', to: 'FAILED', heldMs: 1 } as const;
@@ -194,6 +194,7 @@ describe.skipIf(postgresPrograms === undefined)('commits to PostgreSQL', () => {
       const poll = {
         ...unchanged(2000),
         version,
+        token,
         listings: new Map([['prompt' as const, changes]]),
       };
       return {

@@ -100,7 +100,6 @@ export function createOwnedProjects(options: OwnedProjectsOptions): OwnedProject
     disown: (project) => {
       owned.delete(project);
       health.drop(project);
-      summaries.forget(project);
     },
     planTick: (project, at) => {
       const context = owned.get(project);
@@ -120,7 +119,6 @@ export function createOwnedProjects(options: OwnedProjectsOptions): OwnedProject
         return undefined;
       }
       if (poll.listings.size > 0) return await commitListings(poll, context);
-      summaries.forget(project);
       await health.add(project, { epoch, version, nextTickAt, health: poll.health });
       return [];
     },

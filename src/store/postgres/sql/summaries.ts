@@ -9,53 +9,52 @@ import { lostOldest, nextSummary, oldestOf, type Summary } from './summary.ts';
 import { toStored } from './text.ts';
 
 export interface Summaries {
-  /** As `Store.loadKnown`; it is remembered until the poll that it was loaded for is committed. */
+  /** `Store.loadKnown`. */
   load(project: string, kinds: readonly Kind[], only?: OnlyThese): Promise<KnownProject>;
-  /** What follows from a poll for each of its listings, if the project still has its version. */
+  /** Computes the next summary of each listing of a poll, provided that the project still has the poll's version. */
   after(poll: PollCommit): Promise<ReadonlyMap<Kind, ListingAfter>>;
-  forget(project: string): void;
 }
 
 export interface ListingAfter {
   readonly summary: Summary;
-  /** Those of the poll's records that were known before it, and perhaps others. */
+  /** Known records, among them all that the poll changes and that are not new. */
   readonly before: ReadonlyMap<string, KnownRecord>;
 }
 
-interface Loaded {
+/** The token of a `KnownProject`. */
+class LoadedProject {
   readonly version: number;
   readonly summaries: Readonly<Record<Kind, Summary>>;
   readonly listings: ReadonlyMap<Kind, KnownListing>;
   readonly only: OnlyThese;
+
+  constructor(row: KnownRow, kinds: readonly Kind[], only: OnlyThese) {
+    this.version = row.version;
+    this.summaries = row.summaries;
+    this.listings = toListings(row, kinds);
+    this.only = only;
+  }
 }
 
 type Read = <Row>(statement: Statement, values: readonly unknown[]) => Promise<readonly Row[]>;
 
 /**
- * What a scrape shows of a project is worked out here from what its poll was computed from, and not by the database: that
- * took the statement of a commit three times as long.
+ * Keeps the summaries that a scrape shows. They are computed here, from what the poll was computed from: computed by the
+ * database they made the statement of a commit take three times as long.
  */
 export function createSummaries(read: Read): Summaries {
-  const remembered = new Map<string, Loaded>();
-
-  async function load(project: string, kinds: readonly Kind[], only: OnlyThese): Promise<Loaded> {
+  async function load(
+    project: string,
+    kinds: readonly Kind[],
+    only: OnlyThese,
+  ): Promise<LoadedProject> {
     const { statement, values } = knownQuery(project, kinds, only);
     const [row] = await read<KnownRow>(statement, values);
     if (row === undefined) throw unknownProject(project);
-    const { version, summaries } = row;
-    return { version, summaries, listings: toListings(row, kinds), only };
+    return new LoadedProject(row, kinds, only);
   }
 
-  async function loadedFor({ project, version, listings }: PollCommit): Promise<Loaded> {
-    const loaded = remembered.get(project);
-    remembered.delete(project);
-    const suffices =
-      loaded?.version === version &&
-      listings.entries().every(([kind, { records }]) => {
-        const ids = new Set(loaded.only.get(kind) ?? records.map(({ id }) => id));
-        return loaded.listings.has(kind) && records.every(({ id }) => ids.has(id));
-      });
-    if (suffices) return loaded;
+  async function loadChanged({ project, listings }: PollCommit): Promise<LoadedProject> {
     const changed = Array.from(listings, ([kind, { records }]) => {
       return [kind, records.map(({ id }) => id)] as const;
     });
@@ -67,7 +66,7 @@ export function createSummaries(read: Read): Summaries {
     kind: Kind,
     { records }: Changes,
     statuses: readonly WaitingStatus[],
-    { listings, only }: Loaded,
+    { listings, only }: LoadedProject,
   ): Promise<ReadonlyMap<WaitingStatus, number | undefined>> {
     const changed = new Set(records.map(({ id }) => id));
     const known = listings.get(kind)?.records ?? new Map();
@@ -85,12 +84,11 @@ export function createSummaries(read: Read): Summaries {
 
   return {
     load: async (project, kinds, only = new Map()) => {
-      const loaded = await load(project, kinds, only);
-      remembered.set(project, loaded);
-      return { version: loaded.version, listings: loaded.listings };
+      const token = await load(project, kinds, only);
+      return { version: token.version, listings: token.listings, token };
     },
     after: async (poll) => {
-      const loaded = await loadedFor(poll);
+      const loaded = poll.token instanceof LoadedProject ? poll.token : await loadChanged(poll);
       const listings = Array.from(poll.listings, async ([kind, changes]) => {
         const old = loaded.summaries[kind];
         const before = loaded.listings.get(kind)?.records ?? new Map();
@@ -103,9 +101,6 @@ export function createSummaries(read: Read): Summaries {
         return [kind, { summary, before }] as const;
       });
       return new Map(await Promise.all(listings));
-    },
-    forget: (project) => {
-      remembered.delete(project);
     },
   };
 }
