@@ -1,18 +1,18 @@
 import type { PollHealth } from './store.ts';
 
-/** A configured project, as metrics and status page show it. */
+/** A configured project, for metrics and the status page. */
 export interface WatchedProject {
   readonly id: string;
   /** Whether its datasets are watched too. */
   readonly datasets: boolean;
-  /** Right also while the store cannot be written. */
+  /** Current poll health, also while the store cannot be written. */
   readonly health: PollHealth;
 }
 
-/** When a project is polled, as its schedule is at the moment. */
+/** Next poll of a project by its current schedule. */
 export interface ProjectSchedule {
   readonly project: string;
-  /** Epoch ms; undefined while nothing is due, or while another worker polls it. */
+  /** Epoch ms; undefined if no poll is due, or if another worker polls the project. */
   readonly nextPollAt: number | undefined;
   readonly maxIntervalSeconds: number;
 }
