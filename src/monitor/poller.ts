@@ -22,13 +22,13 @@ export interface Poller {
    */
   poll(project: PolledProject, run: PollRun): Promise<FinishedPoll | undefined>;
   /**
-   * Starts watching a project with this health, undefined if it was never polled. Drops what was remembered of its listings,
-   * and a running poll commits nothing: another process may have polled the project meanwhile.
+   * Starts watching a project with this health, undefined if it was never polled. Drops the memory of its listings, and a
+   * running poll commits nothing: another process may have polled the project meanwhile.
    */
   watch(project: string, health: PollHealth | undefined): void;
   /** Stops watching a project. A running poll of it commits nothing. */
   unwatch(project: string): void;
-  /** Drops what was remembered of all listings, as another service answers from now on. */
+  /** Drops the memory of all listings, as another service answers from now on. */
   dropListings(): void;
   health(project: string): PollHealth;
 }
@@ -43,9 +43,12 @@ export interface PollerOptions {
   readonly shutdown: Shutdown;
 }
 
+type ListingMemories = Map<Kind, ListingMemory>;
+
 interface ProjectState {
   health: PollHealth;
-  readonly listings: Map<Kind, ListingMemory>;
+  /** Replaced, not cleared, when another service answers: a running poll then keeps what it compares with. */
+  memory: ListingMemories;
   /** Anomalies of the last listing, committed or not. Only anomalies that differ from them are logged. */
   readonly anomalies: Map<Kind, readonly AnomalySummary[]>;
 }
@@ -80,7 +83,7 @@ export function createPoller(options: PollerOptions): Poller {
   function stateOf(project: string): ProjectState {
     let state = states.get(project);
     if (state === undefined) {
-      state = { health: NEVER_POLLED, listings: new Map(), anomalies: new Map() };
+      state = { health: NEVER_POLLED, memory: new Map(), anomalies: new Map() };
       states.set(project, state);
     }
     return state;
@@ -89,11 +92,12 @@ export function createPoller(options: PollerOptions): Poller {
   async function poll(project: PolledProject, run: PollRun): Promise<FinishedPoll | undefined> {
     const started = clock.monotonic();
     const state = stateOf(project.id);
+    const { memory } = state;
     const reading = await readAndCompare(project, run, state);
     if (reading === undefined) return undefined;
 
     const before = state.health;
-    const outcome = await commit(project.id, reading, state);
+    const outcome = await commit(project.id, reading, state, memory);
     if (outcome === undefined) return undefined;
     state.health = outcome.health;
     const finished: FinishedPoll = {
@@ -104,7 +108,7 @@ export function createPoller(options: PollerOptions): Poller {
       failuresBefore: before.consecutiveFailures,
       failure: outcome.failure,
       unchanged: reading.unchanged,
-      prompts: outcome.failure === undefined ? state.listings.get('prompt')?.size : undefined,
+      prompts: outcome.failure === undefined ? memory.get('prompt')?.size : undefined,
       transitions: outcome.transitions.length,
       changed: outcome.changes.size > 0,
     };
@@ -118,22 +122,22 @@ export function createPoller(options: PollerOptions): Poller {
   async function readAndCompare(
     project: PolledProject,
     run: PollRun,
-    state: ProjectState,
+    { health, memory }: ProjectState,
   ): Promise<PollReading | undefined> {
     const readings = await readListings(project, {
       run,
-      isFailing: state.health.consecutiveFailures > 0,
-      memory: state.listings,
+      isFailing: health.consecutiveFailures > 0,
+      memory,
     });
     if (readings === undefined) return undefined;
     const at = clock.now();
     const failed = readings.find((reading) => 'error' in reading);
     const failure = failed === undefined ? undefined : describe(failed.error);
     const unchanged = readings.every((each) => 'answer' in each && each.answer.unchanged);
-    const anomalies = anomaliesOf(readings, state.listings);
-    for (const reading of readings) distrustEtagIfInvalid(reading, state);
+    const anomalies = anomaliesOf(readings, memory);
+    for (const reading of readings) distrustEtagIfInvalid(reading, memory);
     try {
-      const compared = await compare(project.id, readings, state.listings, at);
+      const compared = await compare(project.id, readings, memory, at);
       return { at, failure, unchanged, anomalies, compared };
     } catch (error) {
       if (!(error instanceof StoreError)) throw error;
@@ -145,6 +149,7 @@ export function createPoller(options: PollerOptions): Poller {
     project: string,
     { at, failure, compared }: PollReading,
     state: ProjectState,
+    memory: ListingMemories,
   ): Promise<Outcome | undefined> {
     const health = afterPoll(state.health, failure, at);
     try {
@@ -154,17 +159,15 @@ export function createPoller(options: PollerOptions): Poller {
       if (states.get(project) !== state) return undefined;
       const transitions = await store.commitPoll({ project, at, health, version, token, listings });
       if (transitions === undefined) {
-        state.listings.clear();
+        memory.clear();
         return undefined;
       }
-      remember(compared.answers, state);
+      remember(compared.answers, memory);
       return { health, failure, changes: listings, transitions };
     } catch (error) {
       if (!(error instanceof StoreError)) throw error;
       if (states.get(project) !== state) return undefined;
-      for (const [kind, memory] of state.listings) {
-        state.listings.set(kind, { ...memory, isStored: false });
-      }
+      for (const [kind, listing] of memory) memory.set(kind, { ...listing, isStored: false });
       const storeFailure: PollFailure = { reason: 'store', message: error.message, details: {} };
       const reported = failure ?? storeFailure;
       return {
@@ -177,18 +180,18 @@ export function createPoller(options: PollerOptions): Poller {
   }
 
   /** Called only after the commit: a body whose changes were not stored must not count as known. */
-  function remember(answers: Comparison['answers'], state: ProjectState): void {
+  function remember(answers: Comparison['answers'], memory: ListingMemories): void {
     for (const [kind, { summary, missing }] of answers) {
-      const memory = afterAnswer(state.listings.get(kind), summary, missing, clock);
-      if (memory !== undefined) state.listings.set(kind, memory);
+      const listing = afterAnswer(memory.get(kind), summary, missing, clock);
+      if (listing !== undefined) memory.set(kind, listing);
     }
   }
 
-  function distrustEtagIfInvalid(reading: Reading, state: ProjectState): void {
-    const memory = state.listings.get(reading.kind);
-    if (memory === undefined || !('error' in reading)) return;
+  function distrustEtagIfInvalid(reading: Reading, memory: ListingMemories): void {
+    const listing = memory.get(reading.kind);
+    if (listing === undefined || !('error' in reading)) return;
     if (reading.error.reason === 'invalid_response') {
-      state.listings.set(reading.kind, { ...memory, isEtagTrusted: false });
+      memory.set(reading.kind, { ...listing, isEtagTrusted: false });
     }
   }
 
@@ -211,13 +214,13 @@ export function createPoller(options: PollerOptions): Poller {
   return {
     poll,
     watch: (project, health = NEVER_POLLED) => {
-      states.set(project, { health, listings: new Map(), anomalies: new Map() });
+      states.set(project, { health, memory: new Map(), anomalies: new Map() });
     },
     unwatch: (project) => {
       states.delete(project);
     },
     dropListings: () => {
-      for (const { listings } of states.values()) listings.clear();
+      for (const state of states.values()) state.memory = new Map();
     },
     health: (project) => states.get(project)?.health ?? NEVER_POLLED,
   };

@@ -423,6 +423,19 @@ it('is not finished when it was cut short: nothing is told, nothing has changed'
   expect(await store.loadHealth('p')).toMatchObject({ lastPollAt: undefined });
 });
 
+it('remembers nothing of a service that was replaced while it answered', async () => {
+  const { poller, service, poll } = given;
+  service.shows(listingOf({ a: 'RUNNING' }));
+  await poll();
+  service.shows(listingOf({ a: 'FAILED' }));
+  service.meanwhile(() => poller.dropListings());
+
+  expect(await poll()).toMatchObject({ transitions: 1, prompts: 1 });
+  service.shows(listingOf({ a: 'FAILED' }));
+  await poll();
+  expect(service.asked.at(-1)?.options).toMatchObject({ previous: undefined });
+});
+
 it('takes the health over that the store has', async () => {
   const { poller, service, poll } = given;
   poller.watch('p', {
