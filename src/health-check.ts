@@ -12,19 +12,19 @@ import { configFile, environment } from './config/environment.ts';
 import { localAddresses, readListenAddress } from './config/listen-address.ts';
 import { PATHS } from './web/paths.ts';
 
-// The health check of the image, which sets the variables. Exits 0 if the daemon in the same container is alive, else 1
-// with the reason.
+// The health check of the container image. Exits 0 if the daemon in the same container is alive, otherwise 1 with the
+// reason on stderr. The image sets the environment variables.
 
 const TIMEOUT_MS = 4000;
 
-/** Undefined if the daemon is alive, else why it is not known to be. */
+/** Resolves to undefined if the daemon is alive, otherwise to the reason why that is not known. */
 async function findFault(): Promise<string | undefined> {
   const env = environment();
   try {
     return await findFaultOf(await readListenAddress(configFile(undefined, env), env));
   } catch (error) {
     if (!(error instanceof ConfigError) || error.reason !== 'unreadable') throw error;
-    // The daemon may have another file, of `--config`, which is not known here.
+    // The daemon may use another file, named by `--config`, which is not known here.
     const isAlive = (await findFaultOf(parseListen(DEFAULT_LISTEN))) === undefined;
     return isAlive ? undefined : error.message;
   }
@@ -38,9 +38,9 @@ async function findFaultOf({ value, fault }: Checked<ListenAddress>): Promise<st
   const signal = AbortSignal.timeout(TIMEOUT_MS);
   const faults: string[] = [];
   for (const address of localAddresses(host)) {
-    // Plain first. What a web configuration file asks for now need not be what the daemon was started with.
+    // HTTP first. The web configuration file may have changed since the daemon started, so both are tried.
     for (const get of [getPlain, getSecure]) {
-      const answer = await ask(get, address, port, signal);
+      const answer = await request(get, address, port, signal);
       if (answer === 200) return undefined;
       faults.push(`${address} port ${port}: ${answer}`);
     }
@@ -48,13 +48,13 @@ async function findFaultOf({ value, fault }: Checked<ListenAddress>): Promise<st
   return `no healthy answer (${[...new Set(faults)].join('; ')})`;
 }
 
-async function ask(
+async function request(
   get: typeof getPlain,
   host: string,
   port: number,
   signal: AbortSignal,
 ): Promise<number | string | undefined> {
-  // Probes need no login and no client certificate, and the server's certificate does not name this address.
+  // /-/healthy needs no login and no client certificate. The server's certificate does not contain this address.
   const options = { host, port, path: PATHS.healthy, rejectUnauthorized: false, signal };
   try {
     const [answer]: readonly IncomingMessage[] = await once(get(options), 'response');

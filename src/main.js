@@ -1,15 +1,15 @@
 #!/usr/bin/env node
-// Plain JavaScript, and nothing imported before the check: an older Node can neither load TypeScript nor the SQLite driver.
+// Plain JavaScript without imports before the version check: an older Node can load neither TypeScript nor the SQLite driver.
 
 let exit = (code) => process.exit(code);
 
-/** How signals reach a command: one that stops in an orderly way sets `onSignal` (see src/cli/command.ts). */
+/** Passes signals to the command. A command that shuts down in order sets `onSignal` (see src/cli/command.ts). */
 const signals = { onSignal: undefined };
 
 const command = process.argv[2];
 const isDaemon = command === 'run' || command === 'demo';
-// Under npm one Ctrl-C arrives twice, from the terminal and passed on by npm, a few milliseconds apart.
-const ECHO_SECONDS = 0.1;
+// Under npm, one Ctrl-C arrives twice within milliseconds: from the terminal, and from npm.
+const DUPLICATE_SECONDS = 0.1;
 let first;
 
 for (const [signal, exitCode] of [
@@ -21,12 +21,12 @@ for (const [signal, exitCode] of [
     if (first === undefined) {
       first = { signal, at: process.uptime() };
       signals.onSignal(signal);
-    } else if (signal !== first.signal || process.uptime() - first.at > ECHO_SECONDS) {
+    } else if (signal !== first.signal || process.uptime() - first.at > DUPLICATE_SECONDS) {
       exit(exitCode);
     }
   });
 }
-// A reload asked for while the daemon starts must not kill it.
+// A SIGHUP during the start of the daemon must not end it.
 if (command === 'run') process.on('SIGHUP', () => signals.onSignal?.('SIGHUP'));
 
 if (Number.parseInt(process.versions.node, 10) >= 24) {

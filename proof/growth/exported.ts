@@ -43,7 +43,7 @@ export const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
     'cli/options.ts duration',
     'cli/options.ts portNumber',
     'cli/options.ts positiveInteger',
-    'cli/query.ts requireKnown',
+    'cli/query.ts assertKnownProject',
     'config/environment.ts configFile',
     'config/environment.ts resolveFromUser',
   ],

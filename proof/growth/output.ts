@@ -43,7 +43,7 @@ const logger = createLogger({
 });
 const logins = createLogins();
 const users = new Map([['user', `$2b$04$${'a'.repeat(53)}`]]);
-const columns = [{ name: 'text', cell: (row: string) => row, cuttable: true } as const];
+const columns = [{ name: 'text', cell: (row: string) => row, isTruncatable: true } as const];
 
 function target(url: string, host: string): void {
   readTarget({ url, httpVersion: '1.1', rawHeaders: ['host', host] });

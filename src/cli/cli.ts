@@ -49,13 +49,13 @@ export async function main(
     for (const line of outcome.lines) warn(line);
     exitCode = outcome.exitCode;
   }
-  // Whoever does not want to read the help has it their way.
+  // A reader that closes its end before it has read the help is no failure.
   await stdout.write(help).catch(() => {});
   return exitCode;
 }
 
 function createNotices(stderr: Output): Pick<Context, 'warn' | 'progress'> {
-  // Nobody can be told that stderr cannot be written.
+  // A failed write to stderr cannot be reported anywhere.
   const write = (text: string) => void stderr.write(text).catch(() => {});
   return {
     warn: (line) => write(`${visible(line)}\n`),

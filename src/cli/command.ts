@@ -3,28 +3,29 @@ import type { Clock } from '../monitor/ports/clock.ts';
 import type { Env } from '../config/environment.ts';
 import type { Output } from './output/output.ts';
 
-/** Filled by main.js from its first line on. */
+/** Passes signals from main.js, which receives them from its first line on, to the command. */
 export interface Signals {
   /**
-   * Set by a command that stops in an orderly way, before it opens anything; SIGINT and SIGTERM then come here once,
-   * a second one ends the process. While it is unset they end the process at once. SIGHUP comes here for `run` only.
+   * Set by commands that shut down in order, before they open anything. It is then called for the first SIGINT or
+   * SIGTERM, and the second one ends the process. While it is unset, both end the process at once. SIGHUP is passed on
+   * for `run` only.
    */
   onSignal: ((signal: 'SIGINT' | 'SIGTERM' | 'SIGHUP') => void) | undefined;
 }
 
-/** What every command is given. */
+/** What each command can use. */
 export interface Context {
   readonly stdout: Output;
   /** Writes one line to stderr; control characters in it are made visible. */
   readonly warn: (line: string) => void;
-  /** On a terminal, shows what is going on in a line that the next call overwrites, and '' takes away. */
+  /** On a terminal, shows progress in one line. Each call replaces the line, '' removes it. */
   readonly progress: (text: string) => void;
   readonly env: Env;
   readonly clock: Clock;
   readonly signals: Signals;
 }
 
-/** The body of a command; resolves to the exit code. It may throw whatever faults.ts can tell. */
+/** The body of a command. Resolves to the exit code; may throw any error that outcome.ts describes. */
 export type Action<Options> = (options: Options, context: Context) => Promise<number>;
 
 /** Makes a body what commander calls. */

@@ -1,11 +1,13 @@
 import type { Config } from '../config/config.ts';
 import { ConfigError } from '../config/config-error.ts';
 import { configFile } from '../config/environment.ts';
+import { isSqlite } from '../store/open.ts';
 import type { Context } from './command.ts';
+import { UsageError } from './outcome.ts';
 
 /**
- * Loads the configuration that `--config` names, or its default (docs/specification.md#configuration-path). Imports the
- * parser only now, so that help and usage errors do not wait for it.
+ * Loads the configuration that `--config` names, or the default one (docs/specification.md#configuration-path). Imports
+ * the parser only now, so that help and usage errors do not wait for it.
  * @throws {ConfigError}
  */
 export async function loadConfiguration(
@@ -22,8 +24,8 @@ export async function loadConfiguration(
 }
 
 /**
- * The same for a command that needs no more of it than where the store is.
- * @throws {ConfigError} which also says how to get at the store in spite of a mistake
+ * Loads the configuration for a command that needs only the location of the store.
+ * @throws {ConfigError} which also says how to reach the store in spite of an invalid file
  */
 export async function loadForStore(option: string | undefined, context: Context): Promise<Config> {
   try {
@@ -43,3 +45,14 @@ const INSTEAD =
   'this command reads from this file where the store is, so the file must be valid, even while a daemon still runs with the ' +
   'configuration that it loaded before: correct the file, or name its last valid version with --config (relative paths in ' +
   'it start from its own directory)';
+
+/**
+ * Returns the path of the SQLite store, for a command that works with SQLite only.
+ * @throws {UsageError} for PostgreSQL, with `instead`: what to do there
+ */
+export function sqlitePath(store: Config['store'], instead: string): string {
+  if (isSqlite(store)) return store.path;
+  throw new UsageError(
+    `this command needs a SQLite store, but the configuration names PostgreSQL: ${instead}`,
+  );
+}

@@ -7,12 +7,12 @@ import { toQuery, withReader, type View } from './query.ts';
 import { createTable } from './output/table.ts';
 import { toJsonLine } from './output/json.ts';
 
-const EVERY_MS = 1000;
+const POLL_INTERVAL_MS = 1000;
 const FIRST_ROWS = 10;
 
 /**
- * Prints the newest transitions, oldest of them first, and then each new one once, until a signal ends the process.
- * @throws {StoreError} also when another store has taken the place of this one
+ * Prints the newest transitions, oldest first, and then each new one once, until a signal ends the process.
+ * @throws {StoreError} also when the store is replaced
  */
 export async function follow(
   view: Pick<View<TransitionRow>, 'columns' | 'toJson'>,
@@ -29,10 +29,10 @@ export async function follow(
     const query = toQuery(options, context);
     let last = await newestTransitionId(reader);
     const newest = await reader.transitions({ ...query, limit: query.limit ?? FIRST_ROWS });
-    // What was recorded between the two questions comes below.
+    // Transitions recorded between the two queries are printed by the loop below.
     await print(newest.filter(({ transitionId }) => transitionId <= last).toReversed());
     while (true) {
-      await sleep(EVERY_MS);
+      await sleep(POLL_INTERVAL_MS);
       for await (const page of readTransitionsAfter(reader, last, query)) {
         if (page.rows.length > 0) await print(page.rows);
         last = page.last;

@@ -3,10 +3,10 @@ import type { ProjectConfig } from '../config/config.ts';
 import type { SecretSource } from '../domain/secret-source.ts';
 import { ApiError } from '../monitor/errors.ts';
 
-/** `check` warns of a key with fewer characters, although it is accepted (docs/specification.md#rows). */
-const SHORT = 16;
+/** Keys with fewer characters are accepted, but `check` warns (docs/specification.md#rows). */
+const MIN_RECOMMENDED_LENGTH = 16;
 
-/** Tells of each API key that is not there yet, unusable or short, and whose it is. Never shows a key. */
+/** Returns a warning for each API key that is missing, unusable or short, with its project. Never contains a key. */
 export async function keyWarnings(projects: readonly ProjectConfig[]): Promise<readonly string[]> {
   const bySource = Map.groupBy(projects, ({ key }) => JSON.stringify(key));
   const warnings = await Promise.all(
@@ -25,7 +25,9 @@ async function keyFault(source: SecretSource): Promise<string | undefined> {
   const { readKey } = await import('../evaluation-api/api-key.ts');
   try {
     const { length } = await readKey(source);
-    return length < SHORT ? `the API key has fewer than ${SHORT} characters` : undefined;
+    return length < MIN_RECOMMENDED_LENGTH
+      ? `the API key has fewer than ${MIN_RECOMMENDED_LENGTH} characters`
+      : undefined;
   } catch (error) {
     if (error instanceof ApiError) return error.message;
     throw error;

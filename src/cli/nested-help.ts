@@ -3,9 +3,9 @@ import { closest, didYouMean } from '../config/suggest.ts';
 import { UsageError } from './outcome.ts';
 
 /**
- * The words of a command line, with `help store check`, or `store help check`, written as `store check --help`: commander
- * looks at the first word only, and says nothing of one that it does not know.
- * @throws {UsageError} for a command that there is not
+ * Rewrites `help store check` and `store help check` to `store check --help`, because commander reads only the first word
+ * after `help` and ignores an unknown one.
+ * @throws {UsageError} for an unknown command
  */
 export function rewriteHelpCommand(program: Command, words: readonly string[]): readonly string[] {
   let command: Command | undefined = program;
@@ -13,7 +13,7 @@ export function rewriteHelpCommand(program: Command, words: readonly string[]): 
     if (word === 'help' && command.commands.length > 0) {
       const asked = words.slice(index + 1);
       if (asked.length === 0 || asked.some((each) => each.startsWith('-'))) return words;
-      assertCommand(command, asked);
+      assertCommandExists(command, asked);
       return [...words.slice(0, index), ...asked, '--help'];
     }
     command = find(command, word);
@@ -22,7 +22,7 @@ export function rewriteHelpCommand(program: Command, words: readonly string[]): 
   return words;
 }
 
-function assertCommand(start: Command, words: readonly string[]): void {
+function assertCommandExists(start: Command, words: readonly string[]): void {
   let command = start;
   for (const word of words) {
     const next = find(command, word);

@@ -3,7 +3,7 @@ import { parseDuration, suggestDuration } from '../config/values/duration.ts';
 import { didYouMean } from '../config/suggest.ts';
 import { PROMPT_STATUSES, type Status } from '../domain/status.ts';
 
-/** `--config FILE`; where it is looked for without it is the affair of src/config/environment.ts. */
+/** `--config FILE`; src/config/environment.ts has the default. */
 export function configOption(): Option {
   return new Option(
     '--config <file>',
@@ -26,7 +26,7 @@ export interface JsonOption {
 /** The options that restrict rows to a project and a time, as commander passes them. */
 export interface HistoryOptions extends ConfigOption {
   readonly project?: string;
-  /** How far back, ms. */
+  /** Length of the history before now, ms. */
   readonly since?: number;
 }
 
@@ -60,14 +60,14 @@ export function statusOption(): Option {
     .argParser(promptStatus);
 }
 
-/** A status of a prompt in any case, for an argument of commander. */
+/** Parses the status of a prompt in any case, for an argument of commander. */
 function promptStatus(text: string): Status {
   const status = PROMPT_STATUSES.find((each) => each === text.toUpperCase());
   if (status !== undefined) return status;
   throw new InvalidArgumentError(`It must be one of ${PROMPT_STATUSES.join(', ')}.`);
 }
 
-/** A duration of the configuration's grammar in ms, for an argument of commander. */
+/** Parses a duration to ms, with the grammar of the configuration, for an argument of commander. */
 export function duration(text: string): number {
   const ms = parseDuration(text);
   if (ms !== undefined && Number.isSafeInteger(ms)) return ms;
@@ -77,14 +77,14 @@ export function duration(text: string): number {
   );
 }
 
-/** A whole number from 1, for an argument of commander. */
+/** Parses a whole number of 1 or more, for an argument of commander. */
 export function positiveInteger(text: string): number {
   const number = Number(text);
   if (/^\d+$/.test(text) && number >= 1 && Number.isSafeInteger(number)) return number;
   throw new InvalidArgumentError('It must be a whole number, 1 or more.');
 }
 
-/** A TCP port, 0 for any free one, for an argument of commander. */
+/** Parses a TCP port, for an argument of commander. 0 is any free port. */
 export function portNumber(text: string): number {
   const number = Number(text);
   if (/^\d+$/.test(text) && number <= 65_535) return number;

@@ -1,16 +1,16 @@
 import type { ProjectConfig } from '../config/config.ts';
 import type { Schedule } from '../schedule/calendar.ts';
 
-/** A project and when it will run, epoch ms; the jitter comes on top. */
+/** A project and the times of its next runs, epoch ms. The delay by jitter is not included. */
 export interface PlannedProject {
   readonly project: ProjectConfig;
   readonly schedule: Schedule;
   readonly nextRuns: readonly number[];
 }
 
-const RUNS = 5;
+const RUN_COUNT = 5;
 
-/** The next 5 runs of each project, strictly after `now`. */
+/** Computes the next 5 runs of each project, all after `now`. */
 export async function planProjects(
   projects: readonly ProjectConfig[],
   now: number,
@@ -18,7 +18,7 @@ export async function planProjects(
   const { parseSchedule } = await import('../schedule/calendar.ts');
   const plans = new Map<string, Omit<PlannedProject, 'project'>>();
   return projects.map((project) => {
-    // Thousands of projects may share one.
+    // Thousands of projects may share a schedule.
     const shared = `${project.schedule}\n${project.timezone}`;
     const plan =
       plans.get(shared) ?? planOf(parseSchedule(project.schedule, project.timezone), now);
@@ -34,7 +34,7 @@ function planOf(schedule: Schedule, now: number): Omit<PlannedProject, 'project'
 function nextRuns(schedule: Schedule, now: number): readonly number[] {
   const runs: number[] = [];
   let at = now;
-  while (runs.length < RUNS) {
+  while (runs.length < RUN_COUNT) {
     at = schedule.nextAfter(at);
     runs.push(at);
   }

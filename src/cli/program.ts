@@ -15,7 +15,7 @@ import { registerStatus } from './commands/status.ts';
 import { registerStore } from './commands/store.ts';
 import { registerTransitions } from './commands/transitions.ts';
 
-/** The commands in the order of the help text; each adds itself to the program. */
+/** Functions that add the commands to the program, in the order of the help text. */
 const COMMANDS = [
   registerRun,
   registerCheck,
@@ -32,7 +32,7 @@ const COMMANDS = [
   registerCompletion,
 ];
 
-/** The whole command line; it throws where commander would end the process. */
+/** Creates the parser of the command line. It throws where commander would end the process. */
 export function createProgram(withContext: WithContext, output: OutputConfiguration = {}): Command {
   const program = new Command('evalwatch')
     .description(

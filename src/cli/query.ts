@@ -9,12 +9,12 @@ import { UsageError } from './outcome.ts';
 import type { QueryOptions } from './options.ts';
 import { jsonLines, tableLines, type Column } from './output/table.ts';
 
-/** Number of known projects that the message about an unknown one lists. */
+/** Maximum number of known projects in the message about an unknown one. */
 const MAX_LISTED = 10;
 
-/** What a reading command reads and how it shows it. */
+/** What a reading command reads, and how it prints a row. */
 export interface View<Row> {
-  /** What the rows are, in the plural, for the sentence that says that there are none. */
+  /** Name of the rows in the plural, for the message that there are none. */
   readonly noun: string;
   readonly read: (reader: StoreReader, query: RowQuery) => Promise<readonly Row[]>;
   readonly columns: readonly Column<Row>[];
@@ -22,7 +22,7 @@ export interface View<Row> {
   readonly toJson: (row: Row) => object;
 }
 
-/** A command that reads rows of the store, beside a running daemon or without one, and prints them. */
+/** Creates a command that reads rows of the store and prints them. A daemon may run meanwhile. */
 export function queryAction<Row>(view: View<Row>): Action<QueryOptions> {
   return async (options, context) => {
     const query = toQuery(options, context);
@@ -44,8 +44,8 @@ export function toQuery(options: QueryOptions, { clock }: Context): RowQuery {
 }
 
 /**
- * Lets `work` read the store of the configuration, beside a running daemon or without one; `path` is that of a file.
- * @throws {UsageError} for a project that nobody knows
+ * Runs `work` with a reader of the store. A daemon may run meanwhile. `path` is that of a SQLite store.
+ * @throws {UsageError} for an unknown project
  */
 export async function withReader<Result>(
   options: Pick<QueryOptions, 'config' | 'project'>,
@@ -56,22 +56,26 @@ export async function withReader<Result>(
   const reader = await openStoreReader(config.store);
   try {
     const { project } = options;
-    if (project !== undefined) requireKnown(project, config, await reader.projects());
+    if (project !== undefined) assertKnownProject(project, config, await reader.projects());
     return await work(reader, isSqlite(config.store) ? config.store.path : undefined);
   } finally {
     await reader.close();
   }
 }
 
-/** @throws {UsageError} for a project that neither the configuration nor the store knows */
-export function requireKnown(project: string, config: Config, stored: readonly string[]): void {
+/** @throws {UsageError} for a project that is neither in the configuration nor in the store */
+export function assertKnownProject(
+  project: string,
+  config: Config,
+  stored: readonly string[],
+): void {
   const known = [...new Set([...config.projects.map(({ id }) => id), ...stored])];
   if (known.includes(project)) return;
-  const suggestion = didYouMean(closest(project, known)) || `; ${listed(known)}`;
+  const suggestion = didYouMean(closest(project, known)) || `; ${listProjects(known)}`;
   throw new UsageError(`unknown project ${quoteId(project)}${suggestion}`);
 }
 
-function listed(projects: readonly string[]): string {
+function listProjects(projects: readonly string[]): string {
   const more = projects.length - MAX_LISTED;
   const first = projects.slice(0, MAX_LISTED).map(quoteId).join(', ');
   return `known projects are ${first}${more > 0 ? ` and ${more} more` : ''}`;

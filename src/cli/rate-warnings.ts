@@ -3,12 +3,12 @@ import { formatTime } from './output/text.ts';
 
 const HOUR = 60 * 60 * 1000;
 const WEEK = 7 * 24;
-/** Limit of counts, about a second. With very many schedules fewer hours are counted, at least a day. */
+/** Maximum number of counts, which take about a second. With many schedules fewer hours are counted, but at least a day. */
 const MAX_COUNTS = 1_000_000;
 
 /**
- * Says when the listings alone need more requests per second than allowed, on average over the busiest clock hour of
- * the week to come: a shorter crowd only queues, an hour of it makes polls overlap.
+ * Warns when the listings alone need more requests per second than allowed, on average over the busiest clock hour of the
+ * next week. A shorter peak only queues; an hour of it makes polls overlap.
  */
 export function rateWarnings(
   planned: readonly PlannedProject[],
@@ -20,7 +20,7 @@ export function rateWarnings(
   const perSecond = busiest.requests / (HOUR / 1000);
   if (perSecond <= maxPerSecond) return [];
   return [
-    `the schedules need ${rounded(perSecond)} requests per second in the hour from ${formatTime(busiest.at)}, ` +
+    `the schedules need ${roundUp(perSecond)} requests per second in the hour from ${formatTime(busiest.at)}, ` +
       `but max_requests_per_second allows ${maxPerSecond}: polls will start late or be skipped`,
   ];
 }
@@ -34,7 +34,7 @@ function busiestHour(planned: readonly PlannedProject[], now: number) {
     const at = start + hour * HOUR;
     let requests = 0;
     for (const [schedule, projects] of shared) {
-      // A run is due at its moment: this hour's first millisecond is its own, the next hour's is not.
+      // A run at the first millisecond of the hour belongs to this hour; one at the first of the next hour does not.
       const runs = schedule.countBetween(at - 1, at + HOUR - 1, HOUR / 1000);
       for (const { project } of projects) requests += runs * (project.datasets ? 2 : 1);
     }
@@ -43,7 +43,7 @@ function busiestHour(planned: readonly PlannedProject[], now: number) {
   return busiest;
 }
 
-/** Two decimals, rounded up: a figure over the limit must look like it. */
-function rounded(value: number): number {
+/** Rounds up to two decimals, so that a number above the limit never looks equal to it. */
+function roundUp(value: number): number {
   return Math.ceil(Number((value * 100).toFixed(6))) / 100;
 }

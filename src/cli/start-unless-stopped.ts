@@ -1,27 +1,27 @@
 import { exit } from '../files/thread-work.ts';
 
-/** How long a start that was given up may take to release what it has opened. */
+/** Time that an aborted start has to release what it has opened. */
 const RELEASE_MS = 2000;
 
 /**
- * Resolves to what `start` does, or to undefined if a stop is asked for meanwhile: then its signal is aborted, and after 2 s
- * the process ends with 0 without waiting for it any longer.
- * @throws whatever `start` throws, except the reason of its signal
+ * Resolves to the result of `start`, or to undefined if `stop` resolves first. Then the signal of `start` is aborted, and
+ * the process exits with 0 if `start` has not ended within 2 s.
+ * @throws what `start` throws, except the reason of its signal
  */
 export async function startUnlessStopped<Result>(
   start: (signal: AbortSignal) => Promise<Result>,
   stop: Promise<void>,
 ): Promise<Result | undefined> {
-  const givenUp = new AbortController();
-  const { signal } = givenUp;
+  const aborted = new AbortController();
+  const { signal } = aborted;
   let isStarting = true;
   let timer: NodeJS.Timeout | undefined;
-  const giveUp = (): void => {
+  const abort = (): void => {
     if (!isStarting) return;
     timer = setTimeout(exit, RELEASE_MS, 0);
-    givenUp.abort(new Error('a stop was asked for during the start'));
+    aborted.abort(new Error('a stop was asked for during the start'));
   };
-  void stop.then(giveUp);
+  void stop.then(abort);
   try {
     return await start(signal);
   } catch (error) {

@@ -1,8 +1,8 @@
 import type { StoreReader, TransitionRow } from '../monitor/ports/store.ts';
 
-/** Rows that are held at a time. */
-const PAGE = 5000;
-/** No settlement comes after it. */
+/** Maximum number of rows in memory. */
+const PAGE_SIZE = 5000;
+/** Position after every settlement, so that a query returns none. */
 const NO_SETTLEMENTS = Number.MAX_SAFE_INTEGER;
 
 export interface TransitionFilter {
@@ -11,13 +11,13 @@ export interface TransitionFilter {
   readonly since?: number | undefined;
 }
 
-/** The number of the newest transition that there ever was, 0 before the first. */
+/** Returns the id of the newest transition ever recorded; 0 before the first. */
 export async function newestTransitionId(reader: StoreReader): Promise<number> {
   const all = { transition: Number.MAX_SAFE_INTEGER, settlement: NO_SETTLEMENTS };
   return (await reader.events(all, 1)).end.transition;
 }
 
-/** Pages of the transitions after one of this number, oldest first; it ends with the newest that is there. */
+/** Yields pages of the transitions after this id, oldest first, up to the newest one. */
 export async function* readTransitionsAfter(
   reader: StoreReader,
   transition: number,
@@ -26,7 +26,7 @@ export async function* readTransitionsAfter(
   let after = transition;
   while (true) {
     // A page begins where the one before it ended.
-    const page = await reader.events({ transition: after, settlement: NO_SETTLEMENTS }, PAGE);
+    const page = await reader.events({ transition: after, settlement: NO_SETTLEMENTS }, PAGE_SIZE);
     const last = page.transitions.at(-1)?.transitionId;
     if (last === undefined) return;
     const rows = page.transitions.filter(

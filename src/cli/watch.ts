@@ -6,18 +6,18 @@ import { toQuery, withReader, type View } from './query.ts';
 import { createTable } from './output/table.ts';
 import { truncate, formatTime } from './output/text.ts';
 
-/** Home, then each line up to its end, then what is below: the picture changes without a flicker. */
+/** Terminal codes that overwrite the picture line by line, so that it does not flicker. */
 const HOME = '\u001b[H';
-const REST_OF_LINE = '\u001b[K';
-const REST_OF_SCREEN = '\u001b[J';
+const CLEAR_REST_OF_LINE = '\u001b[K';
+const CLEAR_REST_OF_SCREEN = '\u001b[J';
 const CLEAR = '\u001b[2J';
 
 interface WatchOptions extends QueryOptions {
-  readonly everyMs: number;
+  readonly intervalMs: number;
 }
 
 /**
- * Shows the newest rows on the terminal, as many as fit, again and again until a signal ends the process.
+ * Shows the newest rows that fit on the terminal and refreshes them, until a signal ends the process.
  * @throws {UsageError} without a terminal
  */
 export async function watch<Row>(
@@ -33,18 +33,18 @@ export async function watch<Row>(
     await stdout.write(CLEAR);
     while (true) {
       const { width = 80, height = 24, color } = stdout;
-      // The title, the header, and the line where the cursor rests.
+      // Three lines hold the title, the header and the cursor.
       const room = Math.max(1, height - 3);
       const limit = Math.min(options.limit ?? room, room);
       const rows = await view.read(reader, { ...toQuery(options, context), limit });
-      const title = `${formatTime(clock.now())}  the newest ${rows.length} ${view.noun}, every ${options.everyMs / 1000} s`;
+      const title = `${formatTime(clock.now())}  the newest ${rows.length} ${view.noun}, every ${options.intervalMs / 1000} s`;
       const lines = [
         truncate(title, width),
         ...createTable(view.columns, { width, color }).lines(rows),
       ];
-      const picture = lines.map((line) => `${line}${REST_OF_LINE}\n`).join('');
-      await stdout.write(`${HOME}${picture}${REST_OF_SCREEN}`);
-      await sleep(options.everyMs);
+      const picture = lines.map((line) => `${line}${CLEAR_REST_OF_LINE}\n`).join('');
+      await stdout.write(`${HOME}${picture}${CLEAR_REST_OF_SCREEN}`);
+      await sleep(options.intervalMs);
     }
   });
 }

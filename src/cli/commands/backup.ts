@@ -1,10 +1,9 @@
 import { visible } from '../../domain/visible.ts';
 import { resolveFromUser } from '../../config/environment.ts';
 import type { Register } from '../command.ts';
-import { loadForStore } from '../configuration.ts';
+import { loadForStore, sqlitePath } from '../configuration.ts';
 import { UsageError } from '../outcome.ts';
 import { type ConfigOption, configOption } from '../options.ts';
-import { storeFile } from '../store-engine.ts';
 
 interface BackupOptions extends ConfigOption {
   readonly force?: true;
@@ -32,7 +31,7 @@ export const registerBackup: Register = (program, withContext) => {
           throw new UsageError(`a backup cannot be written to stdout: ${instead}`);
         }
         const config = await loadForStore(option, context);
-        const path = storeFile(config.store, 'use pg_dump, see docs/scaling.md');
+        const path = sqlitePath(config.store, 'use pg_dump, see docs/scaling.md');
         const { backUp } = await import('../../store/sqlite/backup.ts');
         const target = resolveFromUser(file, context.env);
         const bytes = await backUp({ path, target, replace: force ?? false });

@@ -6,7 +6,7 @@ import { keyWarnings } from '../key-warnings.ts';
 import { type ConfigOption, configOption, type JsonOption, jsonOption } from '../options.ts';
 import { planProjects, type PlannedProject } from '../plan.ts';
 import { rateWarnings } from '../rate-warnings.ts';
-import { storeWarnings } from '../store-engine.ts';
+import { storeWarnings } from '../store-warnings.ts';
 import { jsonLines, tableLines, type Column } from '../output/table.ts';
 import { toJsonLine } from '../output/json.ts';
 import { formatZonedTime } from '../output/text.ts';
@@ -48,7 +48,7 @@ const check: Action<ConfigOption & JsonOption> = async (options, context) => {
   return 0;
 };
 
-/** The configuration, once that of the web interface is found to be good as well. */
+/** Loads the configuration, and checks the web configuration file as well. */
 async function loadAll(option: string | undefined, context: Context): Promise<Config> {
   const config = await loadConfiguration(option, context, 'without keys');
   const { loadWebConfig } = await import('../../config/web-file/web-file.ts');
@@ -68,13 +68,13 @@ function printJson(planned: readonly PlannedProject[], { stdout }: Context): Pro
 }
 
 interface Line {
-  /** Of the first line of each project. */
+  /** Set in the first line of each project. */
   readonly project?: ProjectConfig;
   readonly nextRun: string;
 }
 
 const COLUMNS: readonly Column<Line>[] = [
-  { name: 'project', cell: ({ project }) => project?.id ?? '', cuttable: true },
+  { name: 'project', cell: ({ project }) => project?.id ?? '', isTruncatable: true },
   { name: 'schedule', cell: ({ project }) => project?.schedule ?? '' },
   { name: 'timezone', cell: ({ project }) => project?.timezone ?? '' },
   { name: 'next_runs', cell: ({ nextRun }) => nextRun },

@@ -49,7 +49,7 @@ async function start(
   const file = join(directory, 'evalwatch.yaml');
   await writeFile(join(directory, 'api-key'), DEFAULT_KEY, { mode: 0o600 });
   await writeFile(file, configuration(simulator.url, world.projects));
-  const daemon = await startOnFreePort(file, context, signal);
+  const daemon = await startDaemonOnFreePort(file, context, signal);
   opened.defer(() => daemon.stop());
   await context.stdout.writeLines([
     'A simulated Evaluation Service, and evalwatch, which polls it every 2 seconds. Ctrl-C stops both.',
@@ -76,7 +76,7 @@ web:
 `;
 }
 
-async function startOnFreePort(
+async function startDaemonOnFreePort(
   file: string,
   context: Context,
   signal: AbortSignal,
@@ -86,14 +86,14 @@ async function startOnFreePort(
     import('../../log/logger.ts'),
     import('../../app/daemon.ts'),
   ]);
-  // What the variables of a real installation say is not meant for the demo.
+  // Environment variables of a real installation must not affect the demo.
   const config = await loadConfiguration(file, { env: {} }, 'with keys');
   const secrets = createSecrets();
   const startOn = (port: number) =>
     startDaemon({
       config: { ...config, web: { ...config.web, port } },
       loadConfig: () => Promise.resolve(config),
-      // The readable lines below take the place of the log.
+      // The demo prints readable lines instead of the log.
       logger: createLogger({
         level: 'error',
         destination: { write: () => {} },
@@ -104,7 +104,7 @@ async function startOnFreePort(
       clock: context.clock,
       revision: 'unknown',
       signal,
-      observers: [(event) => void tell(event, context)],
+      observers: [(event) => void printEvent(event, context)],
     });
   return await startOn(PORT).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'EADDRINUSE') throw error;
@@ -112,15 +112,15 @@ async function startOnFreePort(
   });
 }
 
-async function tell(event: MonitorEvent, { stdout, clock }: Context): Promise<void> {
-  const text = readable(event);
+async function printEvent(event: MonitorEvent, { stdout, clock }: Context): Promise<void> {
+  const text = describeEvent(event);
   if (text === undefined) return;
   const time = new Date(clock.now()).toISOString().slice(11, 19);
-  // Nobody is left to be told when the terminal has gone.
+  // The terminal may be gone.
   await stdout.write(`${time}  ${visible(text)}\n`).catch(() => {});
 }
 
-function readable(event: MonitorEvent): string | undefined {
+function describeEvent(event: MonitorEvent): string | undefined {
   if (event.type === 'listing.baseline') {
     const counts = Object.entries(event.counts).map(([status, count]) => `${count} ${status}`);
     return `${event.project}  first look at its ${event.kind}s: ${counts.join(', ')}`;
@@ -131,8 +131,8 @@ function readable(event: MonitorEvent): string | undefined {
   }
   if (event.type === 'prompt.failed') {
     const { error_id, error_msg } = event.errorInfo ?? {};
-    const why = event.reason ?? `${error_id}: ${error_msg}`;
-    return `${event.project}  prompt ${event.promptId}  FAILED because of ${why}`;
+    const cause = event.reason ?? `${error_id}: ${error_msg}`;
+    return `${event.project}  prompt ${event.promptId}  FAILED because of ${cause}`;
   }
   if (event.type !== 'poll.finished' || event.failure === undefined) return undefined;
   return `${event.project}  poll failed: ${event.failure.message}`;

@@ -15,7 +15,7 @@ const FORMATS = {
     line: (row: TransitionRow) => `${toJsonLine(transitionFields(row))}\n`,
   },
   csv: {
-    // Without a byte order mark Excel takes UTF-8 for something else.
+    // Without a byte order mark, Excel does not read the file as UTF-8.
     header: `\u{feff}${csvLine(['transition_id', 'time', 'project', 'kind', 'id', 'from', 'to'])}`,
     line: ({ transitionId, at, project, kind, id, from, to }: TransitionRow) =>
       csvLine([transitionId, isoTime(at), project, kind, id, from, to]),
@@ -58,9 +58,9 @@ export const registerExport: Register = (program, withContext) => {
 const exportTransitions: Action<ExportOptions> = async (options, context) => {
   const { format, output, force } = options;
   await withReader(options, context, async (reader, path) => {
-    const pieces = toPieces(reader, toQuery(options, context), format);
+    const chunks = toChunks(reader, toQuery(options, context), format);
     if (output === undefined || output === '-') {
-      for await (const piece of pieces) await context.stdout.write(piece);
+      for await (const chunk of chunks) await context.stdout.write(chunk);
       return;
     }
     const [{ writeWhole }, { assertNotOwn }] = await Promise.all([
@@ -70,13 +70,13 @@ const exportTransitions: Action<ExportOptions> = async (options, context) => {
     const target = resolveFromUser(output, context.env);
     if (path !== undefined) await assertNotOwn(path, target);
     await writeWhole(target, force ?? false, async ({ file }) => {
-      for await (const piece of pieces) await file.appendFile(piece);
+      for await (const chunk of chunks) await file.appendFile(chunk);
     });
   });
   return 0;
 };
 
-async function* toPieces(
+async function* toChunks(
   reader: StoreReader,
   filter: TransitionFilter,
   format: ExportOptions['format'],

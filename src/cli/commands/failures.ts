@@ -11,19 +11,19 @@ const view: View<FailureRow> = {
   columns: [
     { name: 'transition_id', cell: (row) => String(row.transitionId) },
     { name: 'time', cell: (row) => formatTime(row.at) },
-    { name: 'project', cell: (row) => row.project, cuttable: true },
-    { name: 'prompt_id', cell: (row) => row.promptId, cuttable: true },
+    { name: 'project', cell: (row) => row.project, isTruncatable: true },
+    { name: 'prompt_id', cell: (row) => row.promptId, isTruncatable: true },
     { name: 'settled', cell: (row) => (row.settlement === undefined ? 'no' : 'yes') },
     { name: 'reason', cell: (row) => row.settlement?.reason },
     {
       name: 'error_id',
       cell: (row) => row.settlement?.errorInfo?.error_id ?? undefined,
-      cuttable: true,
+      isTruncatable: true,
     },
     {
       name: 'error_msg',
       cell: (row) => row.settlement?.errorInfo?.error_msg ?? undefined,
-      cuttable: true,
+      isTruncatable: true,
     },
   ],
   toJson: failureFields,

@@ -6,7 +6,7 @@ import type { Action, Context, Register } from '../command.ts';
 import { loadConfiguration } from '../configuration.ts';
 import { UsageError } from '../outcome.ts';
 import { type ConfigOption, configOption, type JsonOption, jsonOption } from '../options.ts';
-import { requireKnown } from '../query.ts';
+import { assertKnownProject } from '../query.ts';
 import { jsonLines, tableLines, type Column } from '../output/table.ts';
 
 interface PollOptions extends ConfigOption, JsonOption {
@@ -31,7 +31,7 @@ export const registerPoll: Register = (program, withContext) => {
     .action(withContext(poll));
 };
 
-/** Reasons of projects without a finished poll; they occur only where several processes share the store. */
+/** Why a project has no finished poll. Occurs only where several processes share the store. */
 type NotPolledReason = 'not_owned' | 'outdated';
 
 interface NotPolled {
@@ -46,11 +46,12 @@ type Polled = PollResult<PollFailureReason | NotPolledReason> & { readonly notPo
 const poll: Action<PollOptions> = async (options, context) => {
   const config = await loadConfiguration(options.config, context, 'with keys');
   const polled = await pollOnce(config, options, context);
-  for (const { notPolled } of polled) if (notPolled) context.warn(`error: ${why(notPolled)}`);
+  for (const { notPolled } of polled)
+    if (notPolled) context.warn(`error: ${describeNotPolled(notPolled)}`);
   return polled.some(({ reason }) => reason !== undefined) ? 1 : 0;
 };
 
-/** Polls, reports failures and shows the results. @throws {StoreError} also when a daemon holds the store */
+/** Polls, reports failures and prints the results. @throws {StoreError} also when a daemon holds the store */
 async function pollOnce(
   config: Config,
   { project: only, json }: PollOptions,
@@ -76,14 +77,14 @@ async function pollOnce(
   try {
     const projects = config.projects.filter(({ id }) => only === undefined || id === only);
     if (only !== undefined && projects.length === 0) {
-      requireKnown(only, config, await engine.store.projects());
+      assertKnownProject(only, config, await engine.store.projects());
       throw new UsageError(`project ${JSON.stringify(only)} is no longer in the configuration`);
     }
     const ids = projects.map(({ id }) => id);
-    // Before anything is changed for those that poll already.
-    await refuseOwned(engine, ids);
+    // Refuse before changing anything that a polling daemon depends on.
+    await assertNotOwned(engine, ids);
     await engine.configure(config);
-    await takeOver(engine, ids);
+    await claim(engine, ids);
     let done = 0;
     const polled = await Promise.all(
       ids.map(async (id) => {
@@ -91,15 +92,15 @@ async function pollOnce(
         const finished = await engine.poll(id, run);
         done += 1;
         progress(`polled ${done} of ${ids.length}`);
-        return finished === undefined ? await whyNotPolled(engine, id) : pollResult(finished);
+        return finished === undefined ? await toNotPolled(engine, id) : pollResult(finished);
       }),
     );
     try {
       await engine.reporter.drain(ids);
     } finally {
-      // Also when the store fails meanwhile: the polls have ended, and their results are known.
+      // Print also if the store fails in between: the polls have ended.
       progress('');
-      await show(polled, json, context);
+      await printResults(polled, json, context);
     }
     return polled;
   } finally {
@@ -109,7 +110,7 @@ async function pollOnce(
   }
 }
 
-async function show(
+async function printResults(
   polled: readonly Polled[],
   json: true | undefined,
   { stdout }: Context,
@@ -118,8 +119,8 @@ async function show(
   await stdout.writeLines(lines);
 }
 
-/** The result of a project whose poll resolved without an outcome. */
-async function whyNotPolled(engine: Engine, project: string): Promise<Polled> {
+/** Returns the result of a project whose poll resolved without an outcome. */
+async function toNotPolled(engine: Engine, project: string): Promise<Polled> {
   const reason: NotPolledReason = engine.mayPoll(project) ? 'outdated' : 'not_owned';
   const owner = reason === 'outdated' ? undefined : await ownerIfKnown(engine, project);
   const notPolled = { project, reason, owner };
@@ -135,7 +136,7 @@ async function ownerIfKnown(engine: Engine, project: string): Promise<string | u
   }
 }
 
-function why({ project, reason, owner }: NotPolled): string {
+function describeNotPolled({ project, reason, owner }: NotPolled): string {
   const what = `project ${JSON.stringify(project)} was not polled`;
   if (reason === 'outdated') {
     return `${what}: other processes committed it first each time; run the command again`;
@@ -145,17 +146,17 @@ function why({ project, reason, owner }: NotPolled): string {
     : `${what}: worker ${owner} took it over and polls it now`;
 }
 
-/** Where daemons share the store it is these that poll. @throws {StoreError} naming one that owns a project */
-async function takeOver(engine: Engine, projects: readonly string[]): Promise<void> {
+/** Claims the projects, where daemons share the store. @throws {StoreError} if a daemon owns one of them */
+async function claim(engine: Engine, projects: readonly string[]): Promise<void> {
   const worker = engine.sharing?.worker;
   if (worker === undefined) return;
   worker.configure(projects);
   await worker.start();
   const others = projects.filter((project) => !worker.mayPoll(project));
-  await refuseOwned(engine, others);
+  await assertNotOwned(engine, others);
 }
 
-async function refuseOwned(engine: Engine, projects: readonly string[]): Promise<void> {
+async function assertNotOwned(engine: Engine, projects: readonly string[]): Promise<void> {
   for (const project of projects) {
     const owner = await engine.ownerOf(project);
     if (owner === undefined) continue;
@@ -165,7 +166,7 @@ async function refuseOwned(engine: Engine, projects: readonly string[]): Promise
 }
 
 const COLUMNS: readonly Column<Polled>[] = [
-  { name: 'project', cell: ({ project }) => project, cuttable: true },
+  { name: 'project', cell: ({ project }) => project, isTruncatable: true },
   {
     name: 'ok',
     cell: ({ reason }) => (reason === undefined ? 'yes' : 'no'),

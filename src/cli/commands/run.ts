@@ -60,7 +60,7 @@ async function start(
     destination: fileDescriptor(1),
     scrub: secrets.scrub,
     onFatalError: (error) => {
-      // At once: no step may follow whose line is not written (docs/specification.md#log-lines).
+      // Exit at once: nothing may happen whose log line is not written (docs/specification.md#log-lines).
       context.warn(`error: cannot write to stdout, so evalwatch exits: ${error.message}`);
       process.exit(1);
     },

@@ -10,7 +10,7 @@ import { duration, portNumber, positiveInteger } from '../options.ts';
 interface SimulateOptions {
   readonly port: number;
   readonly seed: number;
-  /** Ms. */
+  /** Time between two steps, ms. */
   readonly tick: number;
   readonly projects: readonly string[];
   readonly prompts: number;
@@ -35,7 +35,7 @@ export const registerSimulate: Register = (program, withContext) => {
     )
     .addOption(
       new Option('--projects <ids>', 'project ids, separated by commas')
-        .argParser(list)
+        .argParser(parseProjectIds)
         .default(DEFAULT_PROJECTS, DEFAULT_PROJECTS.join()),
     )
     .option(
@@ -46,7 +46,7 @@ export const registerSimulate: Register = (program, withContext) => {
     )
     .addOption(
       new Option('--faults <list>', 'faults to inject, as kind[=argument][:probability],…')
-        .argParser(faults)
+        .argParser(parseFaultsOption)
         .default([], 'none'),
     )
     .addHelpText(
@@ -97,18 +97,18 @@ const simulate: Action<SimulateOptions> = async (options, context) => {
   return 0;
 };
 
-function list(text: string): readonly string[] {
+function parseProjectIds(text: string): readonly string[] {
   const ids = text.split(',').map((id) => id.trim());
   if (ids.some((id) => id === ''))
     throw new InvalidArgumentError('A project id must not be empty.');
-  const twice = ids.find((id, index) => ids.indexOf(id) < index);
-  if (twice !== undefined) {
-    throw new InvalidArgumentError(`Project ${JSON.stringify(twice)} is named twice.`);
+  const duplicate = ids.find((id, index) => ids.indexOf(id) < index);
+  if (duplicate !== undefined) {
+    throw new InvalidArgumentError(`Project ${JSON.stringify(duplicate)} is named twice.`);
   }
   return ids;
 }
 
-function faults(text: string): readonly FaultRule[] {
+function parseFaultsOption(text: string): readonly FaultRule[] {
   try {
     return parseFaults(text);
   } catch (error) {

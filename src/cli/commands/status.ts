@@ -11,18 +11,18 @@ const view: View<StatusRow> = {
   noun: 'prompts',
   read: (reader, query) => reader.statuses(query),
   columns: [
-    { name: 'project', cell: (row) => row.project, cuttable: true },
-    { name: 'prompt_id', cell: (row) => row.promptId, cuttable: true },
+    { name: 'project', cell: (row) => row.project, isTruncatable: true },
+    { name: 'prompt_id', cell: (row) => row.promptId, isTruncatable: true },
     { name: 'status', cell: (row) => row.status, color: (row) => statusColor(row.status) },
     { name: 'since', cell: (row) => formatTime(row.since) },
     { name: 'missing', cell: (row) => String(row.missing) },
-    { name: 'prompt_name', cell: (row) => row.promptName, cuttable: true },
+    { name: 'prompt_name', cell: (row) => row.promptName, isTruncatable: true },
   ],
   toJson: promptFields,
 };
 
 interface StatusOptions extends QueryOptions {
-  /** Time between two looks, ms; true for the default. */
+  /** Refresh interval, ms; true for the default. */
   readonly watch?: number | true;
 }
 
@@ -54,7 +54,7 @@ const status: Action<StatusOptions> = async (options, context) => {
   if (options.watch === undefined) return await print(options, context);
   return await watch(
     view,
-    { ...options, everyMs: options.watch === true ? 2000 : options.watch },
+    { ...options, intervalMs: options.watch === true ? 2000 : options.watch },
     context,
   );
 };

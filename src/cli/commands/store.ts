@@ -1,13 +1,12 @@
 import { visible } from '../../domain/visible.ts';
 import type { CheckResult } from '../../store/sqlite/check.ts';
 import type { Action, Register } from '../command.ts';
-import { loadForStore } from '../configuration.ts';
+import { loadForStore, sqlitePath } from '../configuration.ts';
 import { type ConfigOption, configOption, type JsonOption, jsonOption } from '../options.ts';
-import { storeFile } from '../store-engine.ts';
 import { jsonLines } from '../output/table.ts';
 
-/** Of each rule; the JSON document has all. */
-const SHOWN_FINDINGS = 10;
+/** Maximum number of findings printed for each rule; --json prints all of them. */
+const MAX_FINDINGS = 10;
 const ADVICE =
   'restore a backup (see `evalwatch backup --help`), or move the store and its -wal and -shm files away to start with an empty one';
 
@@ -28,7 +27,7 @@ export const registerStore: Register = (program, withContext) => {
 
 const check: Action<ConfigOption & JsonOption> = async (options, context) => {
   const config = await loadForStore(options.config, context);
-  const path = storeFile(config.store, 'use pg_amcheck, see docs/scaling.md');
+  const path = sqlitePath(config.store, 'use pg_amcheck, see docs/scaling.md');
   const { checkStore } = await import('../../store/sqlite/check.ts');
   const results = await checkStore(path);
   await context.stdout.writeLines(
@@ -49,10 +48,10 @@ function toJson({ rule, findings }: CheckResult): object {
 
 function toLines(result: CheckResult): readonly string[] {
   const { rule, findings } = result;
-  const more = findings.length - SHOWN_FINDINGS;
+  const more = findings.length - MAX_FINDINGS;
   return [
     `${isSound(result) ? 'ok   ' : 'WRONG'}  ${rule}`,
-    ...findings.slice(0, SHOWN_FINDINGS).map((finding) => `       ${visible(finding)}`),
+    ...findings.slice(0, MAX_FINDINGS).map((finding) => `       ${visible(finding)}`),
     ...(more > 0 ? [`       and ${more} more: see --json`] : []),
   ];
 }

@@ -15,9 +15,9 @@ const view: View<TransitionRow> = {
     { name: 'time', cell: (row) => formatTime(row.at) },
     { name: 'from', cell: (row) => row.from },
     { name: 'to', cell: (row) => row.to, color: (row) => statusColor(row.to) },
-    { name: 'project', cell: (row) => row.project, cuttable: true },
+    { name: 'project', cell: (row) => row.project, isTruncatable: true },
     { name: 'kind', cell: (row) => row.kind },
-    { name: 'id', cell: (row) => row.id, cuttable: true },
+    { name: 'id', cell: (row) => row.id, isTruncatable: true },
   ],
   toJson: transitionFields,
 };

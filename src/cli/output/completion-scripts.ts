@@ -3,24 +3,24 @@ import type { Command, Option } from 'commander';
 export const SHELLS = ['bash', 'zsh', 'fish'] as const;
 export type Shell = (typeof SHELLS)[number];
 
-/** The completion script of a shell for the whole command line of `program`. */
+/** Returns the completion script of a shell for all commands and options of `program`. */
 export function completionScript(program: Command, shell: Shell): string {
   const commands = commandsOf(program);
-  if (shell === 'fish') return `${fish(program, commands)}\n`;
-  const script = `${bash(program, commands)}\n`;
+  if (shell === 'fish') return `${fishScript(program, commands)}\n`;
+  const script = `${bashScript(program, commands)}\n`;
   return shell === 'bash'
     ? script
     : `#compdef evalwatch\nautoload -U +X bashcompinit && bashcompinit\n${script}`;
 }
 
-interface Described {
-  /** The words that lead to it: `store check`. */
+interface CommandPath {
+  /** Words of the command line: `store check`. */
   readonly path: string;
   readonly command: Command;
 }
 
-/** Every command that does something. */
-function commandsOf(program: Command, parents: readonly string[] = []): readonly Described[] {
+/** Returns each command without subcommands. */
+function commandsOf(program: Command, parents: readonly string[] = []): readonly CommandPath[] {
   return program.commands.flatMap((command) => {
     const words = [...parents, command.name()];
     const below = commandsOf(command, words);
@@ -38,7 +38,7 @@ function flagsOf(command: Command): string {
     .join(' ');
 }
 
-/** What is a file is called so. */
+/** Recognises options with a file by the name of their value. */
 function takesFile({ flags }: Option): boolean {
   return /[<[]file[>\]]/.test(flags);
 }
@@ -51,7 +51,7 @@ function argumentIsFile(command: Command): boolean {
   return command.registeredArguments.some((argument) => argument.name() === 'file');
 }
 
-function bash(program: Command, commands: readonly Described[]): string {
+function bashScript(program: Command, commands: readonly CommandPath[]): string {
   const options = commands.flatMap(({ command }) => optionsOf(command));
   const files = new Set(options.filter(takesFile).map(({ long }) => long));
   const choices = new Map(
@@ -91,7 +91,7 @@ function bash(program: Command, commands: readonly Described[]): string {
   ].join('\n');
 }
 
-function fish(program: Command, commands: readonly Described[]): string {
+function fishScript(program: Command, commands: readonly CommandPath[]): string {
   const lines = ['complete -c evalwatch -f'];
   const none = '__fish_use_subcommand';
   for (const command of program.commands) {
@@ -120,7 +120,7 @@ function fish(program: Command, commands: readonly Described[]): string {
 }
 
 function line(condition: string, what: string, description: string): string {
-  const told =
+  const suffix =
     description === '' ? '' : ` -d '${description.replaceAll(/['\\]/g, String.raw`\$&`)}'`;
-  return `complete -c evalwatch -n '${condition}' ${what}${told}`;
+  return `complete -c evalwatch -n '${condition}' ${what}${suffix}`;
 }

@@ -1,14 +1,14 @@
 import { visible } from '../../domain/visible.ts';
 
 /**
- * Where a spreadsheet could take what follows for a formula: at the beginning of a cell, or of what is a cell where
- * `;` or `|` separates them, behind spaces and quotes. Some take the full-width and small forms for the signs, too.
+ * Places where a spreadsheet could read a formula: at the beginning of a cell, or after `;` or `|`, which some use as
+ * separators, with or without spaces and quotes. Some spreadsheets accept full-width and small forms of the signs.
  */
 const FORMULA = /(?<=^|[;\|])(?=["\s\u200c\u200d]*[=+\-@＝＋－＠﹦﹢﹣﹫])/gv;
 
 /**
- * One line of CSV (RFC 4180, the line's end included). What is unsafe on a terminal, and ends of lines, are shown as
- * escapes, and an apostrophe stands before whatever a spreadsheet could run as a formula.
+ * Returns one line of CSV (RFC 4180), including its line break. Line breaks and characters that are unsafe on a terminal
+ * are escaped, and an apostrophe is put before each text that a spreadsheet could run as a formula.
  */
 export function csvLine(cells: readonly (string | number)[]): string {
   return `${cells.map(toCell).join(',')}\r\n`;

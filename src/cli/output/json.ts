@@ -1,6 +1,6 @@
 import { visibleJson } from '../../domain/visible.ts';
 
-/** A value as JSON on one line, safe on a terminal. */
+/** Returns a value as one line of JSON that is safe on a terminal. */
 export function toJsonLine(value: object): string {
   return visibleJson(JSON.stringify(value));
 }

@@ -1,33 +1,33 @@
 import type { Writable } from 'node:stream';
 
-/** The reader of stdout has gone, as in `| head`; the command has nothing left to do. */
+/** The reader of stdout has closed it, as in `| head`. The command has nothing left to do. */
 export class ReaderGoneError extends Error {
   override readonly name = 'ReaderGoneError';
 }
 
-/** The results of a command: stdout, as slow as its reader. */
+/** Where a command writes its results: stdout. Writing waits for a slow reader. */
 export interface Output {
-  /** Width of the terminal in columns; undefined if stdout is no terminal. */
+  /** Width of the terminal in columns; undefined if stdout is not a terminal. */
   readonly width: number | undefined;
-  /** Height of the terminal in lines, likewise. */
+  /** Height of the terminal in lines; undefined if stdout is not a terminal. */
   readonly height: number | undefined;
   /** Whether to colour what is written. */
   readonly color: boolean;
-  /** Resolves when the text has been taken. @throws {ReaderGoneError} or the stream's own error */
+  /** Resolves when the stream has accepted the text. @throws {ReaderGoneError} or the error of the stream */
   write(text: string): Promise<void>;
-  /** Writes lines in large pieces, waiting for the reader after each. @throws as `write` */
+  /** Writes lines in large chunks and waits for the reader after each chunk. @throws like `write` */
   writeLines(lines: Iterable<string>): Promise<void>;
 }
 
-/** A stream such as process.stdout; with `columns` and `rows` if it is a terminal. */
+/** A stream such as process.stdout. A terminal has `columns` and `rows`. */
 export type OutputStream = Writable & {
   readonly isTTY?: boolean;
   readonly columns?: number | undefined;
   readonly rows?: number | undefined;
 };
 
-/** Piece size in UTF-16 units. */
-const PIECE = 64 * 1024;
+/** Chunk size in UTF-16 code units. */
+const CHUNK_LENGTH = 64 * 1024;
 
 export function createOutput(stream: OutputStream, color: boolean): Output {
   // Errors are reported by the callback of each write; without a listener they would also crash the process.
@@ -40,7 +40,7 @@ export function createOutput(stream: OutputStream, color: boolean): Output {
       });
     });
   return {
-    // Asked each time: a terminal's size changes.
+    // Read each time, because the size of a terminal can change.
     get width() {
       return stream.columns === 0 ? undefined : stream.columns;
     },
@@ -50,15 +50,15 @@ export function createOutput(stream: OutputStream, color: boolean): Output {
     color,
     write,
     async writeLines(lines) {
-      let piece = '';
+      let chunk = '';
       for (const line of lines) {
-        piece += `${line}\n`;
-        if (piece.length < PIECE) continue;
-        // Each piece waits for the reader of the one before it.
-        await write(piece);
-        piece = '';
+        chunk += `${line}\n`;
+        if (chunk.length < CHUNK_LENGTH) continue;
+        // Each chunk waits for the reader of the one before it.
+        await write(chunk);
+        chunk = '';
       }
-      if (piece !== '') await write(piece);
+      if (chunk !== '') await write(chunk);
     },
   };
 }

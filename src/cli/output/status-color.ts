@@ -10,7 +10,7 @@ const COLORS: Readonly<Record<Status, Color | undefined>> = {
   NONE: undefined,
 };
 
-/** The colour of a status, beside its word. */
+/** Returns the colour in which a status is printed. */
 export function statusColor(status: Status): Color | undefined {
   return COLORS[status];
 }

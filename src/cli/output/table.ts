@@ -5,18 +5,18 @@ import { truncate, widthOf } from './text.ts';
 
 export interface Column<Row> {
   readonly name: string;
-  /** The cell's text as it came; undefined is shown as `-`. */
+  /** Returns the text of the cell, not escaped; undefined is printed as `-`. */
   readonly cell: (row: Row) => string | undefined;
-  /** What does not fit the terminal may be truncated here. */
-  readonly cuttable?: true;
+  /** Whether the column may be truncated to fit the terminal. */
+  readonly isTruncatable?: true;
   readonly color?: (row: Row) => Color | undefined;
 }
 
 export type Color = 'red' | 'green' | 'yellow' | 'cyan' | 'magenta';
 
-/** How an output shows a table; an `Output` is one. */
+/** How a table is printed. An `Output` fits this type. */
 export interface TableStyle {
-  /** Of the terminal; undefined for a reader that wants everything. */
+  /** Width of the terminal in columns; undefined prints everything. */
   readonly width: number | undefined;
   readonly color: boolean;
 }
@@ -24,28 +24,28 @@ export interface TableStyle {
 const COLUMN_GAP = '  ';
 const MIN_COLUMN_WIDTH = 8;
 
-/** A table that may grow: its columns get wider, never narrower. */
+/** A table to which rows can be added. Its columns get wider, never narrower. */
 export interface Table<Row> {
   /**
-   * The lines of these rows, made one by one, after a header the first time. The last column is not padded: the free
-   * text belongs there.
+   * Yields the lines of these rows; the first call yields a header before them. The last column, which is for free text,
+   * is not padded.
    */
   lines(rows: readonly Row[]): Generator<string>;
 }
 
-export function createTable<Row>(columns: readonly Column<Row>[], look: TableStyle): Table<Row> {
-  let wanted = columns.map(({ name }) => name.length);
+export function createTable<Row>(columns: readonly Column<Row>[], style: TableStyle): Table<Row> {
+  let naturalWidths = columns.map(({ name }) => name.length);
   let hasHeader = false;
   return {
     *lines(rows) {
-      wanted = columns.map((column, index) =>
+      naturalWidths = columns.map((column, index) =>
         rows.reduce(
           (widest, row) => Math.max(widest, widthOf(cellText(column, row))),
-          wanted[index] ?? 0,
+          naturalWidths[index] ?? 0,
         ),
       );
-      const widths = [...wanted];
-      if (look.width !== undefined) shrink(widths, columns, look.width);
+      const widths = [...naturalWidths];
+      if (style.width !== undefined) shrink(widths, columns, style.width);
       if (!hasHeader) {
         yield line(
           columns.map(({ name }) => ({ text: name })),
@@ -56,7 +56,7 @@ export function createTable<Row>(columns: readonly Column<Row>[], look: TableSty
       for (const row of rows) {
         const cells = columns.map((column) => ({
           text: cellText(column, row),
-          color: look.color ? column.color?.(row) : undefined,
+          color: style.color ? column.color?.(row) : undefined,
         }));
         yield line(cells, widths);
       }
@@ -64,13 +64,13 @@ export function createTable<Row>(columns: readonly Column<Row>[], look: TableSty
   };
 }
 
-/** The lines of a table with a header, made one by one. */
+/** Yields the lines of a table with a header. */
 export function tableLines<Row>(
   rows: readonly Row[],
   columns: readonly Column<Row>[],
-  look: TableStyle,
+  style: TableStyle,
 ): Generator<string> {
-  return createTable(columns, look).lines(rows);
+  return createTable(columns, style).lines(rows);
 }
 
 function cellText<Row>(column: Column<Row>, row: Row): string {
@@ -78,16 +78,16 @@ function cellText<Row>(column: Column<Row>, row: Row): string {
   return text === undefined ? '-' : visible(text);
 }
 
-/** Takes from the widest column that may be truncated until all fit, or nothing more can be taken. */
+/** Shortens the widest column that may be truncated, until the table fits or all of them are at their minimum. */
 function shrink(widths: number[], columns: readonly Column<never>[], width: number): void {
   const widthAt = (index: number) => widths[index] ?? 0;
-  const cuttable = [...columns.keys()].filter((index) => columns[index]?.cuttable);
+  const isTruncatable = [...columns.keys()].filter((index) => columns[index]?.isTruncatable);
   let excess =
     widths.reduce((sum, each) => sum + each, COLUMN_GAP.length * (widths.length - 1)) - width;
   for (; excess > 0; excess -= 1) {
-    const widest = Math.max(...cuttable.map(widthAt));
+    const widest = Math.max(...isTruncatable.map(widthAt));
     if (widest <= MIN_COLUMN_WIDTH) return;
-    const index = cuttable.find((each) => widthAt(each) === widest) ?? 0;
+    const index = isTruncatable.find((each) => widthAt(each) === widest) ?? 0;
     widths[index] = widest - 1;
   }
 }
@@ -103,14 +103,14 @@ function line(cells: readonly Cell[], widths: readonly number[]): string {
       const width = widths[index] ?? 0;
       const shown = truncate(text, width);
       const padding = index === cells.length - 1 ? '' : ' '.repeat(width - widthOf(shown));
-      // Whether the stream takes colours is known already.
+      // The caller has already decided whether to use colours.
       const options = { validateStream: false };
       return (color === undefined ? shown : styleText(color, shown, options)) + padding;
     })
     .join(COLUMN_GAP);
 }
 
-/** The lines of one JSON document: an array, one row a line, made one by one. */
+/** Yields the lines of one JSON document: an array with one row a line. */
 export function* jsonLines<Row>(
   rows: readonly Row[],
   toJson: (row: Row) => object,

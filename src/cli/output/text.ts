@@ -5,7 +5,7 @@ const NO_WIDTH = /^(?:\p{Mn}|\p{Me}|\u200c|\u200d)$/v;
 const WIDE =
   /^(?:[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|[\u{20000}-\u{3fffd}]|\p{Emoji_Presentation})$/v;
 
-/** Columns that a text takes on a terminal, roughly: East Asian characters and emoji take two. */
+/** Returns the approximate number of terminal columns of a text. East Asian characters and emoji take two. */
 export function widthOf(text: string): number {
   if (PLAIN.test(text)) return text.length;
   let width = 0;
@@ -13,7 +13,7 @@ export function widthOf(text: string): number {
   return width;
 }
 
-/** A text in at most so many columns (1 or more); what does not fit gives way to `…`. */
+/** Shortens a text to at most `width` columns (1 or more). A shortened text ends with `…`. */
 export function truncate(text: string, width: number): string {
   if (widthOf(text) <= width) return text;
   let kept = '';
@@ -31,12 +31,12 @@ function characterWidth(character: string): number {
   return WIDE.test(character) ? 2 : 1;
 }
 
-/** A time for people: ISO 8601 UTC, whole seconds. `ms` is epoch ms. */
+/** Formats a time as ISO 8601 in UTC, in whole seconds. `ms` is epoch ms. */
 export function formatTime(ms: number): string {
   return `${isoTime(ms).slice(0, 19)}Z`;
 }
 
-/** The same in a time zone, with its offset from UTC: `2026-03-29T09:00:00+02:00`. */
+/** Formats a time in a time zone, with its offset from UTC: `2026-03-29T09:00:00+02:00`. */
 export function formatZonedTime(ms: number, timezone: string): string {
   const parts = formatFor(timezone).formatToParts(ms);
   const part = Object.fromEntries(parts.map(({ type, value }) => [type, value]));
@@ -46,7 +46,7 @@ export function formatZonedTime(ms: number, timezone: string): string {
 
 const formats = new Map<string, Intl.DateTimeFormat>();
 
-/** Making one takes fifty times as long as using it. */
+/** Caches formats: creating one takes fifty times as long as using it. */
 function formatFor(timezone: string): Intl.DateTimeFormat {
   const known = formats.get(timezone);
   if (known !== undefined) return known;

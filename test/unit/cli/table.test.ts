@@ -9,9 +9,9 @@ interface Row {
 }
 
 const columns: readonly Column<Row>[] = [
-  { name: 'id', cell: ({ id }) => id, cuttable: true },
+  { name: 'id', cell: ({ id }) => id, isTruncatable: true },
   { name: 'status', cell: ({ status }) => status },
-  { name: 'name', cell: ({ name }) => name, cuttable: true },
+  { name: 'name', cell: ({ name }) => name, isTruncatable: true },
 ];
 
 const lines = (rows: readonly Row[], width?: number) => [
