@@ -74,7 +74,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     emit: engine.emit,
     onError: endProcess,
   });
-  const feed = createEventFeed(store, clock, sharing && { lookEveryMs: FOLLOW_INTERVAL_MS });
+  const feed = createEventFeed(store, clock, sharing && { intervalMs: FOLLOW_INTERVAL_MS });
   const monitor = watchMonitor(clock);
   logger.onLine((level) => metrics.countLogLine(level));
   const wake = wakeOnFailure(reporter);

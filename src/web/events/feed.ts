@@ -6,35 +6,31 @@ import type { Asker } from '../limits/client.ts';
 import { createTimeBudget } from '../limits/time-budget.ts';
 import { createFairQueue } from '../limits/fair-queue.ts';
 import { eventText, type StreamedEvent, writeId } from './event.ts';
+import { createNews } from './news.ts';
 import { type EventPage, nothingAfter, toPage } from './page.ts';
 
-/** Transitions, and failures, read at once: a row with an `error_info` has up to 10 kB. */
+/** Maximum number of transitions, and of failures, in one read: a row with an `error_info` has up to 10 kB. */
 const MAX_ROWS = 100;
-/** Time that all streams together may take to catch up. After a rest, clients that have missed little do not wait. */
+/** Share of time for all streams that catch up. After a rest, clients that lack few events do not wait. */
 const BUDGET = { share: 1 / 10, burstMs: 200, maxPauseMs: 2000 };
-/** Streams have a limit of their own. */
-const ALL = { maxWaiting: Infinity, maxWaitingPerKey: Infinity };
-/** Finished polls that are remembered for clients that are a little behind. */
-const POLLS = 500;
-/** News within this time are one for the clients, ms: a busy monitor does not wake each of them for each commit. */
-const MIN_GATHER_MS = 50;
-/** Writing to a client takes a tenth of it. */
-const GATHER_MS_PER_CLIENT = 1;
-
-/** Pages that are kept: clients at the end share one, and so do clients that catch up in step. */
+/** The number of streams is limited elsewhere. */
+const UNLIMITED = { maxWaiting: Infinity, maxWaitingPerKey: Infinity };
+/** Number of finished polls that are kept for clients that are a little behind. */
+const MAX_POLLS = 500;
+/** Number of kept pages: clients at the end share one, and so do clients that catch up together. */
 const MAX_PAGES = 8;
 const BEGINNING: EventPosition = { transition: 0, settlement: 0 };
 
 interface FeedReader extends Asker {
-  /** Whether it misses events from before the last news. */
+  /** Whether it lacks events from before the last announcement. */
   readonly isBehind: boolean;
 }
 
-/** What all streams have in common: who is at the same place shares what is read and written for it. */
+/** The source of all event streams: clients at the same position share what is read and rendered. */
 export interface EventFeed {
-  /** Has to see the monitor's events: commits and finished polls are news. */
+  /** Observes the monitor: commits and finished polls are news. */
   readonly observe: Observer;
-  /** Where the recorded events end now. @throws {StoreError} */
+  /** Returns the position after the newest recorded event. @throws {StoreError} */
   end(): Promise<EventPosition>;
   /**
    * Resolves to the events after a position. A client that catches up waits for its turn, and must write the events at once.
@@ -42,51 +38,32 @@ export interface EventFeed {
    * @throws {StoreError}
    */
   read(after: EventPosition, reader: FeedReader): Promise<EventPage>;
-  /** Finished polls after so many, of those that are still remembered, and how many there were in all. */
+  /** Returns the kept polls after the first `after` ones, and the number of all finished polls. */
   polls(after: number): { readonly events: readonly StreamedEvent[]; readonly count: number };
-  /** Changes with all news. */
+  /** Grows with every announcement of new events. */
   version(): number;
-  /** Waits for news since `version`: false when `ms` passed, or the signal came, without any. */
+  /** Waits for new events since `version`: resolves to false if `ms` pass, or the signal aborts, without any. */
   news(version: number, ms: number, signal: AbortSignal): Promise<boolean>;
 }
 
-/** `lookEveryMs` is how often a store is read whose commits are not all told here; without it they are. */
+/** Creates the feed. `intervalMs` is how often the store is read for commits of other processes; by default there are none. */
 export function createEventFeed(
   store: Pick<StoreReader, 'events'>,
   clock: Pick<Clock, 'monotonic'>,
-  { lookEveryMs }: { readonly lookEveryMs?: number } = {},
+  { intervalMs }: { readonly intervalMs?: number } = {},
 ): EventFeed {
   const budget = createTimeBudget({ clock, ...BUDGET });
-  const queue = createFairQueue({ budget, ...ALL });
-  let version = 0;
-  /** Where the events ended when they were last read. */
+  const queue = createFairQueue({ budget, ...UNLIMITED });
+  /** Position after the newest event when they were last read. */
   let end: EventPosition | undefined;
   let ending: Promise<EventPosition> | undefined;
-  /** Pages since the last news, by the id that they come after. */
+  /** Pages read since the last announcement, by the id that they come after. */
   const pages = new Map<string, Promise<EventPage>>();
-  /** Rows to read next: as many as fill a page, going by the last one. */
+  /** Number of rows to read next: what would have filled the last page. */
   let rows = MAX_ROWS;
   let polls: readonly StreamedEvent[] = [];
   let pollCount = 0;
-  const waiting = new Set<() => void>();
-  let gathering: NodeJS.Timeout | undefined;
-  let looking: NodeJS.Timeout | undefined;
-
-  function announce(): void {
-    version += 1;
-    pages.clear();
-    if (waiting.size > 0) gather();
-  }
-
-  function gather(): void {
-    const ms = Math.max(MIN_GATHER_MS, waiting.size * GATHER_MS_PER_CLIENT);
-    gathering ??= setTimeout(wakeAll, ms);
-  }
-
-  function wakeAll(): void {
-    gathering = undefined;
-    for (const wake of waiting) wake();
-  }
+  const news = createNews({ intervalMs, onNews: () => pages.clear() });
 
   async function load(after: EventPosition): Promise<EventPage> {
     const limit = rows;
@@ -118,7 +95,7 @@ export function createEventFeed(
     try {
       return await shared(after);
     } finally {
-      // When the client has written what it took.
+      // Runs after the client has written its page.
       setImmediate(() => turn[Symbol.dispose]());
     }
   }
@@ -128,7 +105,7 @@ export function createEventFeed(
     return end;
   }
 
-  /** More than the last news is missing. */
+  /** Whether more is missing than what one commit may add. */
   function isFarBehind({ transition, settlement }: EventPosition): boolean {
     if (end === undefined) return true;
     return end.transition - transition > MAX_ROWS || end.settlement - settlement > MAX_ROWS;
@@ -136,14 +113,14 @@ export function createEventFeed(
 
   return {
     observe: (event) => {
-      if (event.type === 'store.committed') announce();
+      if (event.type === 'store.committed') news.announce();
       if (event.type !== 'poll.finished') return;
       const { project } = event;
       const text = eventText('poll', pollFields(event));
       const poll: StreamedEvent = { type: 'poll', project, text };
-      polls = [...polls.slice(1 - POLLS), poll];
+      polls = [...polls.slice(1 - MAX_POLLS), poll];
       pollCount += 1;
-      announce();
+      news.announce();
     },
     end: () => {
       ending ??= findEnd().finally(() => {
@@ -157,28 +134,7 @@ export function createEventFeed(
       events: after === pollCount ? [] : polls.slice(after - pollCount),
       count: pollCount,
     }),
-    version: () => version,
-    news: async (seen, ms, signal) => {
-      const { promise, resolve } = Promise.withResolvers<boolean>();
-      const wake = () => resolve(true);
-      const giveUp = () => resolve(false);
-      const timer = setTimeout(giveUp, ms);
-      waiting.add(wake);
-      if (lookEveryMs !== undefined) looking ??= setInterval(announce, lookEveryMs);
-      if (seen !== version) gather();
-      signal.addEventListener('abort', giveUp);
-      if (signal.aborted) giveUp();
-      try {
-        return await promise;
-      } finally {
-        clearTimeout(timer);
-        waiting.delete(wake);
-        if (waiting.size === 0) {
-          clearInterval(looking);
-          looking = undefined;
-        }
-        signal.removeEventListener('abort', giveUp);
-      }
-    },
+    version: () => news.version(),
+    news: (seen, ms, signal) => news.wait(seen, ms, signal),
   };
 }
