@@ -203,8 +203,8 @@ describe.runIf(runs)('the status page in Chromium', { timeout: 120_000 }, () => 
 
       await expect
         .poll(() => spoken.innerText(), SLOW)
-        .toMatch(/^2 of 6 projects blind. \d+ failures in the last 24 hours.$/);
-      expect(await page.title()).toMatch(/^2 of 6 projects blind · \d+ failures/);
+        .toMatch(/^2 of 6 projects not monitored. \d+ failures in the last 24 hours.$/);
+      expect(await page.title()).toMatch(/^2 of 6 projects not monitored · \d+ failures/);
     });
 
     it('refreshes every 30 seconds where there is no stream', async () => {
@@ -236,7 +236,7 @@ describe.runIf(runs)('the status page in Chromium', { timeout: 120_000 }, () => 
       await page.clock.fastForward(31 * SECOND);
       await expect
         .poll(() => live.innerText(), SLOW)
-        .toMatch(/has not answered since .* what you see is old/);
+        .toMatch(/No answer from evalwatch since .* this page is out of date/);
       expect(await page.locator('main').innerText()).toBe(main);
 
       await page.unroute(`${server.url}/`);
@@ -263,7 +263,7 @@ describe.runIf(runs)('the status page in Chromium', { timeout: 120_000 }, () => 
       await using opened = await openPage(browser, server.url, { viewport: PHONE });
       const { page } = opened;
       await page.keyboard.press('Tab');
-      expect(await page.evaluate('document.activeElement.textContent')).toBe('To the content');
+      expect(await page.evaluate('document.activeElement.textContent')).toBe('Skip to content');
       await page.keyboard.press('Enter');
       expect(await page.evaluate('document.activeElement.id')).toBe('main');
 
@@ -275,7 +275,7 @@ describe.runIf(runs)('the status page in Chromium', { timeout: 120_000 }, () => 
       }
 
       expect(stops.filter((stop) => stop.startsWith('unseen'))).toEqual([]);
-      expect(stops.at(-1)).toContain('Ready?');
+      expect(stops.at(-1)).toContain('Readiness');
       await page.locator('summary').first().focus();
       await page.keyboard.press('Enter');
       expect(await page.locator('details').first().getAttribute('open')).not.toBeNull();

@@ -21,14 +21,14 @@ describe('the status page of a daemon', UNHURRIED, () => {
     await using daemon = startDaemon(place);
     const url = await daemon.url();
     await daemon.line('project.baseline');
-    await pageThatSays(url, /evalwatch (?:is well and )?sees everything/);
+    await pageThatSays(url, /evalwatch (?:is healthy and )?monitors every project/);
 
     service.set({ failing: 'FAILED' });
     await pageThatSays(url, /error_id error-of-failing error_msg what went wrong with failing/);
     await pageThatSays(`${url}/projects/alpha`, /1 failure in the last 24 hours/);
 
     await writeFile(`${place.directory}/key`, 'short');
-    const blind = await pageThatSays(url, /1 of 1 project blind/);
+    const blind = await pageThatSays(url, /1 of 1 project not monitored/);
     expect(blind).toMatch(/Down: there is no API key to send: its file or variable cannot be read/);
   });
 
@@ -41,7 +41,7 @@ describe('the status page of a daemon', UNHURRIED, () => {
     await rm(`${place.directory}/key`);
     await using daemon = startDaemon(place);
     const url = await daemon.url();
-    await pageThatSays(url, /Down: there is no API key to send: .* is no key\. auth/);
+    await pageThatSays(url, /Down: there is no API key to send: .* does not hold a key\. auth/);
     const [failed] = daemon.of('poll.failed');
     expect(failed).toMatchObject({
       reason: 'auth',
@@ -71,7 +71,7 @@ describe('the status page of a daemon', UNHURRIED, () => {
     daemon.process.kill('SIGHUP');
 
     const page = await pageThatSays(url, /the last reload failed/);
-    expect(page).toMatch(/the one before is in force .*schedule/);
+    expect(page).toMatch(/the previous configuration stays in force .*schedule/);
   });
 
   it('never shows the key, whatever the service echoes', async () => {

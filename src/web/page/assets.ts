@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 
 interface Asset {
-  /** Under `/assets/`, with a digest of the content: what is behind it never changes. */
+  /** Path under `/assets/`, with a digest of the content: the content of a path never changes. */
   readonly path: string;
   readonly type: string;
   readonly body: string;
@@ -14,7 +14,7 @@ export interface Assets {
   readonly icon: Asset;
 }
 
-/** Reads what the page brings besides its HTML; it lies beside this file. */
+/** Reads the stylesheet, the script and the icon from the folder beside this file. */
 export function loadAssets(): Assets {
   return {
     style: asset(new URL('assets/style.css', import.meta.url), 'text/css'),

@@ -6,16 +6,16 @@ import { createFairQueue } from '../limits/fair-queue.ts';
 const MIN_AGE_MS = 1000;
 const MAX_PAGES = 32;
 /**
- * Time that all pages together may take. After a rest a few people who look around do not wait, and a client alone always
- * gets its page: the longest pause is shorter than the longest wait.
+ * Share of the time for making pages. The burst lets a few people browse without a pause. A single client always gets its
+ * page: the longest pause is shorter than the longest wait.
  */
 const BUDGET = { share: 1 / 20, burstMs: 1000, maxPauseMs: 8000 };
 const LIMITS = { maxWaiting: 32, maxWaitingPerKey: 32, maxWaitMs: 12_000 };
 
 /**
- * Answers with the page of a key, made once for all who ask and kept for a moment. A page that has to be made waits for
- * its client's turn and for the time that making pages may take; undefined if that takes too long or too many wait. What
- * is rejected is not kept.
+ * Resolves to the page of a key, which is made once for all clients and kept for a moment. A page that has to be made
+ * waits for the turn of its client and for the time budget; undefined if the wait is too long or too many wait. An error
+ * is not kept.
  */
 export type PageCache<Page> = (
   key: string,
@@ -50,8 +50,8 @@ export function createPageCache<Page>(clock: Pick<Clock, 'monotonic'>): PageCach
   }
 
   function cached(key: string): Promise<Page> | undefined {
-    const known = entries.get(key);
-    return known !== undefined && clock.monotonic() < known.until ? known.page : undefined;
+    const entry = entries.get(key);
+    return entry !== undefined && clock.monotonic() < entry.until ? entry.page : undefined;
   }
 
   return async (key, asker, make) => {
@@ -59,7 +59,7 @@ export function createPageCache<Page>(clock: Pick<Clock, 'monotonic'>): PageCach
     if (known !== undefined) return await known;
     using turn = await queue.waitForTurn(asker);
     if (turn === undefined) return undefined;
-    // It may have been made for another client meanwhile.
+    // Another client may have had the page made meanwhile.
     return await (cached(key) ?? makeEntry(key, make));
   };
 }

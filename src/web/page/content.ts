@@ -3,7 +3,7 @@ import type { Clock } from '../../monitor/ports/clock.ts';
 import type { PollHealth, StoreReader } from '../../monitor/ports/store.ts';
 import type { WatchedProject } from '../../monitor/ports/watched-project.ts';
 
-/** What the status page shows, and where it comes from. Times are epoch ms. */
+/** Sources of the status page. Times are epoch ms. */
 export interface PageContent {
   readonly version: string;
   readonly clock: Clock;
@@ -11,13 +11,13 @@ export interface PageContent {
     StoreReader,
     'snapshot' | 'projects' | 'statuses' | 'transitions' | 'failures' | 'moves' | 'failureCounts'
   >;
-  /** How long the store keeps transitions, ms. */
+  /** Time for which the store keeps transitions, ms. */
   readonly retentionMs: number;
   /** Store open, scheduler running, not stopping. */
   isReady(): boolean;
-  /** The configured projects, known without the store. */
+  /** The configured projects, from memory. */
   projects(): readonly ShownProject[];
-  /** How evalwatch itself does. */
+  /** State of evalwatch itself. */
   monitor(): MonitorState;
 }
 
@@ -31,7 +31,7 @@ export interface MonitorState {
   /** Undefined before the first write. */
   readonly lastCommitAt: number | undefined;
   readonly lastCommitFailure: CommitFailure | undefined;
-  /** Undefined as long as the configuration is the one of the start. */
+  /** Undefined before the first reload. */
   readonly lastReload: LastReload | undefined;
   /** Runs that never started, and runs skipped because the one before still ran, since the start. */
   readonly missedRuns: number;
@@ -47,11 +47,11 @@ interface CommitFailure {
 export interface LastReload {
   readonly at: number;
   readonly ok: boolean;
-  /** Why it was not possible, a line each. */
+  /** Reasons of a failed reload, one line each. */
   readonly reasons: readonly string[];
 }
 
-/** How evalwatch stands to a project. */
+/** Whether a project is polled successfully. */
 export type ProjectState =
   | { readonly kind: 'up' }
   | ({ readonly kind: 'down' } & Pick<PollHealth, 'reason' | 'keyWasRefused'>)

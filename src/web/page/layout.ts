@@ -4,9 +4,9 @@ import { absolute } from './text/time.ts';
 import type { Html } from './html.ts';
 
 export interface Page {
-  /** Plain text, the worst first: it is what a tab shows. */
+  /** Plain text for the tab of the browser, the worst first. */
   readonly title: string;
-  /** What a screen reader is told when it has changed; plain text without ages. */
+  /** Text that a screen reader announces when it has changed; plain text, without ages. */
   readonly summary: string;
   readonly main: Html;
 }
@@ -15,7 +15,7 @@ export interface Frame {
   readonly assets: Assets;
   readonly version: string;
   readonly now: number;
-  /** The way to the first page: `./` or `../`. */
+  /** Relative path of the overview: `./` or `../`. */
   readonly root: string;
 }
 
@@ -33,7 +33,7 @@ export function layout({ title, summary, main }: Page, frame: Frame): Html {
         <script type="module" src="${root}${assets.script.path}"></script>
       </head>
       <body>
-        <a class="skip" href="#main">To the content</a>
+        <a class="skip" href="#main">Skip to content</a>
         <header>
           <p class="product"><a href="${root}">evalwatch</a> <span>${version}</span></p>
           <p class="live" id="live"></p>
@@ -44,15 +44,15 @@ export function layout({ title, summary, main }: Page, frame: Frame): Html {
         </main>
         <p class="unseen" id="announcement" role="status"></p>
         <footer>
-          <nav aria-label="More of evalwatch">
+          <nav aria-label="Other endpoints">
             <ul>
               <li><a href="${root}metrics">Metrics</a></li>
               <li><a href="${root}api/v1/projects">Projects as JSON</a></li>
               <li><a href="${root}api/v1/prompts">Prompts</a></li>
               <li><a href="${root}api/v1/transitions">Transitions</a></li>
               <li><a href="${root}api/v1/failures">Failures</a></li>
-              <li><a href="${root}-/healthy">Healthy?</a></li>
-              <li><a href="${root}-/ready">Ready?</a></li>
+              <li><a href="${root}-/healthy">Health</a></li>
+              <li><a href="${root}-/ready">Readiness</a></li>
             </ul>
           </nav>
         </footer>

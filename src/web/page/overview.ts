@@ -18,22 +18,22 @@ import {
   type ProjectView,
 } from './model/overview-model.ts';
 import { projectCard } from './parts/project-card.ts';
-import { isBlind } from './model/project-state.ts';
+import { isUnmonitored } from './model/project-state.ts';
 import { ago } from './text/time.ts';
 import type { Html } from './html.ts';
 import { counted, grouped } from './text/words.ts';
 
-/** Of a message on the first page can be unfolded so much; on the project's page all of it. */
+/** Characters of a message that unfold on the overview; the page of the project has all of them. */
 const WHOLE_MESSAGE = 4000;
 
 export interface OverviewQuery {
   /** Only projects whose id contains this. */
   readonly find: string;
-  /** From 1. */
+  /** Number of the page, from 1. */
   readonly page: number;
 }
 
-/** The first page: the monitor, then the projects, then what happened. */
+/** The overview: health of evalwatch, projects, and the newest failures and transitions. */
 export function overviewPage(
   overview: Overview,
   monitor: MonitorState,
@@ -64,7 +64,7 @@ export function overviewPage(
               </nav>`
       }
       <section aria-labelledby="monitor">
-        <h2 id="monitor">Is evalwatch itself well?</h2>
+        <h2 id="monitor">Health of evalwatch</h2>
         <ul class="checks">
           ${checks.map((check) => checkItem(check))}
         </ul>
@@ -95,26 +95,28 @@ function newest([failure]: readonly FailureRow[], now: number): Html {
     : html`, the newest ${ago(failure.at, now)} in ${projectLink(failure.project, './')}.`;
 }
 
-/** In a few words how bad it is. */
+/** Headline: what fails, or that nothing does. */
 function verdictOf(checks: readonly Check[], projects: readonly ProjectView[]): string {
-  const blind = projects.filter(({ state }) => isBlind(state)).length;
+  const blind = projects.filter(({ state }) => isUnmonitored(state)).length;
   const broken = checks.filter(({ level, name }) => level === 'bad' && name !== 'Projects');
   const parts = [
-    ...broken.map(({ name }) => `${name.toLowerCase()} in trouble`),
-    ...(blind === 0 ? [] : [`${grouped(blind)} of ${counted(projects.length, 'project')} blind`]),
+    ...broken.map(({ name }) => `${name.toLowerCase()} failing`),
+    ...(blind === 0
+      ? []
+      : [`${grouped(blind)} of ${counted(projects.length, 'project')} not monitored`]),
   ];
   if (parts.length === 0 && checks.some(({ level }) => level === 'warn')) {
-    return 'evalwatch sees everything, with a warning';
+    return 'evalwatch monitors every project, with a warning';
   }
-  if (parts.length === 0) return 'evalwatch is well and sees everything';
+  if (parts.length === 0) return 'evalwatch is healthy and monitors every project';
   const text = parts.join(', ');
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 const LEVELS = {
-  ok: { sign: '✓', word: 'well' },
+  ok: { sign: '✓', word: 'ok' },
   warn: { sign: '!', word: 'warning' },
-  bad: { sign: '✗', word: 'trouble' },
+  bad: { sign: '✗', word: 'error' },
 } as const;
 
 function checkItem({ name, level, text }: Check): Html {
@@ -139,7 +141,7 @@ function projectSection({ projects, store }: Overview, query: OverviewQuery, now
     ${projects.length > PROJECTS_PER_PAGE ? finder(query.find) : ''}
     ${
       shown.length === 0
-        ? html`<p>No project has this in its id.</p>`
+        ? html`<p>No project id contains this text.</p>`
         : html`<ul class="projects">
             ${shown.map((view) => projectCard(view, historyOf(view, store, now), now))}
           </ul>`

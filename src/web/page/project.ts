@@ -15,7 +15,7 @@ import {
   type Reading,
 } from './model/overview-model.ts';
 import { plot } from './parts/plot.ts';
-import { blindSince, countsOf, polls, stateLine } from './parts/project-card.ts';
+import { unmonitoredSince, countsOf, polls, stateLine } from './parts/project-card.ts';
 import { duration } from './text/time.ts';
 import { untrustedName } from './text/untrusted-text.ts';
 import type { Html } from './html.ts';
@@ -23,11 +23,11 @@ import type { Html } from './html.ts';
 const FAILURES_SHOWN = 20;
 const TRANSITIONS_SHOWN = 30;
 const PROMPTS_SHOWN = 50;
-/** More than any error_msg without characters that need marks. */
+/** Budget of a message: more than the longest error_msg has, unless characters of it need marks. */
 const WHOLE_MESSAGE = 8200;
 
 interface ProjectDetails {
-  /** Undefined for a project that left the configuration. */
+  /** Undefined if the project is no longer configured. */
   readonly view: ProjectView | undefined;
   /** Undefined when the store cannot be read. */
   readonly store: (Reading & Rows) | undefined;
@@ -40,7 +40,7 @@ interface Rows {
   readonly prompts: readonly StatusRow[];
 }
 
-/** Reads what the page of a project shows; undefined if neither configuration nor store knows it. */
+/** Reads the content of the page of a project; undefined if the project is neither configured nor stored. */
 export async function readProject(
   content: PageContent,
   project: string,
@@ -65,7 +65,7 @@ export async function readProject(
   return { view, store: found };
 }
 
-/** The page of one project; `status` is of the prompts listed, undefined for all. */
+/** The page of one project. `status` restricts the list of prompts; undefined lists all. */
 export function projectPage(
   { view, store }: ProjectDetails,
   {
@@ -83,12 +83,12 @@ export function projectPage(
   return {
     title: `${verdict} · ${project} · evalwatch`,
     summary: failedText === undefined ? `${verdict}.` : `${verdict}. ${failedText}.`,
-    main: html`<nav class="way" aria-label="Way back"><a href="../">← All projects</a></nav>
+    main: html`<nav class="way" aria-label="Back"><a href="../">← All projects</a></nav>
       <h1>${untrustedName(project)}</h1>
       ${
         view === undefined
           ? html`<p class="state warn">
-              <strong>Not in the configuration any more</strong>: it is not polled.
+              <strong>No longer in the configuration</strong>: it is not polled.
             </p>`
           : html`${stateLine(view, now)}
               ${failedText === undefined ? '' : html`<p class="lead">${failedText}</p>`}
@@ -99,10 +99,10 @@ export function projectPage(
                 ${
                   history === undefined
                     ? ''
-                    : html`${plot(history, now, view && blindSince(view))}
+                    : html`${plot(history, now, view && unmonitoredSince(view))}
                         <p class="quiet">
-                          The last 24 hours of the prompts that are listed now, from the transitions
-                          in the store, which keeps them for ${duration(retentionMs)}.
+                          Statuses of the prompts that are listed now, over the last 24 hours. The
+                          store keeps transitions for ${duration(retentionMs)}.
                         </p>`
                 }
               </section>`
@@ -118,13 +118,15 @@ export function projectPage(
 interface RowsOptions {
   readonly status: Status | undefined;
   readonly context: Parameters<typeof promptTable>[1];
-  /** Where the API shows all of a kind. */
+  /** Address of all rows of a kind in the API. */
   readonly json: (path: string) => string;
 }
 
 function rows(store: Rows, { status, context, json }: RowsOptions): Html {
   const more = (path: string) =>
-    html`<p class="quiet">The newest ones. <a href="${json(path)}">All ${path} as JSON</a></p>`;
+    html`<p class="quiet">
+      Only the newest are shown. <a href="${json(path)}">All ${path} as JSON</a>
+    </p>`;
   return html`<section aria-labelledby="failures">
       <h2 id="failures">Newest failures</h2>
       ${failureList(store.failures, WHOLE_MESSAGE, context)}
@@ -152,16 +154,16 @@ function verdictOf(view: ProjectView | undefined): string {
   return { up: 'Up', down: 'Down', late: 'Late', new: 'Not polled yet' }[view.state.kind];
 }
 
-/** What is shown for a project that nobody knows. */
+/** The page of a project that is neither configured nor stored. */
 export function unknownProjectPage(project: string): Page {
   return {
     title: 'Unknown project · evalwatch',
     summary: 'Unknown project.',
-    main: html`<nav class="way" aria-label="Way back"><a href="../">← All projects</a></nav>
+    main: html`<nav class="way" aria-label="Back"><a href="../">← All projects</a></nav>
       <h1>Unknown project</h1>
       <div>
-        Neither the configuration nor the store knows a project ${untrustedName(project)}. It may
-        have been removed longer ago than the store remembers.
+        There is no project ${untrustedName(project)} in the configuration or in the store. If it
+        was removed, the store has deleted its rows by now.
       </div>`,
   };
 }

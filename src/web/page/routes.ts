@@ -10,7 +10,7 @@ import { overviewPage } from './overview.ts';
 import { readOverview } from './model/overview-model.ts';
 import { projectPage, readProject, unknownProjectPage } from './project.ts';
 
-/** Nothing but what this page itself brings: no inline script or style, no other host, no frame. */
+/** Allows the own files of the page only: no inline script or style, no other host, no frame. */
 const SECURITY = {
   'content-security-policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -21,7 +21,7 @@ const PAGE_HEADERS = { ...SECURITY, 'cache-control': 'no-cache' };
 const ASSET_HEADERS = { ...SECURITY, 'cache-control': 'public, max-age=31536000, immutable' };
 const MAX_FIND_LENGTH = 200;
 
-/** The status page: `/`, `/projects/<id>` and what they need. */
+/** Routes of the status page: `/`, `/projects/<id>` and their assets. */
 export function createPage(content: PageContent): Hono<ConnectionEnv> {
   const assets = loadAssets();
   const cached = createPageCache<{ readonly status: 200 | 404; readonly body: string }>(

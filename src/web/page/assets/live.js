@@ -1,10 +1,10 @@
-/** Keeps the page up to date: fetches it again when the event stream tells of something, and every 30 s anyway. */
+/** Keeps the page up to date: fetches it again after an event of the stream, and every 30 s. */
 
 const EVENTS = new URL('../api/v1/events', import.meta.url);
-/** How soon the page is fetched after an event. Polls are many and say little. */
+/** Delay between an event and the fetch of the page. Polls are frequent and rarely change the page. */
 const DELAYS_MS = { transition: 1000, failure: 1000, reset: 1000, poll: 10_000 };
 const REGULARLY_MS = 30_000;
-/** A page that takes long to come is asked for less often. */
+/** Pause after a fetch, as a multiple of its duration: a slow server is asked less often. */
 const PAUSE_PER_COST = 10;
 
 const live = document.getElementById('live');
@@ -57,7 +57,7 @@ async function refresh() {
   showState();
 }
 
-/** Somebody is typing or has marked a text to copy it. */
+/** Whether the reader is typing, or has selected text to copy it. */
 function isBusy() {
   return document.activeElement?.matches('input') || getSelection()?.isCollapsed === false;
 }
@@ -86,7 +86,7 @@ function swap(next, title) {
   if (hasNews) announcement.textContent = next.dataset.summary;
 }
 
-/** What an element is by what it says and where it stands, the same in the page before and after. */
+/** Key of an element by its text and position, so that it can be found again in the new page. */
 function place(main, element) {
   const sign = (each) =>
     `${each.getAttribute('href')} ${(each.querySelector('summary') ?? each).textContent}`;
@@ -110,7 +110,7 @@ function showState() {
 function stateText() {
   if (lostAt !== undefined) {
     const time = lostAt.toISOString().slice(11, 19);
-    return `evalwatch has not answered since ${time} UTC: what you see is old`;
+    return `No answer from evalwatch since ${time} UTC: this page is out of date`;
   }
   return stream?.readyState === EventSource.OPEN ? 'Live' : 'Updated every 30 s';
 }

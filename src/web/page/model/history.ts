@@ -6,22 +6,22 @@ export const SPAN_MS = 15 * 60 * 1000;
 
 /** How many prompts were in each status at the end of each span of the last day. */
 export interface StatusHistory {
-  /** Where the first span begins, epoch ms. */
+  /** Begin of the first span, epoch ms. */
   readonly since: number;
-  /** From when on it is known, epoch ms. */
+  /** Time before which the counts are unknown, epoch ms. */
   readonly knownSince: number;
-  /** Oldest first; undefined where nothing is known. */
+  /** Oldest first; undefined for a span whose counts are unknown. */
   readonly spans: readonly (ReadonlyMap<Status, number> | undefined)[];
 }
 
-/** Where the first of {@link SPANS} spans begins, the last of which holds `now`. Epoch ms. */
+/** Begin of the first of {@link SPANS} spans, of which the last one contains `now`. Epoch ms. */
 export function historyStart(now: number): number {
   return Math.floor(now / SPAN_MS) * SPAN_MS - (SPANS - 1) * SPAN_MS;
 }
 
 /**
- * Goes back from the counts of now, undoing the moves of each span (nothing is stored for it). Prompts that are gone by
- * now are left out of the whole of it.
+ * Computes the history backwards: from the current counts, it undoes the moves of each span. So the store needs no
+ * counts of the past. Prompts that are gone by now are left out of all spans.
  */
 export function statusHistory(
   counts: ReadonlyMap<Status, number>,

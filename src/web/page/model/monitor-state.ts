@@ -4,12 +4,12 @@ import type { LastReload, MonitorState } from '../content.ts';
 
 export interface MonitorWatch {
   readonly observe: Observer;
-  /** After each attempt to reload the configuration. */
+  /** Records an attempt to reload the configuration. */
   reloaded(result: Omit<LastReload, 'at'>): void;
   state(): MonitorState;
 }
 
-/** Remembers of what happens to the monitor what somebody on call asks first. */
+/** Collects the newest writes, reloads and lost runs of the monitor, which somebody on call asks about first. */
 export function watchMonitor(clock: Clock): MonitorWatch {
   let state: MonitorState = {
     startedAt: clock.now(),

@@ -11,19 +11,19 @@ import type {
 } from '../../../monitor/ports/store.ts';
 import type { PageContent, ProjectState, ShownProject } from '../content.ts';
 import { historyStart, SPAN_MS, statusHistory, type StatusHistory } from './history.ts';
-import { isBlind, stateOf } from './project-state.ts';
+import { isUnmonitored, stateOf } from './project-state.ts';
 
 export const PROJECTS_PER_PAGE = 24;
-/** Transitions that a plot is made of, at most: what keeps a busy day from holding up a scrape. */
+/** Maximum number of transitions behind the plots, so that a busy day does not delay a scrape. */
 const MAX_MOVES = 20_000;
 export const DAY_MS = 24 * 60 * 60 * 1000;
-/** Failures that are counted of each project, at most; 20 ms for SQLite. */
+/** Maximum number of failures that are counted for a project; takes SQLite 20 ms. */
 const MAX_COUNTED = 100_000;
 const FAILURES_SHOWN = 10;
 const WAITING_SHOWN = 10;
 const TRANSITIONS_SHOWN = 20;
 
-/** A configured project, and what the store knows of it. */
+/** A configured project with its rows of the store. */
 export interface ProjectView {
   readonly watched: ShownProject;
   readonly state: ProjectState;
@@ -33,26 +33,26 @@ export interface ProjectView {
   readonly failures: RecentFailures | undefined;
 }
 
-/** Moves to FAILED in the last day, or in the time that the store keeps them for. */
+/** Moves to FAILED in the last day, or in the retention of the store if that is shorter. */
 export interface RecentFailures {
   readonly count: number;
-  /** There are at least so many: more are not counted. */
+  /** `count` is the maximum that is counted; there may be more. */
   readonly isLeast: boolean;
 }
 
-/** What one reading of the store brought. */
+/** Result of one reading of the store. */
 export interface Reading {
   readonly snapshot: StoreSnapshot;
   readonly history: MoveHistory;
   readonly failureCounts: readonly FailureCount[];
-  /** Epoch ms: the moves are known from then on, retention considered. */
+  /** Time before which the moves are unknown, because of retention or of the maximum. Epoch ms. */
   readonly knownSince: number;
 }
 
 export interface Overview {
   /** Undefined when the store cannot be read. */
   readonly store: (Reading & Lists) | undefined;
-  /** Those in trouble first. */
+  /** Failing projects first. */
   readonly projects: readonly ProjectView[];
 }
 
@@ -63,7 +63,7 @@ interface Lists {
   readonly waiting: readonly StatusRow[];
 }
 
-/** Reads everything that the first page shows; without a store, what is known without it. */
+/** Reads the content of the overview; if the store cannot be read, only what is in memory. */
 export async function readOverview(content: PageContent, now: number): Promise<Overview> {
   const store = await unlessUnreadable(async () => {
     const reading = await read(content, now);
@@ -74,10 +74,10 @@ export async function readOverview(content: PageContent, now: number): Promise<O
     ]);
     return { ...reading, failures, transitions, waiting };
   });
-  return { store, projects: viewsOf(content, store, now).toSorted(byTrouble) };
+  return { store, projects: viewsOf(content, store, now).toSorted(byUrgency) };
 }
 
-/** Counts, and the moves of the last day, of one project or of all. */
+/** Reads counts and the moves of the last day, of one project or of all. */
 export async function read(content: PageContent, now: number, project?: string): Promise<Reading> {
   const since = historyStart(now);
   const [snapshot, history, failureCounts] = await Promise.all([
@@ -89,7 +89,7 @@ export async function read(content: PageContent, now: number, project?: string):
   return { snapshot, history, failureCounts, knownSince };
 }
 
-/** What `action` brings; undefined if the store cannot be read. */
+/** Returns the result of `action`; undefined if the store cannot be read. */
 export async function unlessUnreadable<T>(action: () => Promise<T>): Promise<T | undefined> {
   try {
     return await action();
@@ -137,8 +137,8 @@ export function historyOf(
 }
 
 /**
- * The prompts that wait longest, of these projects: the first few of a status are among the first few projects whose
- * longest waiting one waits longest.
+ * Returns the prompts of these projects that have waited longest. Only the projects with the longest waiting prompts of
+ * each status need to be read.
  */
 export async function longestWaiting(
   store: Pick<PageContent['store'], 'statuses'>,
@@ -160,11 +160,11 @@ export async function longestWaiting(
   return rows.toSorted((a, b) => a.since - b.since).slice(0, WAITING_SHOWN);
 }
 
-/** Blind ones first, the longest blind of all at the top; then those with the newest failures, then by id. */
-function byTrouble(a: ProjectView, b: ProjectView): number {
+/** Order of projects: unmonitored ones by the time of their last success, then those with failures by the newest, then by id. */
+function byUrgency(a: ProjectView, b: ProjectView): number {
   const [rankA, rankB] = [rankOf(a), rankOf(b)];
   if (rankA !== rankB) return rankA - rankB;
-  if (isBlind(a.state)) {
+  if (isUnmonitored(a.state)) {
     const since = ({ watched }: ProjectView) => watched.health.lastSuccessAt ?? 0;
     if (since(a) !== since(b)) return since(a) - since(b);
   } else if (hasFailures(a)) {
@@ -175,7 +175,7 @@ function byTrouble(a: ProjectView, b: ProjectView): number {
 }
 
 function rankOf(view: ProjectView): number {
-  if (isBlind(view.state)) return 0;
+  if (isUnmonitored(view.state)) return 0;
   if (view.state.kind === 'new') return 1;
   return hasFailures(view) ? 2 : 3;
 }

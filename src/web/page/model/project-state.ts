@@ -1,6 +1,6 @@
 import type { ProjectState, ShownProject } from '../content.ts';
 
-/** A scheduler that is well is never this late. */
+/** Delay of a poll, ms, that a working scheduler never reaches. */
 const LATE_MS = 60_000;
 
 export function stateOf({ health, nextPollAt }: ShownProject, now: number): ProjectState {
@@ -13,7 +13,7 @@ export function stateOf({ health, nextPollAt }: ShownProject, now: number): Proj
   return { kind: health.up ? 'up' : 'new' };
 }
 
-/** Nobody knows what its prompts do at the moment. */
-export function isBlind({ kind }: ProjectState): boolean {
+/** Whether the statuses of the project are out of date, because it is not polled or its polls fail. */
+export function isUnmonitored({ kind }: ProjectState): boolean {
   return kind === 'down' || kind === 'late';
 }

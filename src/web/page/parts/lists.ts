@@ -10,12 +10,12 @@ import { NO_ERROR_INFO_WORDS } from '../text/words.ts';
 
 const WAITING = WAITING_STATUSES.join(' or ');
 
-/** How a list is shown: at a time, and with links to the projects from a page `root` away from the first one. */
+/** Page that a list is shown on. */
 export interface ListContext {
   readonly now: number;
-  /** `./` or `../`: links are relative, so that a proxy may put the page under a path of its own. */
+  /** Relative path of the overview, `./` or `../`: a proxy may serve the page under another path. */
   readonly root: string;
-  /** Whose page it is; undefined where rows of several projects stand together. */
+  /** Project of the page; undefined if the list has rows of several projects. */
   readonly project: string | undefined;
 }
 
@@ -27,7 +27,7 @@ function projectPath(id: string, root: string): string {
   return `${root}projects/${encodeURIComponent(id.toWellFormed())}`;
 }
 
-/** Newest first, each with what the service says of it; `whole` is how much of a message can be unfolded. */
+/** Failures, newest first, each with its error_info; `whole` is the budget of an unfolded message. */
 export function failureList(
   rows: readonly FailureRow[],
   whole: number,
@@ -52,7 +52,7 @@ export function failureList(
 
 function why({ settlement }: FailureRow, whole: number): Html {
   if (settlement === undefined) {
-    return html`<p class="quiet">error_info: not fetched yet, it is tried again.</p>`;
+    return html`<p class="quiet">error_info: not fetched yet, evalwatch keeps trying.</p>`;
   }
   if (settlement.errorInfo === undefined) {
     return html`<p>No error_info, because ${NO_ERROR_INFO_WORDS[settlement.reason]}.</p>`;
@@ -72,8 +72,8 @@ function why({ settlement }: FailureRow, whole: number): Html {
 export function waitingTable(rows: readonly StatusRow[], context: ListContext): Html {
   if (rows.length === 0) return html`<p class="quiet">No prompt is ${WAITING}.</p>`;
   return table({
-    caption: `Prompts that are ${WAITING}, the longest first`,
-    headings: ['Prompt', 'Status', 'Waits for'],
+    caption: `Prompts that are ${WAITING}, longest first`,
+    headings: ['Prompt', 'Status', 'Waiting for'],
     rows: rows.map((row) => [
       promptCell(row, context),
       badge(row.status),
@@ -86,8 +86,8 @@ export function waitingTable(rows: readonly StatusRow[], context: ListContext): 
 export function transitionTable(rows: readonly TransitionRow[], context: ListContext): Html {
   if (rows.length === 0) return html`<p class="quiet">None.</p>`;
   return table({
-    caption: 'Transitions, the newest first',
-    headings: ['Prompt or dataset', 'Move', 'Seen'],
+    caption: 'Transitions, newest first',
+    headings: ['Prompt or dataset', 'Transition', 'Seen'],
     rows: rows.map((row) => [
       html`${row.kind === 'dataset' ? html`<span class="quiet">dataset</span>` : ''}
       ${idCell(row.id, row.project, context)}`,
@@ -101,7 +101,7 @@ export function transitionTable(rows: readonly TransitionRow[], context: ListCon
 export function promptTable(rows: readonly StatusRow[], context: ListContext): Html {
   if (rows.length === 0) return html`<p class="quiet">None.</p>`;
   return table({
-    caption: 'Prompts, the newest change first',
+    caption: 'Prompts, newest change first',
     headings: ['Prompt', 'Status', 'Since'],
     rows: rows.map((row) => [
       promptCell(row, context),

@@ -1,13 +1,13 @@
 import { html } from 'hono/html';
 import type { MonitorState } from '../content.ts';
 import type { Overview } from '../model/overview-model.ts';
-import { isBlind } from '../model/project-state.ts';
+import { isUnmonitored } from '../model/project-state.ts';
 import { absolute, ago, when } from '../text/time.ts';
 import { untrustedText } from '../text/untrusted-text.ts';
 import type { Html } from '../html.ts';
 import { counted, grouped, STORE_FAILURE_WORDS } from '../text/words.ts';
 
-/** One part of evalwatch, and whether it is well. */
+/** State of one part of evalwatch. */
 export interface Check {
   readonly name: string;
   readonly level: 'ok' | 'warn' | 'bad';
@@ -15,12 +15,12 @@ export interface Check {
 }
 
 const RECENT_MS = 60 * 60 * 1000;
-/** As in the alert EvalwatchSchedulerOverrun. */
-const FEW_RUNS = 2;
-/** As in the alert EvalwatchErrorInfoBacklog. */
-const OLD_BACKLOG_MS = 30 * 60 * 1000;
+/** The same limit as in the alert EvalwatchSchedulerOverrun. */
+const MAX_LOST_RUNS = 2;
+/** The same limit as in the alert EvalwatchErrorInfoBacklog. */
+const MAX_BACKLOG_AGE_MS = 30 * 60 * 1000;
 
-/** Whether the monitor itself is well, part by part. */
+/** Checks each part of evalwatch itself. */
 export function monitorChecks(
   { store, projects }: Overview,
   monitor: MonitorState,
@@ -37,7 +37,7 @@ export function monitorChecks(
 }
 
 function projectCheck(projects: Overview['projects']): Check {
-  const blind = projects.filter(({ state }) => isBlind(state)).length;
+  const blind = projects.filter(({ state }) => isUnmonitored(state)).length;
   const waiting = projects.filter(({ state }) => state.kind === 'new').length;
   const first = waiting === 0 ? '' : `, ${grouped(waiting)} not polled yet`;
   return {
@@ -45,7 +45,8 @@ function projectCheck(projects: Overview['projects']): Check {
     level: blind > 0 ? 'bad' : waiting > 0 ? 'warn' : 'ok',
     text:
       blind > 0
-        ? html`<strong>${grouped(blind)} of ${grouped(projects.length)} blind</strong>${first}`
+        ? html`<strong>${grouped(blind)} of ${grouped(projects.length)} not monitored</strong
+            >${first}`
         : html`${counted(projects.length, 'project')} watched${first}`,
   };
 }
@@ -58,7 +59,7 @@ function storeCheck(isReadable: boolean, monitor: MonitorState, now: number): Ch
     return {
       name,
       level: 'bad',
-      text: html`<strong>cannot be read</strong>: this page shows only what is known without it`,
+      text: html`<strong>cannot be read</strong>: this page shows only what evalwatch has in memory`,
     };
   }
   if (failure !== undefined && failure.at >= (lastCommitAt ?? 0)) {
@@ -72,7 +73,7 @@ function storeCheck(isReadable: boolean, monitor: MonitorState, now: number): Ch
     return {
       name,
       level: 'warn',
-      text: html`writes again, failed ${when(failure.at, now)}: ${words}`,
+      text: html`works again; a write failed ${when(failure.at, now)}: ${words}`,
     };
   }
   const last =
@@ -103,9 +104,10 @@ function schedulerCheck(
   if (lastLostRunAt === undefined) return { name, level: 'ok', text: html`on time, ${soon}` };
   return {
     name,
-    level: missedRuns + skippedRuns > FEW_RUNS && now - lastLostRunAt < RECENT_MS ? 'warn' : 'ok',
-    text: html`${soon}; since the start ${counted(missedRuns, 'run')} missed,
-    ${grouped(skippedRuns)} skipped because the one before still ran, the last
+    level:
+      missedRuns + skippedRuns > MAX_LOST_RUNS && now - lastLostRunAt < RECENT_MS ? 'warn' : 'ok',
+    text: html`${soon}; since the start: ${counted(missedRuns, 'run')} missed,
+    ${grouped(skippedRuns)} skipped because the previous one was still running; the last one
     ${when(lastLostRunAt, now)}`,
   };
 }
@@ -124,8 +126,8 @@ function reloadCheck({ lastReload, startedAt }: MonitorState, now: number): Chec
   return {
     name,
     level: 'warn',
-    text: html`<strong>the last reload failed</strong> ${when(lastReload.at, now)}; the one before
-      is in force
+    text: html`<strong>the last reload failed</strong> ${when(lastReload.at, now)}; the previous
+      configuration stays in force
       <ul>
         ${reasons}
       </ul>`,
@@ -138,11 +140,11 @@ function backlogCheck(
 ): Check {
   const name = 'error_info';
   if (count === 0 || oldestAt === undefined)
-    return { name, level: 'ok', text: html`nothing waits` };
+    return { name, level: 'ok', text: html`nothing left to fetch` };
   return {
     name,
-    level: now - oldestAt > OLD_BACKLOG_MS ? 'warn' : 'ok',
-    text: html`${counted(count, 'failure')} wait${count === 1 ? 's' : ''} for it, the oldest since
-    ${absolute(oldestAt)}, ${ago(oldestAt, now)}`,
+    level: now - oldestAt > MAX_BACKLOG_AGE_MS ? 'warn' : 'ok',
+    text: html`${counted(count, 'failure')} waiting, the oldest since ${absolute(oldestAt)},
+    ${ago(oldestAt, now)}`,
   };
 }

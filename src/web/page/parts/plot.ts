@@ -17,17 +17,17 @@ const PLACES: Readonly<Record<Status, number>> = {
 const LAYERS = DATASET_STATUSES.toSorted((a, b) => PLACES[a] - PLACES[b]);
 const WIDTH = 960;
 const HEIGHT = 120;
-/** One failure among thousands can still be seen. */
-const SMALLEST = 4;
+/** Minimum height of a layer, so that one failure among thousands is visible. */
+const MIN_HEIGHT = 4;
 
-/** Counts by status as one bar, without text: the words stand beside it. */
+/** Counts by status as one bar, without text: a legend stands beside it. */
 export function bar(counts: ReadonlyMap<Status, number>): Html {
   const shown = LAYERS.filter((status) => (counts.get(status) ?? 0) > 0);
   const total = sum(counts);
-  const room = WIDTH - shown.length * 2 * SMALLEST;
+  const room = WIDTH - shown.length * 2 * MIN_HEIGHT;
   let left = 0;
   const parts = shown.map((status) => {
-    const width = 2 * SMALLEST + ((counts.get(status) ?? 0) / total) * room;
+    const width = 2 * MIN_HEIGHT + ((counts.get(status) ?? 0) / total) * room;
     const part = html`<rect
       class="${status}"
       x="${round(left)}"
@@ -48,30 +48,34 @@ export function bar(counts: ReadonlyMap<Status, number>): Html {
   </svg>`;
 }
 
-/** The last day of a project as stacked areas; what is after `blindSince` is only what was last seen. */
-export function plot(history: StatusHistory, now: number, blindSince: number | undefined): Html {
+/** The last day of a project as stacked areas. Counts after `unmonitoredSince` are out of date, and shown paler. */
+export function plot(
+  history: StatusHistory,
+  now: number,
+  unmonitoredSince: number | undefined,
+): Html {
   const end = history.since + SPANS * SPAN_MS;
   const known = history.spans.filter((span) => span !== undefined);
   const most = Math.max(0, ...known.map((counts) => sum(counts)));
   if (most === 0) return html``;
   const shown = LAYERS.filter((status) => known.some((counts) => (counts.get(status) ?? 0) > 0));
-  const room = HEIGHT - shown.length * SMALLEST;
+  const room = HEIGHT - shown.length * MIN_HEIGHT;
   let floors: readonly number[] = [];
-  // Each reaches down to the ground, so the lower ones are painted later.
+  // Each layer reaches down to the ground, so the lower layers are painted later.
   const layers = shown.map((status) => {
     const tops = history.spans.map((counts, span) => {
       const count = counts?.get(status) ?? 0;
-      return (floors[span] ?? 0) + (count === 0 ? 0 : SMALLEST + (count / most) * room);
+      return (floors[span] ?? 0) + (count === 0 ? 0 : MIN_HEIGHT + (count / most) * room);
     });
     const path = html`<path class="${status}" d="${area(tops)}" />`;
     floors = tops;
     return path;
   });
   const isShort = history.knownSince > history.since;
-  const blindX =
-    blindSince === undefined
+  const outdatedX =
+    unmonitoredSince === undefined
       ? WIDTH
-      : (Math.max(0, blindSince - history.since) / (end - history.since)) * WIDTH;
+      : (Math.max(0, unmonitoredSince - history.since) / (end - history.since)) * WIDTH;
   return html`<figure class="plot">
     <svg
       role="img"
@@ -81,7 +85,7 @@ export function plot(history: StatusHistory, now: number, blindSince: number | u
     >
       <rect class="none" width="${WIDTH}" height="${HEIGHT}" />
       ${layers.toReversed()}
-      ${blindX < WIDTH ? html`<rect class="blind" x="${round(blindX)}" width="${round(WIDTH - blindX)}" height="${HEIGHT}" />` : ''}
+      ${outdatedX < WIDTH ? html`<rect class="outdated" x="${round(outdatedX)}" width="${round(WIDTH - outdatedX)}" height="${HEIGHT}" />` : ''}
     </svg>
     <figcaption>
       <span>${clockTime(history.since)}</span>
@@ -94,7 +98,7 @@ export function plot(history: StatusHistory, now: number, blindSince: number | u
   </figure>`;
 }
 
-/** Counts in words with a sign and a colour each; those of 0 are left out. */
+/** Counts by status in words, each with its sign and colour; statuses with a count of 0 are left out. */
 export function legend(
   counts: ReadonlyMap<Status, number>,
   linkOf?: (status: Status) => string,
@@ -118,7 +122,7 @@ export function badge(status: keyof typeof SIGNS): Html {
   >`;
 }
 
-/** From the ground up to these heights, with a point only where the height changes. */
+/** SVG path of the area under these heights, with a point only where the height changes. */
 function area(heights: readonly number[]): string {
   const points = heights.flatMap((height, span) => {
     const last = heights[span - 1];

@@ -5,7 +5,7 @@ import type { StatusHistory } from '../model/history.ts';
 import { projectLink } from './lists.ts';
 import { lastFailureAt, type ProjectView } from '../model/overview-model.ts';
 import { bar, legend, plot } from './plot.ts';
-import { isBlind } from '../model/project-state.ts';
+import { isUnmonitored } from '../model/project-state.ts';
 import { absolute, duration, when } from '../text/time.ts';
 import type { Html } from '../html.ts';
 import {
@@ -16,7 +16,7 @@ import {
   REFUSED_KEY_WORDS,
 } from '../text/words.ts';
 
-/** A project on the first page. */
+/** A project on the overview. */
 export function projectCard(
   view: ProjectView,
   history: StatusHistory | undefined,
@@ -25,11 +25,11 @@ export function projectCard(
   return html`<li class="project ${view.state.kind}">
     <h3>${projectLink(view.watched.id, './')}</h3>
     ${stateLine(view, now)} ${countsOf(view)}
-    ${history === undefined ? '' : plot(history, now, blindSince(view))} ${polls(view, now)}
+    ${history === undefined ? '' : plot(history, now, unmonitoredSince(view))} ${polls(view, now)}
   </li>`;
 }
 
-/** Up, or why not, and since when. */
+/** Whether the project is up; if not, why and since when. */
 export function stateLine({ watched, state, snapshot }: ProjectView, now: number): Html {
   if (state.kind === 'up') return html`<p class="state ok"><strong>✓ Up</strong></p>`;
   if (state.kind === 'new') {
@@ -42,11 +42,12 @@ export function stateLine({ watched, state, snapshot }: ProjectView, now: number
   }
   const { lastSuccessAt, consecutiveFailures } = watched.health;
   const since = lastSuccessAt ?? snapshot?.configuredAt;
-  const blind = lastSuccessAt === undefined ? 'Never up for' : 'Blind for';
+  const unseen =
+    lastSuccessAt === undefined ? 'Never polled successfully in' : 'No successful poll for';
   return html`<p class="state bad"><strong>✗ Down</strong>: ${reasonOf(state)}</p>
     <p class="facts">
       ${counted(consecutiveFailures, 'failed poll')} in a row.
-      ${since === undefined ? '' : html`${blind} ${duration(now - since)}, since ${absolute(since)}.`}
+      ${since === undefined ? '' : html`${unseen} ${duration(now - since)}, since ${absolute(since)}.`}
     </p>`;
 }
 
@@ -57,12 +58,12 @@ function reasonOf({ reason, keyWasRefused }: Extract<ProjectState, { kind: 'down
   return html`${words}. <code>${reason}</code>`;
 }
 
-/** Since when its counts are only the last that were seen; undefined while they are seen. */
-export function blindSince({ state, watched }: ProjectView): number | undefined {
-  return isBlind(state) ? watched.health.lastSuccessAt : undefined;
+/** Time of the last successful poll, if the counts of the project are out of date; otherwise undefined. Epoch ms. */
+export function unmonitoredSince({ state, watched }: ProjectView): number | undefined {
+  return isUnmonitored(state) ? watched.health.lastSuccessAt : undefined;
 }
 
-/** Counts by status: a bar, and the same in words. */
+/** Counts by status, as a bar and in words. */
 export function countsOf(view: ProjectView, linkOf?: (status: Status) => string): Html {
   const prompts = view.snapshot?.listings.get('prompt');
   if (prompts === undefined) return html`<p class="quiet">The store cannot be read.</p>`;
@@ -81,7 +82,7 @@ export function countsOf(view: ProjectView, linkOf?: (status: Status) => string)
     }`;
 }
 
-/** When it was polled and when it will be. */
+/** Times of the last success, the next poll and the last failure. */
 export function polls(view: ProjectView, now: number): Html {
   const { health, nextPollAt } = view.watched;
   const failure = lastFailureAt(view);

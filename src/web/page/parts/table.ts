@@ -8,7 +8,7 @@ export interface TableContent {
   readonly rows: readonly (readonly [name: Html, ...cells: Html[]])[];
 }
 
-/** The roles are said once more: a phone shows the cells of a row below each other, and some browsers forget them then. */
+/** Repeats the implicit roles: on a phone the cells of a row are stacked by CSS, and some browsers then drop the roles. */
 export function table({ caption, headings, rows }: TableContent): Html {
   return html`<table role="table">
     <caption>

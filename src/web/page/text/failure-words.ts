@@ -2,7 +2,7 @@ import { DAY_MS, type ProjectView, type RecentFailures } from '../model/overview
 import { duration } from './time.ts';
 import { counted } from './words.ts';
 
-/** Failures of all these projects together; undefined while the store cannot be read. */
+/** Adds up the failures of these projects; undefined while the store cannot be read. */
 export function allFailures(views: readonly ProjectView[]): RecentFailures | undefined {
   const each = views.map(({ failures }) => failures);
   if (each.includes(undefined)) return undefined;
@@ -12,7 +12,7 @@ export function allFailures(views: readonly ProjectView[]): RecentFailures | und
   };
 }
 
-/** `2 failures in the last 24 hours`; shorter where the store keeps transitions for less. */
+/** `2 failures in the last 24 hours`; a shorter period if the retention of the store is shorter. */
 export function failuresText(failures: RecentFailures, retentionMs: number): string {
   const period = retentionMs < DAY_MS ? duration(retentionMs) : '24 hours';
   return `${failureCount(failures)} in the last ${period}`;

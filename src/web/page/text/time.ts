@@ -9,7 +9,7 @@ const UNITS = [
   ['s', 1000],
 ] as const;
 
-/** A length of time for people, in its two largest units: `2 d 4 h`, `35 s`. */
+/** Formats a duration in its two largest units: `2 d 4 h`, `35 s`. */
 export function duration(ms: number): string {
   const parts: string[] = [];
   let left = Math.max(0, ms);
@@ -29,7 +29,7 @@ export function ago(ms: number, now: number): string {
   return ms < now ? `${duration(now - ms)} ago` : `in ${duration(ms - now)}`;
 }
 
-/** A time in UTC, and beside it how long ago it was. */
+/** A time in UTC, and how long ago it was. */
 export function when(ms: number, now: number): Html {
   return html`<span class="when"><span class="ago">${ago(ms, now)}</span> ${absolute(ms)}</span>`;
 }
@@ -40,7 +40,7 @@ export function absolute(ms: number): Html {
   return html`<time datetime="${iso}">${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC</time>`;
 }
 
-/** Of a plot's axis: `13:45 UTC`. */
+/** Label of a plot's axis: `13:45 UTC`. */
 export function clockTime(ms: number): string {
   return `${isoTime(ms).slice(11, 16)} UTC`;
 }

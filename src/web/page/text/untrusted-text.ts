@@ -1,10 +1,10 @@
 import { html } from 'hono/html';
 import type { Html } from '../html.ts';
 
-/** What cannot be seen, or changes how its neighbours are seen; joiners and emoji variants are part of ordinary text. */
+/** Characters that are invisible or change how their neighbours look; joiners and emoji variants belong to ordinary text. */
 const HIDDEN = /[[\p{C}\p{Z}\p{DI}\u2800]--[ \p{Join_Control}\u{fe0e}-\u{fe0f}]]/v;
 const ONLY_JOINERS = /^[ \p{Join_Control}\u{fe0e}-\u{fe0f}]*$/v;
-/** What a mark costs of a text's budget: it is that much longer than a character. */
+/** Cost of a mark in a text's budget, where a character costs 1. */
 const MARK_COST = 10;
 
 const NAMES: Readonly<Record<string, string>> = {
@@ -36,8 +36,8 @@ export interface Cut {
 }
 
 /**
- * The beginning of a text that others wrote, as long as its budget lasts (a character costs 1): set apart from the
- * direction of what surrounds it, and with marks for what would be invisible, reorder the text or is no character.
+ * Shows the beginning of a text from outside, as long as its budget lasts (a character costs 1). The text is isolated from
+ * the writing direction around it. Marks replace characters that are invisible, reorder the text, or are invalid.
  */
 export function untrustedText(text: string, budget: number, lines: 'one line' | 'lines'): Cut {
   const pieces: (Html | string)[] = [];
@@ -65,7 +65,7 @@ type Run =
   | { readonly mark: undefined; readonly text: string; readonly length: number }
   | { readonly mark: Html; readonly length: number };
 
-/** Ordinary characters one by one, and each run of one hidden character as one mark. */
+/** Yields ordinary characters one by one, and each run of the same hidden character as one mark. */
 function* runsOf(text: string, isBlank: boolean, lines: 'one line' | 'lines'): Generator<Run> {
   let index = 0;
   while (index < text.length) {
@@ -99,17 +99,17 @@ function markOf(character: string, count: number): Html {
   return html`<span class="mark" title="${title}">${shown}${times}</span>`;
 }
 
-/** A name or an id on one line; the whole of a long one unfolds. */
+/** A name or an id on one line; a long one unfolds. */
 export function untrustedName(text: string): Html {
   return foldable(text, { short: 80, whole: 1100, lines: 'one line' });
 }
 
-/** A name where it has to be short: in a link, a heading. */
+/** The beginning of a name, for links. */
 export function shortUntrustedName(text: string): Html {
   return untrustedText(text, 80, 'one line').shown;
 }
 
-/** A message of several lines, folded to its beginning; `whole` is the budget of what unfolds. */
+/** A message of several lines, folded to its beginning; `whole` is the budget of the unfolded text. */
 export function untrustedMessage(text: string, whole: number): Html {
   return foldable(text.replaceAll('\r\n', '\n'), { short: 300, whole, lines: 'lines' });
 }

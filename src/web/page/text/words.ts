@@ -2,52 +2,52 @@ import type { NoErrorInfoReason } from '../../../domain/failure.ts';
 import type { Origin } from '../../../domain/status.ts';
 import type { PollFailureReason, StoreFailureReason } from '../../../monitor/errors.ts';
 
-/** Why a project cannot be polled, after "because". */
+/** Reasons of failed polls, worded to follow "because". */
 export const POLL_FAILURE_WORDS: Readonly<Record<PollFailureReason, string>> = {
   auth: 'the service refuses the API key, or the key cannot be read',
-  not_found: 'the service does not know this project (404)',
-  validation: 'the service finds the request invalid (422)',
+  not_found: 'the service has no such project (404)',
+  validation: 'the service rejects the request as invalid (422)',
   rate_limited: 'the service asks for fewer requests (429)',
   client_error: 'the service refuses the request (4xx)',
-  server_error: 'the service has an error of its own (5xx)',
+  server_error: 'the service reports an internal error (5xx)',
   timeout: 'the service does not answer in time',
   network: 'the service cannot be reached',
-  tls: 'no trusted TLS connection to the service comes about',
-  redirect: 'the service redirects elsewhere, and the key does not go there',
-  invalid_response: 'the answer of the service makes no sense',
-  too_large: 'the answer of the service is larger than max_response_size or max_items allow',
+  tls: 'no trusted TLS connection to the service is possible',
+  redirect: 'the service redirects to another address, and evalwatch does not send the key there',
+  invalid_response: 'the service sent an invalid answer',
+  too_large: 'the answer of the service exceeds max_response_size or max_items',
   store: 'the poll could not be stored',
 };
 
-/** Where it is known, in the place of those for `auth`. */
+/** Replace the words for `auth` if the cause is known. */
 export const REFUSED_KEY_WORDS = 'the service refuses the API key (401 or 403)';
 export const NO_KEY_WORDS =
-  'there is no API key to send: its file or variable cannot be read, is empty or is no key';
+  'there is no API key to send: its file or variable cannot be read, is empty or does not hold a key';
 
-/** Why a failure has no error_info, after "because". */
+/** Reasons of failures without error_info, worded to follow "because". */
 export const NO_ERROR_INFO_WORDS: Readonly<Record<NoErrorInfoReason, string>> = {
-  invalid_id: 'a prompt of this id cannot be asked for',
-  not_found: 'the service does not know the prompt any more (404)',
-  validation: 'the service finds the request invalid (422)',
+  invalid_id: 'the id of the prompt cannot be used in a request',
+  not_found: 'the service no longer has the prompt (404)',
+  validation: 'the service rejects the request as invalid (422)',
   client_error: 'the service refuses the request (4xx)',
-  redirect: 'the service redirects elsewhere',
+  redirect: 'the service redirects to another address',
   too_large: 'the answer of the service is too large',
-  invalid_response: 'the answer of the service makes no sense',
-  no_error_info: 'the service gives none',
-  project_removed: 'the project left the configuration',
-  unavailable: 'the service could not be asked for a day',
+  invalid_response: 'the service sent an invalid answer',
+  no_error_info: 'the service has none',
+  project_removed: 'the project was removed from the configuration',
+  unavailable: 'the service was unavailable for a day',
 };
 
 export const STORE_FAILURE_WORDS: Readonly<Record<StoreFailureReason, string>> = {
   full: 'the disk is full',
   io: 'the disk reports errors',
-  busy: 'somebody else holds the file',
+  busy: 'another process holds it',
   corrupt: 'the file is damaged',
   replaced: 'the file was deleted, moved or replaced',
   other: 'see the log, event store.commit_failed',
 };
 
-/** A sign beside each status, for who cannot tell the colours. */
+/** Sign of each status, for readers who cannot distinguish the colours. */
 export const SIGNS: Readonly<Record<Origin, string>> = {
   NEW: '+',
   PENDING: '○',

@@ -36,9 +36,9 @@ describe('the verdict', () => {
 
     const { text, html } = await world.read();
 
-    expect(text).toContain('evalwatch is well and sees everything');
+    expect(text).toContain('evalwatch is healthy and monitors every project');
     expect(html).toContain(
-      '<title>evalwatch is well and sees everything · 0 failures · evalwatch</title>',
+      '<title>evalwatch is healthy and monitors every project · 0 failures · evalwatch</title>',
     );
     expect(text).toContain('3 projects watched');
   });
@@ -52,7 +52,7 @@ describe('the verdict', () => {
 
     const { text } = await world.read();
 
-    expect(text).toContain('1 of 3 projects blind');
+    expect(text).toContain('1 of 3 projects not monitored');
     expect(text).toContain('1 failure in the last 24 hours, the newest now in alpha.');
   });
 
@@ -86,7 +86,7 @@ describe('the verdict', () => {
       'the last reload failed',
       'with a warning',
     ],
-    [{ ok: true, reasons: [] }, 'reloaded now', 'is well'],
+    [{ ok: true, reasons: [] }, 'reloaded now', 'is healthy'],
   ])('tells of the last reload %j', async (result, words, verdict) => {
     await using world = await setUp();
     for (const project of ['alpha', 'beta', 'gamma']) await world.see(project, {});
@@ -111,7 +111,7 @@ describe('the store', () => {
 
     const { text } = await world.read();
 
-    expect(text).toContain('Store in trouble');
+    expect(text).toContain('Store failing');
     expect(text).toMatch(/Store cannot be written: the disk is full; 1 min ago/);
   });
 
@@ -122,9 +122,9 @@ describe('the store', () => {
     world.clock.advance(SECOND);
     await world.see('alpha', { a: 'RUNNING' });
 
-    expect((await world.read()).text).toContain('writes again, failed 1 s ago');
+    expect((await world.read()).text).toContain('works again; a write failed 1 s ago');
     world.clock.advance(HOUR);
-    expect((await world.read()).text).not.toContain('writes again');
+    expect((await world.read()).text).not.toContain('works again');
   });
 
   it('that cannot be read leaves what is known without it', async () => {
@@ -137,7 +137,7 @@ describe('the store', () => {
     const project = await world.read('/projects/beta', { store });
 
     expect(status).toBe(200);
-    expect(text).toContain('Store in trouble, 1 of 3 projects blind');
+    expect(text).toContain('Store failing, 1 of 3 projects not monitored');
     expect(text).toContain('the service refuses the API key');
     expect(text + project.text).not.toContain('page 7');
     expect(project.text).toContain('The store cannot be read');
@@ -154,7 +154,7 @@ describe('the scheduler', () => {
 
     const { text } = await world.read();
 
-    expect(text).toContain('Scheduler in trouble, 1 of 3 projects blind');
+    expect(text).toContain('Scheduler failing, 1 of 3 projects not monitored');
     expect(text).toContain('1 project should have been polled, the first 1 min ago');
     expect(order(text, ['alpha', 'beta'])).toEqual(['beta', 'alpha']);
   });
@@ -190,7 +190,7 @@ describe('projects', () => {
 
     const { text } = await world.read('/');
 
-    const cards = text.slice(text.indexOf('6 blind'));
+    const cards = text.slice(text.indexOf('6 not monitored'));
     expect(order(cards, ids)).toEqual([
       'f-never-up',
       'd-longer-blind',
@@ -211,7 +211,7 @@ describe('projects', () => {
 
     expect(text).toContain('Down: the service asks for fewer requests (429). rate_limited');
     expect(text).toContain(
-      '12 failed polls in a row. Blind for 2 h, since 2026-11-21 00:12:40 UTC.',
+      '12 failed polls in a row. No successful poll for 2 h, since 2026-11-21 00:12:40 UTC.',
     );
   });
 
@@ -227,7 +227,7 @@ describe('projects', () => {
     expect(last.text).toContain('Page 3 of 3, 60 projects');
     expect(beyond.text).toContain('Page 3 of 3');
     expect(found.html.match(/<h3>/g)).toHaveLength(11);
-    expect(none.text).toContain('No project has this in its id.');
+    expect(none.text).toContain('No project id contains this text.');
     expect(none.html).not.toContain('"><b>');
   });
 });
@@ -276,7 +276,7 @@ describe('the page of a project', () => {
 
     const { text } = await world.read('/projects/alpha');
 
-    expect(text).toContain('No error_info, because the service does not know the prompt any more');
+    expect(text).toContain('No error_info, because the service no longer has the prompt');
     expect(text).toContain('not fetched yet');
     expect(text).toContain('error_id E_42 error_msg none Cut at 8,192 bytes.');
   });
@@ -301,7 +301,7 @@ describe('the page of a project', () => {
     const { status, text } = await world.read('/projects/alpha');
 
     expect(status).toBe(200);
-    expect(text).toContain('Not in the configuration any more');
+    expect(text).toContain('No longer in the configuration');
     expect(text).toContain('RUNNING → ✗ FAILED');
   });
 

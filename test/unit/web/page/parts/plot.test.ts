@@ -55,7 +55,7 @@ it('says since when it is known, and fades what was not seen', async () => {
   const html = await render(plot(history, NIGHT, NIGHT - 3 * HOUR));
 
   expect(html).toContain('known since 13:15 UTC');
-  expect(html).toContain('class="blind"');
+  expect(html).toContain('class="outdated"');
 });
 
 it('is nothing for a project without prompts', async () => {
