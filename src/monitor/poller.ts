@@ -118,7 +118,10 @@ export function createPoller(options: PollerOptions): Poller {
     return finished;
   }
 
-  /** Reads the listings and compares them. Its result holds only the differences, so the records can be collected. */
+  /**
+   * Reads the listings and compares them. Its result holds only the differences and the store's token, so the other records
+   * can be collected.
+   */
   async function readAndCompare(
     project: PolledProject,
     run: PollRun,

@@ -185,7 +185,7 @@ describe.skipIf(postgresPrograms === undefined)('migrate-store', { timeout: 60_0
       const empty = openDatabase({
         settings: await readUrl(database.url),
         connections: 1,
-        patienceMs: 10_000,
+        timeoutMs: 10_000,
       });
       await migrate(empty);
       await empty.close();

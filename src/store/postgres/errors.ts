@@ -27,7 +27,7 @@ const TEXTS: Readonly<Record<ServerReason, string>> = {
   other: 'the database of store.postgres_url_file or _env refused',
 };
 
-/** PgBouncer does not know the limits that each connection asks for (database.ts). */
+/** PgBouncer does not know the limits that each connection asks for (session.ts). */
 const BELTS_REFUSED =
   'the pooler before the database of store.postgres_url_file or _env refuses connections: set its ignore_startup_parameters = statement_timeout, idle_in_transaction_session_timeout';
 

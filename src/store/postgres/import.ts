@@ -50,7 +50,7 @@ type ImportedRows =
 
 const TABLE_NAMES = ['project', 'record', 'transition', 'failure', 'settlement'] as const;
 const BATCH = 2000;
-const PATIENCE_MS = 60_000;
+const TIMEOUT_MS = 60_000;
 
 /**
  * Copies a store into the empty database of `url`, in one transaction: whenever it is killed, all of it is there or
@@ -62,7 +62,7 @@ export async function importStore(options: ImportOptions): Promise<Imported> {
   const database = openDatabase({
     settings: await readUrl(url),
     connections: 1,
-    patienceMs: PATIENCE_MS,
+    timeoutMs: TIMEOUT_MS,
   });
   try {
     await migrate(database);

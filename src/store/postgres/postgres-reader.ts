@@ -5,7 +5,7 @@ import { createReads } from './reads.ts';
 import { readUrl } from './url.ts';
 
 /** An export of everything takes its time. */
-const PATIENCE_MS = 60_000;
+const TIMEOUT_MS = 60_000;
 
 /**
  * Opens the store for reading, from anywhere, beside workers or without any.
@@ -13,7 +13,7 @@ const PATIENCE_MS = 60_000;
  */
 export async function openPostgresReader(options: { readonly url: string }): Promise<StoreReader> {
   const settings = await readUrl(options.url);
-  const database = openDatabase({ settings, connections: 2, patienceMs: PATIENCE_MS });
+  const database = openDatabase({ settings, connections: 2, timeoutMs: TIMEOUT_MS });
   try {
     await assertReadable(database);
   } catch (error) {

@@ -67,7 +67,7 @@ export interface Postgres {
 
 /** Commits and reads of this process; the coordinator has one more, so that no beat waits behind them. */
 const CONNECTIONS = 4;
-const PATIENCE_MS = 30_000;
+const TIMEOUT_MS = 30_000;
 
 /**
  * Opens the store, and makes its tables if the database has none. Closing the store closes the coordinator.
@@ -80,7 +80,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Postgres> 
   const database = openDatabase({
     settings,
     connections: CONNECTIONS,
-    patienceMs: PATIENCE_MS,
+    timeoutMs: TIMEOUT_MS,
     signal,
   });
   opened.defer(() => database.close());
@@ -89,8 +89,8 @@ export async function openPostgres(options: PostgresOptions): Promise<Postgres> 
   const sizes = Array.from({ length: CONNECTIONS }, () => database.query<SizeRow>(SIZE));
   const [[first] = []] = await Promise.all(sizes);
   // A beat that takes longer than this has no use.
-  const patienceMs = Math.ceil(leaseMs / 3);
-  const shared = openDatabase({ settings, connections: 1, patienceMs, signal });
+  const timeoutMs = Math.ceil(leaseMs / 3);
+  const shared = openDatabase({ settings, connections: 1, timeoutMs, signal });
   opened.defer(() => shared.close());
   const coordinator = createCoordinator({ database: shared, clock, leaseMs });
   const held = opened.move();

@@ -29,7 +29,7 @@ describe.skipIf(postgresPrograms === undefined)('the upgrade of a PostgreSQL sto
 
   async function open(url: string) {
     const settings = await readUrl(url);
-    const database = openDatabase({ settings, connections: 1, patienceMs: 500 });
+    const database = openDatabase({ settings, connections: 1, timeoutMs: 500 });
     return { migrate: () => migrate(database), [Symbol.asyncDispose]: () => database.close() };
   }
 
@@ -61,7 +61,7 @@ describe.skipIf(postgresPrograms === undefined)('the upgrade of a PostgreSQL sto
   it('leaves the limits of its session as they were', async () => {
     const { url } = await makeOld();
     const settings = await readUrl(url);
-    const database = openDatabase({ settings, connections: 1, patienceMs: 500 });
+    const database = openDatabase({ settings, connections: 1, timeoutMs: 500 });
     await migrate(database);
     const text = "SELECT current_setting('statement_timeout') AS limit";
     expect(await database.query({ text })).toEqual([{ limit: '1min' }]);
@@ -92,7 +92,7 @@ describe.skipIf(postgresPrograms === undefined)('the upgrade of a PostgreSQL sto
     const database = openDatabase({
       settings,
       connections: 1,
-      patienceMs: 500,
+      timeoutMs: 500,
       signal: gone.signal,
     });
     const migrating = migrate(database).catch((error: unknown) => error);

@@ -25,7 +25,7 @@ describe.skipIf(postgresPrograms === undefined)('a PostgreSQL that does not answ
     const database = openDatabase({
       settings: await readUrl(url),
       connections: 1,
-      patienceMs: 1000,
+      timeoutMs: 1000,
     });
     const statements = ['SELECT pg_sleep(10)', ...Array(9).fill('INSERT INTO done DEFAULT VALUES')];
 
@@ -120,7 +120,7 @@ describe.skipIf(postgresPrograms === undefined)('a PostgreSQL that does not answ
     const database = openDatabase({
       settings: await readUrl(url),
       connections: 1,
-      patienceMs: 30_000,
+      timeoutMs: 30_000,
     });
     const backend = { text: 'SELECT pg_backend_pid() AS pid' };
     const [before] = await database.query<{ readonly pid: number }>(backend);
@@ -150,7 +150,7 @@ describe.skipIf(postgresPrograms === undefined)('a PostgreSQL that does not answ
       const database = openDatabase({
         settings: await readUrl(url.replace(`:${server.port}/`, `:${proxy.port}/`) + parameters),
         connections: 1,
-        patienceMs: 60_000,
+        timeoutMs: 60_000,
       });
       database.keepPlans();
       // The server knows the statement now, and shows it as under way only when it has all that it is given.
