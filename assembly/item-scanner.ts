@@ -1,11 +1,11 @@
 /**
- * Finds the items of a JSON array in a body that comes piece by piece, and hashes the bytes of each. An item is what lies
- * between two commas of the outer array, white space included; whether it is JSON is for others to find out. Compiled to
- * WebAssembly by `npm run generate`; src/evaluation-api/listing/item-scanner.ts is the only caller.
+ * Finds the items of a JSON array in a body that arrives in pieces, and hashes the bytes of each. An item is the text
+ * between two commas of the outer array, white space included; its JSON is not validated here. Compiled to WebAssembly
+ * by `npm run generate`; src/evaluation-api/listing/item-scanner.ts is the only caller.
  */
 
-// The memory: seeds, the state of one body (zeros at its beginning), bytes carried over from its last piece, the piece
-// itself, and the items that end in it. State and carried bytes are what a caller keeps of a body until it goes on.
+// Memory layout: seeds, the state of one body (zeros at its beginning), bytes carried over from its last piece, the piece
+// itself, and the items that end in it. Between two pieces, the caller saves the state and the carried bytes.
 
 /** Four random u64. */
 export const SEEDS: usize = 0;
@@ -13,35 +13,35 @@ export const SEEDS: usize = 0;
 export const STATE: usize = 32;
 const HASH_A: usize = 32;
 const HASH_B: usize = 40;
-/** Over the hashes of all items in their order and what stands around the array, u64. */
+/** Digest over the hashes of all items in order and over the bytes around the array, u64. */
 export const DIGEST: usize = 48;
 const IN_STRING: usize = 56;
 const ESCAPED: usize = 64;
 const DEPTH: usize = 72;
 /** u32, one of the phases below. */
 export const PHASE: usize = 76;
-/** How much of the body was scanned, u32. */
+/** Number of bytes of the body that were scanned, u32. */
 const SCANNED: usize = 80;
-/** Where its first item begins, u32. */
+/** Start of the first item in the body, u32. */
 export const FIRST: usize = 84;
-/** Bytes of the open item that were hashed. */
+/** Number of bytes of the open item that were hashed. */
 const HASHED: usize = 88;
-/** Bytes that stand before the piece: those of the open item which were not hashed, then those not scanned. */
+/** Number of bytes before the piece: those of the open item not yet hashed, the last of them not yet scanned. */
 const CARRIED: usize = 92;
 const NOT_SCANNED: usize = 96;
-/** Bytes of a byte order mark that were seen. */
+/** Number of bytes of a byte order mark that were read. */
 const MARK: usize = 100;
 const HASH_C: usize = 104;
 const HASH_D: usize = 112;
 
-/** The piece that is to be scanned, of so many bytes at most. */
+/** The piece to scan, and its maximum size in bytes. */
 export const PIECE: usize = 256;
 export const MAX_PIECE_BYTES: usize = 65536;
 
 const BLOCK: usize = 64;
 const STRIPE: usize = 64;
 
-/** Where the items end, u32 positions in the body; and their hashes, u64. */
+/** Ends of the items, u32 positions in the body, and their hashes, u64. */
 export const ENDS: usize = PIECE + MAX_PIECE_BYTES + BLOCK;
 export const HASHES: usize = ENDS + 4 * (MAX_PIECE_BYTES + BLOCK);
 
@@ -52,10 +52,10 @@ const NO_LIST: u32 = 3;
 const TOO_DEEP: u32 = 4;
 const BROKEN: u32 = 5;
 
-/** Arrays and objects within each other, the outermost being 1. */
+/** Maximum nesting of arrays and objects, the outermost being 1. */
 const MAX_DEPTH: i32 = 64;
 
-/** Scans the `length` bytes at `PIECE`; `last` if the body ends with them. Returns how many items ended. */
+/** Scans the `length` bytes at `PIECE`; `last` marks the end of the body. Returns the number of items that ended. */
 export function scan(length: usize, last: bool): usize {
   const end = PIECE + length;
   let open = PIECE - load<u32>(CARRIED);
@@ -66,7 +66,7 @@ export function scan(length: usize, last: bool): usize {
   }
   let count: usize = 0;
   if (load<u32>(PHASE) == WITHIN) {
-    // Position 0 of the body would stand here.
+    // Address of position 0 of the body.
     const origin = at - load<u32>(SCANNED);
     if (last) memory.fill(end, 0x20, BLOCK);
     count = findEnds(at, last ? end + BLOCK : end);
@@ -90,7 +90,7 @@ export function scan(length: usize, last: bool): usize {
   return count;
 }
 
-/** Looks for the opening bracket; a byte order mark may come first. Returns where to go on. */
+/** Finds the opening bracket, after an optional byte order mark. Returns the address to continue at. */
 function findFirst(from: usize, end: usize): usize {
   let position = load<u32>(SCANNED);
   let mark = load<u32>(MARK);
@@ -121,7 +121,7 @@ function findFirst(from: usize, end: usize): usize {
   return at;
 }
 
-/** Scans whole blocks and notes where items end, up to the array's closing bracket. Returns how many did. */
+/** Scans whole blocks and stores the ends of items, up to the array's closing bracket. Returns their number. */
 function findEnds(from: usize, end: usize): usize {
   let position = load<u32>(SCANNED);
   let depth = load<i32>(DEPTH);
@@ -139,7 +139,7 @@ function findEnds(from: usize, end: usize): usize {
       escaped = 0;
     } else {
       const backslashes = where(0x5c, a, b, c, d);
-      // simdjson's way to tell the odd from the even in a run of backslashes.
+      // simdjson's method to distinguish odd from even runs of backslashes.
       const starting = backslashes & ~escaped;
       const following = (starting << 1) | escaped;
       const oddStarts = starting & 0xaaaaaaaaaaaaaaaa & ~following;
@@ -157,12 +157,13 @@ function findEnds(from: usize, end: usize): usize {
     strings ^= inString;
     inString = <u64>((<i64>strings) >> 63);
 
-    // Three bits make the same of brackets and braces; what else they make it of stands in strings only, or is no JSON.
+    // Setting three bits maps brackets and braces to one value; other bytes with that value occur only in strings or
+    // invalid JSON.
     const bits = i8x16.splat(0x26);
     const brackets =
       where(0x7f, v128.or(a, bits), v128.or(b, bits), v128.or(c, bits), v128.or(d, bits)) &
       ~strings;
-    // Inside of an item that neither begins nor ends here no comma counts.
+    // In a block without brackets inside a nested value, no comma separates items.
     if (brackets == 0 && depth > 1) continue;
     const opening = either(0x5b, 0x7b, a, b, c, d) & brackets;
     const closing = either(0x5d, 0x7d, a, b, c, d) & brackets;
@@ -197,8 +198,8 @@ function findEnds(from: usize, end: usize): usize {
 }
 
 /**
- * Hashes the items that have ended, the first of which begins at `from` or before, and the next one as far as it goes.
- * Returns where the bytes begin that are not hashed.
+ * Hashes the items that have ended, the first of which begins at `from` or before, and the available part of the next one.
+ * Returns the address of the first byte not hashed.
  */
 function hashItems(from: usize, end: usize, origin: usize, count: usize): usize {
   const seed0 = seed(0);
@@ -251,7 +252,7 @@ function seed(index: usize): u64 {
   return load<u64>(SEEDS + 8 * index);
 }
 
-/** Both halves of the product, one on the other: what wyhash mixes with. */
+/** Mixes like wyhash: XOR of both halves of the product. */
 function mix(a: u64, b: u64): u64 {
   const aLow = a & 0xffffffff;
   const aHigh = a >> 32;
@@ -264,13 +265,13 @@ function mix(a: u64, b: u64): u64 {
   return ((other << 32) | (low & 0xffffffff)) ^ high;
 }
 
-/** A mask of fewer than 8 bytes of a word. */
+/** Returns a mask of the first `count` bytes of a word, fewer than 8. */
 function firstBytes(count: u64): u64 {
   const one: u64 = 1;
   return (one << (count * 8)) - 1;
 }
 
-/** A bit for each of 64 bytes, set where it is `byte`. */
+/** Returns a bit for each of 64 bytes, set where the byte equals `byte`. */
 function where(byte: u8, a: v128, b: v128, c: v128, d: v128): u64 {
   const wanted = i8x16.splat(byte);
   return (
@@ -281,7 +282,7 @@ function where(byte: u8, a: v128, b: v128, c: v128, d: v128): u64 {
   );
 }
 
-/** The same for two bytes, of which either will do. */
+/** Like `where`, for either of two bytes. */
 function either(one: u8, other: u8, a: v128, b: v128, c: v128, d: v128): u64 {
   return where(one, a, b, c, d) | where(other, a, b, c, d);
 }
@@ -293,7 +294,7 @@ function isAnywhere(byte: u8, a: v128, b: v128, c: v128, d: v128): bool {
   return v128.any_true(v128.or(ab, cd));
 }
 
-/** What JSON takes for white space. */
+/** Returns whether a byte is white space in JSON. */
 function isSpace(byte: u8): bool {
   return byte == 0x20 || byte == 0x09 || byte == 0x0a || byte == 0x0d;
 }

@@ -75,7 +75,8 @@ export function nextCheckAt(now: number): number {
 
 /**
  * Decides what follows a failed attempt: the settlement, or the attempts so far with the time of the next one
- * (docs/specification.md#settling). If the clock was set back so that the first attempt lies in the future, it counts as now.
+ * (docs/specification.md#settling). If the clock was set back so that the first attempt lies in the future, it counts
+ * as now.
  */
 export function afterFailedTry(
   before: Tries,

@@ -32,8 +32,8 @@ export interface DetectionOptions {
 }
 
 /**
- * Compares a listing with the stored records (docs/specification.md#transitions). Pure. No other code decides what counts as a
- * transition.
+ * Compares a listing with the stored records (docs/specification.md#transitions). Pure. No other code decides what
+ * counts as a transition.
  */
 export function* compareListing(
   known: KnownListing,

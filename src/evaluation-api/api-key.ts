@@ -9,8 +9,8 @@ const MAX_FILE_BYTES = 16 * 1024;
 const REREAD_AFTER_MS = 100;
 
 /**
- * Reads the key and trims white space (docs/specification.md#api-keys). Every call reads the file, so a rotated key works at
- * once. Error messages contain nothing of the text that was read.
+ * Reads the key and trims white space (docs/specification.md#api-keys). Every call reads the file, so a rotated key
+ * works at once. Error messages contain nothing of the text that was read.
  * @throws {ApiError} `auth`, if there is no key or an HTTP header cannot carry it
  */
 export async function readKey(source: SecretSource | undefined): Promise<string> {

@@ -43,8 +43,8 @@ export interface EvaluationServiceOptions {
 export type HttpEvaluationService = EvaluationService & { close(): Promise<void> };
 
 /**
- * Creates a client of the Evaluation Service (docs/specification.md#fetching). Its calls reject only with an `ApiError` or a
- * signal's reason. No error message contains a key.
+ * Creates a client of the Evaluation Service (docs/specification.md#fetching). Its calls reject only with an `ApiError`
+ * or a signal's reason. No error message contains a key.
  */
 export function createEvaluationService(options: EvaluationServiceOptions): HttpEvaluationService {
   const { service, keyOf, secrets, clock, emit, version, random = Math.random } = options;
@@ -111,18 +111,15 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
             onPiece: scan.push,
             interpret: async (pieces, head) => {
               if (pieces === undefined) return { unchanged: true, full: false };
-              const body = { pieces, items: scan.finish() };
-              const etag = etagOf(head);
-              const { requests } = signal;
               return await readListingAnswer({
                 kind,
-                body,
-                etag,
+                body: { pieces, items: scan.finish() },
+                etag: etagOf(head),
                 previous,
                 allowDifference,
                 secrets,
                 serialQueue,
-                signal: requests,
+                signal: signal.requests,
               });
             },
           });

@@ -29,7 +29,10 @@ export function connectionError(error: unknown, scrub: Scrub): ApiError {
   return new ApiError('network', `the connection failed: ${cause}`);
 }
 
-/** Returns the metric label of a failed request; undefined if its status code is counted (docs/metrics.md#evaluation-service). */
+/**
+ * Returns the metric label of a failed request; undefined if its status code is counted
+ * (docs/metrics.md#evaluation-service).
+ */
 export function requestFailure(reason: ApiFailureReason): RequestFailureReason | undefined {
   return REQUEST_FAILURE_REASONS.find((failure) => failure === reason);
 }

@@ -39,15 +39,15 @@ const BACKSLASH = 0x5c;
 const COLUMNS = 256;
 
 /**
- * Automaton that recognises all escapes. A state stands for the beginning of an escape; state 0 is outside of any. No escape
- * is a prefix of another one, and none contains the first character of another.
+ * Automaton that recognises all escapes. A state stands for the beginning of an escape; state 0 is outside of any. No
+ * escape is a prefix of another one, and none contains the first character of another.
  */
 const { steps, depths } = createAutomaton();
 
 /**
- * Decodes every escape, nested ones included: `%2541`, `&amp;#65;` and `\\u0041` all become `A`. Supports `%41`, `%u0041`,
- * `\x41`, `\u0041`, entities by number or name, and UTF-8 read as Latin-1, for characters up to U+00FF. Drops backslashes and
- * semicolons, so that their number does not matter. Takes linear time.
+ * Decodes every escape, nested ones included: `%2541`, `&amp;#65;` and `\\u0041` all become `A`. Supports `%41`,
+ * `%u0041`, `\x41`, `\u0041`, entities by number or name, and UTF-8 read as Latin-1, for characters up to U+00FF. Drops
+ * backslashes and semicolons, so that their number does not matter. Takes linear time.
  */
 export function decodeEscapes(source: string): DecodedText {
   const codes = new Uint16Array(source.length);

@@ -12,9 +12,9 @@ export interface KeyForm {
 const MIN_LENGTH = 6;
 
 /**
- * Returns the forms of a key to search for: the key itself, the key without its own escapes, its lower-case hexadecimal, and
- * its base64 and base64url at each offset in the encoded bytes. At least 10 characters of the base64 depend on the key alone,
- * so ordinary text does not match.
+ * Returns the forms of a key to search for: the key itself, the key without its own escapes, its lower-case
+ * hexadecimal, and its base64 and base64url at each offset in the encoded bytes. At least 10 characters of the base64
+ * depend on the key alone, so ordinary text does not match.
  */
 export function formsOf(key: string): readonly KeyForm[] {
   const inBytes = [Buffer.from(key, 'latin1'), Buffer.from(key, 'utf8')];

@@ -12,8 +12,8 @@ export type TextSearch<Entry> = (
 ) => void;
 
 /**
- * Creates a search for many entries at once, of at least 3 characters each; `+` and space are equal. It skips most of a text
- * without matches, however many entries there are (Wu and Manber's method).
+ * Creates a search for many entries at once, of at least 3 characters each; `+` and space are equal. It skips most of a
+ * text without matches, however many entries there are (Wu and Manber's method).
  */
 export function createTextSearch<Entry extends { readonly text: string }>(
   entries: readonly Entry[],

@@ -9,9 +9,9 @@ let pendingCount = 0;
 let isHanging = false;
 
 /**
- * Runs file work one after the other. Resolves to undefined if the work has not ended within 5 s, its wait included; until it
- * ends, further work resolves to undefined at once. A hanging system call cannot be cancelled. With the queue it holds only
- * one thread of the pool, which passwords, decompression and host names need as well.
+ * Runs file work one after the other. Resolves to undefined if the work has not ended within 5 s, its wait included;
+ * until it ends, further work resolves to undefined at once. A hanging system call cannot be cancelled. With the queue
+ * it holds only one thread of the pool, which passwords, decompression and host names need as well.
  */
 export async function queueFileWork<Result>(
   work: () => Promise<Result>,

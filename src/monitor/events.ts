@@ -22,8 +22,8 @@ export const REFUSAL_REASONS = ['epoch', 'version'] as const;
 type RefusalReason = (typeof REFUSAL_REASONS)[number];
 
 /**
- * Something that happened in the monitor. Findings of a poll are emitted once, after its commit or failed commit; requests and
- * the start of a run are emitted as they happen. Durations are ms, times epoch ms.
+ * Something that happened in the monitor. Findings of a poll are emitted once, after its commit or failed commit;
+ * requests and the start of a run are emitted as they happen. Durations are ms, times epoch ms.
  */
 export type MonitorEvent =
   | {
@@ -118,7 +118,10 @@ export type MonitorEvent =
       readonly type: 'store.commit_refused';
       readonly project: string;
       readonly reason: RefusalReason;
-      /** Whether the commit belongs to an earlier ownership of this worker; its current ownership is then not in question. */
+      /**
+       * Whether the commit belongs to an earlier ownership of this worker; its current ownership is then not in
+       * question.
+       */
       readonly isPast: boolean;
     }
   | {

@@ -38,8 +38,8 @@ export interface FailureReporterOptions {
   readonly parallelPerProject: () => number;
   readonly shutdown: Shutdown;
   /**
-   * With several workers: the current lease, under which the store hands out failures; undefined without one. Another worker
-   * may hold failures that were handed out under an earlier lease.
+   * With several workers: the current lease, under which the store hands out failures; undefined without one. Another
+   * worker may hold failures that were handed out under an earlier lease.
    */
   readonly lease?: () => number | undefined;
 }
@@ -47,8 +47,8 @@ export interface FailureReporterOptions {
 type Outcome = { readonly settlement: Settlement } | { readonly tries: Tries };
 
 /**
- * Creates the reporter, which logs each failure with its error_info at least once, even after a crash: it logs the line first
- * and then settles the row (docs/specification.md#pending-failures).
+ * Creates the reporter, which logs each failure with its error_info at least once, even after a crash: it logs the line
+ * first and then settles the row (docs/specification.md#pending-failures).
  */
 export function createFailureReporter(options: FailureReporterOptions): FailureReporter {
   const { service, store, clock, emit, parallelPerProject, shutdown, lease = () => 0 } = options;
@@ -77,24 +77,25 @@ export function createFailureReporter(options: FailureReporterOptions): FailureR
 
   async function check(): Promise<void> {
     if (clock.monotonic() < pausedUntil) return;
-    const under = lease();
-    if (under === undefined) return;
+    const heldLease = lease();
+    if (heldLease === undefined) return;
     ended = new Set();
     try {
       const due = await store.pendingFailures({
         dueAt: clock.now(),
         limitPerProject: parallelPerProject(),
       });
-      for (const failure of due) if (!ended.has(failure.transitionId)) begin(failure, under);
+      for (const failure of due)
+        if (!ended.has(failure.transitionId)) startReport(failure, heldLease);
     } catch (error) {
       pauseAfter(error);
     }
   }
 
-  function begin(failure: PendingFailure, under: number): void {
+  function startReport(failure: PendingFailure, heldLease: number): void {
     const { project, transitionId } = failure;
     if (running.has(transitionId)) return;
-    const work = report(failure, under)
+    const work = report(failure, heldLease)
       .catch(pauseAfter)
       .finally(() => {
         running.delete(transitionId);
@@ -105,21 +106,23 @@ export function createFailureReporter(options: FailureReporterOptions): FailureR
   }
 
   /** Tries one failure once. A shutdown meanwhile, or the end of the lease, leaves it pending. */
-  async function report(failure: PendingFailure, under: number): Promise<void> {
+  async function report(failure: PendingFailure, heldLease: number): Promise<void> {
     const known = logged.get(failure.transitionId);
     if (known !== undefined) return await settle(failure.transitionId, known);
-    const outcome = await decide(failure);
-    if (outcome === undefined || lease() !== under) return;
+    const outcome = await attempt(failure);
+    if (outcome === undefined || lease() !== heldLease) return;
     if ('settlement' in outcome) await logAndSettle(failure, outcome.settlement);
     else await store.postponeFailure(failure.transitionId, outcome.tries);
   }
 
-  async function decide(failure: PendingFailure): Promise<Outcome | undefined> {
+  async function attempt(failure: PendingFailure): Promise<Outcome | undefined> {
     const { promptId, removedAt, tries } = failure;
     if (removedAt !== undefined) return waitForProject(tries, removedAt);
     if (promptId === '.' || promptId === '..') return { settlement: { reason: 'invalid_id' } };
-    const tried = await tryOnce(failure);
-    return tried && 'failed' in tried ? afterFailedTry(tries, tried.failed, clock.now()) : tried;
+    const result = await tryOnce(failure);
+    return result && 'failed' in result
+      ? afterFailedTry(tries, result.failed, clock.now())
+      : result;
   }
 
   async function tryOnce(
@@ -195,8 +198,8 @@ export function createFailureReporter(options: FailureReporterOptions): FailureR
       await settleLogged();
     },
     drain: async (projects) => {
-      const under = lease();
-      if (under === undefined) return;
+      const heldLease = lease();
+      if (heldLease === undefined) return;
       const pending = await store.pendingFailures({
         projects,
         limitPerProject: Number.MAX_SAFE_INTEGER,
@@ -205,7 +208,7 @@ export function createFailureReporter(options: FailureReporterOptions): FailureR
       const worker = async () => {
         for (const failure of queue) {
           if (shutdown.waits.aborted) return;
-          await report(failure, under);
+          await report(failure, heldLease);
         }
       };
       await Promise.all(Array.from({ length: parallelPerProject() }, worker));

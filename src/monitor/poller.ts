@@ -135,7 +135,7 @@ export function createPoller(options: PollerOptions): Poller {
     if (readings === undefined) return undefined;
     const at = clock.now();
     const failed = readings.find((reading) => 'error' in reading);
-    const failure = failed === undefined ? undefined : describe(failed.error);
+    const failure = failed === undefined ? undefined : toPollFailure(failed.error);
     const unchanged = readings.every((each) => 'answer' in each && each.answer.unchanged);
     const anomalies = anomaliesOf(readings, memory);
     for (const reading of readings) distrustEtagIfInvalid(reading, memory);
@@ -229,7 +229,7 @@ export function createPoller(options: PollerOptions): Poller {
   };
 }
 
-function describe(error: ApiError): PollFailure {
+function toPollFailure(error: ApiError): PollFailure {
   return { reason: error.reason, message: error.message, details: error.details };
 }
 

@@ -82,10 +82,10 @@ export function createGate({ slots, rate }: GateOptions): Gate {
     const count = { healthy: 0, failing: 0, detail: 0 };
     for (const { classOf } of inFlight) count[classOf()] += 1;
     if (count.failing + count.detail >= maxOthers) return undefined;
-    const turns =
+    const order =
       lastOther === 'detail' ? (['failing', 'detail'] as const) : (['detail', 'failing'] as const);
-    for (const turn of turns) {
-      const waiter = count[turn] < maxPerClass ? waiting.first(turn) : undefined;
+    for (const requestClass of order) {
+      const waiter = count[requestClass] < maxPerClass ? waiting.first(requestClass) : undefined;
       if (waiter !== undefined) return waiter;
     }
     return undefined;

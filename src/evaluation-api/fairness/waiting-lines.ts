@@ -9,8 +9,8 @@ export interface WaitingLines<Class extends string, Waiter extends Waiting<Class
   join(waiter: Waiter): void;
   leave(waiter: Waiter): void;
   /**
-   * Returns the first waiter of this line. A waiter whose class has changed moves to the end of its new line when it reaches
-   * the front of the old one.
+   * Returns the first waiter of this line. A waiter whose class has changed moves to the end of its new line when it
+   * reaches the front of the old one.
    */
   first(wanted: Class): Waiter | undefined;
 }

@@ -33,9 +33,9 @@ const FAULTS: ReadonlyMap<number, string> = new Map([
 ]);
 
 /**
- * Creates a scanner that finds up to `maxItems` items in each body. It scans any number of bodies concurrently in constant
- * memory. Hashes and digests are comparable only within one scanner: random seeds keep a service from constructing bytes that
- * collide.
+ * Creates a scanner that finds up to `maxItems` items in each body. It scans any number of bodies concurrently in
+ * constant memory. Hashes and digests are comparable only within one scanner: random seeds keep a service from
+ * constructing bytes that collide.
  */
 export function createItemScanner(maxItems: number): () => BodyScan {
   const { memory, scan, constant } = instantiate();

@@ -17,13 +17,13 @@ export interface ItemMatch {
   /** For each item its place in the table plus one; 0 for a new item. */
   readonly places: Uint32Array;
   /** Indexes of the new items. */
-  readonly fresh: readonly number[];
+  readonly newItems: readonly number[];
   /** Ids of the table's items whose bytes are not in the body. */
   readonly vanished: ReadonlySet<string>;
 }
 
 /** With a larger share of new or vanished items, reading all of them costs no more. */
-const MAX_FRESH_SHARE = 0.25;
+const MAX_NEW_SHARE = 0.25;
 
 /** Creates the table of a listing that was read whole; undefined if the numbers of ids and items differ. */
 export function* createItemTable(
@@ -53,10 +53,10 @@ export function* createItemTable(
 /** Looks up the items of a body; undefined if an item occurs twice, or too many are new or vanished. */
 export function* matchItems(table: ItemTable, hashes: Uint32Array): Steps<ItemMatch | undefined> {
   const count = hashes.length / 2;
-  const maxFresh = count * MAX_FRESH_SHARE;
-  const maxVanished = table.idEnds.length * MAX_FRESH_SHARE;
+  const maxNew = count * MAX_NEW_SHARE;
+  const maxVanished = table.idEnds.length * MAX_NEW_SHARE;
   const places = new Uint32Array(count);
-  const fresh: number[] = [];
+  const newItems: number[] = [];
   const seen = new Uint8Array(table.idEnds.length);
   let find: HashLookup | undefined;
   /** Place of the next item if the order is unchanged. */
@@ -70,8 +70,8 @@ export function* matchItems(table: ItemTable, hashes: Uint32Array): Steps<ItemMa
       place = find(low, high);
     }
     if (place === undefined) {
-      fresh.push(index);
-      if (fresh.length > maxFresh) return undefined;
+      newItems.push(index);
+      if (newItems.length > maxNew) return undefined;
       expected += 1;
       continue;
     }
@@ -80,8 +80,8 @@ export function* matchItems(table: ItemTable, hashes: Uint32Array): Steps<ItemMa
     places[index] = place + 1;
     expected = place + 1;
   }
-  if (table.idEnds.length - (count - fresh.length) > maxVanished) return undefined;
-  return { places, fresh, vanished: yield* unseenIds(table, seen) };
+  if (table.idEnds.length - (count - newItems.length) > maxVanished) return undefined;
+  return { places, newItems, vanished: yield* unseenIds(table, seen) };
 }
 
 /** Returns whether an item found in the table has one of these ids. */
@@ -98,12 +98,12 @@ export function* hasAnyId(
   return false;
 }
 
-/** Creates the table of a body from the previous one; `freshIds` are the ids of the new items, in order. */
+/** Creates the table of a body from the previous one; `newIds` are the ids of the new items, in order. */
 export function* updateItemTable(
   table: ItemTable,
   places: Uint32Array,
   hashes: Uint32Array,
-  freshIds: Iterator<string>,
+  newIds: Iterator<string>,
 ): Steps<ItemTable> {
   const texts: string[] = [];
   const idEnds = new Uint32Array(places.length);
@@ -120,7 +120,7 @@ export function* updateItemTable(
       [from, to] = [start, start];
     }
     if (known === 0) {
-      const id = freshIds.next().value ?? '';
+      const id = newIds.next().value ?? '';
       texts.push(id);
       end += id.length;
     } else {

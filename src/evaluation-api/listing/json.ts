@@ -4,8 +4,8 @@ import { ApiError } from '../../monitor/errors.ts';
 import { type Keep, MAX_DEPTH, parsePartially } from './parse-partially.ts';
 
 /**
- * Larger texts are parsed partially and in steps. JSON.parse is faster otherwise, but builds a million fields in one go, which
- * takes a second and hundreds of megabytes.
+ * Larger texts are parsed partially and in steps. JSON.parse is faster otherwise, but builds a million fields in one
+ * go, which takes a second and hundreds of megabytes.
  */
 const LARGE_BYTES = 256 * 1024;
 
@@ -39,8 +39,8 @@ export function parseJson(body: Buffer): unknown {
 }
 
 /**
- * Parses consecutive items of a JSON array. The stretch includes the bracket or comma before the first item and the one after
- * the last; both bytes are overwritten. For a large stretch, builds only the `wanted` parts.
+ * Parses consecutive items of a JSON array. The stretch includes the bracket or comma before the first item and the one
+ * after the last; both bytes are overwritten. For a large stretch, builds only the `wanted` parts.
  * @throws {ApiError} `invalid_response`
  */
 export function* readItems(stretch: Buffer, wanted: Keep): Steps<readonly unknown[]> {
@@ -71,7 +71,7 @@ function* parseLarge(bytes: Buffer, wanted: Keep): Steps<unknown> {
   }
 }
 
-function notJson(): ApiError {
+export function notJson(): ApiError {
   return new ApiError('invalid_response', 'the body is not JSON');
 }
 

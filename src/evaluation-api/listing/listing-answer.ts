@@ -31,8 +31,8 @@ export interface AnswerOptions extends Pick<ListOptions, 'previous' | 'allowDiff
 const LARGE_BYTES = 1024 * 1024;
 
 /**
- * Reads the body of a listing, compared with the previous one. Parses only new items, or all of them if the result could differ
- * otherwise. Yields to the event loop in between.
+ * Reads the body of a listing, compared with the previous one. Parses only new items, or all of them if the result
+ * could differ otherwise. Yields to the event loop in between.
  * @throws {ApiError} `invalid_response`
  */
 export async function readListingAnswer(options: AnswerOptions): Promise<ListingAnswer> {

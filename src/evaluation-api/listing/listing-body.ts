@@ -5,7 +5,7 @@ import { ApiError } from '../../monitor/errors.ts';
 import { createPieceReader } from '../sending/body-pieces.ts';
 import { hasAnyId, matchItems, updateItemTable, type ItemTable } from './item-table.ts';
 import type { ScannedItems } from './item-scanner.ts';
-import { readItems } from './json.ts';
+import { notJson, readItems } from './json.ts';
 import { createListingReader, WANTED_OF_LISTING } from './listing.ts';
 import type { Scrub } from '../../domain/scrub.ts';
 
@@ -62,8 +62,8 @@ export function* readListing(
 }
 
 /**
- * Parses only the items that are not in `table`. Undefined if the result could differ from that of parsing all items, because
- * an item is unusual, or if too many are new.
+ * Parses only the items that are not in `table`. Undefined if the result could differ from that of parsing all items,
+ * because an item is unusual, or if too many are new.
  * @throws {ApiError} `invalid_response`
  */
 export function* readDifference(
@@ -77,7 +77,7 @@ export function* readDifference(
   const reader = createListingReader(kind, scrub);
   const bytes = createPieceReader(pieces);
   let unread = STRETCH_BYTES;
-  for (const [count, index] of match.fresh.entries()) {
+  for (const [count, index] of match.newItems.entries()) {
     const begin = startOf(items, index) - 1;
     const end = endOf(items, index) + 1;
     // One by one: joined, invalid items could form valid JSON.
@@ -108,8 +108,4 @@ function startOf({ first, ends }: ScannedItems, index: number): number {
 
 function endOf({ ends }: Pick<ScannedItems, 'ends'>, index: number): number {
   return ends[index] ?? 0;
-}
-
-function notJson(): ApiError {
-  return new ApiError('invalid_response', 'the body is not JSON');
 }

@@ -30,8 +30,8 @@ interface Container {
 type Kept = Record<string, unknown> | unknown[];
 
 /**
- * Parses JSON text but builds only the wanted parts: a million other fields cost no more than their text. A wanted container
- * without wanted content comes out empty.
+ * Parses JSON text but builds only the wanted parts: a million other fields cost no more than their text. A wanted
+ * container without wanted content comes out empty.
  * @throws {SyntaxError} also if it is nested deeper than {@link MAX_DEPTH}
  */
 export function* parsePartially(text: string, wanted: Keep): Steps<unknown> {

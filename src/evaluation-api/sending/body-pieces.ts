@@ -1,6 +1,6 @@
 /**
- * Smaller pieces are copied together: each costs a Buffer, and even one byte of a socket read keeps the whole read in memory.
- * Node shares memory among Buffers below this size, so a piece of at least this size owns its memory.
+ * Smaller pieces are copied together: each costs a Buffer, and even one byte of a socket read keeps the whole read in
+ * memory. Node shares memory among Buffers below this size, so a piece of at least this size owns its memory.
  */
 const MIN_KEPT_BYTES = Buffer.poolSize / 2;
 /** Each block is twice as large as the previous one, within these limits. */
@@ -15,8 +15,8 @@ export interface PieceJoiner {
 }
 
 /**
- * Creates a joiner whose output pieces can be kept: it copies small pieces together and passes large ones on unchanged. However
- * small its input, it emits at most one piece for each 16 KiB, and a few more.
+ * Creates a joiner whose output pieces can be kept: it copies small pieces together and passes large ones on unchanged.
+ * However small its input, it emits at most one piece for each 16 KiB, and a few more.
  */
 export function createPieceJoiner(onPiece: (piece: Buffer) => void): PieceJoiner {
   let blockBytes = MIN_BLOCK_BYTES / 2;
@@ -65,8 +65,8 @@ export function releasePieces(pieces: readonly Buffer[]): void {
 }
 
 /**
- * Creates a function that copies the bytes from `start` to `end` out of a body in pieces. Reading in ascending order is cheap.
- * Both positions have to lie in the body.
+ * Creates a function that copies the bytes from `start` to `end` out of a body in pieces. Reading in ascending order is
+ * cheap. Both positions have to lie in the body.
  */
 export function createPieceReader(
   pieces: readonly Uint8Array[],

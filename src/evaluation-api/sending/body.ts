@@ -38,8 +38,8 @@ export interface BodyReader {
 }
 
 /**
- * Creates a reader that decompresses a body and passes at most `maxBytes` of it on. An uncompressed body bypasses streams, which
- * cost as much as the download.
+ * Creates a reader that decompresses a body and passes at most `maxBytes` of it on. An uncompressed body bypasses
+ * streams, which cost as much as the download.
  * @throws {ApiError} like `onError`, if the headers alone show that the body is unusable
  */
 export function createBodyReader(options: BodyOptions): BodyReader {

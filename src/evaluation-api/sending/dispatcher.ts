@@ -10,8 +10,9 @@ export interface ConnectionOptions extends Pick<
 }
 
 /**
- * Creates the pool of connections to the service, kept alive between requests. The gate limits their number. The pool has no
- * limit, because a connection attempt whose request has timed out goes on for a moment and would use the limit up.
+ * Creates the pool of connections to the service, kept alive between requests. The gate limits their number. The pool
+ * has no limit, because a connection attempt whose request has timed out goes on for a moment and would use the limit
+ * up.
  */
 export function createDispatcher(options: ConnectionOptions): Dispatcher {
   const { origin, timeoutMs, authorities, proxyUrl } = options;

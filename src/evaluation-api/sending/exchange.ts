@@ -7,7 +7,10 @@ import type { Scrub } from '../../domain/scrub.ts';
 
 /** Limit for bodies of errors: that of a 422 holds details, and the others are read to keep the connection. */
 const MAX_ERROR_BYTES = 1024 * 1024;
-/** Chunks read in one turn of the event loop, a few milliseconds: a connection can deliver hundreds of thousands at once. */
+/**
+ * Chunks read in one turn of the event loop, a few milliseconds: a connection can deliver hundreds of thousands at
+ * once.
+ */
 const MAX_CHUNKS_PER_TURN = 16_384;
 /** Limit of interim answers, such as 103 Early Hints: a flood of them would block the event loop until the deadline. */
 const MAX_INTERIM_ANSWERS = 1000;

@@ -4,8 +4,8 @@ const MAX_WAIT_MS = 5 * 60 * 1000;
 const HTTP_DATE = /^[A-Z][a-z]{2,8}, .+ GMT$/;
 
 /**
- * Returns the wait that a `Retry-After` header asks for, ms, at most 5 minutes (docs/specification.md#retry-after); undefined
- * if the header is invalid.
+ * Returns the wait that a `Retry-After` header asks for, ms, at most 5 minutes (docs/specification.md#retry-after);
+ * undefined if the header is invalid.
  * @param now epoch ms
  */
 export function parseRetryAfter(

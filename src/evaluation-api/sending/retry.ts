@@ -28,8 +28,8 @@ export interface RetryPolicy {
 }
 
 /**
- * Repeats `attempt` until it succeeds, fails with an error that is not retried, or has no retries left. `number` counts from 1.
- * Rejects with the signal's reason when it aborts a wait.
+ * Repeats `attempt` until it succeeds, fails with an error that is not retried, or has no retries left. `number` counts
+ * from 1. Rejects with the signal's reason when it aborts a wait.
  * @throws {ApiError} the error of the last attempt
  */
 export async function withRetries<T>(

@@ -50,7 +50,10 @@ export type ListingAnswer =
 export interface ListOptions {
   /** Basis of the last committed listing; undefined if there is none. */
   readonly previous: ListingBasis | undefined;
-  /** How the previous listing may be recognised: `etag` lets the service answer 304 (docs/specification.md#unchanged-listings). */
+  /**
+   * How the previous listing may be recognised: `etag` lets the service answer 304
+   * (docs/specification.md#unchanged-listings).
+   */
   readonly revalidate: 'etag' | 'bytes';
   /** Whether a changed listing may be answered by its difference from the previous one. */
   readonly allowDifference: boolean;

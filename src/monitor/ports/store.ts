@@ -244,8 +244,9 @@ export interface Store extends StoreReader {
     only?: ReadonlyMap<Kind, readonly string[]>,
   ): Promise<KnownProject>;
   /**
-   * Commits a poll in one transaction: health, statuses, transitions, totals, and a pending failure for each prompt that moved
-   * to FAILED. Resolves with undefined, and writes nothing, if another listing was committed since `version`.
+   * Commits a poll in one transaction: health, statuses, transitions, totals, and a pending failure for each prompt
+   * that moved to FAILED. Resolves with undefined, and writes nothing, if another listing was committed since
+   * `version`.
    */
   commitPoll(commit: PollCommit): Promise<readonly CommittedTransition[] | undefined>;
   /** Failures that are not logged yet, oldest first. */

@@ -8,7 +8,7 @@ function projectOf(url: string | undefined): string {
   return url?.split('/')[3] ?? '';
 }
 
-describe('a project in trouble', () => {
+describe('a failing project', () => {
   it('delays no other, however many there are', async () => {
     const { url, requests } = await serve((request, response) => {
       if (!projectOf(request.url).startsWith('hangs')) response.end(BODY);
@@ -35,7 +35,7 @@ describe('a project in trouble', () => {
       else if (path.endsWith('/prompts/')) response.writeHead(500).end();
     });
     const { service } = connect({ baseUrl: url, maxConcurrency: 4, timeoutMs: 5000, retries: 1 });
-    const troubled = ['a', 'b'].flatMap((project) => [
+    const failing = ['a', 'b'].flatMap((project) => [
       failureOf(service.list(project, 'prompt', listOptions())),
       failureOf(service.list(project, 'dataset', listOptions())),
     ]);
@@ -45,7 +45,7 @@ describe('a project in trouble', () => {
     expect(requests).toHaveLength(4);
     await service.list('well', 'prompt', listOptions());
     await service.close();
-    await Promise.all(troubled);
+    await Promise.all(failing);
   });
 
   it('gives its slot back while it waits to try again', async () => {
@@ -54,11 +54,11 @@ describe('a project in trouble', () => {
       else answering(503, '', { 'retry-after': '2' })(request, response);
     });
     const { service, events } = connect({ baseUrl: url, maxConcurrency: 1, retries: 1 });
-    const troubled = failureOf(service.list('failing', 'prompt', listOptions()));
+    const failing = failureOf(service.list('failing', 'prompt', listOptions()));
     await vi.waitFor(() => expect(events.at(-1)?.type).toBe('api.retry_scheduled'));
     await service.list('well', 'prompt', listOptions());
     expect(events.some(({ type }) => type === 'api.retried')).toBe(false);
-    expect((await troubled).reason).toBe('server_error');
+    expect((await failing).reason).toBe('server_error');
   });
 });
 

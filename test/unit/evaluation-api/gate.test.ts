@@ -58,18 +58,18 @@ describe('slots', () => {
   });
 
   it.each([
-    { slots: 1, troubled: 1 },
-    { slots: 2, troubled: 1 },
-    { slots: 3, troubled: 1 },
-    { slots: 8, troubled: 4 },
-  ])('of $slots, those in trouble hold $troubled at most, and so do details', async (row) => {
+    { slots: 1, failing: 1 },
+    { slots: 2, failing: 1 },
+    { slots: 3, failing: 1 },
+    { slots: 8, failing: 4 },
+  ])('of $slots, failing projects hold $failing at most, and so do details', async (row) => {
     for (const kind of ['failing', 'detail'] as const) {
       const { queue, names } = crowd(
         createGate({ slots: row.slots, rate: createRateLimit(0, clock) }),
       );
       for (let index = 0; index < 20; index += 1) void queue('x', kind);
       await settle();
-      expect(names()).toHaveLength(row.troubled);
+      expect(names()).toHaveLength(row.failing);
     }
   });
 
@@ -86,7 +86,7 @@ describe('slots', () => {
     expect(names().at(-1)).toBe('healthy');
   });
 
-  it('count for those in trouble from when a project got into it, in flight or not', async () => {
+  it('count for failing projects from when a project fails, in flight or not', async () => {
     const { queue, names } = crowd(createGate({ slots: 4, rate: createRateLimit(0, clock) }));
     let isFailing = false;
     for (const who of ['a', 'b']) void queue(who, () => (isFailing ? 'failing' : 'healthy'));
@@ -253,13 +253,13 @@ it('holds all its limits, and lets everybody in at last, in whatever order they 
         try {
           const pass = await gate.enter(() => kind, controller.signal);
           inFlight.push(kind);
-          const troubled = inFlight.filter((other) => other === 'failing').length;
+          const failing = inFlight.filter((other) => other === 'failing').length;
           const details = inFlight.filter((other) => other === 'detail').length;
           expect(inFlight.length).toBeLessThanOrEqual(slots);
-          expect(Math.max(troubled, details)).toBeLessThanOrEqual(
+          expect(Math.max(failing, details)).toBeLessThanOrEqual(
             Math.max(1, Math.floor(slots / 2)),
           );
-          expect(troubled + details).toBeLessThanOrEqual(Math.max(1, slots - 1));
+          expect(failing + details).toBeLessThanOrEqual(Math.max(1, slots - 1));
           await sleep(connectMs);
           pass.sent();
           sentAt.push(clock.monotonic());

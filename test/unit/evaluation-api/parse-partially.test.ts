@@ -1,7 +1,11 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { readErrorInfo } from '../../../src/evaluation-api/error-info.ts';
-import { type Keep, SCALAR, parsePartially } from '../../../src/evaluation-api/listing/parse-partially.ts';
+import {
+  type Keep,
+  SCALAR,
+  parsePartially,
+} from '../../../src/evaluation-api/listing/parse-partially.ts';
 import { readListing } from '../../support/read-listing.ts';
 import { takeAtOnce } from '../../support/at-once.ts';
 
@@ -67,7 +71,7 @@ const texts = fc
     return text.slice(0, place) + change + text.slice(place + 1);
   });
 
-describe('skimming', () => {
+describe('partial parsing', () => {
   it('takes what JSON.parse takes, and keeps of it what is named', () => {
     fc.assert(
       fc.property(texts, (text) => {
@@ -85,7 +89,8 @@ describe('skimming', () => {
     ['[', '[1', '[1,', '[1,]', '[,1]', '[1 2]', ']', '[1]]'],
     ['{', '{"a"', '{"a":', '{"a":1', '{"a":1,}', '{a:1}', '{"a" 1}', '{,}', '}', '{1:1}'],
   ])('refuses %s, %s, %s and what else is no JSON', (...broken) => {
-    for (const text of broken) expect(() => takeAtOnce(parsePartially(text, LIST))).toThrow(SyntaxError);
+    for (const text of broken)
+      expect(() => takeAtOnce(parsePartially(text, LIST))).toThrow(SyntaxError);
   });
 
   it.each([
