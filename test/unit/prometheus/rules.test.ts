@@ -43,9 +43,10 @@ it('has no other alerts', () => {
   expect(alerts).toHaveLength(22);
 });
 
-it.each(alerts)('$alert says what is the matter, and with which project', (rule) => {
+it.each(alerts)('$alert says what is wrong, with which project, and what to do first', (rule) => {
   const { summary, description } = rule.annotations;
   expect(summary).toMatch(/^\S/);
+  expect(description).toMatch(/\. First [a-z]+ /);
   const aboutOne = resultLabels(rule.expr, labelsOf).has('project');
   expect(description.includes('{{ $labels.project }}')).toBe(aboutOne);
 });
