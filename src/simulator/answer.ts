@@ -3,41 +3,41 @@ import { type Coding, contentEncoding, encode } from './encoding.ts';
 import type { ItemStatus } from './world/listings.ts';
 import type { Kind } from './world/records.ts';
 
-/** So many spaces, made only while they are sent. */
+/** A body of spaces, created only while it is sent. */
 export interface Filler {
   readonly spaces: number;
 }
 
-/** How an answer reaches the client, or does not. */
+/** How an answer is sent to the client. */
 export type Delivery =
   | { readonly kind: 'whole' }
-  /** Nothing is ever sent. */
+  /** Nothing is sent, and the connection stays open. */
   | { readonly kind: 'hang' }
-  /** The connection is reset before the status line, within the headers, or in the middle of the body. */
+  /** The connection is reset before the status line, within the headers or within the body. */
   | { readonly kind: 'reset'; readonly when: ResetTime }
-  /** The connection ends after so many bytes of the body, by default half of them. */
+  /** The connection ends after `at` bytes of the body, by default after half of it. */
   | { readonly kind: 'truncate'; readonly at?: number | undefined; readonly chunked: boolean }
   | { readonly kind: 'drip'; readonly part: 'headers' | 'body'; readonly bytesPerSecond: number };
 
 export const RESET_TIMES = ['before', 'headers', 'body'] as const;
 type ResetTime = (typeof RESET_TIMES)[number];
 
-/** The listing that a client can read out of an answer. */
+/** The listing that a client can read from an answer. */
 export interface ServedListing {
   readonly project: string;
   readonly kind: Kind;
-  /** Undefined in a 304 that is not true: the client takes it for the listing that it had last. */
+  /** Undefined for an untrue 304: the client then keeps the listing that it received last. */
   readonly items: readonly ItemStatus[] | undefined;
-  /** The request named an ETag. */
+  /** Whether the request had an If-None-Match header. */
   readonly conditional: boolean;
 }
 
-/** What is going to be sent. Pure data: faults turn one into another. */
+/** An answer before it is sent, as plain data. Faults convert one answer to another. */
 export interface Answer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer | Filler;
-  /** Without a Content-Length. */
+  /** Whether the answer has no Content-Length. */
   readonly chunked: boolean;
   readonly delayMs: number;
   readonly delivery: Delivery;
@@ -68,7 +68,7 @@ export function jsonAnswer(
   return bodyAnswer(status, Buffer.from(JSON.stringify(value)), headers);
 }
 
-/** An answer without a body: 204, 304, a redirect. */
+/** Creates an answer without a body: 204, 304 or a redirect. */
 export function emptyAnswer(
   status: number,
   headers: Readonly<Record<string, string>> = {},
@@ -76,7 +76,7 @@ export function emptyAnswer(
   return { ...bodyAnswer(status, Buffer.alloc(0)), headers };
 }
 
-/** An error in the service's words, by default those of the status code. */
+/** Creates an error in the format of the service; `detail` defaults to the name of the status code. */
 export function errorAnswer(
   status: number,
   detail: string = STATUS_CODES[status] ?? 'Error',
@@ -85,12 +85,12 @@ export function errorAnswer(
   return jsonAnswer(status, { detail }, headers);
 }
 
-/** A 422 with the validation body of the service's document. */
+/** Creates a 422 with the validation body that the service documents. */
 export function validationAnswer(parameter: string, msg: string, type: string): Answer {
   return jsonAnswer(422, { detail: [{ loc: ['path', parameter], msg, type }] });
 }
 
-/** The same answer compressed; one without a body, or compressed already, stays as it is. */
+/** Compresses an answer. An answer without a body, or with a compressed one, is returned unchanged. */
 export function compressed(answer: Answer, coding: Coding): Answer {
   const { body, headers } = answer;
   if (!Buffer.isBuffer(body) || body.length === 0 || 'content-encoding' in headers) return answer;

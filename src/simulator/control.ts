@@ -7,7 +7,7 @@ import type { Journal } from './world/journal.ts';
 import type { KeyRing } from './world/key-ring.ts';
 import type { World } from './world/world.ts';
 
-/** What the control endpoints steer. */
+/** The parts of a simulation that the control endpoints change. */
 export interface Controlled {
   readonly world: World;
   readonly keys: KeyRing;
@@ -25,14 +25,14 @@ export function isControl(request: IncomingMessage): boolean {
 }
 
 /**
- * Steers a simulation from another process on the same machine; others get 403. Bodies and answers are JSON, a wrong
- * one is answered 400 with `{"error": text}`.
+ * Serves the endpoints that control a simulation, for processes on the same machine; others get 403. Bodies and answers
+ * are JSON. A bad request gets 400 with `{"error": text}`.
  *
  * - `GET /_simulator/moves?since=N`: the moves after number N, one JSON object a line
  * - `GET /_simulator/journal?since=N`: the journal's entries after number N, one a line
- * - `POST /_simulator/faults`: replaces the faults; a text as `parseFaults` reads it (`""` for none), or an array of
+ * - `POST /_simulator/faults`: replaces the faults; a text for `parseFaults` (`""` for none), or an array of
  *   `{fault, project?, endpoint?, count?}` whose `fault` is such a text
- * - `POST /_simulator/prompts/{project}/{id}` with `{status, error_info?}`: moves a prompt, which is made if need be
+ * - `POST /_simulator/prompts/{project}/{id}` with `{status, error_info?}`: moves a prompt, and creates it if it does not exist
  * - `DELETE /_simulator/prompts/{project}/{id}`: removes it
  * - `POST /_simulator/keys` with `{revoke: key}` or `{set: key, project?}`
  */

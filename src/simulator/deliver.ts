@@ -9,18 +9,18 @@ const BLOCK = Buffer.alloc(64 * 1024, ' ');
 const DRIP_MS = 50;
 
 /**
- * Sends an answer as its delivery says.
- * @returns whether every byte was handed to the operating system and the connection lived so long
+ * Sends an answer in the way that its `delivery` describes.
+ * @returns whether the operating system accepted every byte before the connection ended
  */
 export async function deliver(response: ServerResponse, answer: Answer): Promise<boolean> {
-  const gone = new AbortController();
-  response.once('close', () => gone.abort());
-  const { signal } = gone;
+  const closed = new AbortController();
+  response.once('close', () => closed.abort());
+  const { signal } = closed;
   try {
     if (answer.delayMs > 0) await setTimeout(answer.delayMs, undefined, { signal, ref: false });
     return await send(response, answer, signal);
   } catch {
-    // The client has gone, or the server is closing.
+    // The client has closed the connection, or the server is closing.
     response.destroy();
     return false;
   }
@@ -41,11 +41,11 @@ async function send(
     case 'drip':
       if (delivery.part === 'headers') {
         const bytes = Buffer.concat([rawHead(answer), bytesOf(body)]);
-        await pipeline(slowly(bytes, delivery.bytesPerSecond, signal), socket);
+        await pipeline(drip(bytes, delivery.bytesPerSecond, signal), socket);
       } else {
         response.writeHead(answer.status, headersOf(answer));
         response.flushHeaders();
-        await pipeline(slowly(bytesOf(body), delivery.bytesPerSecond, signal), response);
+        await pipeline(drip(bytesOf(body), delivery.bytesPerSecond, signal), response);
       }
       return true;
     case 'hang':
@@ -72,13 +72,13 @@ async function sendUntilReset(
   if (when === 'body') await sendPart(response, answer);
   if (when === 'headers') {
     const head = rawHead(answer);
-    await written(socket, head.subarray(0, head.length / 2));
+    await writeBytes(socket, head.subarray(0, head.length / 2));
   }
 }
 
 /**
- * Sends the headers and so many bytes of the body: by default half of them, never all. Of an answer without a body,
- * which would be whole with its headers, it sends nothing.
+ * Sends the headers and the first `at` bytes of the body, by default half of it, but never all. Sends nothing of an answer
+ * without a body, because its headers alone would be complete.
  */
 async function sendPart(response: ServerResponse, answer: Answer, at?: number): Promise<void> {
   const body = bytesOf(answer.body);
@@ -86,10 +86,10 @@ async function sendPart(response: ServerResponse, answer: Answer, at?: number): 
   const part = body.subarray(0, Math.min(at ?? body.length / 2, body.length - 1));
   response.writeHead(answer.status, headersOf(answer));
   response.flushHeaders();
-  if (part.length > 0) await written(response, part);
+  if (part.length > 0) await writeBytes(response, part);
 }
 
-function written(stream: ServerResponse | Socket, bytes: Buffer): Promise<void> {
+function writeBytes(stream: ServerResponse | Socket, bytes: Buffer): Promise<void> {
   return new Promise((resolve, reject) => {
     stream.write(bytes, (error) => (error ? reject(error) : resolve()));
   });
@@ -117,7 +117,7 @@ function* blocks({ spaces }: Filler): Generator<Buffer> {
   for (let left = spaces; left > 0; left -= BLOCK.length) yield BLOCK.subarray(0, left);
 }
 
-async function* slowly(
+async function* drip(
   bytes: Buffer,
   perSecond: number,
   signal: AbortSignal,

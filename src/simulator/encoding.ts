@@ -7,7 +7,7 @@ import {
   zstdCompressSync,
 } from 'node:zlib';
 
-/** Content codings; `deflate-raw` calls itself deflate and lacks zlib's wrapping, as some servers have it. */
+/** Content codings. `deflate-raw` is deflate without the zlib format, as some servers send it; its header says deflate. */
 export const CODINGS = ['gzip', 'br', 'zstd', 'deflate', 'deflate-raw'] as const;
 export type Coding = (typeof CODINGS)[number];
 
@@ -21,7 +21,7 @@ const encoders: Record<Coding, (body: Buffer) => Buffer> = {
 
 const encodedBodies = new WeakMap<Buffer, Map<Coding, Buffer>>();
 
-/** Compresses a body; that of a cached listing only once. */
+/** Compresses a body. The result is cached, so that a cached listing is compressed only once. */
 export function encode(body: Buffer, coding: Coding): Buffer {
   const known = encodedBodies.get(body) ?? new Map<Coding, Buffer>();
   encodedBodies.set(body, known);
@@ -30,12 +30,12 @@ export function encode(body: Buffer, coding: Coding): Buffer {
   return encoded;
 }
 
-/** The text of a Content-Encoding header. */
+/** Returns the value of the Content-Encoding header. */
 export function contentEncoding(coding: Coding): string {
   return coding === 'deflate-raw' ? 'deflate' : coding;
 }
 
-/** The first coding that an Accept-Encoding header names and that we can do. */
+/** Returns the first supported coding that an Accept-Encoding header contains; undefined if there is none. */
 export function negotiate(acceptEncoding: string): Coding | undefined {
   const accepted = new Set(
     acceptEncoding
@@ -47,7 +47,7 @@ export function negotiate(acceptEncoding: string): Coding | undefined {
   return CODINGS.find((coding) => coding !== 'deflate-raw' && accepted.has(coding));
 }
 
-/** A gzip body of some kilobytes that unpacks to about `bytes` bytes of white space: the same member again and again. */
+/** Creates a small gzip body that decompresses to about `bytes` spaces, by repeating one gzip member. */
 export function gzipBomb(bytes: number): Buffer {
   const memberSize = 16 * 1024 * 1024;
   const member = gzipSync(Buffer.alloc(Math.min(bytes, memberSize), ' '));

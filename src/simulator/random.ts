@@ -3,7 +3,7 @@ export interface Random {
   /** True with this probability, 0 to 1. */
   chance(probability: number): boolean;
   pick<T>(list: readonly [T, ...T[]]): T;
-  /** A whole number that is `mean` on average: 2.3 gives 2, and 3 in three of ten cases. */
+  /** Returns a whole number that is `mean` on average: 2.3 gives 3 in three of ten cases, otherwise 2. */
   around(mean: number): number;
 }
 

@@ -6,17 +6,17 @@ interface SeenRequest {
   /** Epoch ms. */
   readonly at: number;
   readonly method: string;
-  /** As it was sent, percent-encoding and query included. */
+  /** The request target as it was sent, with percent-encoding and query. */
   readonly url: string;
   readonly headers: IncomingHttpHeaders;
   readonly endpoint: Endpoint | 'other';
-  /** Of the prompt too; undefined if the request names nothing that exists. */
+  /** Project of the listing or the prompt; undefined if the request names nothing that exists. */
   readonly project: string | undefined;
-  /** Undefined until the answer begins, for ever if it does not. */
+  /** Undefined until the answer begins. */
   readonly status: number | undefined;
 }
 
-/** What to count; what is left out does not matter. */
+/** Which requests to count. An absent field matches every request. */
 interface RequestFilter {
   readonly endpoint?: Endpoint | 'other';
   readonly project?: string;
@@ -25,13 +25,14 @@ interface RequestFilter {
 
 /** The requests of a running simulation. */
 export interface RequestLog {
-  /** The last 10,000 or more, oldest first. */
+  /** The last 10,000 or more requests, oldest first. */
   readonly recent: readonly SeenRequest[];
   readonly last: SeenRequest | undefined;
-  /** How many of the recent ones fit. */
+  /** Counts the recent requests that match. */
   count(filter?: RequestFilter): number;
-  /** Requests that have no complete answer yet, now and at most so far. */
+  /** Number of requests without a complete answer. */
   readonly inFlight: number;
+  /** Highest value of `inFlight` so far. */
   readonly maxInFlight: number;
   add(
     message: IncomingMessage,

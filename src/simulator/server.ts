@@ -14,45 +14,45 @@ import type { World } from './world/world.ts';
 
 export interface SimulatorOptions {
   readonly world: World;
-  /** 0, the default, takes any free port. */
+  /** Default 0: any free port. */
   readonly port?: number | undefined;
   /** Default 127.0.0.1. */
   readonly host?: string | undefined;
   /** One key for all projects, or the key of each by project id. Default {@link DEFAULT_KEY}. */
   readonly keys?: string | Readonly<Record<string, string>> | undefined;
-  /** Ms between two steps of the world; 0, the default, leaves them to the caller. */
+  /** Time between two steps of the world, ms. Default 0: the caller makes the steps. */
   readonly tickMs?: number | undefined;
   readonly faults?: readonly FaultRule[] | undefined;
-  /** Of the faults' probabilities. Default 1. */
+  /** Seed of the probabilities of faults. Default 1. */
   readonly faultSeed?: number | undefined;
-  /** True keeps an entry for each of the last 100,000 listings served; a function gets them instead. Default false. */
+  /** True keeps an entry for each of the last 100,000 listings served; a function receives them instead. Default false. */
   readonly journal?: boolean | ((entry: JournalEntry) => void) | undefined;
   /** Default `strong`. */
   readonly etag?: EtagStyle | undefined;
-  /** Compresses for clients that accept it. Default false. */
+  /** Whether to compress answers for clients that accept it. Default false. */
   readonly compression?: boolean | undefined;
 }
 
 /** A running simulated Evaluation Service. */
 export interface Simulator {
-  /** Its base address, without a trailing slash. */
+  /** Base address, without a trailing slash. */
   readonly url: string;
   readonly world: World;
   readonly keys: KeyRing;
   readonly faults: FaultPlan;
-  /** Empty unless the option says true. */
+  /** Empty unless the option `journal` is true. */
   readonly journal: readonly JournalEntry[];
   readonly requests: RequestLog;
-  /** Stops the steps, breaks off every answer and closes every connection. */
+  /** Stops the steps, aborts every answer and closes every connection. */
   close(): Promise<void>;
 }
 
-/** Longer than any client keeps an idle connection: the client closes first, and no request meets a closing one. */
+/** Longer than any client keeps an idle connection, so that no request is sent on a connection that is closing. */
 const KEEP_ALIVE_MS = 75_000;
 
 /**
- * Serves a world as the Evaluation Service does, and, to this machine, the controls of {@link control}.
- * @throws {Error} of the system, when the port cannot be had (`EADDRINUSE`)
+ * Serves a world like the Evaluation Service does and, for this machine, the endpoints of {@link control}.
+ * @throws {Error} of the system, when the port cannot be opened (`EADDRINUSE`)
  */
 export async function startSimulator(options: SimulatorOptions): Promise<Simulator> {
   const { world, host = '127.0.0.1', tickMs = 0 } = options;
@@ -60,7 +60,7 @@ export async function startSimulator(options: SimulatorOptions): Promise<Simulat
   const faults = createFaultPlan(options.faults ?? [], options.faultSeed ?? 1);
   const journal = createJournal(options.journal ?? false);
   const requests = createRequestLog();
-  const answerFaithfully = createService({
+  const answerWithoutFault = createService({
     world,
     keys,
     etag: options.etag ?? 'strong',
@@ -69,10 +69,13 @@ export async function startSimulator(options: SimulatorOptions): Promise<Simulat
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     request.resume();
     const producedAt = world.now();
-    const { answer: faithful, endpoint, project } = answerFaithfully(request);
+    const { answer: faultFree, endpoint, project } = answerWithoutFault(request);
     requests.add(request, response, { at: producedAt, endpoint, project });
     const drawn = endpoint === 'other' ? [] : faults.draw({ endpoint, project });
-    const faulty = drawn.reduce((kept, fault) => applyFault(kept, fault, keyOf(request)), faithful);
+    const faulty = drawn.reduce(
+      (kept, fault) => applyFault(kept, fault, keyOf(request)),
+      faultFree,
+    );
     const coding = options.compression && negotiate(request.headers['accept-encoding'] ?? '');
     const sent = coding ? compressed(faulty, coding) : faulty;
     const complete = await deliver(response, sent);

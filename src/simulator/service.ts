@@ -18,16 +18,15 @@ export type EtagStyle = 'none' | 'weak' | 'strong';
 export interface ServiceOptions {
   readonly world: World;
   readonly keys: KeyRing;
-  /** Of listings; with one, a matching If-None-Match is answered 304. */
+  /** ETags of listings. Without `none`, a matching If-None-Match is answered 304. */
   readonly etag: EtagStyle;
-  /** Compresses for clients that ask for it. */
 }
 
-/** The answer of a service without faults, and what it was asked for. */
+/** The answer of a service without faults, and the subject of the request. */
 export interface FaultFreeAnswer {
   readonly answer: Answer;
   readonly endpoint: Endpoint | 'other';
-  /** The project that is concerned; undefined if the request names nothing that exists. */
+  /** Project of the request; undefined if the request names nothing that exists. */
   readonly project: string | undefined;
 }
 
@@ -53,8 +52,8 @@ const ROUTES: readonly Route[] = [
 const MAX_ID_LENGTH = 512;
 
 /**
- * The Evaluation Service as its document has it. Where that is silent it does as FastAPI does: 401 for a missing or
- * wrong key, 403 for one of another project, 404, 405, and 307 to the path with its slash.
+ * Answers requests as the documentation of the Evaluation Service describes. For cases that it does not describe, answers
+ * like FastAPI: 401 for a missing or wrong key, 403 for the key of another project, 404, 405, and 307 to a path with a slash.
  */
 export function createService(
   options: ServiceOptions,
@@ -118,7 +117,7 @@ export function createService(
   };
 }
 
-/** The API key of a request; '' if it has none. */
+/** Returns the API key of a request; '' if it has none. */
 export function keyOf(request: IncomingMessage): string {
   const key = request.headers['x-api-key'];
   return typeof key === 'string' ? key : '';
@@ -137,7 +136,7 @@ function redirectToSlash(request: IncomingMessage, path: string, query?: string)
   return emptyAnswer(307, { location: `http://${request.headers.host ?? ''}${path}/${tail}` });
 }
 
-/** Undefined when the percent-encoding is broken or stands for no UTF-8. */
+/** Decodes a path segment; returns undefined if its percent-encoding is invalid or is not UTF-8. */
 function decode(segment: string): string | undefined {
   try {
     return decodeURIComponent(segment);

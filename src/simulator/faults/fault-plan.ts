@@ -3,31 +3,31 @@ import { createRandom } from '../random.ts';
 
 export type Endpoint = 'list_prompts' | 'list_datasets' | 'get_prompt';
 
-/** When a fault strikes. What is left out does not matter. */
+/** Which requests a fault affects. An absent field matches every request. */
 export interface FaultRule {
   readonly fault: Fault;
   readonly project?: string | undefined;
   readonly endpoint?: Endpoint | undefined;
   /** 0 to 1, default 1. */
   readonly probability?: number | undefined;
-  /** It strikes so many times and never again. */
+  /** Maximum number of requests that it affects. Default: no limit. */
   readonly count?: number | undefined;
 }
 
-/** The faults of a running simulation; they may be changed at any time. */
+/** The faults of a running simulation. They can be changed at any time. */
 export interface FaultPlan {
   /** Replaces all rules. */
   set(rules: readonly FaultRule[]): void;
   add(...rules: readonly FaultRule[]): void;
   clear(): void;
-  /** The faults of one request, at most one of each stage (the first rule that strikes), in the order to apply them. */
+  /** Returns the faults of one request in the order to apply them: at most one for each stage, from the first rule that applies. */
   draw(request: {
     readonly endpoint: Endpoint;
     readonly project: string | undefined;
   }): readonly Fault[];
 }
 
-/** @param seed of the probabilities: the same requests in the same order meet the same faults */
+/** @param seed seed of the probabilities: the same requests in the same order get the same faults */
 export function createFaultPlan(rules: readonly FaultRule[], seed: number): FaultPlan {
   const random = createRandom(seed);
   let active: { readonly rule: FaultRule; left: number }[] = [];

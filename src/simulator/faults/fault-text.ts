@@ -5,11 +5,11 @@ import type { FaultRule } from './fault-plan.ts';
 import { GARBAGES, isGarbage } from './garbage.ts';
 import { isItemDamage, ITEM_DAMAGES } from './item-damage.ts';
 
-/** How a kind of fault is written. */
+/** Syntax of one kind of fault. */
 interface Syntax {
-  /** What may follow the equals sign, for people; undefined where nothing may. */
+  /** Description of the text after the equals sign; undefined if there is none. */
   readonly argument: string | undefined;
-  /** Undefined when the argument is not as it should be; an absent one is ''. */
+  /** Parses the argument, '' if it is absent; returns undefined for an invalid one. */
   readonly parse: (argument: string) => Fault | undefined;
 }
 
@@ -93,7 +93,7 @@ const syntaxes: Readonly<Record<string, Syntax>> = {
   },
 };
 
-/** What `all` stands for: a bad week of a real service, most requests still answered well. */
+/** The faults of `all`: a bad week of a real service, in which most requests still succeed. */
 const ALL = [
   'status=500:0.02',
   'status=502:0.01',
@@ -133,15 +133,15 @@ const ALL = [
   'hang:0.002',
 ].join(',');
 
-/** What can stand in a text of faults, one entry a line. */
+/** Returns the syntax of each kind of fault, one line each. */
 export function faultSyntax(): readonly string[] {
-  return [...Object.keys(syntaxes).map(written), 'all'];
+  return [...Object.keys(syntaxes).map(syntaxOf), 'all'];
 }
 
 /**
- * Reads faults as people write them: `status=500:0.05,delay=2s:0.02,truncate` is entries of `kind`, `=argument` where
- * there is one, and `:probability` (0 to 1, default 1). `all` stands for a mixture of everything.
- * @throws {Error} naming the entry that is wrong and what would be right
+ * Parses faults such as `status=500:0.05,delay=2s:0.02,truncate`. An entry has a `kind`, an optional `=argument` and an
+ * optional `:probability` (0 to 1, default 1). `all` is a mixture of all kinds.
+ * @throws {Error} with the invalid entry and its correct syntax
  */
 export function parseFaults(text: string): readonly FaultRule[] {
   if (text.trim() === '') return [];
@@ -164,12 +164,12 @@ function parseEntry(entry: string): FaultRule {
   }
   const fault = syntax.parse(equals < 0 ? '' : rest.slice(equals + 1));
   if (fault === undefined) {
-    throw new Error(`Fault "${entry}": expected ${written(kind)}[:probability].`);
+    throw new Error(`Fault "${entry}": expected ${syntaxOf(kind)}[:probability].`);
   }
   return { fault, probability: probability === undefined ? 1 : Number(probability) };
 }
 
-function written(kind: string): string {
+function syntaxOf(kind: string): string {
   const syntax = syntaxes[kind];
   if (syntax?.argument === undefined) return kind;
   return syntax.parse('') === undefined
@@ -202,7 +202,7 @@ function parseOversize(text: string, chunked: boolean): Fault | undefined {
   return whenDefined(bytes, (size) => ({ kind: 'oversize', bytes: size, chunked }));
 }
 
-/** Ms of `500ms`, `2s`, `1m` or `1h`. */
+/** Parses `500ms`, `2s`, `1m` or `1h` to ms. */
 function parseDuration(text: string): number | undefined {
   const match = /^(?<count>\d+(?:\.\d+)?)(?<unit>ms|s|m|h)$/.exec(text);
   const units: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
@@ -210,7 +210,7 @@ function parseDuration(text: string): number | undefined {
   return ms <= MAX_TIMER_MS ? ms : undefined;
 }
 
-/** Bytes of `100`, `512KiB` or `64MiB`. */
+/** Parses `100`, `512KiB` or `64MiB` to bytes. */
 function parseSize(text: string): number | undefined {
   const match = /^(?<count>\d+)(?<unit>KiB|MiB|GiB)?$/.exec(text);
   const units: Readonly<Record<string, number>> = { KiB: 1024, MiB: MIB, GiB: 1024 * MIB };

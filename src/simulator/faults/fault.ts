@@ -15,9 +15,9 @@ import { damageItems, type ItemDamage, statusesOf } from './item-damage.ts';
 export const ECHO_PLACES = ['header', 'error', 'validation', 'redirect', 'item'] as const;
 type EchoPlace = (typeof ECHO_PLACES)[number];
 
-/** One way in which a service can disappoint. */
+/** A way in which a service can fail. */
 export type Fault =
-  /** Any status code but 200. 2xx keep the body, but for 204; `retryAfter` is the text of the header. */
+  /** Any status code except 200. 2xx codes except 204 keep the body; `retryAfter` is the text of the header. */
   | {
       readonly kind: 'status';
       readonly code: number;
@@ -27,20 +27,20 @@ export type Fault =
   | { readonly kind: 'redirect'; readonly to: string }
   | { readonly kind: 'garbage'; readonly variant: Garbage }
   | { readonly kind: 'items'; readonly variant: ItemDamage }
-  /** The API key of the request comes back. */
+  /** The answer contains the API key of the request. */
   | { readonly kind: 'echo'; readonly where: EchoPlace }
   | { readonly kind: 'content-type'; readonly value: string }
-  /** A body of so many bytes of white space. */
+  /** A body of `bytes` spaces. */
   | { readonly kind: 'oversize'; readonly bytes: number; readonly chunked: boolean }
-  /** A small gzip body that unpacks to so many bytes of white space. */
+  /** A small gzip body that decompresses to `bytes` spaces. */
   | { readonly kind: 'bomb'; readonly bytes: number }
-  /** Compressed whether the client asked for it or not; `broken` cuts the compressed bytes short. */
+  /** Compressed even if the client does not accept it; `broken` truncates the compressed bytes. */
   | { readonly kind: 'compression'; readonly coding: Coding; readonly broken: boolean }
-  /** Sent later, as it was when it was asked for. */
+  /** The answer is sent later, with its content from the time of the request. */
   | { readonly kind: 'delay'; readonly ms: number }
   | Exclude<Delivery, { readonly kind: 'whole' }>;
 
-/** Faults of different stages can meet in one answer, of the same stage not. In the order in which they apply. */
+/** Stages of faults, in the order in which they apply. One answer can have one fault of each stage. */
 export const STAGES = ['content', 'encoding', 'delay', 'delivery'] as const;
 export type Stage = (typeof STAGES)[number];
 
@@ -66,8 +66,8 @@ export function stageOf(fault: Fault): Stage {
 }
 
 /**
- * The answer with this fault in it. Its `listing` tells what a client can still read: nothing after most faults, the
- * same after a delay or a valid compression, and what the body now says after damage to items.
+ * Applies a fault to an answer. The `listing` of the result is what a client can still read: nothing after most faults, the
+ * same after a delay or a valid compression, and the changed items after damage to items.
  * @param key the API key of the request
  */
 export function applyFault(answer: Answer, fault: Fault, key: string): Answer {

@@ -3,7 +3,7 @@ const DEPTH = 100_000;
 const bodies = {
   text: () => Buffer.from('upstream connect error or disconnect/reset before headers'),
   html: () => Buffer.from('<!doctype html><title>Sign in</title><h1>Session expired</h1>'),
-  /** JSON but for a byte that UTF-8 does not have. */
+  /** JSON with one byte that is not valid UTF-8. */
   utf8: () => Buffer.from('[{"id":"caf\xe9","status":"RUNNING"}]', 'latin1'),
   nesting: () =>
     Buffer.from(`[{"id":"deep","status":"RUNNING","x":${'['.repeat(DEPTH)}${']'.repeat(DEPTH)}}]`),
@@ -13,7 +13,7 @@ const bodies = {
   twice: () => Buffer.from('[][]'),
 };
 
-/** Bodies that are no listing. `nesting` is JSON, deeper than any reader should follow. */
+/** Bodies that are no listing. `nesting` is JSON that is nested too deeply. */
 export type Garbage = keyof typeof bodies;
 
 export function isGarbage(text: string): text is Garbage {

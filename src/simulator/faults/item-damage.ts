@@ -2,7 +2,7 @@ import type { ItemStatus } from '../world/listings.ts';
 
 type Item = Readonly<Record<string, unknown>>;
 
-/** What each damage makes of the first item of a listing. */
+/** Functions that replace the first item of a listing by damaged items. */
 const damages = {
   'no-id': (item: Item) => [without(item, 'id')],
   'numeric-id': (item: Item) => [{ ...item, id: 42 }],
@@ -13,7 +13,7 @@ const damages = {
   'null-status': (item: Item) => [{ ...item, status: null }],
   'numeric-status': (item: Item) => [{ ...item, status: 3 }],
   'unknown-status': (item: Item) => [{ ...item, status: 'PAUSED' }],
-  /** The same id twice; the true status comes last. */
+  /** The same id twice, with the true status last. */
   duplicate: (item: Item) => [
     { ...item, status: item['status'] === 'RUNNING' ? 'FAILED' : 'RUNNING' },
     item,
@@ -37,14 +37,14 @@ export function isItemDamage(text: string): text is ItemDamage {
   return ITEM_DAMAGES.includes(text);
 }
 
-/** Damages a listing; one without items stays as it is. */
+/** Damages a listing. A listing without items is returned unchanged. */
 export function damageItems(items: readonly unknown[], variant: ItemDamage): readonly unknown[] {
   if (variant === 'none-usable') return items.map(() => ({ status: 'RUNNING' }));
   const [first, ...others] = items;
   return isObject(first) ? [...damages[variant](first), ...others] : items;
 }
 
-/** Id and status of each item, as they are. */
+/** Returns the id and status of each item, unchecked. */
 export function statusesOf(items: readonly unknown[]): readonly ItemStatus[] {
   return items.map((item) =>
     isObject(item) ? [item['id'] ?? null, item['status'] ?? null] : [null, null],

@@ -2,17 +2,17 @@ import type { ServedListing } from '../answer.ts';
 import type { ItemStatus } from './listings.ts';
 import type { Kind } from './records.ts';
 
-/** A listing that was served completely: what a client may know from then on. */
+/** A listing that was sent completely, so that the client may have read it. */
 export interface JournalEntry {
-  /** From 1, in the order in which the answers were finished. */
+  /** Counts from 1, in the order in which the answers ended. */
   readonly seq: number;
   readonly project: string;
   readonly kind: Kind;
-  /** When its body was made, epoch ms. */
+  /** When the body was created, epoch ms. */
   readonly producedAt: number;
-  /** When its last byte was handed to the operating system, epoch ms. */
+  /** When the operating system accepted the last byte, epoch ms. */
   readonly finishedAt: number;
-  /** It was a 304. */
+  /** Whether the answer was a 304. */
   readonly unchanged: boolean;
   /** In the order of the body, duplicates and unusable items included. */
   readonly items: readonly ItemStatus[];
@@ -27,12 +27,11 @@ export interface Journal {
   ): void;
 }
 
-/** Older entries are forgotten, so that a simulation may run for weeks. */
+/** Older entries are removed, so that a simulation can run for weeks. */
 const MAX_KEPT = 100_000;
 
 /**
- * @param keep true keeps the last 100,000 entries or more (they share what is the same in them); a function is handed
- *   each one instead
+ * @param keep true keeps the last 100,000 entries or more, which share equal items; a function receives each entry instead
  */
 export function createJournal(keep: boolean | ((entry: JournalEntry) => void)): Journal {
   const entries: JournalEntry[] = [];

@@ -1,17 +1,17 @@
-/** The API keys that a simulated service accepts; they may be changed while it runs. */
+/** The API keys that a simulated service accepts. They can be changed while it runs. */
 export interface KeyRing {
-  /** Makes a key valid, for one project or, without one, for all; it replaces the key that was valid for the same. */
+  /** Makes a key valid for one project, or for all without `project`. It replaces the earlier key of that project or of all. */
   set(key: string, project?: string): void;
-  /** Makes a key invalid everywhere. */
+  /** Makes a key invalid for every project. */
   revoke(key: string): void;
-  /** Whether a key is valid for any project at all. */
+  /** Returns whether a key is valid for any project. */
   knows(key: string): boolean;
   allows(key: string, project: string): boolean;
-  /** The key to use for a project; undefined if every one that there was is revoked. */
+  /** Returns the key of a project; undefined if it is revoked. */
   of(project: string): string | undefined;
 }
 
-/** The key of a simulation that is given none. */
+/** The default key of a simulation. */
 export const DEFAULT_KEY = 'simulated-service-key';
 
 /** @param keys one key for all projects, or the key of each by project id */

@@ -2,13 +2,13 @@ import { createHash } from 'node:crypto';
 import { type Dataset, type Kind, type Prompt, promptListItem } from './records.ts';
 import type { World } from './world.ts';
 
-/** Id and status of an item as its listing's JSON has them; null for what it lacks. */
+/** Id and status of an item in the JSON of a listing; null for an absent field. */
 export type ItemStatus = readonly [id: unknown, status: unknown];
 
 /** A listing, ready to be sent. */
 export interface RenderedListing {
   readonly body: Buffer;
-  /** Of these bytes, without quotes. */
+  /** ETag of the body, without quotes. */
   readonly etag: string;
   readonly items: readonly ItemStatus[];
 }
@@ -19,8 +19,8 @@ interface Fragment {
 }
 
 /**
- * Renders listings, each only once until one of its records changes. Records are immutable, so the text of each is
- * kept as well: a hundred thousand prompts of which a few moved are a join.
+ * Renders listings and keeps each one until one of its records changes. Records are immutable, so the JSON of each record
+ * is kept as well: after a few moves, a listing of a hundred thousand prompts is only joined again.
  */
 export function createListings(
   world: World,

@@ -1,15 +1,15 @@
 import type { Kind } from './records.ts';
 
-/** Something that happened to a prompt or dataset after the world was made. */
+/** A change of a prompt or dataset after the world was created. */
 export interface Move {
-  /** From 1, without gaps. */
+  /** Counts from 1, without gaps. */
   readonly seq: number;
   readonly project: string;
   readonly kind: Kind;
   readonly id: string;
-  /** `ABSENT` before it was there; `NONE` for a dataset without a status. */
+  /** `ABSENT` for a new record; `NONE` for a dataset without a status. */
   readonly from: string;
-  /** `ABSENT` once it was removed. */
+  /** `ABSENT` for a removed record. */
   readonly to: string;
   /** Epoch ms. */
   readonly at: number;
@@ -17,12 +17,12 @@ export interface Move {
 
 export interface MoveLog {
   add(move: Omit<Move, 'seq'>): void;
-  /** The moves after number `seq`, oldest first. */
+  /** Returns the moves after number `seq`, oldest first. */
   after(seq: number): readonly Move[];
   readonly length: number;
 }
 
-/** Older moves are forgotten, so that a simulation may run for weeks. */
+/** Older moves are removed, so that a simulation can run for weeks. */
 const MAX_KEPT = 100_000;
 
 export function createMoveLog(): MoveLog {

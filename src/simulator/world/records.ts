@@ -11,19 +11,19 @@ import {
 
 export type Kind = 'prompt' | 'dataset';
 
-/** A prompt with the fields of both its representations, as the service names them. */
+/** A prompt with the fields of both its representations: the item of a listing and the single prompt. */
 export interface Prompt {
   readonly id: string;
   readonly name: string;
   readonly timestamp: string;
   readonly llm: string;
   readonly dataset: string;
-  /** Optional fields are sometimes absent and sometimes null: the service's document leaves it open. */
+  /** Optional fields are sometimes absent and sometimes null, because the service documents neither. */
   readonly experiment: string | null | undefined;
   readonly task_description: string;
   readonly metric: string;
   readonly history: readonly { readonly status: string; readonly timestamp: string }[];
-  /** One of the four, unless a test wants another text. */
+  /** One of the four statuses, unless a test sets another text. */
   readonly status: string;
   readonly error_info: ErrorInfo | null | undefined;
 }
@@ -38,7 +38,7 @@ export interface Dataset {
 
 const HISTORY_LENGTH = 20;
 
-/** The n-th prompt ever made. */
+/** Creates the n-th prompt. */
 export function makePrompt(made: {
   readonly n: number;
   readonly id: string;
@@ -63,7 +63,7 @@ export function makePrompt(made: {
   };
 }
 
-/** The same prompt in another status. */
+/** Returns the prompt with another status. */
 export function movePrompt(
   prompt: Prompt,
   status: string,
@@ -74,7 +74,7 @@ export function movePrompt(
   return { ...prompt, status, timestamp, history, error_info: errorInfo };
 }
 
-/** The n-th dataset ever made. */
+/** Creates the n-th dataset. */
 export function makeDataset(n: number, id: string, status: string | undefined): Dataset {
   return {
     id,
@@ -85,19 +85,19 @@ export function makeDataset(n: number, id: string, status: string | undefined): 
   };
 }
 
-/** How a prompt stands in the list: without llm, history and error_info. */
+/** Returns a prompt as an item of a listing: without llm, history and error_info. */
 export function promptListItem(prompt: Prompt): object {
   const { id, name, timestamp, dataset, experiment, task_description, metric, status } = prompt;
   return { id, name, timestamp, dataset, experiment, task_description, metric, status };
 }
 
-/** How a prompt stands alone: without its id. */
+/** Returns a prompt as a single prompt: without its id. */
 export function promptDetail(prompt: Prompt): object {
   const { id: _, ...detail } = prompt;
   return detail;
 }
 
-/** Nothing has failed: null or absent, by turns. */
+/** Returns the error_info of a prompt that has not failed: null or absent, alternately. */
 export function noErrorInfo(n: number): null | undefined {
   return n % 2 === 0 ? null : undefined;
 }

@@ -1,6 +1,6 @@
 import type { ErrorInfo } from './error-info.ts';
 
-/** The projects of a simulation that names none. */
+/** The default projects of a simulation. */
 export const DEFAULT_PROJECTS = ['checkout-bot', 'search-ranking', 'support-triage'] as const;
 
 type Texts = readonly [string, ...string[]];
@@ -66,7 +66,7 @@ export const ERRORS: readonly [ErrorInfo, ...ErrorInfo[]] = [
   },
 ];
 
-/** Ids that are valid and that careless clients trip over. */
+/** Valid ids that careless clients handle wrongly. */
 export const ODD_IDS: readonly string[] = [
   'prompt with spaces',
   'nested/prompt/1',
@@ -85,7 +85,7 @@ export const ODD_IDS: readonly string[] = [
   'x'.repeat(512),
 ];
 
-/** The n-th text, going round: fields need variety, not chance. */
+/** Returns the n-th text, counting round. */
 export function nth<T>(list: readonly [T, ...T[]], n: number): T {
   return list[n % list.length] ?? list[0];
 }

@@ -1,26 +1,26 @@
 import type { Random } from '../random.ts';
 
-/** How lively a world is. Probabilities are per prompt and step unless said otherwise. */
+/** How often records change: probabilities for each prompt and step, except where noted. */
 export interface Rates {
   /** PENDING to RUNNING. */
   readonly start: number;
   /** RUNNING to COMPLETED or FAILED. */
   readonly finish: number;
-  /** Share of the finished that fail. */
+  /** Share of finishing prompts that fail. */
   readonly fail: number;
   /** COMPLETED or FAILED to PENDING or RUNNING. */
   readonly rerun: number;
-  /** Share of the started that stay RUNNING for ever; never more than a twentieth of all prompts. */
+  /** Share of starting prompts that stay RUNNING for ever; at most a twentieth of all prompts. */
   readonly stick: number;
-  /** New prompts per project and step; as many are removed, so that a project keeps its size. */
+  /** Number of new prompts per project and step. As many are removed, so that a project keeps its size. */
   readonly arrivals: number;
-  /** Share of the arrivals that are removed prompts coming back. */
+  /** Share of new prompts that are removed ones coming back. */
   readonly comeBack: number;
-  /** A dataset takes its next status. */
+  /** Change of a dataset to its next status. */
   readonly dataset: number;
 }
 
-/** Lively enough to watch, at one step a second. */
+/** At one step a second, something changes every few seconds. */
 export const DEFAULT_RATES: Rates = {
   start: 0.15,
   finish: 0.1,
@@ -32,7 +32,7 @@ export const DEFAULT_RATES: Rates = {
   dataset: 0.01,
 };
 
-/** What a world begins with. */
+/** Statuses of the initial records, by frequency. */
 const INITIAL_STATUSES = [
   'PENDING',
   'PENDING',
@@ -44,7 +44,7 @@ const INITIAL_STATUSES = [
   'FAILED',
 ] as const;
 
-/** Most are born waiting; some were quicker than any poll. */
+/** Statuses of new prompts, by frequency. Most are PENDING; some finish before the next poll. */
 const ARRIVAL_STATUSES = [
   'PENDING',
   'PENDING',
@@ -87,7 +87,7 @@ export function nextStatus(status: string, random: Random, rates: Rates): string
   return known && NEXT[known](random, rates);
 }
 
-/** Datasets go round, and now and then one fails; one without a status has none for ever. */
+/** Returns the status of a dataset after this step; undefined if it stays. A dataset without a status never gets one. */
 export function nextDatasetStatus(
   status: string | undefined,
   random: Random,

@@ -21,7 +21,7 @@ import type { ErrorInfo } from './error-info.ts';
 import { DEFAULT_PROJECTS, ERRORS, nth, ODD_IDS } from './sample-texts.ts';
 
 export interface WorldOptions {
-  /** Wall time, epoch ms: dates the moves. It has no influence on what happens. */
+  /** Returns the wall time, epoch ms. It dates the moves and does not influence them. */
   readonly now: () => number;
   /** The same seed and the same options give the same moves. Default 1. */
   readonly seed?: number | undefined;
@@ -32,7 +32,7 @@ export interface WorldOptions {
   /** Default 3; every third has no status. */
   readonly datasetsPerProject?: number | undefined;
   readonly rates?: Partial<Rates> | undefined;
-  /** Gives the first prompts ids with spaces, slashes, percent signs and the like. Default false. */
+  /** Whether the first prompts get ids with spaces, slashes, percent signs and the like. Default false. */
   readonly oddIds?: boolean | undefined;
 }
 
@@ -40,7 +40,7 @@ interface Project {
   readonly prompt: Map<string, Prompt>;
   readonly dataset: Map<string, Dataset>;
   readonly version: Record<Kind, number>;
-  /** The last that were removed and may come back. */
+  /** Prompts that were removed last and may come back. */
   readonly removed: Prompt[];
 }
 
@@ -48,14 +48,14 @@ export const DEFAULT_PROMPTS_PER_PROJECT = 12;
 const MAX_REMOVED = 20;
 const STUCK_SHARE = 0.05;
 
-/** The projects, prompts and datasets of a simulated service. Records are immutable: a move replaces them. */
+/** The projects, prompts and datasets of a simulated service. Records are immutable; a move replaces a record. */
 export class World {
   readonly now: () => number;
   readonly #random: Random;
   readonly #rates: Rates;
   readonly #targetSize: number;
   readonly #projects = new Map<string, Project>();
-  /** A prompt is asked for without its project, so its id is unique among all. */
+  /** Project of each prompt. Ids of prompts are unique among all projects, because the service is asked for a prompt by its id alone. */
   readonly #projectOfPrompt = new Map<string, string>();
   readonly #stuck = new Set<string>();
   readonly #oddIds: string[];
@@ -77,7 +77,7 @@ export class World {
         this.addPrompt(project, { status: initialStatus(this.#random) });
       }
     }
-    // What it begins with did not move.
+    // The initial records are no moves.
     this.#moves = createMoveLog();
   }
 
@@ -85,7 +85,7 @@ export class World {
     return [...this.#projects.keys()];
   }
 
-  /** Undefined if there is no such project; else its prompts by id, in the order in which they came. */
+  /** Returns the prompts of a project by id, in order of arrival; undefined for an unknown project. */
   prompts(project: string): ReadonlyMap<string, Prompt> | undefined {
     return this.#projects.get(project)?.prompt;
   }
@@ -94,7 +94,7 @@ export class World {
     return this.#projects.get(project)?.dataset;
   }
 
-  /** A number that grows with every change of what a listing shows. */
+  /** Returns a number that grows with each change of the listing. */
   version(project: string, kind: Kind): number {
     return this.#project(project).version[kind];
   }
@@ -103,12 +103,12 @@ export class World {
     return this.#projectOfPrompt.get(id);
   }
 
-  /** The moves after number `seq`, oldest first; only the last 100,000 or more are remembered. */
+  /** Returns the moves after number `seq`, oldest first. Only the last 100,000 or more are kept. */
   moves(seq = 0): readonly Move[] {
     return this.#moves.after(seq);
   }
 
-  /** One tick of time: prompts start, finish, are run again, arrive, leave and come back. */
+  /** Makes one step: prompts start, finish, run again, arrive, disappear and come back. */
   step(): void {
     for (const [id, project] of this.#projects) {
       for (const prompt of project.prompt.values()) this.#advance(id, prompt);
@@ -131,8 +131,8 @@ export class World {
   }
 
   /**
-   * Adds a prompt and returns its id; what `fields` leaves out is made up.
-   * @throws {Error} when there is no such project, or a prompt of that id in any project
+   * Adds a prompt and returns its id. Fields that `fields` lacks are generated.
+   * @throws {Error} for an unknown project, or if any project has a prompt with this id
    */
   addPrompt(project: string, fields: Partial<Prompt> = {}): string {
     const { dataset: datasets } = this.#project(project);
@@ -147,8 +147,8 @@ export class World {
   }
 
   /**
-   * Gives a prompt this status, which may be any text. Without `errorInfo` a FAILED prompt gets a likely one; null is none.
-   * @throws {Error} when there is no such prompt
+   * Sets the status of a prompt to any text. Without `errorInfo` a FAILED prompt gets a sample one; null means none.
+   * @throws {Error} for an unknown prompt
    */
   setStatus(project: string, id: string, status: string, errorInfo?: ErrorInfo | null): void {
     const before = this.#prompt(project, id);
@@ -157,7 +157,7 @@ export class World {
     this.#recordMove(project, 'prompt', id, before.status, status);
   }
 
-  /** @throws {Error} when there is no such prompt */
+  /** @throws {Error} for an unknown prompt */
   removePrompt(project: string, id: string): void {
     const before = this.#prompt(project, id);
     const { prompt: prompts, removed } = this.#project(project);
@@ -169,7 +169,7 @@ export class World {
     this.#recordMove(project, 'prompt', id, before.status, 'ABSENT');
   }
 
-  /** Adds a dataset and returns its id; without `status` it has none. */
+  /** Adds a dataset and returns its id. */
   addDataset(project: string, fields: Partial<Dataset> = {}): string {
     const datasets = this.#project(project).dataset;
     this.#created += 1;
@@ -180,14 +180,14 @@ export class World {
     return id;
   }
 
-  /** @throws {Error} when there is no such dataset */
+  /** @throws {Error} for an unknown dataset */
   setDatasetStatus(project: string, id: string, status: string | undefined): void {
     const before = this.#dataset(project, id);
     this.#project(project).dataset.set(id, { ...before, status });
     this.#recordMove(project, 'dataset', id, before.status ?? 'NONE', status ?? 'NONE');
   }
 
-  /** @throws {Error} when there is no such dataset */
+  /** @throws {Error} for an unknown dataset */
   removeDataset(project: string, id: string): void {
     const before = this.#dataset(project, id);
     this.#project(project).dataset.delete(id);
@@ -205,7 +205,7 @@ export class World {
     }
   }
 
-  /** Arrivals, and removals in proportion to the size: it swings around what it was in the beginning. */
+  /** Adds and removes prompts. Removals are in proportion to the size, so that the size stays near the initial one. */
   #replacePrompts(id: string, project: Project): void {
     const { arrivals, comeBack } = this.#rates;
     const target = Math.max(1, this.#targetSize);
