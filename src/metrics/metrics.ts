@@ -6,12 +6,13 @@ import type { LogLevel } from '../domain/log-level.ts';
 import type { PollHealth, ProjectSnapshot, Store, StoreSnapshot } from '../monitor/ports/store.ts';
 import type { ProjectSchedule, WatchedProject } from '../monitor/ports/watched-project.ts';
 import type { WorkerReading } from '../monitor/ports/worker.ts';
-import { FamilyRenderer, SINGLE, renderGauge, toSeconds, type Family } from './exposition.ts';
+import { FamilyRenderer, renderGauge, toSeconds } from './exposition.ts';
 import { createMetricsObserver } from './observer.ts';
 import { createProcessMetrics, type BuildInfo } from './process-metrics.ts';
-import { HEALTH_FAMILIES, PROJECT_FAMILIES, ProjectSeries } from './project-series.ts';
+import { HEALTH_FAMILIES, COUNTED_FAMILIES, ProjectSeries } from './project-series.ts';
+import { SCHEDULE_FAMILIES } from './schedule-series.ts';
 import { createScrapeRead } from './scrape-read.ts';
-import { renderBacklog, StoreRenderer } from './store-collector.ts';
+import { renderBacklog, StoreRenderer } from './stored-series.ts';
 
 export interface MetricsOptions extends BuildInfo {
   readonly clock: Clock;
@@ -26,7 +27,10 @@ export interface MetricsOptions extends BuildInfo {
   readonly onError: (error: unknown) => void;
 }
 
-/** All metrics of docs/metrics.md: counted from events, rendered as text format 0.0.4. */
+/**
+ * All metrics of docs/metrics.md as text format 0.0.4. Those of a project are declared in project-series.ts (counted here),
+ * stored-series.ts (read from the store) and schedule-series.ts; those of the process in process-metrics.ts.
+ */
 export interface Metrics {
   readonly observe: Observer;
   /** Sets the projects that have series: a new one starts at 0 with its health, one that stays keeps its counts. */
@@ -91,7 +95,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   }
 
   const healthSeries = new FamilyRenderer(HEALTH_FAMILIES);
-  const processSeries = new FamilyRenderer(PROJECT_FAMILIES);
+  const countedSeries = new FamilyRenderer(COUNTED_FAMILIES);
   const scheduleSeries = new FamilyRenderer(SCHEDULE_FAMILIES);
   const storeSeries = new StoreRenderer();
 
@@ -105,13 +109,13 @@ export function createMetrics(options: MetricsOptions): Metrics {
       const project = stored.get(series.id);
       const health = healthOf(series, project, item);
       if (health !== undefined) healthSeries.add(series.labels, health);
-      processSeries.add(series.labels, series);
+      countedSeries.add(series.labels, series);
       if (item !== undefined) scheduleSeries.add(series.labels, item);
       if (project !== undefined) storeSeries.add(series, project);
     }
     return (
       (await healthSeries.finish()) +
-      (await processSeries.finish()) +
+      (await countedSeries.finish()) +
       (await scheduleSeries.finish()) +
       (await storeSeries.finish())
     );
@@ -169,20 +173,3 @@ function renderWorker({ projects, leaseExpiresAt }: WorkerReading): string {
 
 /** Number of projects rendered in one step; the first rendering of one takes about 0.1 ms. */
 const PROJECTS_PER_STEP = 50;
-
-const SCHEDULE_FAMILIES: readonly Family<ProjectSchedule>[] = [
-  {
-    name: 'evalwatch_project_schedule_max_interval_seconds',
-    type: 'gauge',
-    help: 'Longest gap between two scheduled polls of the project in the years to come, in seconds.',
-    samples: SINGLE,
-    values: ({ maxIntervalSeconds }) => [maxIntervalSeconds],
-  },
-  {
-    name: 'evalwatch_project_next_poll_timestamp_seconds',
-    type: 'gauge',
-    help: 'When the next poll of the project is due, Unix time in seconds; past if it has not started.',
-    samples: SINGLE,
-    values: ({ nextPollAt }) => [toSeconds(nextPollAt)],
-  },
-];

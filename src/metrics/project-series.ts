@@ -95,7 +95,7 @@ export const HEALTH_FAMILIES: readonly Family<PollHealth>[] = [
 ];
 
 /** Metrics that this process counts for each project (docs/metrics.md, "process"). */
-export const PROJECT_FAMILIES: readonly Family<ProjectSeries>[] = [
+export const COUNTED_FAMILIES: readonly Family<ProjectSeries>[] = [
   {
     name: 'evalwatch_polls_total',
     type: 'counter',

@@ -12,7 +12,7 @@ import type { ProjectSeries } from './project-series.ts';
 
 /** Renders the series of projects that are read from the store (docs/metrics.md, "store"). */
 export class StoreRenderer {
-  readonly #projects = new FamilyRenderer(PROJECT_FAMILIES);
+  readonly #projects = new FamilyRenderer(STORED_FAMILIES);
   readonly #prompts = new FamilyRenderer(PROMPT_FAMILIES, { areConstant: true });
   readonly #datasets = new FamilyRenderer(DATASET_FAMILIES, { areConstant: true });
 
@@ -55,7 +55,7 @@ const EMPTY: ListingSnapshot = {
   oldest: new Map(),
 };
 
-const PROJECT_FAMILIES: readonly Family<ProjectSnapshot>[] = [
+const STORED_FAMILIES: readonly Family<ProjectSnapshot>[] = [
   {
     name: 'evalwatch_project_configured_timestamp_seconds',
     type: 'gauge',
