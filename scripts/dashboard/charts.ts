@@ -22,7 +22,7 @@ import { described, targetsOf, thresholds, type About, type Query, type Step } f
 
 const TOOLTIP = { mode: TooltipDisplayMode.Multi, sort: SortOrder.Descending };
 
-/** Lines over time. */
+/** Draws lines over time. */
 export function lines(about: About, ...queries: readonly Query[]): TimeSeriesBuilder {
   return described(new TimeSeriesBuilder(), about)
     .targets([...targetsOf(queries)])
@@ -33,7 +33,7 @@ export function lines(about: About, ...queries: readonly Query[]): TimeSeriesBui
     .tooltip({ build: () => TOOLTIP });
 }
 
-/** Areas one above the other. */
+/** Draws stacked areas. */
 export function areas(about: About, ...queries: readonly Query[]): TimeSeriesBuilder {
   return lines(about, ...queries)
     .fillOpacity(50)
@@ -41,8 +41,8 @@ export function areas(about: About, ...queries: readonly Query[]): TimeSeriesBui
 }
 
 /**
- * What was counted in each interval, as bars. An interval is a minute or more, so that it holds several scrapes; where
- * nothing happened there is nothing to draw.
+ * Draws the count of each interval as a bar. An interval is a minute or longer, so that it contains several scrapes.
+ * Intervals with a count of 0 have no bar.
  */
 export function bars(about: About, ...queries: readonly Query[]): TimeSeriesBuilder {
   return areas(about, ...queries)
@@ -60,7 +60,7 @@ export function limits(panel: TimeSeriesBuilder, ...steps: readonly Step[]): Tim
     .thresholdsStyle(new GraphThresholdsStyleConfigBuilder().mode(GraphThresholdsStyleMode.Dashed));
 }
 
-/** Figures as they are now. */
+/** Shows current values. */
 export function figures(about: About, ...queries: readonly Query[]): StatBuilder {
   return described(new StatBuilder(), about)
     .targets(targetsOf(queries).map((query) => query.instant()))
@@ -69,7 +69,7 @@ export function figures(about: About, ...queries: readonly Query[]): StatBuilder
     .graphMode(BigValueGraphMode.None);
 }
 
-/** How the observations of a histogram spread over time; `about.unit` is theirs. */
+/** Draws a histogram over time as a heat map. `about.unit` is the unit of its observations. */
 export function heatmap(about: About, expr: string): HeatmapBuilder {
   const targets = targetsOf([['{{le}}', expr]]).map((query) =>
     query.format(PromQueryFormat.Heatmap),

@@ -19,7 +19,7 @@ import { waiting } from './rows/waiting.ts';
 
 const ROWS = [overview, statuses, waiting, api, poller, store, processes];
 
-/** The dashboard of evalwatch, ready to be written as JSON; the same at every call. */
+/** Builds the dashboard of evalwatch, ready to be written as JSON. Every call returns the same. */
 export function evalwatchDashboard(): Dashboard {
   const dashboard = new DashboardBuilder('evalwatch')
     .uid('evalwatch')
@@ -41,7 +41,7 @@ export function evalwatchDashboard(): Dashboard {
         .sort(VariableSort.AlphabeticalAsc)
         .multi(true)
         .includeAll(true)
-        // Instead of a list of every project there is.
+        // Without this, the query would list every project by name.
         .allValue('.*')
         .current({ selected: true, text: ['All'], value: ['$__all'] }),
     );

@@ -18,19 +18,19 @@ export const DATASOURCE: DataSourceRef = { type: 'prometheus', uid: '${datasourc
 export interface About {
   readonly title: string;
   readonly description: string;
-  /** One of Grafana's units. */
+  /** Unit, as Grafana names it. */
   readonly unit: string;
-  /** In columns of 24. */
+  /** Width in columns; a row has 24. */
   readonly width: number;
   readonly height?: number;
-  /** Alerts that fire of what is shown here; their runbooks are linked. */
+  /** Alerts about the values shown here; the panel links their runbooks. */
   readonly alerts?: readonly string[];
 }
 
-/** A query and how its series are called; labels as `{{label}}`. */
+/** A query and the name of its series; labels are written `{{label}}`. */
 export type Query = readonly [legend: string, expr: string];
 
-/** What every panel can be given, whatever it draws. */
+/** Methods that every kind of panel has. */
 interface PanelLike extends Builder<Panel> {
   title(title: string): this;
   description(description: string): this;
@@ -43,13 +43,13 @@ interface PanelLike extends Builder<Panel> {
   id(id: number): this;
 }
 
-/** A heading and what is below it, left to right, line by line. */
+/** A heading with the panels below it, from left to right, line by line. */
 export interface Row {
   readonly title: string;
   readonly panels: readonly Pick<PanelLike, 'build' | 'id'>[];
 }
 
-/** A panel with what all have in common: what it is about, its place and its links. */
+/** Sets title, description, size and links of a panel. */
 export function described<Some extends PanelLike>(panel: Some, about: About): Some {
   const { title, description, unit, width, height = 8, alerts = [] } = about;
   return panel
@@ -68,7 +68,7 @@ function link(title: string, url: string): Builder<DashboardLink> {
   return { build: () => ({ title, url, type: DashboardLinkType.Link, ...fields, ...kept }) };
 }
 
-/** The queries of a panel, named A, B and so on. */
+/** Adds the queries of a panel, named A, B and so on. */
 export function targetsOf(queries: readonly Query[]): readonly DataqueryBuilder[] {
   return queries.map(([legend, expr], index) =>
     new DataqueryBuilder()
@@ -79,14 +79,14 @@ export function targetsOf(queries: readonly Query[]): readonly DataqueryBuilder[
   );
 }
 
-/** The letter of the query at this position. */
+/** Returns the letter of the query at this position. */
 export function refId(index: number): string {
   return String.fromCodePoint(65 + index);
 }
 
 export type Step = readonly [from: number, color: string];
 
-/** Green, and from these values on another colour. */
+/** Colours: green, and another colour from each of these values on. */
 export function thresholds(...steps: readonly Step[]): ThresholdsConfigBuilder {
   const above = steps.map(([value, color]) => ({ value, color }));
   return new ThresholdsConfigBuilder()
@@ -103,7 +103,7 @@ const STATUS_COLORS = {
   NONE: 'gray',
 } satisfies Record<Status, string>;
 
-/** A status has the same colour wherever its series is called by it. */
+/** Gives every series that is named by a status the colour of that status. */
 export function withStatusColors<
   Some extends { overrideByName(name: string, properties: DynamicConfigValue[]): Some },
 >(panel: Some): Some {

@@ -6,22 +6,22 @@ import { described, refId, targetsOf, type About } from './panels.ts';
 export interface Column {
   readonly title: string;
   readonly expr: string;
-  /** Shown like this instead of in the unit of the table. */
+  /** Format of the column, instead of the unit of the table. */
   readonly properties?: readonly DynamicConfigValue[];
-  /** Only its labels matter. */
+  /** True for a query whose value is hidden, because only its labels are shown. */
   readonly hidden?: boolean;
 }
 
 /**
- * One row for each set of labels now: first the labels, under these titles, then a column for each query. Labels and
- * the rest of the columns come in the order in which they are given.
+ * Shows one row for each current set of labels: first the labels under these titles, then one column for each query.
+ * Labels and columns keep the given order.
  */
 export function table(
   about: About,
   labels: Readonly<Record<string, string>>,
   columns: readonly Column[],
 ): TableBuilder {
-  // A query that has no other beside it has no letter in the name of its value.
+  // The value of a single query has no letter in its name.
   const fields = columns.map((_, index) =>
     columns.length === 1 ? 'Value' : `Value #${refId(index)}`,
   );
@@ -49,10 +49,10 @@ export function table(
   return panel;
 }
 
-/** A column of ages or durations, in seconds. */
+/** Column of ages or durations, in seconds. */
 export const SECONDS: readonly DynamicConfigValue[] = [{ id: 'unit', value: 's' }];
 
-/** A column of 1 and 0 in words, the cells coloured. */
+/** Column that shows 1 and 0 as words in coloured cells. */
 export function yesOrNo(yes: string, no: string): readonly DynamicConfigValue[] {
   return [
     {

@@ -5,7 +5,7 @@ import { grown, told } from '../queries.ts';
 const MOVES = 'evalwatch_prompt_transitions_total';
 const INTERVAL = '$__rate_interval';
 
-/** Prompts that moved to these statuses within the day before, by project. */
+/** Prompts that moved to these statuses within the preceding day, by project. */
 function finished(to: string): string {
   return `sum by (project) (${grown('project, from, to', MOVES, '1d', to)})`;
 }
