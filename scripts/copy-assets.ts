@@ -1,4 +1,4 @@
-/** Copies what the compiler leaves out into dist/: the migrations, the compiled scanner, and what the status page brings. */
+/** Copies the files that the compiler ignores to dist/: migrations, the compiled scanner, and the assets of the status page. */
 import { cp } from 'node:fs/promises';
 
 const ASSETS = [

@@ -1,4 +1,4 @@
-/** Writes docs/commands.md from the help texts; with --check only tells, by its exit code, whether it is current. */
+/** Writes docs/commands.md from the help texts. With --check it writes nothing and exits 1 when the file is out of date. */
 import type { Command } from 'commander';
 import { createProgram } from '../src/cli/program.ts';
 import { writeOrCheck } from './generated-file.ts';

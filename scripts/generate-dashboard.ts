@@ -1,4 +1,4 @@
-/** Writes config/grafana/dashboards/evalwatch.json; with --check only tells, by its exit code, whether it is current. */
+/** Writes config/grafana/dashboards/evalwatch.json. With --check it writes nothing and exits 1 when the file is out of date. */
 import { evalwatchDashboard } from './dashboard/dashboard.ts';
 import { writeOrCheck } from './generated-file.ts';
 

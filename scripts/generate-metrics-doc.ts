@@ -1,4 +1,4 @@
-/** Writes docs/metrics.md from a real scrape; with --check only tells, by its exit code, whether it is current. */
+/** Writes docs/metrics.md from a real scrape. With --check it writes nothing and exits 1 when the file is out of date. */
 import { writeOrCheck } from './generated-file.ts';
 import { metricsDocument } from './metrics-doc/document.ts';
 

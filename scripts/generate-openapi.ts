@@ -1,4 +1,4 @@
-/** Writes docs/openapi.json; with --check only tells, by its exit code, whether it is up to date. */
+/** Writes docs/openapi.json. With --check it writes nothing and exits 1 when the file is out of date. */
 import { openApiDocument } from '../src/web/api/openapi.ts';
 import { writeOrCheck } from './generated-file.ts';
 

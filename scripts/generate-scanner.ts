@@ -1,6 +1,6 @@
 /**
- * Compiles assembly/item-scanner.ts to src/evaluation-api/listing/item-scanner.wasm; with --check only tells, by its exit code,
- * whether the one that is there is current.
+ * Compiles assembly/item-scanner.ts to src/evaluation-api/listing/item-scanner.wasm. With --check it writes nothing and
+ * exits 1 when the file is out of date.
  */
 import { execFile } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
@@ -11,7 +11,7 @@ import { temporaryDirectory } from '../test/support/temporary.ts';
 
 const root = join(import.meta.dirname, '..');
 const file = join(root, 'src/evaluation-api/listing/item-scanner.wasm');
-// A process of its own: its types would change those of every array here.
+// The compiler runs in a separate process, because its types change those of all arrays in this program.
 const compiler = fileURLToPath(import.meta.resolve('assemblyscript/bin/asc.js'));
 const PAGES = '14';
 
@@ -23,7 +23,7 @@ const options = [
   `--baseDir=${root}`,
   '--runtime=stub',
   '--enable=simd',
-  // Bodies of any size go through the same memory.
+  // The memory has a fixed size; a body of any size is scanned in blocks.
   `--initialMemory=${PAGES}`,
   `--maximumMemory=${PAGES}`,
   '-O3',

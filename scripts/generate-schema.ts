@@ -1,4 +1,4 @@
-/** Writes config/evalwatch.schema.json; with --check only tells, by its exit code, whether it is current. */
+/** Writes config/evalwatch.schema.json. With --check it writes nothing and exits 1 when the file is out of date. */
 import { configJsonSchema } from '../src/config/json-schema.ts';
 import { writeOrCheck } from './generated-file.ts';
 

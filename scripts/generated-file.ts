@@ -4,13 +4,13 @@ import { format, resolveConfig } from 'prettier';
 
 const root = join(import.meta.dirname, '..');
 
-/** A file of the repository as its generator wants it, formatted like every other. `path` starts from the root. */
+/** Returns the formatted text of a generated file. `path` is relative to the root of the repository. */
 export async function formatted(path: string, text: string): Promise<string> {
   const filepath = join(root, path);
   return await format(text, { ...(await resolveConfig(filepath)), filepath });
 }
 
-/** Writes a generated file; with `--check` only tells, by the exit code, whether the one that is there is current. */
+/** Writes a generated file. With `--check` it writes nothing and sets exit code 1 when the file is out of date. */
 export async function writeOrCheck(path: string, text: string): Promise<void> {
   const file = join(root, path);
   const wanted = await formatted(path, text);

@@ -1,7 +1,7 @@
 /**
- * Breaks the alert rules in every small way it knows and runs their tests on each: what is still green is a hole in the
- * tests, or makes no difference (EQUIVALENT says why). Needs promtool. An argument restricts it to rules whose name
- * contains it. Exits 1 if a mutant lived that should not have.
+ * Makes small changes (mutants) to the alert rules, one by one, and runs the rule tests on each. A mutant that passes shows
+ * a gap in the tests, or changes nothing (EQUIVALENT has the reason). Needs promtool. An argument selects the rules whose
+ * name contains it. Exits 1 if a mutant passes that is not equivalent.
  */
 import { execFile } from 'node:child_process';
 import { cp, mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
@@ -22,16 +22,16 @@ async function passes(...args: readonly string[]): Promise<boolean> {
     await run('promtool', args);
     return true;
   } catch (error) {
-    // A missing promtool kills no mutant.
+    // Without promtool, the error must not count as a killed mutant.
     if (error instanceof Error && 'syscall' in error) throw error;
     return false;
   }
 }
 
-/** Otherwise `0x4`, five zeros for promtool, would become a 4. */
+/** Keeps `0x4`, which is five zeros for promtool, from being read as the number 4. */
 const AS_WRITTEN = { schema: 'failsafe' } as const;
 
-/** Each test as a file of its own, by the file's name: a mutant is mostly noticed by one of them. */
+/** Splits the test files into one file for each test, by name, because most mutants are found by one test. */
 async function splitTests(): Promise<ReadonlyMap<string, string>> {
   const files = new Map<string, string>();
   for (const name of await readdir(source)) {
@@ -45,13 +45,13 @@ async function splitTests(): Promise<ReadonlyMap<string, string>> {
   return files;
 }
 
-/** Tests that speak of the rule first. */
+/** Sorts the tests that mention the rule to the front. */
 function inOrder(tests: ReadonlyMap<string, string>, rule: string): readonly string[] {
   const mentions = (text: string) => text.split(rule).length;
   return [...tests].toSorted(([, a], [, b]) => mentions(b) - mentions(a)).map(([name]) => name);
 }
 
-async function lives(mutant: Mutant, tests: ReadonlyMap<string, string>): Promise<boolean> {
+async function survives(mutant: Mutant, tests: ReadonlyMap<string, string>): Promise<boolean> {
   for (const file of inOrder(tests, mutant.rule)) {
     if (!(await passes('test', 'rules', join(directory, file)))) return false;
   }
@@ -63,8 +63,8 @@ try {
   const tests = await splitTests();
   for (const [name, text] of tests) await writeFile(join(directory, name), text);
   const original = await readFile(rulesFile, 'utf8');
-  if (!(await lives({ rule: '', change: '', text: original }, tests))) {
-    throw new Error('the rules as they are do not pass their tests');
+  if (!(await survives({ rule: '', change: '', text: original }, tests))) {
+    throw new Error('the unchanged rules do not pass their tests');
   }
   const counts = { killed: 0, invalid: 0, equivalent: 0, lived: 0 };
   const wanted = mutantsOf(original).filter(({ rule }) => rule.includes(process.argv[2] ?? ''));
@@ -72,7 +72,7 @@ try {
     await writeFile(rulesFile, mutant.text);
     if (!(await passes('check', 'rules', rulesFile))) {
       counts.invalid += 1;
-    } else if (!(await lives(mutant, tests))) {
+    } else if (!(await survives(mutant, tests))) {
       counts.killed += 1;
     } else {
       const reason = EQUIVALENT.find(

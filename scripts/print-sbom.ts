@@ -1,6 +1,6 @@
 /**
- * Prints the bill of materials of what is shipped, as CycloneDX. `npm sbom --omit=dev` forgets packages that a
- * development tool may use as well (yaml, zod), so npm is shown a lockfile without those that are not shipped.
+ * Prints the bill of materials of the shipped packages, as CycloneDX. `npm sbom --omit=dev` leaves out packages that a
+ * development tool uses as well (yaml, zod). So npm reads a lockfile that contains only the shipped packages.
  */
 import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -23,7 +23,7 @@ const lockfile = {
 
 const directory = await mkdtemp(join(tmpdir(), 'evalwatch-sbom-'));
 try {
-  // npm calls the application by its directory.
+  // npm names the application after its directory.
   const project = join(directory, 'evalwatch');
   await mkdir(project);
   await writeFile(join(project, 'package.json'), JSON.stringify(manifest));

@@ -1,6 +1,6 @@
 /**
- * Does to the daemon and its store what reality does, and compares what is left with what was promised
- * (docs/reliability.md): `node scripts/proof.ts [row …] [--short] [--seed N]`. Exits with 1 if a promise is broken.
+ * Exposes the daemon and its store to faults and compares the result with the guarantees (docs/reliability.md):
+ * `node scripts/proof.ts [row …] [--short] [--seed N]`. Exits 1 if a guarantee is broken.
  */
 import { parseArgs } from 'node:util';
 import { noticeOf } from '../proof/bug.ts';
@@ -31,7 +31,7 @@ for (const row of ROWS) {
       broken.push(row.name);
     }
     for (const bug of [row.bug ?? []].flat()) {
-      // A proof that misses a deliberate mistake proves nothing.
+      // A proof must also find the mistakes that it plants itself.
       const notice = await noticeOf(bug, (options) =>
         row.run({ short: true, seed, print: () => {}, ...options }),
       );
@@ -43,7 +43,7 @@ for (const row of ROWS) {
   }
   say('took', `${Math.round((performance.now() - started) / 1000)} s`);
 }
-console.log(broken.length === 0 ? 'every promise held' : `broken: ${broken.join(', ')}`);
+console.log(broken.length === 0 ? 'every guarantee held' : `broken: ${broken.join(', ')}`);
 process.exitCode = broken.length === 0 ? 0 : 1;
 
 function say(figure: string, value: string): void {

@@ -11,7 +11,7 @@ export interface LockedPackage {
 
 export const root = join(import.meta.dirname, '..');
 
-/** The packages of the lockfile that the image holds, by their paths such as `node_modules/pino`. */
+/** Returns the packages of the lockfile that the image contains, with paths such as `node_modules/pino`. */
 export async function shippedPackages(): Promise<readonly (readonly [string, LockedPackage])[]> {
   const lockfile = JSON.parse(await readFile(join(root, 'package-lock.json'), 'utf8')) as {
     readonly packages: Readonly<Record<string, LockedPackage>>;

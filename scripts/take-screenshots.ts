@@ -1,4 +1,4 @@
-/** Takes the pictures of the status page in docs/screenshots/ with Chromium, of data that is always the same. */
+/** Takes the screenshots of the status page in docs/screenshots/ with Chromium, from fixed data. */
 import { mkdir } from 'node:fs/promises';
 import { launchBrowser } from '../test/support/page/browser.ts';
 import { nightScenario } from '../test/support/page/scenarios.ts';

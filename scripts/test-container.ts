@@ -1,6 +1,6 @@
 /**
- * Builds the image and runs it as the documentation says, against a simulated service of this process: what it is, what
- * it may do, how it stops, takes a new key and is upgraded. Exits with 1 at the first thing that is not as it should be.
+ * Builds the image and runs it as documented, against a simulated service in this process. Checks its size, its privileges,
+ * its stop, the rotation of a key and an upgrade. Exits 1 at the first failed check.
  */
 import assert from 'node:assert/strict';
 import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -13,8 +13,8 @@ import { findEngine, type Engine } from './container/engine.ts';
 import { createMountedSecret } from './container/secret.ts';
 
 const TAG = 'evalwatch:container-test';
-const MOST_BYTES = 160_000_000;
-const LONGEST_START_MS = 60_000;
+const MAX_IMAGE_BYTES = 160_000_000;
+const MAX_WAIT_MS = 60_000;
 const PORT = 10_579;
 const BASE = `http://127.0.0.1:${PORT}`;
 const root = join(import.meta.dirname, '..');
@@ -25,7 +25,7 @@ const engine: Engine = await findEngine(process.env);
 await using cleanup = new AsyncDisposableStack();
 const directory = await mkdtemp(join(tmpdir(), 'evalwatch-container-'));
 cleanup.defer(() => rm(directory, { recursive: true, force: true }));
-// The user of the container is another one.
+// The user of the container is not the owner of this directory.
 await chmod(directory, 0o755);
 
 const world = new World({ now: () => Date.now() });
@@ -47,7 +47,7 @@ await writeFile(
   }),
 );
 
-function told(what: string, figure = 'ok'): void {
+function report(what: string, figure = 'ok'): void {
   console.log(`${what.padEnd(48)} ${figure}`);
 }
 
@@ -69,7 +69,7 @@ async function start(): Promise<void> {
     `--volume=${secret.directory}:/run/secrets/evalwatch:ro`,
     TAG,
   );
-  const deadline = performance.now() + LONGEST_START_MS;
+  const deadline = performance.now() + MAX_WAIT_MS;
   while (!(await isReady())) {
     if (performance.now() > deadline) throw new Error(await engine.run('logs', name));
     await sleep(100);
@@ -87,10 +87,10 @@ async function stop(): Promise<void> {
   const started = performance.now();
   await engine.run('stop', '-t', '10', name);
   assert.equal(await engine.run('inspect', '--format={{.State.ExitCode}}', name), '0');
-  told('SIGTERM: exit 0', `${((performance.now() - started) / 1000).toFixed(2)} s`);
+  report('SIGTERM: exit 0', `${((performance.now() - started) / 1000).toFixed(2)} s`);
 }
 
-/** Sum of the samples of a metric. */
+/** Returns the sum of the samples of a metric. */
 async function metric(prefix: string): Promise<number> {
   const text = await (await fetch(`${BASE}/metrics`)).text();
   const values = text
@@ -104,21 +104,21 @@ const transitions = () => metric('evalwatch_prompt_transitions_total{');
 const failedPolls = () => metric('evalwatch_poll_failures_total{');
 
 async function waitFor(what: string, isTrue: () => Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + LONGEST_START_MS;
+  const deadline = performance.now() + MAX_WAIT_MS;
   while (!(await isTrue())) {
     if (performance.now() > deadline) throw new Error(`${what}: not within a minute`);
     await sleep(100);
   }
-  told(what);
+  report(what);
 }
 
-/** What a line of JavaScript inside the container prints. */
+/** Returns the output of a line of JavaScript that runs inside the container. */
 const inside = (code: string) => engine.run('exec', name, 'node', '--eval', code);
 
 await engine.build(root, TAG, ['--build-arg', 'REVISION=first']);
 const bytes = Number(await engine.run('image', 'inspect', '--format={{.Size}}', TAG));
-assert.ok(bytes < MOST_BYTES, `the image has ${bytes} bytes`);
-told('image', `${(bytes / 1e6).toFixed(1)} MB`);
+assert.ok(bytes < MAX_IMAGE_BYTES, `the image has ${bytes} bytes`);
+report('image', `${(bytes / 1e6).toFixed(1)} MB`);
 
 cleanup.defer(async () => {
   await engine.run('rm', '--force', name).catch(() => {});
@@ -128,28 +128,28 @@ await start();
 const status = await inside(`console.log(fs.readFileSync('/proc/self/status', 'utf8'))`);
 const field = (key: string) => new RegExp(`^${key}:\\s+(.*)$`, 'm').exec(status)?.[1];
 assert.equal(field('Uid'), '1000\t1000\t1000\t1000');
-told('user', field('Uid')?.replaceAll('\t', ' '));
+report('user', field('Uid')?.replaceAll('\t', ' '));
 for (const set of ['CapInh', 'CapPrm', 'CapEff', 'CapBnd', 'CapAmb']) {
   assert.equal(field(set), '0'.repeat(16), set);
 }
-told('capabilities', 'none');
+report('capabilities', 'none');
 assert.equal(field('NoNewPrivs'), '1');
-told('NoNewPrivs', '1');
+report('NoNewPrivs', '1');
 const written = `try { fs.writeFileSync('/app/x', '') } catch (error) { console.log(error.code) }`;
 assert.equal(await inside(written), 'EROFS');
-told('writing outside /data', 'EROFS');
+report('writing outside /data', 'EROFS');
 const shells = `console.log(['/bin/sh', '/usr/bin/bash'].filter((path) => fs.existsSync(path)).length)`;
 assert.equal(await inside(shells), '0');
-told('shells', '0');
+report('shells', '0');
 const bill = JSON.parse(
   await inside(`console.log(fs.readFileSync('/usr/share/evalwatch/sbom.cdx.json', 'utf8'))`),
 ) as { readonly bomFormat: string; readonly components: readonly { readonly name: string }[] };
 assert.equal(bill.bomFormat, 'CycloneDX');
 const names = bill.components.map((component) => component.name);
 assert.ok(names.includes('yaml') && !names.includes('vitest'), names.join());
-told('SBOM', `${names.length} components`);
+report('SBOM', `${names.length} components`);
 await engine.run('exec', name, 'node', '/app/dist/health-check.js');
-told('health check');
+report('health check');
 await waitFor('moves are seen', async () => (await transitions()) > 0);
 
 const before = await failedPolls();
@@ -170,5 +170,5 @@ assert.ok((await transitions()) >= seen, 'the totals went back');
 assert.equal(await metric('evalwatch_build_info{'), 1);
 const lines = await engine.run('logs', name);
 assert.ok(!lines.includes('store.created'), lines);
-told('a new image goes on with the store of the volume', `${seen} transitions`);
+report('a new image goes on with the store of the volume', `${seen} transitions`);
 await stop();

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 
 const execute = promisify(execFile);
-/** Of what a build prints. */
+/** Maximum size of the output of a build. */
 const MOST_OUTPUT_BYTES = 64 * 1024 * 1024;
 
 /** The container engine of this machine. */
@@ -14,10 +14,10 @@ export interface Engine {
 }
 
 /**
- * `CONTAINER_ENGINE` names the program (with arguments, if need be), else it is docker or podman, whichever is there.
- * `CONTAINER_BUILD` is for engines that build by another program: what comes before directory and tag. `NODE_IMAGE` names
- * another base image, for where the one in the Dockerfile cannot be had.
- * @throws {Error} when there is none
+ * Finds a container engine: the program in `CONTAINER_ENGINE`, with optional arguments, otherwise docker or podman.
+ * `CONTAINER_BUILD` is the build command of engines that build with another program; directory and tag are appended to it.
+ * `NODE_IMAGE` replaces the base image of the Dockerfile where that one is not available.
+ * @throws {Error} when there is no engine
  */
 export async function findEngine(env: NodeJS.ProcessEnv): Promise<Engine> {
   const engine = env['CONTAINER_ENGINE']?.split(' ') ?? (await firstOf(['docker', 'podman']));

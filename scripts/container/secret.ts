@@ -1,7 +1,7 @@
 import { mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** A directory with one key file, replaced as Kubernetes does it: `key` leads through `..data` to a directory. */
+/** A directory with one key file that is replaced like in Kubernetes: `key` is a link through `..data` to a directory. */
 export interface MountedSecret {
   readonly directory: string;
   replace(key: string): Promise<void>;

@@ -1,4 +1,4 @@
-/** Mutants that no test can kill, because the rule says the same with them. */
+/** Mutants that no test can kill, because they do not change the meaning of the rule. */
 export const EQUIVALENT: readonly {
   readonly rule: RegExp;
   readonly change: RegExp;

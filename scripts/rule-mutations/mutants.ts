@@ -16,7 +16,7 @@ interface Edit {
   readonly replacement: string;
 }
 
-/** What a word becomes. */
+/** Replacements of words. */
 const WORDS: Readonly<Record<string, readonly string[]>> = {
   last_over_time: ['min_over_time', 'max_over_time'],
   min_over_time: ['max_over_time', 'last_over_time'],
@@ -32,7 +32,7 @@ const WORDS: Readonly<Record<string, readonly string[]>> = {
   or: ['and', 'unless'],
 };
 
-/** What an operator becomes. */
+/** Replacements of operators. */
 const OPERATORS: Readonly<Record<string, readonly string[]>> = {
   '>=': ['>', '<'],
   '<=': ['<', '>'],
@@ -46,7 +46,7 @@ const OPERATORS: Readonly<Record<string, readonly string[]>> = {
   '/': ['*'],
 };
 
-/** Every mutant of a rules file. Invalid ones are among them. */
+/** Returns every mutant of a rules file, including invalid ones. */
 export function mutantsOf(text: string): readonly Mutant[] {
   const groups = parseDocument(text).get('groups');
   const rules = isSeq<YAMLMap>(groups)

@@ -1,12 +1,12 @@
-/** As much of PromQL's grammar as it takes to find operators and their operands in an expression. */
+/** Finds the operators of a PromQL expression and their operands. */
 
-/** The operands of one operator, which stands between them with its `on (…)` or `bool`. */
+/** A binary operator, with its `on (…)` or `bool`, and its operands. */
 interface Operation {
   readonly left: Span;
   readonly right: Span;
 }
 
-/** Offsets in the expression. */
+/** Start and end offset in the expression. */
 interface Span {
   readonly start: number;
   readonly end: number;
@@ -30,13 +30,13 @@ const PRECEDENCE: Readonly<Record<string, number>> = {
 
 const OPERATOR = String.raw`\s*(?<=\s)(?:or|and|unless|[=!<>]=|[-+*/<>])(?: on \([^)]*\)| bool)?(?=\s)`;
 
-/** Strings, braces, ranges and label lists are there to be passed over. */
+/** Tokens. Strings, braces, ranges and label lists are matched in order to be skipped. */
 const TOKEN = new RegExp(
   String.raw`"[^"]*"|\{[^}]*\}|\[[^\]]*\]|\bby \([^)]*\)|[()]|${OPERATOR}`,
   'g',
 );
 
-/** Every binary operation of an expression whose operators stand between white space. */
+/** Returns every binary operation of an expression. Operators must be surrounded by white space. */
 export function operationsOf(expression: string): readonly Operation[] {
   const operations: Operation[] = [];
   const groups: { start: number; operators: (Span & { name: string })[] }[] = [];
