@@ -1,45 +1,45 @@
 import type { PollHealth } from '../monitor/ports/store.ts';
 
-// What the workers of one store share, and how each of them knows what is its own. Every method that resolves rejects
-// with a StoreError when the database cannot be reached in time, and has then perhaps been done: all can be repeated.
+// What the workers of one store share, and how each worker learns which projects it owns. Every asynchronous method rejects
+// with a StoreError when the database cannot be reached in time. It may have been done then, and can be repeated.
 
-/** One process that polls. */
+/** One polling process. */
 export interface WorkerIdentity {
-  /** Never used by another process. */
+  /** Name of the worker, unique across restarts. */
   readonly id: string;
-  /** Of the program. */
+  /** Version of the program. */
   readonly version: string;
-  /** Workers that have the same one share its projects; empty for one that takes no share. */
+  /** Workers with the same digest share its projects; empty for a worker that takes no share. */
   readonly configDigest: string;
 }
 
-/** How long a worker may count on what it owns. */
+/** The time for which a worker owns its projects. */
 interface Lease {
-  /** By `Clock.monotonic` of this process, counted from before the database was asked: never later than its end there. */
+  /** By `Clock.monotonic` of this process. Never later than the end in the database: counted from before the request. */
   readonly until: number;
-  /** The same by `Clock.now`, for metrics. */
+  /** The same by `Clock.now`, for metrics, epoch ms. */
   readonly expiresAt: number;
 }
 
-/** What a renewed lease brings along. */
+/** The answer to a beat. */
 export interface Beat {
   readonly lease: Lease;
-  /** All whose lease has not run out, this one among them, by id. */
+  /** Workers with a lease, including this one, by id. */
   readonly workers: readonly WorkerIdentity[];
-  /** Configured projects that are this worker's, by the rows. */
+  /** Number of configured projects that this worker owns according to the database. */
   readonly owned: number;
 }
 
 export interface OwnedProject {
   readonly project: string;
-  /** Unlike that of any other ownership of any project. */
+  /** Number of this ownership, which no other ownership of any project has. */
   readonly epoch: number;
-  /** The tick that was planned last, epoch ms. */
+  /** The next poll that the last owner planned, epoch ms. */
   readonly nextTickAt: number | undefined;
   readonly health: PollHealth;
 }
 
-/** Requests that may be sent: the first in `startsInMs`, each other one `spacingMs` after the one before. */
+/** Requests that may be sent: the first in `startsInMs`, the others `spacingMs` apart. */
 interface RateSlice {
   readonly count: number;
   readonly startsInMs: number;
@@ -48,53 +48,49 @@ interface RateSlice {
 
 interface ProjectOwner {
   readonly worker: string;
-  /** Until its lease runs out, ms, by the database's clock. */
+  /** Time until its lease expires by the database's clock, ms. */
   readonly remainingMs: number;
 }
 
-/** The rows through which workers agree. Time is the database's; none of it is kept in a session. */
+/** The rows through which workers agree. Time is that of the database, and no state is kept in a session. */
 export interface Coordinator {
-  /** Begins a lease. What it owned before, if it had lost one, it owns no more. */
+  /** Begins a lease. The worker then owns nothing, also if it owned projects under an earlier lease. */
   join(worker: WorkerIdentity): Promise<Beat>;
-  /** Renews it; undefined if it had run out: then nothing is owned any more, and it has to join. */
+  /** Renews the lease; undefined if it had expired: the worker then owns nothing and has to join. */
   beat(worker: WorkerIdentity): Promise<Beat | undefined>;
-  /** Gives everything back and ends the lease. */
+  /** Gives every project back and ends the lease. */
   leave(worker: string): Promise<void>;
   /**
-   * Takes at most `most` of these configured projects that nobody with a lease owns, those first whose tick is due
-   * longest; none without a lease. Others that claim at the same time get other ones.
+   * Takes at most `max` of these configured projects that no worker with a lease owns, those first whose tick has been due
+   * for the longest time. Takes none without a lease. Concurrent claims take different projects.
    */
-  claim(
-    worker: string,
-    projects: readonly string[],
-    most: number,
-  ): Promise<readonly OwnedProject[]>;
+  claim(worker: string, projects: readonly string[], max: number): Promise<readonly OwnedProject[]>;
   /**
-   * Gives back those of them that are its own, also those that it did not know it owned. Their commits are refused from
-   * then on: flush before.
+   * Gives back those of these projects that the database records as owned by this worker. Their commits are refused from
+   * then on, so flush before.
    */
   release(worker: string, projects: readonly string[]): Promise<void>;
   /**
-   * Takes up to `wanted` places in the one queue of requests of all workers, `perSecond` in a second, of those in the
-   * next `withinMs`. A place that is not used is lost; one that has passed must not be.
+   * Takes up to `wanted` places of the next `withinMs` in the request queue of all workers, which has `perSecond` places a
+   * second. A place that is not used is lost, and a place that has passed must not be used.
    */
   grant(wanted: number, perSecond: number, withinMs: number): Promise<RateSlice>;
-  /** Who polls a project; undefined if nobody with a lease does. */
+  /** Returns the owner of a project; undefined if no worker with a lease owns it. */
   owner(project: string): Promise<ProjectOwner | undefined>;
 }
 
 /**
- * What a store has to be told of its worker's projects, so that it can refuse what comes from before: in the same turn in
- * which the poller takes a project over (`watch`) or forgets it. Who sees `store.commit_refused` with the reason `epoch`
- * disowns the project and releases it: the store may have missed an answer that changed its own ownership.
+ * The store's view of the projects that its worker owns, by which it refuses late commits. Call `own` and `disown` in the same
+ * turn of the event loop as the poller's `watch` and `forget`. After `store.commit_refused` with the reason `epoch`, disown
+ * and release the project: the store may have missed an answer that changed its ownership.
  */
 export interface Ownership {
-  /** From now on commits of this project are made under this epoch. */
+  /** Makes later commits of this project under this epoch. */
   own(project: string, epoch: number): void;
-  /** From now on they are refused, and what waits to be written is dropped. */
+  /** Refuses later commits of this project and drops what waits to be written. */
   disown(project: string): void;
-  /** The tick to be stored with this project's next commit, epoch ms. */
+  /** Stores this tick, epoch ms, with the next commit of the project. */
   planTick(project: string, at: number): void;
-  /** Writes the outcomes of polls that changed nothing and still wait for it. @throws {StoreError} */
+  /** Writes the waiting outcomes of polls that changed nothing. @throws {StoreError} */
   flush(): Promise<void>;
 }

@@ -4,42 +4,43 @@ import type { Departure, RateLimit } from '../monitor/ports/rate-limit.ts';
 import { withTimeout } from './timeout.ts';
 import type { Coordinator } from './ports.ts';
 
-/** For how long ahead a worker asks, ms. */
+/** Length of the slice that a worker asks for, ms. */
 const SLICE_MS = 500;
-/** How late a place may be used, ms: over 10 s this adds less than 5 % to the rate (docs/specification.md#shared-rate). */
-const LATEST_MS = 300;
-/** Between two questions, ms: at least, and after one that failed. */
-const ASK_EVERY_MS = 50;
+/** How late a place may be used, ms. Over 10 s this adds less than 5 % to the rate (docs/specification.md#shared-rate). */
+const MAX_LATE_MS = 300;
+/** Minimum time between two requests for places, ms. */
+const MIN_ASK_MS = 50;
+/** Time until places are requested again after a failure, and limit of a request, ms. */
 const RETRY_MS = 1000;
 
 export interface SharedRateOptions {
   readonly perSecond: number;
   readonly grant: Coordinator['grant'];
-  /** Workers that share it. */
+  /** Number of workers that share the rate. */
   readonly workers: () => number;
   readonly clock: Pick<Clock, 'monotonic'>;
-  /** Told of errors that are none of the store. */
+  /** Receives every error that is not a StoreError: a bug. */
   readonly onError: (error: unknown) => void;
 }
 
 /**
- * Takes slices of the rate as requests come, each a stretch of time that no other worker has: they follow each other evenly,
- * and what is not used is lost. Without the database nothing goes out.
+ * Creates a rate limit that takes slices of the shared rate as requests arrive. A slice is a stretch of time that no other
+ * worker has; its places are evenly spaced, and unused ones are lost. Without the database no request is sent.
  */
 export function createSharedRate(options: SharedRateOptions): Required<RateLimit> {
   const { perSecond, grant, workers, clock, onError } = options;
-  /** When a request may go out, monotonic ms, ascending. */
+  /** Times at which a request may be sent, monotonic ms, ascending. */
   const departures: number[] = [];
-  /** When requests went out, of the last slice. */
-  const taken: number[] = [];
+  /** Times at which the requests of the last slice were sent. */
+  const sentAt: number[] = [];
   let wake = () => {};
-  let asking = false;
+  let isAsking = false;
   let askAt = Number.NEGATIVE_INFINITY;
   let timer: NodeJS.Timeout | undefined;
 
   function delay(waiting: number): number {
     const now = clock.monotonic();
-    forgetUntil(departures, now - LATEST_MS);
+    dropUntil(departures, now - MAX_LATE_MS);
     if (departures.length < waiting) askFor(waiting, now);
     return departures[0] === undefined
       ? Number.POSITIVE_INFINITY
@@ -47,25 +48,25 @@ export function createSharedRate(options: SharedRateOptions): Required<RateLimit
   }
 
   function askFor(waiting: number, now: number): void {
-    if (asking) return;
+    if (isAsking) return;
     clearTimeout(timer);
     if (now < askAt) {
       timer = setTimeout(wake, askAt - now);
       return;
     }
-    forgetUntil(taken, now - SLICE_MS);
+    dropUntil(sentAt, now - SLICE_MS);
     const fair = Math.max(1, Math.floor((perSecond * SLICE_MS) / 1000 / workers()));
-    const wanted = Math.min(fair, Math.max(waiting, taken.length)) - departures.length;
+    const wanted = Math.min(fair, Math.max(waiting, sentAt.length)) - departures.length;
     if (wanted <= 0) return;
-    asking = true;
-    askAt = now + ASK_EVERY_MS;
+    isAsking = true;
+    askAt = now + MIN_ASK_MS;
     ask(wanted)
       .catch((error: unknown) => {
         askAt = clock.monotonic() + RETRY_MS;
         if (!(error instanceof StoreError)) onError(error);
       })
       .finally(() => {
-        asking = false;
+        isAsking = false;
         wake();
       });
   }
@@ -81,7 +82,7 @@ export function createSharedRate(options: SharedRateOptions): Required<RateLimit
     let isDue = at !== undefined;
     return {
       sent: () => {
-        if (isDue) taken.push(clock.monotonic());
+        if (isDue) sentAt.push(clock.monotonic());
         isDue = false;
       },
       cancelled: () => {
@@ -100,6 +101,6 @@ export function createSharedRate(options: SharedRateOptions): Required<RateLimit
   };
 }
 
-function forgetUntil(times: number[], ms: number): void {
+function dropUntil(times: number[], ms: number): void {
   while (times[0] !== undefined && times[0] <= ms) times.shift();
 }

@@ -22,17 +22,17 @@ import { toStored } from './sql/text.ts';
 const RESOLVE_AGAIN_MS = 500;
 
 export interface Commits {
-  /** As `Store.commitPoll`, of a poll with listings, under this ownership, which may go on under another epoch. */
+  /** `Store.commitPoll` for a poll with listings, under this ownership, whose epoch it may change. */
   commit(
     poll: PollCommit,
     context: CommitContext,
   ): Promise<readonly CommittedTransition[] | undefined>;
-  /** Tells why nothing of a project's poll was stored. @throws {StoreError} if there is no such project */
+  /** Emits why nothing of a project's poll was stored. @throws {StoreError} if there is no such project */
   refuse(project: string, epoch: number | undefined): Promise<undefined>;
 }
 
-/** Tells that a commit under this ownership was refused. */
-export type TellRefused = (
+/** Emits that a commit under this ownership was refused. */
+export type EmitRefused = (
   project: string,
   epoch: number | undefined,
   reason: 'epoch' | 'version',
@@ -40,24 +40,24 @@ export type TellRefused = (
 
 export interface CommitsOptions {
   readonly database: Pick<Database, 'attempt' | 'query'>;
-  /** The owner. */
+  /** Name of this worker. */
   readonly worker: string;
   readonly clock: Clock;
   readonly emit: Observer;
   readonly summaries: Pick<Summaries, 'after'>;
-  readonly tellRefused: TellRefused;
-  /** Aborted when nobody waits any longer. */
+  readonly emitRefused: EmitRefused;
+  /** Aborts when a shutdown has waited long enough. */
   readonly signal: AbortSignal;
 }
 
 /**
- * Commits each poll in one statement. One whose answer was lost with its connection is not given up before the rows say
- * whether it was committed: its moves are told once, be it half a minute later.
+ * Commits each poll in one statement. When the answer is lost with the connection, the rows are read until they show whether
+ * the poll was committed, so that its transitions are emitted once, even if half a minute later.
  */
 export function createCommits(options: CommitsOptions): Commits {
-  const { database, worker, clock, emit, summaries, tellRefused, signal } = options;
+  const { database, worker, clock, emit, summaries, emitRefused, signal } = options;
 
-  function tellFailed(error: StoreError): void {
+  function emitFailed(error: StoreError): void {
     emit({ type: 'store.commit_failed', reason: error.reason, error });
   }
 
@@ -77,7 +77,7 @@ export function createCommits(options: CommitsOptions): Commits {
       commitParameters(poll, after, context, worker),
     );
     if (error !== undefined) {
-      tellFailed(error);
+      emitFailed(error);
       if (unknown) return await resolve(context, poll, after, started);
       throw error;
     }
@@ -101,7 +101,7 @@ export function createCommits(options: CommitsOptions): Commits {
     return await commitUnder(context, poll, after);
   }
 
-  /** Asks until the database answers. */
+  /** Finds out whether the commit was made. Repeats until the database answers. @throws {StoreError} after the abort */
   async function findOut({ project, version }: PollCommit, epoch: number): Promise<ResolvedRow> {
     const parameters = [toStored(project), epoch, version, worker];
     for (;;) {
@@ -112,7 +112,7 @@ export function createCommits(options: CommitsOptions): Commits {
         if (row.renewed === null && row.was_same === true) continue;
         return row;
       }
-      tellFailed(error);
+      emitFailed(error);
       if (signal.aborted) throw error;
       await setTimeout(RESOLVE_AGAIN_MS);
     }
@@ -127,10 +127,10 @@ export function createCommits(options: CommitsOptions): Commits {
     const [row] = rows ?? [];
     const failure = error ?? (row === undefined ? unknownProject(project) : undefined);
     if (failure !== undefined) {
-      tellFailed(failure);
+      emitFailed(failure);
       throw failure;
     }
-    tellRefused(project, epoch, row?.is_owned === true ? 'version' : 'epoch');
+    emitRefused(project, epoch, row?.is_owned === true ? 'version' : 'epoch');
     return undefined;
   }
 

@@ -5,10 +5,10 @@ import type { Clock } from '../../monitor/ports/clock.ts';
 import type { Database, Statement } from './database.ts';
 import { CONFIGURE, UNCONFIGURED } from './sql/projects.ts';
 
-/** Rounds against prunes that delete what was just configured. */
-const ROUNDS = 5;
+/** Maximum number of rounds: a concurrent prune can delete what was just configured. */
+const MAX_ROUNDS = 5;
 const AGAIN_MS = 500;
-/** Reasons that pass by themselves. For any other reason the database has answered, and refused. */
+/** Reasons that pass by themselves. With any other reason the database has answered, and refused. */
 const PASSING: ReadonlySet<StoreFailureReason> = new Set(['io', 'busy']);
 
 export interface ConfigureOptions {
@@ -20,13 +20,14 @@ export interface ConfigureOptions {
   readonly signal: AbortSignal;
 }
 
-/** `Store.configureProjects`, of ids as they are stored. */
+/** `Store.configureProjects`. The ids are encoded (sql/text.ts). */
 export type Configure = (ids: readonly string[], at: number) => Promise<void>;
 
 /**
- * Rejects only while nothing can have been changed: a project that is marked removed although its configuration was
- * refused would lose its failures. Once a change was made, or its answer was lost, it is repeated until the database
- * answers: made twice it is the same. If the database refuses it then, the error says that it may have been made.
+ * Creates `Store.configureProjects`, which rejects only while nothing can have changed: a project that is marked removed
+ * although its configuration was refused would lose its failures. Once a change was made, or its answer was lost, it is
+ * repeated until the database answers; a repetition changes nothing. If the database then refuses, the error says that the
+ * change may have been made.
  */
 export function createConfigure({ database, clock, emit, signal }: ConfigureOptions): Configure {
   return async (ids, at) => {
@@ -44,7 +45,7 @@ export function createConfigure({ database, clock, emit, signal }: ConfigureOpti
       }
     }
 
-    for (let round = 0; round < ROUNDS; round += 1) {
+    for (let round = 0; round < MAX_ROUNDS; round += 1) {
       const started = clock.monotonic();
       await run(CONFIGURE, [ids, at]);
       mayBeMade = true;
@@ -57,6 +58,6 @@ export function createConfigure({ database, clock, emit, signal }: ConfigureOpti
 function halfDone({ reason, message }: StoreError): StoreError {
   return new StoreError(
     reason,
-    `${message}; which projects are watched may have been changed before, so repeat it once the database allows it`,
+    `${message}; the watched projects may have changed already: repeat this once the database accepts it`,
   );
 }

@@ -1,10 +1,10 @@
 import { DatabaseError } from 'pg';
 import { StoreError, type StoreFailureReason } from '../../monitor/errors.ts';
 
-/** All that a server can be the reason for. */
+/** Reasons that a server can cause. */
 type ServerReason = Exclude<StoreFailureReason, 'replaced'>;
 
-/** By SQLSTATE, or by its class; classes that are not here are `other`. */
+/** Reason by SQLSTATE or its class; absent classes are `other`. */
 const REASONS: ReadonlyMap<string, ServerReason> = new Map([
   ['53100', 'full'],
   ['53', 'busy'],
@@ -22,18 +22,20 @@ const REASONS: ReadonlyMap<string, ServerReason> = new Map([
 const TEXTS: Readonly<Record<ServerReason, string>> = {
   full: 'no space is left for the store',
   io: 'the database of store.postgres_url_file or _env cannot be reached',
-  busy: 'the database of store.postgres_url_file or _env has no time for it',
+  busy: 'the database of store.postgres_url_file or _env is too busy',
   corrupt: 'the database of store.postgres_url_file or _env is damaged; restore a backup',
   other: 'the database of store.postgres_url_file or _env refused',
 };
 
-/** PgBouncer does not know the limits that each connection asks for (session.ts). */
-const BELTS_REFUSED =
+/** PgBouncer refuses the limits that each connection asks for (session.ts), unless it is told to ignore them. */
+const LIMITS_REFUSED =
   'the pooler before the database of store.postgres_url_file or _env refuses connections: set its ignore_startup_parameters = statement_timeout, idle_in_transaction_session_timeout';
 
 /**
- * What the server or the way to it did, as a {@link StoreError}. Of the system only the code is told, as its texts name
- * the server; of other texts what is not part of the connection string. There is no `cause`: it would tell the rest.
+ * Turns an error of the server or of the connection to it into a {@link StoreError}. The message has the code of a system
+ * error, because its text names the server, and other texts without any part of the connection string. There is no `cause`,
+ * which would show the rest.
+ * @throws the error itself if it is a bug
  */
 export function toStoreError(error: unknown, secrets: readonly string[]): StoreError {
   if (error instanceof StoreError) return error;
@@ -41,7 +43,7 @@ export function toStoreError(error: unknown, secrets: readonly string[]): StoreE
   const code = codeOf(error);
   if (error instanceof DatabaseError) {
     if (code === '08P01' && error.message.startsWith('unsupported startup parameter')) {
-      return new StoreError('other', BELTS_REFUSED);
+      return new StoreError('other', LIMITS_REFUSED);
     }
     const reason = REASONS.get(code) ?? REASONS.get(code.slice(0, 2)) ?? 'other';
     return new StoreError(reason, `${TEXTS[reason]} (${code}: ${scrub(error.message, secrets)})`);
@@ -54,17 +56,17 @@ function isBug(error: Error): boolean {
   return [TypeError, RangeError, ReferenceError, SyntaxError].some((Bug) => error instanceof Bug);
 }
 
-/** Whether it failed before the server had said whether it was done. */
+/** Whether the statement failed without an answer from the server, so that it may have been done. */
 export function isOutcomeUnknown(error: unknown): boolean {
   return !(error instanceof DatabaseError) || /^(?:08|57P0)/.test(codeOf(error));
 }
 
-/** Whether the server says that it is none to write to, or will be none. */
+/** Whether the server says that it takes no writes, or soon will take none. */
 export function isNoPrimary(error: unknown): boolean {
   return error instanceof DatabaseError && /^(?:25006|57P0[1-3])$/.test(codeOf(error));
 }
 
-/** Whether it can be tried again as it is: two statements were in each other's way. */
+/** Whether two statements collided, so that the failed one can be repeated as it is. */
 export function isCollision(error: unknown): boolean {
   return error instanceof DatabaseError && codeOf(error).startsWith('40');
 }
@@ -78,7 +80,7 @@ function scrub(text: string, secrets: readonly string[]): string {
     .filter((secret) => secret !== '')
     .toSorted((one, other) => other.length - one.length)
     .map((secret) => RegExp.escape(secret));
-  // All at once: one by one, a short one would be looked for in what has taken the place of others.
+  // All at once: one by one, a short secret could match in the replacement of another.
   return wanted.length === 0
     ? text
     : text.replaceAll(new RegExp(wanted.join('|'), 'g'), '[redacted]');

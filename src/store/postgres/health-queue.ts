@@ -1,34 +1,34 @@
 import type { PollHealth } from '../../monitor/ports/store.ts';
 import { StoreError } from '../../monitor/errors.ts';
 
-/** The outcome of a poll that changed nothing else. */
+/** Health after a poll that changed nothing else. */
 export interface WaitingHealth {
   readonly epoch: number;
-  /** Of the project, if that is known: with another one it is another listing that has not changed. */
+  /** Version of the project, if it is known. With another version the unchanged listing is another one. */
   readonly version: number | undefined;
   readonly health: PollHealth;
   readonly nextTickAt: number | undefined;
 }
 
 export interface HealthQueue {
-  /** Resolves when it is kept to be written with the others; after a failure, when it is written. @throws {StoreError} */
+  /** Resolves when the health waits to be written with others; after a failed write, when it is written. @throws {StoreError} */
   add(project: string, health: WaitingHealth): Promise<void>;
-  /** What waits for this project is out of date; resolves when nothing of it is being written. */
+  /** Drops the waiting health of this project as out of date; resolves when none of it is being written. */
   supersede(project: string): Promise<void>;
-  /** What waits for this project, or is being written, is nobody's any more. */
+  /** Drops the health of this project that waits or is being written: the project has no owner here any more. */
   drop(project: string): void;
-  /** Writes what waits now. @throws {StoreError} and then it waits on */
+  /** Writes all waiting health. @throws {StoreError} and the health goes on waiting */
   flush(): Promise<void>;
-  /** Writes it a last time, if that can be done. */
+  /** Writes all waiting health one last time. Ignores a failure of the database. */
   close(): Promise<void>;
 }
 
-/** Health in the store is never older than this and a commit. */
+/** How long health waits for that of other projects, ms. Stored health is older by at most this and a commit. */
 const GATHER_MS = 1000;
 
 /**
- * Gathers the outcomes of polls that changed nothing, the newest of each project, and writes them together: `write` gets
- * them and tells of its commit or of its failure.
+ * Gathers the health of polls that changed nothing, the newest of each project, and has `write` write it together; `write`
+ * emits its commit or its failure.
  */
 export function createHealthQueue(
   write: (waiting: ReadonlyMap<string, WaitingHealth>) => Promise<void>,
@@ -38,7 +38,7 @@ export function createHealthQueue(
     { readonly taken: Map<string, WaitingHealth>; readonly done: Promise<void> } | undefined;
   let timer: NodeJS.Timeout | undefined;
   let isFailing = false;
-  let closed = false;
+  let isClosed = false;
 
   async function writeAll(taken: ReadonlyMap<string, WaitingHealth>): Promise<void> {
     try {
@@ -70,7 +70,7 @@ export function createHealthQueue(
   }
 
   function schedule(): void {
-    if (closed) return;
+    if (isClosed) return;
     timer ??= setTimeout(() => {
       timer = undefined;
       flush().catch(ignoreStoreError);
@@ -93,7 +93,7 @@ export function createHealthQueue(
     },
     flush,
     close: async () => {
-      closed = true;
+      isClosed = true;
       await flush().catch(ignoreStoreError);
       clearTimeout(timer);
     },
@@ -101,7 +101,7 @@ export function createHealthQueue(
 }
 
 function ignore(): void {
-  // Whoever began it is told.
+  // The caller that started the write gets the error.
 }
 
 function ignoreStoreError(error: unknown): void {

@@ -5,7 +5,7 @@ import { migrate } from './sql/migrate.ts';
 import { toStored } from './sql/text.ts';
 import { readUrl } from './url.ts';
 
-/** With the types of the columns that are filled, in the order in which they are. */
+/** The tables in the order in which they are filled, with the types of the columns that are filled. */
 const TABLES = {
   project: `project_key bigint, id text, configured_at bigint, removed_at bigint, version bigint,
     up boolean, consecutive_failures integer, reason text, last_poll_at bigint,
@@ -23,25 +23,25 @@ const TABLES = {
 type Table = keyof typeof TABLES;
 type Row = Readonly<Record<string, string | number | null>>;
 
-/** All that another store holds, by the columns of this one; see the tables above. */
+/** The content of another store, by the columns of the tables above. */
 interface ImportSource {
   rows(table: Table): Iterable<Row>;
-  /** The last number that was given out there. */
+  /** Last number that the other store has given to a row of this table. */
   lastNumber(table: 'transition' | 'settlement'): number;
 }
 
 interface ImportOptions {
-  /** Of the database. */
+  /** Connection string of the database. */
   readonly url: string;
   readonly source: ImportSource;
-  /** Told of the rows that were written so far. */
+  /** Receives the number of rows written so far. */
   readonly onProgress?: (rows: number) => void;
 }
 
 interface Imported {
-  /** The same source was imported before: nothing was done now. */
+  /** Whether the same source was imported before; then nothing was done now. */
   readonly before: boolean;
-  /** What there is of it. */
+  /** Number of imported rows. */
   readonly rows: Readonly<Record<ImportedRows, number>>;
 }
 
@@ -49,13 +49,13 @@ type ImportedRows =
   'projects' | 'prompts' | 'datasets' | 'transitions' | 'failures' | 'pending_failures';
 
 const TABLE_NAMES = ['project', 'record', 'transition', 'failure', 'settlement'] as const;
-const BATCH = 2000;
+const MAX_BATCH = 2000;
 const TIMEOUT_MS = 60_000;
 
 /**
- * Copies a store into the empty database of `url`, in one transaction: whenever it is killed, all of it is there or
- * nothing. A hash of what was copied stays with the schema, so that a repetition knows what it finds.
- * @throws {StoreError} also if there is something else in it, or a worker that uses it
+ * Copies a store into the empty database of `url` in one transaction, so that a killed import leaves nothing. A hash of the
+ * copied rows stays as a comment of the schema, by which a repetition recognises its own work.
+ * @throws {StoreError} also if the database has other content, or a worker uses it
  */
 export async function importStore(options: ImportOptions): Promise<Imported> {
   const { url, source, onProgress = () => {} } = options;
@@ -67,7 +67,7 @@ export async function importStore(options: ImportOptions): Promise<Imported> {
   try {
     await migrate(database);
     return await database.transaction(async (run) => {
-      // Who wants to write waits until it is over.
+      // Other writers wait for the end of the transaction.
       await run('LOCK TABLE evalwatch.project, evalwatch.worker IN ACCESS EXCLUSIVE MODE');
       const [found] = await run<FoundRow>(FIND);
       if (found?.filled === true) return { before: true, rows: await recognise(found, source) };
@@ -130,7 +130,7 @@ function markOf(digest: string): string {
   return `moved here: ${digest}`;
 }
 
-/** JSON within JSON is a text to begin with. */
+/** Columns with JSON arrive as text within the JSON of the rows. */
 function insertInto(table: Table): string {
   const columns = [...TABLES[table].matchAll(/(\w+) (\w+)(?:,|$)/g)].map(
     ([, name = '', type = '']) => ({ name, type }),
@@ -140,7 +140,7 @@ function insertInto(table: Table): string {
     FROM json_to_recordset($1) AS r(${TABLES[table].replaceAll(' json', ' text')})`;
 }
 
-/** Of nobody's commits: no ownership has the epoch 0. */
+/** Marks transitions that no commit of a worker made: no ownership has the epoch 0. */
 const NO_COMMIT = { epoch: 0, version: 0 };
 
 function toJson(table: Table, rows: readonly Row[]): string {
@@ -150,7 +150,7 @@ function toJson(table: Table, rows: readonly Row[]): string {
   );
 }
 
-/** What comes next gets the numbers that it would have got there. */
+/** Lets later rows go on with the numbers of the source. */
 const SET_NUMBERS = `SELECT
   setval('evalwatch.transition_transition_id_seq', greatest($1::bigint, 1), $1 > 0),
   setval('evalwatch.settlement_settlement_id_seq', greatest($2::bigint, 1), $2 > 0),
@@ -158,7 +158,7 @@ const SET_NUMBERS = `SELECT
     (SELECT coalesce(max(project_key), 1) FROM evalwatch.project),
     EXISTS (SELECT FROM evalwatch.project))`;
 
-/** Counts what goes by, and hashes it. */
+/** Counts and hashes rows. */
 function createTally() {
   const hash = createHash('sha256');
   const rows = {
@@ -194,7 +194,7 @@ function* batches(rows: Iterable<Row>): Generator<readonly Row[]> {
   let batch: Row[] = [];
   for (const row of rows) {
     batch.push(row);
-    if (batch.length < BATCH) continue;
+    if (batch.length < MAX_BATCH) continue;
     yield batch;
     batch = [];
   }

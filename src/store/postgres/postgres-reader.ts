@@ -4,12 +4,12 @@ import { assertReadable } from './sql/migrate.ts';
 import { createReads } from './reads.ts';
 import { readUrl } from './url.ts';
 
-/** An export of everything takes its time. */
+/** Time limit of a statement, ms: an export reads every row. */
 const TIMEOUT_MS = 60_000;
 
 /**
- * Opens the store for reading, from anywhere, beside workers or without any.
- * @throws {StoreError} also if there is none yet, or one of another schema version
+ * Opens the store for reading, beside workers or without any.
+ * @throws {StoreError} also if there is no store yet, or its schema version is another
  */
 export async function openPostgresReader(options: { readonly url: string }): Promise<StoreReader> {
   const settings = await readUrl(options.url);

@@ -33,30 +33,30 @@ import { toStored } from './sql/text.ts';
 import { readUrl } from './url.ts';
 
 export interface PostgresOptions {
-  /** Such as `postgres://user:password@one,two:5433/database?sslmode=verify-full`; shown to nobody. */
+  /** Such as `postgres://user:password@one,two:5433/database?sslmode=verify-full`; a secret. */
   readonly url: string;
-  /** Of this process, as in `WorkerIdentity`: failures are claimed under it. */
+  /** Name of this worker, as in `WorkerIdentity`. Failures are claimed under it. */
   readonly worker: string;
   readonly leaseMs: number;
   readonly clock: Clock;
-  /** Is told `store.committed`, `store.commit_failed` and `store.commit_refused`. */
+  /** Receives `store.committed`, `store.commit_failed` and `store.commit_refused`. */
   readonly emit: Observer;
-  /** Aborted when a shutdown has waited long enough for the database to come back. */
+  /** Aborts when a shutdown has waited long enough for the database. */
   readonly signal: AbortSignal;
 }
 
-/** A store that other processes write, too: what it does not own it refuses to commit (`undefined`, reason `epoch`). */
+/** A store that several workers write. It refuses commits of projects that its worker does not own (reason `epoch`). */
 export interface PostgresStore extends Store, Ownership {
-  /** Of the server, such as `15.18`. */
+  /** Version of the server, such as `15.18`. */
   readonly serverVersion: string;
-  /** Projects that have pending failures, also those of other workers. @throws {StoreError} */
+  /** Returns projects with pending failures, also those of other workers. @throws {StoreError} */
   failingProjects(): Promise<readonly FailingProject[]>;
 }
 
-/** Has pending failures. */
+/** A project with pending failures. */
 export interface FailingProject {
   readonly project: string;
-  /** It has left the configuration. */
+  /** Whether the project has left the configuration. */
   readonly removed: boolean;
 }
 
@@ -65,13 +65,13 @@ export interface Postgres {
   readonly coordinator: Coordinator;
 }
 
-/** Commits and reads of this process; the coordinator has one more, so that no beat waits behind them. */
+/** Connections for commits and reads. The coordinator has another one, so that no beat waits for them. */
 const CONNECTIONS = 4;
 const TIMEOUT_MS = 30_000;
 
 /**
- * Opens the store, and makes its tables if the database has none. Closing the store closes the coordinator.
- * @throws {StoreError} when no server answers in time, or its tables are not ours, or of a version that is too new
+ * Opens the store, and creates its tables if the database has none. Closing the store closes the coordinator.
+ * @throws {StoreError} when no server answers in time, or the schema is foreign or too new
  */
 export async function openPostgres(options: PostgresOptions): Promise<Postgres> {
   const { clock, leaseMs, url, signal } = options;
@@ -85,10 +85,10 @@ export async function openPostgres(options: PostgresOptions): Promise<Postgres> 
   });
   opened.defer(() => database.close());
   await migrate(database);
-  // All at once opens all connections.
+  // Concurrent queries open all connections.
   const sizes = Array.from({ length: CONNECTIONS }, () => database.query<SizeRow>(SIZE));
   const [[first] = []] = await Promise.all(sizes);
-  // A beat that takes longer than this has no use.
+  // A beat that takes longer is useless.
   const timeoutMs = Math.ceil(leaseMs / 3);
   const shared = openDatabase({ settings, connections: 1, timeoutMs, signal });
   opened.defer(() => shared.close());
@@ -111,7 +111,7 @@ function createStore(
   /** What deletes projects and what makes them do it in the order in which they were asked to. */
   const inProjectQueue = limitConcurrency(1);
 
-  /** What is begun before a close is finished by it; after it nothing is begun. */
+  /** Registers work that a close waits for. @throws {StoreError} after the close has begun */
   async function during<Result>(work: () => Promise<Result>): Promise<Result> {
     if (closing !== undefined) throw new StoreError('other', 'the store is closed');
     const running = work();
@@ -123,7 +123,7 @@ function createStore(
     }
   }
 
-  /** Tells of its failure as of that of a commit. */
+  /** Emits a failure as that of a commit. */
   async function read<Row>(
     statement: Statement,
     values: readonly unknown[],
@@ -224,7 +224,7 @@ function createStore(
     prune: guarded(async (before) => {
       const steps = PRUNING.values();
       for (let step = steps.next(); step.done !== true;) {
-        // A close ends it where it is.
+        // A close ends the pruning between two steps.
         if (closing !== undefined) return;
         const statement = step.value;
         const values = statement.text.includes('$1') ? [before] : [];

@@ -6,7 +6,7 @@ import { createMoveQuery } from './sql/move-query.ts';
 import { createRowQueries } from './sql/row-queries.ts';
 import { SNAPSHOT, type SnapshotRow, toSnapshot } from './sql/snapshot.ts';
 
-/** What a worker reads as anybody does. @throws {StoreError} each of them */
+/** Creates the methods of `StoreReader`, which need no ownership. */
 export function createReads(database: Pick<Database, 'query'>): Omit<StoreReader, 'close'> {
   return {
     ...createRowQueries(database),

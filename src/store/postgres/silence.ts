@@ -1,12 +1,12 @@
 import { Socket } from 'node:net';
 import type { Client } from 'pg';
 
-/** Interval of the looks at waiting statements, and the wait after which a statement is looked at, ms. */
-const LOOK_EVERY_MS = 1500;
-/** Number of looks in a row at which the server does not work on a statement and no byte has moved, before it is given up. */
-const DENIALS = 2;
+/** Interval of the checks of waiting statements, and the wait after which a statement is checked, ms. */
+const CHECK_EVERY_MS = 1500;
+/** Number of checks in a row that find the server idle and no byte moved, after which a statement is given up. */
+const MAX_DENIALS = 2;
 
-/** A connection is silent although the server answers on a new one and does not work on its statement. */
+/** A connection is silent, although the server answers on a new one and does not run its statement. */
 export class SilentConnectionError extends Error {
   override readonly name = 'SilentConnectionError';
 
@@ -43,23 +43,23 @@ interface Traffic {
 const UNDER_WAY = `SELECT query FROM pg_catalog.pg_stat_activity
   WHERE usename = session_user AND datname = current_database() AND state = 'active'`;
 
-/** @param open a new connection to the server */
+/** @param open opens another connection to the server */
 export function createSilenceWatch(open: () => Promise<Client>): SilenceWatch {
   const waiting = new Set<Waiting>();
   let timer: NodeJS.Timeout | undefined;
 
-  function lookLater(): void {
+  function scheduleCheck(): void {
     timer ??= setTimeout(() => {
-      void look().finally(() => {
+      void check().finally(() => {
         timer = undefined;
-        if (waiting.size > 0) lookLater();
+        if (waiting.size > 0) scheduleCheck();
       });
-    }, LOOK_EVERY_MS).unref();
+    }, CHECK_EVERY_MS).unref();
   }
 
-  async function look(): Promise<void> {
+  async function check(): Promise<void> {
     const now = performance.now();
-    const long = [...waiting].filter(({ since }) => now - since >= LOOK_EVERY_MS);
+    const long = [...waiting].filter(({ since }) => now - since >= CHECK_EVERY_MS);
     if (long.length === 0) return;
     const underWay = await askWhatIsUnderWay(open);
     for (const one of long) {
@@ -71,7 +71,7 @@ export function createSilenceWatch(open: () => Promise<Client>): SilenceWatch {
         !underWay.some((text) => one.text.startsWith(text));
       one.traffic = traffic;
       one.denials = isDenied ? one.denials + 1 : 0;
-      if (one.denials >= DENIALS) one.giveUp(new SilentConnectionError());
+      if (one.denials >= MAX_DENIALS) one.giveUp(new SilentConnectionError());
     }
   }
 
@@ -82,7 +82,7 @@ export function createSilenceWatch(open: () => Promise<Client>): SilenceWatch {
       const traffic = trafficOf(client);
       const one = { text, client, since, giveUp: silent.reject, denials: 0, traffic };
       waiting.add(one);
-      lookLater();
+      scheduleCheck();
       try {
         return await Promise.race([answer, silent.promise]);
       } finally {
@@ -101,7 +101,7 @@ async function askWhatIsUnderWay(
     try {
       const { rows } = await client.query<{ readonly query: string }>(UNDER_WAY);
       const texts = rows.map(({ query }) => query).filter((text) => text !== '');
-      // It has at least this one.
+      // The list always has this statement, unless texts are hidden.
       return texts.some((text) => UNDER_WAY.startsWith(text)) ? texts : undefined;
     } finally {
       client.end().catch(() => undefined);

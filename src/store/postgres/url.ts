@@ -3,9 +3,9 @@ import type { ConnectionOptions } from 'node:tls';
 import { readRegularFile } from '../../files/regular-file.ts';
 import { StoreError } from '../../monitor/errors.ts';
 
-/** One server that may be the one to write to. */
+/** One server of the connection string. */
 export interface Server {
-  /** A name, an address, or the directory of a socket. */
+  /** Name, address, or directory of a socket. */
   readonly host: string;
   readonly port: number;
   readonly tls: ConnectionOptions | false;
@@ -17,9 +17,9 @@ export interface ConnectionSettings {
   readonly user: string;
   readonly password: string;
   readonly database: string;
-  /** Off behind a pooler that knows no prepared statements. */
+  /** False behind a pooler that supports no prepared statements. */
   readonly prepared: boolean;
-  /** Every text of the connection string that no output may show. */
+  /** Texts of the connection string that no output may show. */
   readonly secrets: readonly string[];
 }
 
@@ -31,22 +31,22 @@ const PARAMETERS = [
   'target_session_attrs',
   'prepared',
 ] as const;
-/** Of target_session_attrs: what is connected to takes writes, whatever it says. */
+/** Accepted values of target_session_attrs: evalwatch always connects to the server that takes writes. */
 const WRITABLE = ['read-write', 'primary', 'any'];
 const MAX_AUTHORITIES_BYTES = 16 * 1024 * 1024;
 const URL_SHAPE =
   /^postgres(?:ql)?:\/\/(?:(?<user>[^:@/?#]*)(?::(?<password>[^@/?#]*))?@)?(?<servers>[^@/?#]*)(?:\/(?<database>[^/?#]*))?(?:\?(?<query>[^#]*))?$/;
 
 /**
- * Reads a connection string as libpq does, with several servers: `postgres://user:password@one,two:5433/database`; and
+ * Parses a connection string as libpq does, with several servers: `postgres://user:password@one,two:5433/database`. Reads
  * the file that its sslrootcert names.
- * @throws {StoreError} that says what is wrong, and shows nothing of it
+ * @throws {StoreError} that shows no part of the connection string
  */
 export async function readUrl(url: string): Promise<ConnectionSettings> {
   const parts = URL_SHAPE.exec(url.trim())?.groups;
   if (parts === undefined) {
     throw unusable(
-      'is not of the form postgres://user:password@host:port/database; what of @ : / ? # % is part of a name or password has to be percent-encoded',
+      'is not of the form postgres://user:password@host:port/database; percent-encode @ : / ? # % in names and passwords',
     );
   }
   const query = parseQuery(parts['query'] ?? '');
@@ -116,7 +116,7 @@ function parseServers(
   });
 }
 
-/** Unencrypted only within this computer, or where it is said. */
+/** Returns TLS options. A connection is unencrypted only within this computer, or with `sslmode=disable`. */
 function tlsOptions(
   host: string,
   mode: string | undefined,

@@ -373,7 +373,7 @@ describe.skipIf(postgresPrograms === undefined)('commits to PostgreSQL', () => {
           name: 'StoreError',
           reason: 'other',
           message:
-            'the database of store.postgres_url_file or _env refused (42501: not allowed); which projects are watched may have been changed before, so repeat it once the database allows it',
+            'the database of store.postgres_url_file or _env refused (42501: not allowed); the watched projects may have changed already: repeat this once the database accepts it',
         });
       } finally {
         await server.query(

@@ -138,7 +138,7 @@ describe('check warns, and exits 0,', () => {
       'postgres://eva:5ecret@db/evalwatch?tls=yes',
       /has a parameter that is not one of host, port, /,
     ],
-    ['postgres://eva:5ecret/@db/evalwatch', /has to be percent-encoded$/m],
+    ['postgres://eva:5ecret/@db/evalwatch', /percent-encode .* in names and passwords$/m],
   ])(
     'of an address of the database that is none, without any part of it: %s',
     async (url, warning) => {

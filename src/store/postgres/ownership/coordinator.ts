@@ -12,8 +12,8 @@ import { type LeaseRow, watchLeases } from './lease-watch.ts';
 import { toStored } from '../sql/text.ts';
 
 /**
- * Too few to be worth a kept plan. In all of them `now()` is when the database began the statement: no worker's clock
- * decides who owns what.
+ * The statements below run too seldom to be worth a kept plan. `now()` is the time at which the database began the statement:
+ * no worker's clock decides about ownership.
  */
 const JOIN: Statement = {
   text: `
@@ -42,8 +42,8 @@ const WORKERS: Statement = {
     FROM evalwatch.worker w ORDER BY w.worker`,
 };
 
-/** Leases that ran out: with a clock that is set back they would hold once more. None that was renewed meanwhile. */
-const FORGET: Statement = {
+/** Deletes expired leases, which would hold again after a clock was set back, unless they were renewed meanwhile. */
+const DELETE_EXPIRED: Statement = {
   text: `DELETE FROM evalwatch.worker w USING unnest($1::text[], $2::bigint[]) AS dead(worker, expires_us)
     WHERE w.worker = dead.worker AND ${EXPIRES_US} = dead.expires_us`,
 };
@@ -78,9 +78,9 @@ const RELEASE: Statement = {
 };
 
 /**
- * The first free place is not in the past, and as many are taken as begin in time. One that is further ahead than any that
- * can have been taken by now, and a second, was left by a clock that has been set back since. The time is that after
- * waiting for the row: others may have taken places meanwhile.
+ * Takes the places that begin within the asked time, the first not in the past. A next place that is more than a second
+ * further ahead than any can be was left by a clock that has been set back since, and is ignored. The time is read after the
+ * wait for the row, because other workers may have taken places meanwhile.
  */
 const GRANT: Statement = {
   text: `
@@ -109,7 +109,7 @@ interface WorkerRow extends LeaseRow {
   readonly program_version: string;
   readonly config_digest: string;
   readonly holds: boolean;
-  /** Of the one that asks. */
+  /** Number of projects that the asking worker owns; null in the rows of others. */
   readonly owned: number | null;
 }
 
@@ -126,9 +126,9 @@ export interface CoordinatorOptions {
 }
 
 export function createCoordinator({ database, clock, leaseMs }: CoordinatorOptions): Coordinator {
-  const leasesOver = watchLeases(clock);
+  const findExpired = watchLeases(clock);
 
-  /** The lease is counted from before the database was asked: it ends here before it ends there. */
+  /** Counts the lease from before the request, so that it ends here before it ends in the database. */
   async function withLease(
     worker: string,
     renew: () => Promise<boolean>,
@@ -136,12 +136,12 @@ export function createCoordinator({ database, clock, leaseMs }: CoordinatorOptio
     const lease = { until: clock.monotonic() + leaseMs, expiresAt: clock.now() + leaseMs };
     if (!(await renew())) return undefined;
     const rows = await database.query<WorkerRow>(WORKERS, [worker]);
-    const over = leasesOver(rows).filter((row) => row.worker !== worker);
-    if (over.length > 0) {
-      const expires = over.map((row) => row.expires_us);
-      await database.query(FORGET, [over.map((row) => row.worker), expires]);
+    const expired = findExpired(rows).filter((row) => row.worker !== worker);
+    if (expired.length > 0) {
+      const times = expired.map((row) => row.expires_us);
+      await database.query(DELETE_EXPIRED, [expired.map((row) => row.worker), times]);
     }
-    const live = rows.filter((row) => row.holds && !over.includes(row));
+    const live = rows.filter((row) => row.holds && !expired.includes(row));
     const owned = live.find((row) => row.worker === worker)?.owned ?? 0;
     return { lease, workers: live.map(toIdentity), owned };
   }
@@ -152,7 +152,7 @@ export function createCoordinator({ database, clock, leaseMs }: CoordinatorOptio
         await database.query(JOIN, [id, leaseMs, version, configDigest]);
         return true;
       });
-      if (beat === undefined) throw new Error('a lease that begins cannot have run out');
+      if (beat === undefined) throw new Error('a lease that has just begun cannot have expired');
       return beat;
     },
     beat: ({ id, configDigest }) =>
@@ -162,11 +162,11 @@ export function createCoordinator({ database, clock, leaseMs }: CoordinatorOptio
     leave: async (worker) => {
       await database.query(LEAVE, [worker]);
     },
-    claim: async (worker, projects, most) => {
+    claim: async (worker, projects, max) => {
       const rows = await database.query<ClaimedRow>(CLAIM, [
         worker,
         projects.map((id) => toStored(id)),
-        most,
+        max,
       ]);
       return rows.map(toOwnedProject);
     },

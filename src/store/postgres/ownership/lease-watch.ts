@@ -1,6 +1,6 @@
 import type { Clock } from '../../../monitor/ports/clock.ts';
 
-/** A row of `worker` as it was read. */
+/** The lease of a worker, as read. */
 export interface LeaseRow {
   readonly worker: string;
   /** Epoch µs: each renewal changes it. */

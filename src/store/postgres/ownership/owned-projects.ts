@@ -7,16 +7,16 @@ import type {
   PollCommit,
   Store,
 } from '../../../monitor/ports/store.ts';
-import { createCommits, type TellRefused } from '../commits.ts';
+import { createCommits, type EmitRefused } from '../commits.ts';
 import type { Database, Statement } from '../database.ts';
 import { createHealthQueue, type WaitingHealth } from '../health-queue.ts';
 import type { CommitContext } from '../sql/poll-commit.ts';
 import { FLUSH, flushInput, OUTDATED } from '../sql/projects.ts';
 import { createSummaries } from '../sql/summaries.ts';
 
-/** What is read and committed of projects by the worker that owns them. */
+/** Reads and commits of the projects that this worker owns. */
 export interface OwnedProjects extends Ownership, Pick<Store, 'loadKnown' | 'commitPoll'> {
-  /** Writes what waits a last time, if that can be done. */
+  /** Writes waiting health one last time. Ignores a failure of the database. */
   close(): Promise<void>;
 }
 
@@ -24,23 +24,23 @@ type Run = <Row>(statement: Statement, values: readonly unknown[]) => Promise<re
 
 export interface OwnedProjectsOptions {
   readonly database: Pick<Database, 'attempt' | 'query'>;
-  /** Both tell of their failure as of that of a commit; `write` also of its success. */
+  /** Both emit `store.commit_failed` for a failure; `write` also emits `store.committed`. */
   readonly read: Run;
   readonly write: Run;
-  /** The owner. */
+  /** Name of this worker. */
   readonly worker: string;
   readonly clock: Clock;
   readonly emit: Observer;
-  /** Aborted when nobody waits any longer. */
+  /** Aborts when a shutdown has waited long enough. */
   readonly signal: AbortSignal;
 }
 
-/** Every commit is held to the ownership, and to the version of the project, that it was made under. */
+/** Creates commits that the database refuses once the ownership, or the version of the project, has changed. */
 export function createOwnedProjects(options: OwnedProjectsOptions): OwnedProjects {
   const { database, read, write, worker, clock, emit, signal } = options;
   const owned = new Map<string, CommitContext>();
 
-  const tellRefused: TellRefused = (project, epoch, reason) => {
+  const emitRefused: EmitRefused = (project, epoch, reason) => {
     const isPast = (owned.get(project)?.epoch ?? epoch) !== epoch;
     emit({ type: 'store.commit_refused', project, reason, isPast });
   };
@@ -52,7 +52,7 @@ export function createOwnedProjects(options: OwnedProjectsOptions): OwnedProject
     summaries,
     clock,
     emit,
-    tellRefused,
+    emitRefused,
     signal,
   });
   const health = createHealthQueue(writeHealth);
@@ -68,11 +68,11 @@ export function createOwnedProjects(options: OwnedProjectsOptions): OwnedProject
       const reason = outdated.has(project) ? 'version' : 'epoch';
       const context = owned.get(project);
       if (reason === 'version' && context?.epoch === epoch) context.version = 'outdated';
-      tellRefused(project, epoch, reason);
+      emitRefused(project, epoch, reason);
     }
   }
 
-  /** The next commit of what turns out to be another version is refused, so that the poller reads its listings whole. */
+  /** Loads known records. After an unexpected version the next commit is refused, so that the poller reads whole listings. */
   async function loadKnown(...asked: Parameters<Store['loadKnown']>): Promise<KnownProject> {
     const context = owned.get(asked[0]);
     const known = await summaries.load(...asked);
@@ -109,13 +109,13 @@ export function createOwnedProjects(options: OwnedProjectsOptions): OwnedProject
     loadKnown,
     commitPoll: async (poll) => {
       const { project } = poll;
-      // Before anything is awaited: a project that is taken over meanwhile is another one.
+      // Read before the first await: a project that is taken over meanwhile has another context.
       const context = owned.get(project);
       if (context === undefined) return await commits.refuse(project, undefined);
       const { epoch, nextTickAt, version } = context;
       if (version === 'outdated') {
         context.version = undefined;
-        tellRefused(project, epoch, 'version');
+        emitRefused(project, epoch, 'version');
         return undefined;
       }
       if (poll.listings.size > 0) return await commitListings(poll, context);

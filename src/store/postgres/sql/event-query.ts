@@ -10,10 +10,11 @@ import {
 import type { Database, Statement } from '../database.ts';
 import { FAILURE_COLUMNS, TRANSITION_COLUMNS } from './row-queries.ts';
 
-const LOOK_EVERY_MS = 20;
-const LOOKS = 100;
+/** Interval at which the writers are read, ms, and the maximum number of times. */
+const CHECK_EVERY_MS = 20;
+const MAX_CHECKS = 100;
 
-/** The last numbers that were given out, perhaps by transactions that have not ended yet. */
+/** Selects the last numbers given to rows, perhaps by transactions that have not ended yet. */
 const GIVEN: Statement = {
   name: 'event_numbers',
   text: `SELECT t.last_value - (NOT t.is_called)::integer AS transition,
@@ -21,7 +22,7 @@ const GIVEN: Statement = {
     FROM evalwatch.transition_transition_id_seq t CROSS JOIN evalwatch.settlement_settlement_id_seq s`,
 };
 
-/** The transactions that write these tables now. Each has had its lock since before it took a number, and until its end. */
+/** Selects the transactions that write these tables now. Each holds its lock from before it takes a number until its end. */
 const WRITERS: Statement = {
   name: 'event_writers',
   text: `SELECT DISTINCT virtualtransaction AS writer FROM pg_locks
@@ -48,9 +49,9 @@ const SETTLED: Statement = {
 };
 
 /**
- * As `StoreReader.events`. A number is given out before the commit that shows it, so a later one may be seen first, and
- * whoever went on from there would never see the earlier one. Nothing is read beyond the numbers that had been given out
- * when the last writer of that time ended.
+ * Creates `StoreReader.events`. A row gets its number before its commit, so a higher number can become visible first; a reader
+ * that continued after it would miss the lower one. Nothing is therefore read beyond the numbers that had been given when
+ * every writer of that time has ended.
  */
 export function createEventQuery(
   database: Pick<Database, 'query'>,
@@ -66,13 +67,16 @@ export function createEventQuery(
   async function findEnd(): Promise<EventPosition> {
     const [given = { transition: 0, settlement: 0 }] = await database.query<EventPosition>(GIVEN);
     let left = await writers();
-    for (let look = 0; left.size > 0 && look < LOOKS; look += 1) {
-      await setTimeout(LOOK_EVERY_MS);
+    for (let check = 0; left.size > 0 && check < MAX_CHECKS; check += 1) {
+      await setTimeout(CHECK_EVERY_MS);
       left = left.intersection(await writers());
     }
     if (left.size === 0) end = later(end, given);
     else if (end === undefined) {
-      throw new StoreError('busy', 'a commit to the store hangs: nobody can say where events end');
+      throw new StoreError(
+        'busy',
+        'a commit to the store hangs, so the end of the events is not known',
+      );
     }
     return given;
   }
@@ -91,7 +95,7 @@ export function createEventQuery(
     return {
       transitions: transitions.map(toTransitionRow),
       settled: failures.map((row) => ({ ...toFailureRow(row), settlementId: row.settlement_id })),
-      // Another process may have seen further already.
+      // The position of the reader may be ahead: another process gave it.
       end: later(last, earlier(after, given)),
     };
   };

@@ -17,7 +17,7 @@ CROSS JOIN LATERAL (
 WHERE CASE WHEN $1::text IS NULL THEN p.removed_at IS NULL ELSE p.id = $1 END AND counted.count > 0`,
 };
 
-/** `StoreReader.failureCounts`: counted in an index, at most so many of its entries for each project. */
+/** Creates `StoreReader.failureCounts`, which counts entries of an index up to the limit of each project. */
 export function createFailureCounts(
   database: Pick<Database, 'query'>,
 ): (query: FailureCountQuery) => Promise<readonly FailureCount[]> {

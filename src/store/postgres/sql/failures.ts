@@ -4,7 +4,7 @@ import type { Statement } from '../database.ts';
 import { LEASE_HOLDS } from '../ownership/lease.ts';
 import { toStored } from './text.ts';
 
-/** Projects with failures whose line is not logged yet, found in the index as {@link CLAIM_PENDING} does. */
+/** Selects projects with pending failures, by the index, as {@link CLAIM_PENDING} does. */
 export const FAILING: Statement = {
   name: 'failing_projects',
   text: `
@@ -20,9 +20,8 @@ FROM waiting JOIN evalwatch.project p USING (project_key)`,
 };
 
 /**
- * Takes failures whose line is not logged yet, each project's oldest, for a worker with a lease, unless another worker
- * with one has them. Which projects have any, and which each has, is found in the index: however long the backlog is, and
- * however many projects have none.
+ * Claims pending failures, the oldest of each project, for a worker with a lease, unless another worker with a lease has
+ * claimed them. The index finds them, so neither a long backlog nor many projects without failures cost time.
  */
 export const CLAIM_PENDING: Statement = {
   name: 'claim_failures',
@@ -67,7 +66,7 @@ export function claimParameters(
   return [dueAt ?? null, projects?.map((id) => toStored(id)) ?? null, limitPerProject, worker];
 }
 
-/** A failure that is settled stays as it is. */
+/** Settles a failure; one that is settled stays as it is. */
 export const SETTLE: Statement = {
   name: 'settle_failure',
   text: `
@@ -95,7 +94,7 @@ export function settleParameters(
   ];
 }
 
-/** Any worker may try it then. */
+/** Postpones a failure, and lets any worker claim it. */
 export const POSTPONE: Statement = {
   name: 'postpone_failure',
   text: `

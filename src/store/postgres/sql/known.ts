@@ -14,7 +14,7 @@ export interface KnownRow {
   readonly records: Readonly<Partial<Record<Kind, readonly RecordColumns[] | null>>>;
 }
 
-/** The statement and values for `Store.loadKnown`: all of it at one moment. */
+/** Builds the query of `Store.loadKnown`, which reads everything at one moment. */
 export function knownQuery(
   project: string,
   kinds: readonly Kind[],
@@ -26,8 +26,8 @@ export function knownQuery(
     const ids = only.get(kind);
     names.push(ids === undefined ? kind : `some_${kind}`);
     if (ids !== undefined) values.push(JSON.stringify(ids.map((id) => toStored(id))));
-    // `offset 0` has each of them looked for in the index. As JSON their number is no reason to plan anew: an array's is,
-    // and planning took longer than the rest.
+    // `OFFSET 0` makes the planner look each id up in the index. The ids come as JSON: the length of an array makes the server
+    // plan anew, which took longer than the rest.
     const found =
       ids === undefined
         ? `evalwatch.record r WHERE r.project_key = p.project_key AND r.kind = '${kind}'`
@@ -64,7 +64,7 @@ export function toListings(
   );
 }
 
-/** Since when the longest waiting record waits in each of these statuses, those with these ids left out. */
+/** Selects the start of the longest wait in each of these statuses, without the records with these ids. */
 export const OLDEST_OTHERS: Statement = {
   name: 'oldest_others',
   text: `SELECT r.status, min(r.since) AS since

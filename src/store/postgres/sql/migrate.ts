@@ -3,9 +3,10 @@ import { StoreError } from '../../../monitor/errors.ts';
 import type { Database, Statement } from '../database.ts';
 
 /**
- * In the order in which they are applied; the first makes schema version 1. A released one never changes. One that only
- * adds what older programs can leave alone keeps `compatibleFrom`, so that workers of both versions run side by side;
- * one that takes something away says from which schema version on programs do without it, and comes a release later.
+ * Migrations in the order in which they are applied; the first makes schema version 1. A released one never changes. A
+ * migration whose additions older programs can ignore keeps `compatibleFrom`, so that workers of both versions run side by
+ * side. A migration that removes something names the schema version whose programs no longer need it, and comes a release
+ * later than that.
  */
 const MIGRATIONS = [
   { file: '0001-init.sql', compatibleFrom: 1 },
@@ -15,7 +16,7 @@ const MIGRATIONS = [
 /** The schema version that this program writes. */
 const SCHEMA_VERSION: number = MIGRATIONS.length;
 
-/** Any number will do, if only every evalwatch has the same: "EVWT". */
+/** Key of the advisory lock, the same in every version: "EVWT". */
 const LOCK = 0x45565754;
 
 /** Limit of a statement of a migration. An index of a large store takes long, and other workers wait for the lock as long. */
@@ -35,7 +36,7 @@ interface SchemaVersion {
 
 /**
  * Applies the migrations that the database lacks, in one transaction; of workers that start together one does it.
- * @throws {StoreError} when its schema is not ours, or of a version that this program cannot work with
+ * @throws {StoreError} when the schema is foreign, or of a version that this program does not support
  */
 export async function migrate(database: Database): Promise<void> {
   if ((await findVersion(database)) >= SCHEMA_VERSION) return;
@@ -69,7 +70,7 @@ export async function assertReadable(database: Database): Promise<void> {
   );
 }
 
-/** 0 if there is none. */
+/** Returns the schema version, 0 if there is no store. @throws {StoreError} if the schema is foreign or too new */
 async function findVersion(database: Database): Promise<number> {
   const [found] = await database.query<{ readonly ours: boolean; readonly taken: boolean }>(FIND);
   if (found?.ours !== true) {
@@ -80,7 +81,11 @@ async function findVersion(database: Database): Promise<number> {
     );
   }
   const [schema] = await database.query<SchemaVersion>({ name: 'read_schema', text: READ });
-  if (schema === undefined) throw new StoreError('corrupt', 'the store has lost its version');
+  if (schema === undefined)
+    throw new StoreError(
+      'corrupt',
+      'the table evalwatch.schema_version is empty: restore a backup',
+    );
   if (schema.compatible_from > SCHEMA_VERSION) {
     throw new StoreError(
       'other',

@@ -21,7 +21,7 @@ const COUNT = {
     GROUP BY 1, 2, 3, 4`,
 };
 
-/** `StoreReader.moves`: counted in the database, so that a busy day is no heap of rows. */
+/** Creates `StoreReader.moves`. The database counts, so that a busy day is not read row by row. */
 export function createMoveQuery(
   database: Pick<Database, 'query'>,
 ): (query: MoveQuery) => Promise<MoveHistory> {

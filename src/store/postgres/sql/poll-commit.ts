@@ -5,13 +5,13 @@ import type { Statement } from '../database.ts';
 import type { ListingAfter } from './summaries.ts';
 import { toStored } from './text.ts';
 
-/** Under which ownership a poll is committed, and what is planned after it. Another ownership is another object. */
+/** The ownership under which polls of a project are committed. Another ownership is another object. */
 export interface CommitContext {
   epoch: number;
   nextTickAt: number | undefined;
   /**
-   * That the project had when its poller last read or changed it, undefined before. `outdated` once the database turned out
-   * to have another one: it lost commits (an asynchronous standby became the server), and the poller does not know yet.
+   * Version of the project when its poller last read or changed it; undefined before. `outdated` once the database turns out
+   * to have another version: it lost commits because an asynchronous standby was promoted, and the poller has yet to reload.
    */
   version: number | 'outdated' | undefined;
 }
@@ -22,9 +22,9 @@ export interface CommitRow {
 }
 
 /**
- * Everything that a poll's listings change, in one statement: no row comes back if the project's row has another epoch,
- * owner or version by now, and then nothing was written. The owner, as a database that lost commits may give an epoch
- * twice. Which records are new is known: an upsert would lock each row first.
+ * Writes everything that the listings of a poll change, in one statement. If the project has another epoch, owner or version by
+ * now, it writes nothing and returns no row. The owner is compared because a database that lost commits may give an epoch
+ * twice. New records are inserted, not upserted, because an upsert would lock each row first.
  */
 export const COMMIT: Statement = {
   name: 'commit_poll',
@@ -132,7 +132,7 @@ function toJson(listing: ListingAfter | undefined): string | null {
   return listing === undefined ? null : JSON.stringify(listing.summary);
 }
 
-/** The transitions of a commit, which got these ids. */
+/** Returns the transitions of a poll with the ids that its commit gave them. */
 export function withIds(
   { listings }: PollCommit,
   ids: readonly number[],
@@ -145,9 +145,9 @@ export function withIds(
 }
 
 /**
- * Finds out whether a commit was made whose answer was lost, and if it was not, sees to it that it never will be: the
- * ownership gets another epoch, under which it can be tried again. If the commit is being made, this waits for it, and then
- * changes nothing, but still sees what was before: `was_same`, and one has to ask again.
+ * Finds out whether a commit was made whose answer was lost. If it was not, the ownership gets another epoch, so that the
+ * commit can never be made and can be repeated under the new epoch. A commit that is under way is waited for; the statement then
+ * changes nothing and returns `was_same`, because it still sees the rows of before, and has to be run again.
  */
 export const RESOLVE: Statement = {
   name: 'resolve_commit',
@@ -171,7 +171,7 @@ export interface ResolvedRow extends CommitRow {
   readonly is_next: boolean | null;
 }
 
-/** Why a commit found no row to change. */
+/** Selects why a commit found no row to change. */
 export const REFUSAL: Statement = {
   name: 'refusal',
   text: `SELECT epoch = $2 AND owner = $3 AS is_owned FROM evalwatch.project WHERE id = $1`,

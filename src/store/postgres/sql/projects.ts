@@ -27,7 +27,7 @@ FROM evalwatch.project q LEFT JOIN wanted w ON w.id = q.id
 WHERE p.project_key = q.project_key AND (w.id IS NULL) = (q.removed_at IS NULL)`,
 };
 
-/** Those that have just been configured, and deleted at the same time by a prune that had begun before. */
+/** Selects whether a concurrent prune, which began earlier, has deleted a project that was just configured. */
 export const UNCONFIGURED: Statement = {
   name: 'unconfigured_projects',
   text: `SELECT w.id FROM unnest($1::text[]) AS w(id)
@@ -40,7 +40,7 @@ export const HEALTH: Statement = {
   text: `SELECT ${HEALTH_COLUMNS} FROM evalwatch.project WHERE id = $1`,
 };
 
-/** Of polls that changed nothing; the ids of those that were still owned, and as their poller knows them. */
+/** Writes the health of polls that changed nothing. Returns the ids of projects that have the given owner and version. */
 export const FLUSH: Statement = {
   name: 'flush_health',
   text: `
@@ -54,7 +54,7 @@ WHERE p.id = h.id AND p.epoch = h.epoch AND p.owner = $2 AND (h.version IS NULL 
 RETURNING p.id`,
 };
 
-/** Of what was not flushed, the ids of those that are owned nevertheless. */
+/** Selects, of the projects that were not flushed, those that are still owned: their version is another. */
 export const OUTDATED: Statement = {
   name: 'outdated_projects',
   text: `SELECT p.id FROM evalwatch.project p

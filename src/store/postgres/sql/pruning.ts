@@ -1,7 +1,7 @@
 import type { Statement } from '../database.ts';
 
-/** Rows that one transaction deletes at most: few enough for the polls of the others to come in between. */
-const CHUNK = 250;
+/** Maximum number of rows that one transaction deletes, so that polls of all workers come in between. */
+const MAX_ROWS = 250;
 
 const IS_PENDING = 'SELECT FROM evalwatch.failure f WHERE f.settled_at IS NULL AND';
 
@@ -38,7 +38,7 @@ INSERT INTO evalwatch.waste SELECT project_key FROM deleted`,
 WITH old AS MATERIALIZED (
   SELECT r.project_key, r.kind, r.id FROM evalwatch.waste w
   JOIN evalwatch.record r ON r.project_key = w.project_key
-  LIMIT ${CHUNK} FOR UPDATE OF r SKIP LOCKED
+  LIMIT ${MAX_ROWS} FOR UPDATE OF r SKIP LOCKED
 )
 DELETE FROM evalwatch.record r USING old
 WHERE (r.project_key, r.kind, r.id) = (old.project_key, old.kind, old.id)
@@ -53,12 +53,12 @@ WHERE NOT EXISTS (SELECT FROM evalwatch.record r WHERE r.project_key = w.project
   },
 ];
 
-/** With their failures and settlements. */
+/** Deletes transitions with their failures and settlements. */
 function deleteTransitions(name: string, which: string): Statement {
   return {
     name,
     text: `
-WITH old AS MATERIALIZED (${which} LIMIT ${CHUNK} FOR UPDATE OF t SKIP LOCKED),
+WITH old AS MATERIALIZED (${which} LIMIT ${MAX_ROWS} FOR UPDATE OF t SKIP LOCKED),
 failures AS (DELETE FROM evalwatch.failure f USING old WHERE f.transition_id = old.transition_id),
 settlements AS (DELETE FROM evalwatch.settlement s USING old WHERE s.transition_id = old.transition_id)
 DELETE FROM evalwatch.transition t USING old WHERE t.transition_id = old.transition_id

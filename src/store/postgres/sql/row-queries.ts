@@ -15,7 +15,7 @@ import {
 import type { Database } from '../database.ts';
 import { toStored } from './text.ts';
 
-/** Queries of the commands and the API (docs/specification.md#rows), as the `StoreReader` methods of these names. */
+/** Queries of the commands and the API (docs/specification.md#rows): the `StoreReader` methods of these names. */
 export interface RowQueries {
   projects(): Promise<readonly string[]>;
   statuses(query: RowQuery): Promise<readonly StatusRow[]>;
@@ -50,7 +50,7 @@ interface Sql {
   readonly values: readonly unknown[];
 }
 
-/** Puts each value in the place of its `?`, and leaves out the conditions without a value. */
+/** Builds a query from the conditions that have a value; each `?` stands for a value. */
 function select(
   head: string,
   conditions: readonly (readonly [condition: string, ...values: readonly unknown[]])[],

@@ -1,6 +1,6 @@
 import type { Statement } from '../database.ts';
 
-/** What all tables of the store take, with their indexes, and whether the server has counted the rows of the largest. */
+/** Selects the size of all tables with their indexes, and whether the server has analysed the largest one. */
 export const SIZE: Statement = {
   text: `SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint AS bytes,
       bool_or(relname = 'record' AND reltuples >= 0) AS is_counted,

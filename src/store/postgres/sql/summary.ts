@@ -10,14 +10,14 @@ import {
 import type { Changes } from '../../../domain/transition.ts';
 import type { ListingSnapshot } from '../../../monitor/ports/store.ts';
 
-/** What the project's row holds of a listing for the scrape; of a listing that never was it is empty. */
+/** What a scrape shows of a listing, stored in the row of its project. Empty before the first listing. */
 export interface Summary {
   readonly baselined?: boolean;
   readonly missing?: number;
   readonly gone?: number;
   readonly failedAt?: number | undefined;
   readonly counts?: Readonly<Partial<Record<Status, number>>>;
-  /** Since when the longest waiting record waits, epoch ms. */
+  /** Start of the longest wait in each waiting status, epoch ms. */
   readonly oldest?: Readonly<Partial<Record<WaitingStatus, number | undefined>>>;
   readonly totals?: readonly Total[];
 }
@@ -25,8 +25,8 @@ export interface Summary {
 type Total = readonly [from: Origin, to: Status, count: number];
 
 /**
- * The summary after a commit at this time, epoch ms. `before` has those of the changed records that were known, and
- * `oldestOthers` says since when the longest waiting of all others waits, for the statuses of `lostOldest`.
+ * Returns the summary after a commit at this time, epoch ms. `before` has the changed records that were known, and
+ * `oldestOthers` the start of the longest wait among all other records, for the statuses of `lostOldest`.
  */
 export function nextSummary(
   old: Summary,
@@ -70,7 +70,7 @@ function addTotals(old: readonly Total[], { transitions }: Changes): readonly To
   return [...totals.values()];
 }
 
-/** The statuses whose longest waiting record changes: who is next has to be looked up among all others. */
+/** Returns the statuses whose longest waiting record changes. The next one has to be found among all other records. */
 export function lostOldest(
   old: Summary,
   changes: Changes,
@@ -84,7 +84,7 @@ export function lostOldest(
   );
 }
 
-/** Since when the longest waiting of these records waits in this status, epoch ms; undefined if none does. */
+/** Returns the start of the longest wait of these records in this status, epoch ms; undefined if none waits. */
 export function oldestOf(
   records: Iterable<KnownRecord>,
   status: WaitingStatus,
@@ -102,8 +102,8 @@ function earliest(one: number | undefined, other: number | undefined): number | 
 
 export function toListingSnapshot(kind: Kind, summary: Summary): ListingSnapshot {
   const { counts, missing = 0, gone: goneTotal = 0, failedAt: lastFailureAt, oldest } = summary;
-  // Most projects have no datasets: theirs is one for all.
-  if (counts === undefined) return NOTHING[kind];
+  // Most projects have no datasets; all of them share one empty snapshot.
+  if (counts === undefined) return EMPTY[kind];
   return {
     counts: new Map(statusesOf(kind).map((status) => [status, counts[status] ?? 0])),
     missing,
@@ -119,12 +119,12 @@ export function toListingSnapshot(kind: Kind, summary: Summary): ListingSnapshot
   };
 }
 
-const NOTHING: Readonly<Record<Kind, ListingSnapshot>> = {
-  prompt: nothingOf('prompt'),
-  dataset: nothingOf('dataset'),
+const EMPTY: Readonly<Record<Kind, ListingSnapshot>> = {
+  prompt: emptySnapshot('prompt'),
+  dataset: emptySnapshot('dataset'),
 };
 
-function nothingOf(kind: Kind): ListingSnapshot {
+function emptySnapshot(kind: Kind): ListingSnapshot {
   return {
     counts: new Map(statusesOf(kind).map((status) => [status, 0])),
     missing: 0,

@@ -1,6 +1,6 @@
 /**
- * A text as PostgreSQL can hold it: U+0000 becomes U+0001 U+0001, U+0001 becomes U+0001 U+0002. Two texts stay two, in
- * the same order. What is no text at all in UTF-8, a lone surrogate, becomes U+FFFD, as in SQLite.
+ * Encodes a text for PostgreSQL, which cannot store U+0000: U+0000 becomes U+0001 U+0001, and U+0001 becomes U+0001 U+0002.
+ * Different texts stay different and in the same order. A lone surrogate becomes U+FFFD, as in SQLite.
  */
 export function toStored(text: string): string;
 export function toStored(text: string | undefined): string | null;
@@ -12,13 +12,14 @@ export function toStored(text: string | undefined): string | null {
     : whole;
 }
 
+/** Decodes a stored text. */
 export function fromStored(text: string): string {
   return text.includes('\u0001')
     ? text.replaceAll('\u0001\u0001', '\u0000').replaceAll('\u0001\u0002', '\u0001')
     : text;
 }
 
-/** Parses JSON with stored texts in it. PostgreSQL writes U+0001 as an escape. */
+/** Parses JSON and decodes the stored texts in it. PostgreSQL writes U+0001 as an escape there. */
 export function parseStored(json: string): unknown {
   return json.includes('\\u0001')
     ? JSON.parse(json, (_, value: unknown) =>
