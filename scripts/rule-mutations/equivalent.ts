@@ -12,7 +12,7 @@ export const EQUIVALENT: readonly {
   {
     rule: /^project_reason:evalwatch_project_poll_failing:max$|^EvalwatchAuthFailing$/,
     change: /^(max -> (min|sum)|last_over_time -> (min|max)_over_time|.+, instance) /,
-    why: 'it is 1 where it is, and nobody asks how often it is',
+    why: 'the value is always 1, and its number of samples does not matter',
   },
   {
     rule: /^project:evalwatch_service_failing_timestamp_seconds:min$/,
@@ -42,6 +42,6 @@ export const EQUIVALENT: readonly {
   {
     rule: /^EvalwatchProjectsUnowned$/,
     change: /^5m -> 390s /,
-    why: 'after 5 minutes it is forgotten how many projects there are',
+    why: 'the number of projects is kept for 5 minutes only',
   },
 ];

@@ -13,7 +13,7 @@ export interface Signals {
   onSignal: ((signal: 'SIGINT' | 'SIGTERM' | 'SIGHUP') => void) | undefined;
 }
 
-/** What each command can use. */
+/** Inputs and outputs that each command can use. */
 export interface Context {
   readonly stdout: Output;
   /** Writes one line to stderr; control characters in it are made visible. */

@@ -12,7 +12,7 @@ import { jsonLines, tableLines, type Column } from './output/table.ts';
 /** Maximum number of known projects in the message about an unknown one. */
 const MAX_LISTED = 10;
 
-/** What a reading command reads, and how it prints a row. */
+/** The rows of a reading command, and how they are printed. */
 export interface View<Row> {
   /** Name of the rows in the plural, for the message that there are none. */
   readonly noun: string;

@@ -1,6 +1,6 @@
 import type { Path } from './document/yaml-document.ts';
 
-/** A mistake in an option, before its position in the file is known. */
+/** An error of an option, before its position in the file is known. */
 export interface Finding {
   readonly path: Path;
   /** The end of a sentence about the option: "must be …". */

@@ -12,10 +12,10 @@ import {
 import { isMapping, mappingAt, type Tree } from './document/tree.ts';
 import type { Path } from './document/yaml-document.ts';
 
-/** What decides whether a configuration is valid, besides the file. */
+/** Inputs of the rules besides the file. */
 export interface RuleOptions {
   readonly env: Env;
-  /** Whether an environment variable that is named but unset or empty is a mistake. */
+  /** Whether a named environment variable must be set and not empty. */
   readonly requireKeys: boolean;
   /** Returns what is wrong with a cron expression, as `must …`; undefined if it is valid. */
   readonly validateSchedule: (expression: string) => string | undefined;

@@ -115,7 +115,7 @@ function invalid(faults: readonly ConfigFault[], total = faults.length): ConfigE
   const shown = firstOf([...distinct.values()]);
   const [first] = shown;
   if (first === undefined || total <= MAX_FAULTS) return new ConfigError('invalid', shown);
-  const message = `and ${total - shown.length} more mistakes`;
+  const message = `and ${total - shown.length} more errors`;
   return new ConfigError('invalid', [...shown, { file: first.file, line: 0, column: 0, message }]);
 }
 

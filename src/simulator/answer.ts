@@ -8,7 +8,7 @@ export interface Filler {
   readonly spaces: number;
 }
 
-/** How an answer is sent to the client. */
+/** Way in which an answer is sent to the client. */
 export type Delivery =
   | { readonly kind: 'whole' }
   /** Nothing is sent, and the connection stays open. */

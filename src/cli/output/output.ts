@@ -5,7 +5,7 @@ export class ReaderGoneError extends Error {
   override readonly name = 'ReaderGoneError';
 }
 
-/** Where a command writes its results: stdout. Writing waits for a slow reader. */
+/** Destination of the results of a command: stdout. Writing waits for a slow reader. */
 export interface Output {
   /** Width of the terminal in columns; undefined if stdout is not a terminal. */
   readonly width: number | undefined;

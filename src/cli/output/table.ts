@@ -14,7 +14,7 @@ export interface Column<Row> {
 
 export type Color = 'red' | 'green' | 'yellow' | 'cyan' | 'magenta';
 
-/** How a table is printed. An `Output` fits this type. */
+/** Style of a printed table. An `Output` fits this type. */
 export interface TableStyle {
   /** Width of the terminal in columns; undefined prints everything. */
   readonly width: number | undefined;

@@ -22,7 +22,7 @@ export async function readTextFile(path: string, maxBytes: number): Promise<Text
   const { bytes, fault, cause } = await readRegularFile(path, maxBytes);
   if (fault === 'TOO_LARGE') return { fault: `the file is larger than ${maxBytes} bytes` };
   if (fault !== undefined) {
-    return { fault: FAULTS.get(fault) ?? `the file cannot be read (${fault})`, cause };
+    return { fault: FAULTS.get(fault) ?? `reading the file failed (${fault})`, cause };
   }
   try {
     return { text: new TextDecoder('utf-8', { fatal: true }).decode(bytes) };

@@ -1,7 +1,7 @@
 import { type Document, LineCounter, type Node, type Pair, type YAMLMap, isMap, isSeq } from 'yaml';
-import { parseYaml, type YamlMistake } from './yaml-parser.ts';
+import { parseYaml, type OffsetFault } from './yaml-parser.ts';
 import { isSafeKey } from '../redaction.ts';
-import { keyName, type KeyMistake, readValues, startOf } from './yaml-values.ts';
+import { keyName, type InvalidKey, readValues, startOf } from './yaml-values.ts';
 
 /** Line and column count from 1. */
 interface Position {
@@ -33,21 +33,21 @@ export interface YamlDocument {
  */
 export function readYaml(text: string): YamlDocument | { readonly syntaxFault: YamlFault } {
   const lines = new LineCounter();
-  const { document, mistake } = parseYaml(text, lines);
-  if (mistake !== undefined) return { syntaxFault: toFault(mistake, lines) };
+  const { document, fault } = parseYaml(text, lines);
+  if (fault !== undefined) return { syntaxFault: toFault(fault, lines) };
   const values = readValues(document);
-  if (values.mistake !== undefined) return { syntaxFault: toFault(values.mistake, lines) };
-  const { value, targets, keyMistakes } = values;
+  if (values.fault !== undefined) return { syntaxFault: toFault(values.fault, lines) };
+  const { value, targets, invalidKeys } = values;
   const locate = locator(document, targets);
   return {
     value,
-    faults: [...keyMistakes.map((key) => describeKey(key, lines)), ...findTags(document, lines)],
+    faults: [...invalidKeys.map((key) => describeKey(key, lines)), ...findTags(document, lines)],
     locate: (path) => positionOf(locate(path).value, lines),
     locateKey: (path) => positionOf(locate(path).key, lines),
   };
 }
 
-function describeKey({ offset, name = '', before }: KeyMistake, lines: LineCounter): YamlFault {
+function describeKey({ offset, name = '', before }: InvalidKey, lines: LineCounter): YamlFault {
   const shown = isSafeKey(name) ? ` ${JSON.stringify(name)}` : '';
   const message =
     before === undefined
@@ -100,6 +100,6 @@ function positionOf(offset: number, lines: LineCounter): Position {
   return { line: Math.max(line, 1), column: Math.max(col, 1) };
 }
 
-function toFault({ offset, message }: YamlMistake, lines: LineCounter): YamlFault {
+function toFault({ offset, message }: OffsetFault, lines: LineCounter): YamlFault {
   return { ...positionOf(offset, lines), message };
 }

@@ -9,14 +9,14 @@ import {
 } from 'yaml';
 
 /** An error and its offset in the text. Its message contains nothing of the text except keys. */
-export interface YamlMistake {
+export interface OffsetFault {
   readonly offset: number;
   readonly message: string;
 }
 
 export type ParsedYaml =
-  | { readonly document: Document; readonly mistake?: never }
-  | { readonly mistake: YamlMistake; readonly document?: never };
+  | { readonly document: Document; readonly fault?: never }
+  | { readonly fault: OffsetFault; readonly document?: never };
 
 /** A project in block style has about 25 tokens. Each token costs the parser a kilobyte and 10 µs. */
 const MAX_TOKENS = 1_500_000;
@@ -40,13 +40,13 @@ export function parseYaml(text: string, lines: LineCounter): ParsedYaml {
     return composer.compose(tokens.read(), true, text.length);
   });
   const excess = tokens.excess();
-  if (excess !== undefined) return { mistake: excess };
+  if (excess !== undefined) return { fault: excess };
   if (document === undefined) throw new Error('the YAML composer returned no document');
   const [first] = document.errors.toSorted((one, other) => one.pos[0] - other.pos[0]);
-  if (first !== undefined) return { mistake: toMistake(first, text) };
+  if (first !== undefined) return { fault: toOffsetFault(first, text) };
   if (second === undefined) return { document };
   const message = 'a second document starts here, but the file must have only one';
-  return { mistake: { offset: second.range[0], message } };
+  return { fault: { offset: second.range[0], message } };
 }
 
 /** Runs `make` without stack traces: a text may have a million errors, and their stacks are not used. */
@@ -64,7 +64,7 @@ function withoutStacks<Item>(make: () => Iterable<Item>): readonly Item[] {
 /** Yields the tokens of a text; stops when there are more than any configuration needs. */
 function createTokens(text: string, lines: LineCounter) {
   const parser = new Parser(lines.addNewLine);
-  let excess: YamlMistake | undefined;
+  let excess: OffsetFault | undefined;
 
   function stop(what: string): void {
     excess = { offset: parser.offset, message: `not usable YAML: ${what}` };
@@ -105,7 +105,7 @@ const SYNTAX: Readonly<Partial<Record<YAMLError['code'], string>>> = {
   TAB_AS_INDENT: 'indent with spaces, not with tabs',
 };
 
-function toMistake({ code, pos: [offset] }: YAMLError, text: string): YamlMistake {
+function toOffsetFault({ code, pos: [offset] }: YAMLError, text: string): OffsetFault {
   const lineStart = text.lastIndexOf('\n', offset - 1) + 1;
   const lineEnd = text.indexOf('\n', lineStart);
   const line = text.slice(lineStart, lineEnd === -1 ? text.length : lineEnd);

@@ -9,7 +9,7 @@ import {
   isScalar,
   isSeq,
 } from 'yaml';
-import { QUOTE_STARS, type YamlMistake } from './yaml-parser.ts';
+import { QUOTE_STARS, type OffsetFault } from './yaml-parser.ts';
 
 /** The values of a document as plain JavaScript. */
 export interface YamlValues {
@@ -18,12 +18,12 @@ export interface YamlValues {
   /** Nodes that aliases refer to, by alias. */
   readonly targets: ReadonlyMap<unknown, Node>;
   /** Keys that are no text, and duplicate keys. */
-  readonly keyMistakes: readonly KeyMistake[];
-  readonly mistake?: never;
+  readonly invalidKeys: readonly InvalidKey[];
+  readonly fault?: never;
 }
 
 /** An invalid key: `before` is the offset of the earlier key with the same name; undefined if the key is no text. */
-export interface KeyMistake {
+export interface InvalidKey {
   readonly offset: number;
   readonly name: string | undefined;
   readonly before: number | undefined;
@@ -39,15 +39,15 @@ interface Anchored {
 }
 
 /** Reads the values of a document. An alias shares the object of its anchor, so that aliases need no memory. */
-export function readValues(document: Document): YamlValues | { readonly mistake: YamlMistake } {
+export function readValues(document: Document): YamlValues | { readonly fault: OffsetFault } {
   const anchors = new Map<string, Anchored>();
   const targets = new Map<unknown, Node>();
-  const keyMistakes: KeyMistake[] = [];
+  const invalidKeys: InvalidKey[] = [];
   let count = 0;
-  let mistake: YamlMistake | undefined;
+  let fault: OffsetFault | undefined;
 
   function valueOf(node: unknown): unknown {
-    if (mistake !== undefined) return null;
+    if (fault !== undefined) return null;
     if (isAlias(node)) return valueOfAlias(node);
     const anchored = isNode(node) && node.anchor !== undefined ? { node } : undefined;
     return anchored === undefined ? makeValue(node) : makeAnchored(anchored);
@@ -88,7 +88,7 @@ export function readValues(document: Document): YamlValues | { readonly mistake:
       const name = keyName(key, targets);
       const offset = startOf(key) ?? 0;
       const before = name === undefined ? undefined : offsets.get(name);
-      if (name === undefined || before !== undefined) keyMistakes.push({ offset, name, before });
+      if (name === undefined || before !== undefined) invalidKeys.push({ offset, name, before });
       else offsets.set(name, offset);
       const made = valueOf(value);
       if (name !== undefined) mapping[name] = made;
@@ -103,12 +103,12 @@ export function readValues(document: Document): YamlValues | { readonly mistake:
   }
 
   function fail(node: unknown, message: string): null {
-    mistake ??= { offset: startOf(node) ?? 0, message };
+    fault ??= { offset: startOf(node) ?? 0, message };
     return null;
   }
 
   const value = valueOf(document.contents);
-  return mistake === undefined ? { value, targets, keyMistakes } : { mistake };
+  return fault === undefined ? { value, targets, invalidKeys } : { fault };
 }
 
 /** Returns a key as it is written; undefined for a list or a mapping. */

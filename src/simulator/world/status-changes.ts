@@ -1,6 +1,6 @@
 import type { Random } from '../random.ts';
 
-/** How often records change: probabilities for each prompt and step, except where noted. */
+/** Rates of change: probabilities for each prompt and step, except where noted. */
 export interface Rates {
   /** PENDING to RUNNING. */
   readonly start: number;

@@ -437,7 +437,7 @@ describe('a file that cannot be read is one mistake', () => {
     ['missing.yaml', `there is no such file${ADVICE}`],
     ['evalwatch.yaml/inside.yaml', `there is no such file${ADVICE}`],
     ['', `this is a directory, not a file${ADVICE}`],
-    ['nul\0.yaml', `the file cannot be read (ERR_INVALID_ARG_VALUE)${ADVICE}`],
+    ['nul\0.yaml', `reading the file failed (ERR_INVALID_ARG_VALUE)${ADVICE}`],
   ])('%j', async (name, message) => {
     await loadText(directory, minimal());
     const file = join(directory, name);

@@ -96,5 +96,5 @@ it('of more than a hundred mistakes the first are told, and how many more there 
     line: 6,
     message: 'unknown key "dataset", did you mean "datasets"?',
   });
-  expect(faults[100]).toMatchObject({ line: 0, column: 0, message: 'and 150 more mistakes' });
+  expect(faults[100]).toMatchObject({ line: 0, column: 0, message: 'and 150 more errors' });
 });
