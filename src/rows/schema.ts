@@ -32,9 +32,9 @@ export const projectSchema = z
     last_success: time.nullable(),
     next_poll: time.nullable(),
     prompts: z.object(counts).describe('Prompts that are not gone, by status.'),
-    missing: count.describe('Of them, those that the last complete listing lacked.'),
+    missing: count.describe('Number of these prompts that the last complete listing lacked.'),
   })
-  .describe('A configured project and how its polls go.');
+  .describe('A configured project and the health of its polls.');
 
 export type PromptFields = z.output<typeof promptSchema>;
 export const promptSchema = z
@@ -69,7 +69,7 @@ export type FailureFields = z.output<typeof failureSchema>;
 export const failureSchema = z
   .object({
     transition_id: transitionId,
-    time: time.describe('Of the transition, UTC.'),
+    time: time.describe('Time of the transition, UTC.'),
     project,
     prompt_id: promptId,
     error_info: z
@@ -77,7 +77,7 @@ export const failureSchema = z
       .nullable(),
     error_msg_truncated: z.boolean().describe('`error_msg` was longer than 8,192 bytes.'),
     reason: z.enum(NO_ERROR_INFO_REASONS).nullable().describe('Why there is no `error_info`.'),
-    settled: z.boolean().describe('False while its `error_info` is still asked for.'),
+    settled: z.boolean().describe('False while evalwatch still tries to fetch `error_info`.'),
   })
   .describe('A move of a prompt to FAILED.');
 
@@ -99,7 +99,7 @@ export type ResetFields = z.output<typeof resetSchema>;
 export const resetSchema = z
   .object({ reason: z.enum(['retention', 'unknown_id']) })
   .describe(
-    'Events between the id that was asked for and the next one cannot be had: retention has deleted some, or this store never had that id. Read the other paths anew.',
+    'Events after the requested id are missing: retention has deleted some, or this store never had that id. Read the other paths again.',
   );
 
-export const errorSchema = z.object({ error: z.string().describe('For people.') });
+export const errorSchema = z.object({ error: z.string().describe('Message for people.') });

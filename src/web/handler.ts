@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { RequestTarget } from './request/target.ts';
 
-/** Answers a request. What it asks for is in its target; `request.url` and `Host` are not read again. */
+/** Answers a request. Reads the path and the host from `target`, never from `request.url` and `Host`. */
 export type Handler = (
   request: IncomingMessage,
   response: ServerResponse,
@@ -18,10 +18,10 @@ export function refuse(response: ServerResponse, status: number, error: string):
   response.end(body);
 }
 
-/** Receives an unexpected error, a bug, in the answering of a request. */
+/** Receives an unexpected error (a bug) that occurred while a request was answered. */
 export type OnBug = (error: unknown) => void;
 
-/** Reports a bug and answers 500. If an answer has begun, ends the connection instead. */
+/** Reports a bug and answers 500; if the answer has begun, closes the connection instead. */
 export function fail(response: ServerResponse, error: unknown, onBug: OnBug): void {
   onBug(error);
   if (response.headersSent) response.destroy();

@@ -7,7 +7,7 @@ import { createPage } from './page/routes.ts';
 import { PATHS } from './paths.ts';
 import { createScrapes } from './scrapes.ts';
 
-/** What the pages and endpoints show. */
+/** Sources of the pages and endpoints. */
 export interface WebContent {
   /** The exposition, text format 0.0.4. */
   renderMetrics(): Promise<string>;
@@ -16,11 +16,11 @@ export interface WebContent {
   isReady(): boolean;
   readonly api: ApiContent;
   readonly page: PageContent;
-  /** Receives bugs. The daemon goes on: no request may end it. */
+  /** Receives bugs. The daemon continues: no request may end it. */
   readonly onBug: OnBug;
   /** Whether the configuration allows a reload over HTTP. */
   mayReload(): boolean;
-  /** Reloads the configuration; the reasons if that is not possible. */
+  /** Reloads the configuration; returns the reasons of a failed reload. */
   reload(): Promise<{ readonly ok: boolean; readonly reasons: readonly string[] }>;
 }
 
@@ -47,7 +47,10 @@ export function createRoutes(content: WebContent): Hono<ConnectionEnv> {
 
   app.post(PATHS.reload, async (context) => {
     if (!content.mayReload()) {
-      return context.json({ error: 'web.enable_lifecycle does not allow this' }, 403);
+      return context.json(
+        { error: 'reload over HTTP is off: set web.enable_lifecycle to true' },
+        403,
+      );
     }
     const { ok, reasons } = await content.reload();
     return ok ? context.json({ ok }) : context.json({ error: reasons.join('\n') }, 500);
@@ -60,7 +63,7 @@ export function createRoutes(content: WebContent): Hono<ConnectionEnv> {
   );
   for (const [path, allow] of allowed) {
     app.all(path, ({ req, json }) =>
-      json({ error: `${req.method} is not possible here` }, 405, { allow }),
+      json({ error: `${req.method} is not allowed here` }, 405, { allow }),
     );
   }
   app.notFound((context) => context.json({ error: 'there is nothing at this path' }, 404));

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 
-/** Renderings that are being read may hold so much together; then the newest of them is shared. */
+/** Maximum size of all renderings that clients are reading; above it, the newest is shared. */
 const MAX_HELD_BYTES = 64 * 1024 * 1024;
 const SLICE_BYTES = 256 * 1024;
 
@@ -16,9 +16,9 @@ export interface Scrape {
 }
 
 /**
- * Answers scrapes with the current exposition. Scrapes at the same time share it, and so do scrapes while slow clients still
- * hold many older ones: an exposition can be 16 MB long.
- * @param render makes the exposition; not called again before it has ended
+ * Answers scrapes with the current exposition. Scrapes at the same time share one rendering. While slow clients hold many
+ * older ones, new scrapes share the newest: an exposition can be 16 MB long.
+ * @param render makes the exposition; called again only after the previous call has ended
  */
 export function createScrapes(
   render: () => Promise<string>,
@@ -59,7 +59,7 @@ export function createScrapes(
   };
 }
 
-/** A client that does not read holds a slice of its own, also where it is encrypted. */
+/** Streams the bytes in slices, so that a client that does not read holds one slice only, also over TLS. */
 function inSlices(bytes: Uint8Array): ReadableStream<Uint8Array> {
   let sent = 0;
   return new ReadableStream<Uint8Array>(

@@ -12,22 +12,22 @@ import { createRoutes, type WebContent } from './routes.ts';
 import { limitRequests } from './limits/requests.ts';
 
 export interface WebServer {
-  /** Where it listens, `http://host:port` or `https://host:port`. */
+  /** Address of the server, `http://host:port` or `https://host:port`. */
   readonly url: string;
-  /** Ends at once what is still being answered. */
+  /** Closes the server and all connections at once, also those with an unfinished answer. */
   close(): Promise<void>;
 }
 
 export interface WebAddress {
   readonly host: string;
-  /** 0 for any free one. */
+  /** 0 for any free port. */
   readonly port: number;
   /** Further names of this server, in lower case, that a browser may use without a login; none by default. */
   readonly allowedHosts?: () => readonly string[];
 }
 
 const CONNECTIONS = { maxConnections: 2000, maxPerClient: 1000 };
-/** Connections that wait to be accepted: a wave of them must not make a probe wait for the kernel to ask again. */
+/** Connections that may wait to be accepted. With a short queue, a probe in a burst of connections waits until its kernel retries. */
 const BACKLOG = 2000;
 const MAX_HEADER_BYTES = 16 * 1024;
 const REQUEST_TIMEOUT_MS = 10_000;
@@ -39,7 +39,7 @@ const OPTIONS = {
   keepAliveTimeout: IDLE_TIMEOUT_MS,
   connectionsCheckingInterval: 1000,
   maxHeaderSize: MAX_HEADER_BYTES,
-  // Read and judged with the request target.
+  // Host is checked with the request target (request/target.ts).
   requireHostHeader: false,
 };
 
@@ -55,15 +55,15 @@ export async function startWebServer(
   const listen = parseHost(host)?.name ?? host;
   const names = () => ({ listen, allowed: allowedHosts() });
   const { onBug } = content;
-  const entrance = createRequestFilter(allowedHosts, onBug);
+  const requestFilter = createRequestFilter(allowedHosts, onBug);
   const answer = limitRequests(routed(content), content.api.clock);
   const answers = { withLogin: answer, withoutLogin: toOwnNames(answer, names) };
   const server =
     protection === undefined
-      ? createServer(OPTIONS, entrance.enter(answers.withoutLogin))
-      : await guarded(protection, { ...answers, onBug }, entrance);
-  entrance.watch(server);
-  // Their size is bounded, and none is to be passed over.
+      ? createServer(OPTIONS, requestFilter.filter(answers.withoutLogin))
+      : await guarded(protection, { ...answers, onBug }, requestFilter);
+  requestFilter.attach(server);
+  // No limit by number: their total size is limited, and Node drops the headers above a number.
   server.maxHeadersCount = 0;
   limitConnections(server, CONNECTIONS);
   server.setTimeout(IDLE_TIMEOUT_MS);
@@ -80,34 +80,34 @@ export async function startWebServer(
   };
 }
 
-/** What it takes is loaded only where it is needed. */
+/** Loads bcrypt only if the server is protected. */
 async function guarded(
   protection: ChangingProtection,
-  answers: Omit<GuardedHandlers, 'enter'>,
-  entrance: RequestFilter,
+  answers: Omit<GuardedHandlers, 'filter'>,
+  requestFilter: RequestFilter,
 ): Promise<Server> {
   const { createGuardedServer } = await import('./protection/guarded-server.ts');
-  return createGuardedServer(OPTIONS, protection, { ...answers, enter: entrance.enter });
+  return createGuardedServer(OPTIONS, protection, { ...answers, filter: requestFilter.filter });
 }
 
-/** Answers by the routes, which see the target and no `Host`. */
+/** Answers by the routes, which see the canonical target and a constant `Host`. */
 function routed(content: WebContent): Handler {
   const answer = getRequestListener(createRoutes(content).fetch);
   return (request, response, { path, search }) => {
-    // All that a URL is made of.
+    // @hono/node-server builds its URL from these two.
     request.url = path + search;
     request.headers.host = 'evalwatch';
     void answer(request, response);
   };
 }
 
-/** Keeps out pages that made their own name lead here. */
+/** Refuses requests of pages that let their own name resolve to this server (DNS rebinding). */
 function toOwnNames(handle: Handler, names: () => ServerNames): Handler {
   return (request, response, target) => {
     if (isForThisServer(target, request.headers, names())) {
       return handle(request, response, target);
     }
-    const error = `${target.host?.name} is not known as a name of this server: add it to web.allowed_hosts, ask by IP address, or set up a login`;
+    const error = `${target.host?.name} is not a known name of this server: add it to web.allowed_hosts, use the IP address, or set up a login`;
     return refuse(response, 421, error);
   };
 }

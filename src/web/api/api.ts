@@ -20,7 +20,7 @@ import { readId } from '../events/event.ts';
 import type { EventFeed } from '../events/feed.ts';
 import { streamEvents } from '../events/stream.ts';
 import { busy } from '../limits/busy.ts';
-import { askerOf, type ConnectionEnv } from '../limits/client.ts';
+import { requesterOf, type ConnectionEnv } from '../limits/client.ts';
 import { createTimeBudget } from '../limits/time-budget.ts';
 import { createFairQueue } from '../limits/fair-queue.ts';
 import { openApiDocument } from './openapi.ts';
@@ -29,16 +29,16 @@ import { readPage, type RowSource } from './page-of-rows.ts';
 import { readParameters } from './parameters.ts';
 import { RequestError } from '../request/error.ts';
 
-/** Time that all answers together may take. */
+/** Share of the time for all answers together. */
 const BUDGET = { share: 1 / 4, burstMs: 2000, maxPauseMs: 8000 };
 const LIMITS = { maxWaiting: 32, maxWaitingPerKey: 32, maxWaitMs: 10_000 };
-/** Streams are limited elsewhere: all of them may come back at the same time. */
+/** The number of streams is limited elsewhere, and all of them may reconnect at the same time. */
 const NO_LIMITS = { maxWaiting: Infinity, maxWaitingPerKey: Infinity };
 const JSON_HEADERS = { 'content-type': 'application/json' };
-/** Failures read at once: a row with an `error_info` has up to 10 kB. */
-const FAILURES_AT_ONCE = 100;
+/** Maximum number of failures in one read: a row with an `error_info` has up to 10 kB. */
+const MAX_FAILURES_PER_READ = 100;
 
-/** What the API answers from. */
+/** Sources of the API. */
 export interface ApiContent {
   readonly store: Pick<
     StoreReader,
@@ -46,9 +46,9 @@ export interface ApiContent {
   >;
   readonly feed: EventFeed;
   readonly clock: Clock;
-  /** How a project's polls go, right also while the store cannot be written. */
+  /** Poll health from memory, current also while the store cannot be written. */
   health(project: string): PollHealth;
-  /** When a project is polled next, epoch ms; undefined if it is not configured. */
+  /** Time of the next poll, epoch ms; undefined if the project is not configured. */
   nextPollAt(project: string): number | undefined;
 }
 
@@ -76,13 +76,13 @@ export function createApi(content: ApiContent): Hono<ConnectionEnv> {
     return query;
   }
 
-  // Before the ETags: a stream has none.
+  // Registered before the ETag middleware: a stream has no ETag.
   api.get('/events', async (context) => {
-    const asker = askerOf(context);
-    using turn = await streamQueue.waitForTurn(asker);
+    const requester = requesterOf(context);
+    using turn = await streamQueue.waitForTurn(requester);
     if (turn === undefined) return busy(context);
     const { project, type, after } = await read(context, operations['/events']);
-    // A client that resumes sends it, and repeats the address that it began with.
+    // A client that resumes sends the header together with the address of its first request.
     const given = context.req.header('last-event-id') ?? after;
     const isBehind = given !== undefined && given !== '';
     const start = isBehind ? readId(given) : await feed.end();
@@ -91,14 +91,14 @@ export function createApi(content: ApiContent): Hono<ConnectionEnv> {
     const headers = { 'content-type': 'text/event-stream', 'cache-control': 'no-store' };
     if (context.req.method === 'HEAD') return context.body(null, 200, headers);
     return context.body(
-      streamEvents(feed, clock, { start, isBehind, project, type, client: asker.client }),
+      streamEvents(feed, clock, { start, isBehind, project, type, client: requester.client }),
       200,
       headers,
     );
   });
 
   api.use(async (context, next) => {
-    using turn = await queue.waitForTurn(askerOf(context));
+    using turn = await queue.waitForTurn(requesterOf(context));
     if (turn === undefined) return busy(context);
     return await next();
   });
@@ -131,8 +131,8 @@ export function createApi(content: ApiContent): Hono<ConnectionEnv> {
     const source: RowSource<StatusRow> = {
       read: (last = start, count) =>
         store.statuses({ project, status, limit: count, afterPrompt: last }),
-      // Each reading sorts all that there are.
-      atOnce: Infinity,
+      // One read, because each read sorts all rows.
+      maxPerRead: Infinity,
       toFields: promptFields,
       toPosition: ({ since, project: id, promptId }) => [since, id, promptId],
     };
@@ -150,7 +150,7 @@ export function createApi(content: ApiContent): Hono<ConnectionEnv> {
     const rows = byTransition(
       query,
       (page) => store.failures(page),
-      FAILURES_AT_ONCE,
+      MAX_FAILURES_PER_READ,
       failureFields,
     );
     return json(context, await readPage(rows, query.limit));
@@ -164,27 +164,27 @@ export function createApi(content: ApiContent): Hono<ConnectionEnv> {
   return api;
 }
 
-/** Rows that the store orders by the number of their transition, which is their position. */
+/** Source of rows that the store orders by transition; the number of the transition is the position. */
 function byTransition<Row extends Pick<TransitionRow, 'transitionId'>>(
   {
     project,
     cursor,
   }: { readonly project?: string | undefined; readonly cursor?: string | undefined },
   read: (query: RowQuery) => Promise<readonly Row[]>,
-  atOnce: number,
+  maxPerRead: number,
   toFields: (row: Row) => object,
 ): RowSource<Row> {
   const start = idOf(cursor);
   return {
     read: (last, count) =>
       read({ project, limit: count, afterTransition: last?.transitionId ?? start }),
-    atOnce,
+    maxPerRead,
     toFields,
     toPosition: ({ transitionId }) => transitionId,
   };
 }
 
-/** Sends a visible JSON text with its ETag, which the ETag middleware would otherwise take from a copy. */
+/** Sends JSON with its ETag. The ETag middleware would copy the body to compute it. */
 function json(context: Context, text: string): Response {
   const body = Buffer.from(text);
   return context.body(body, 200, { ...JSON_HEADERS, etag: `"${hash('sha1', body)}"` });

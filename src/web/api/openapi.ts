@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { PATHS } from '../paths.ts';
 import { operations, schemas } from './operations.ts';
 
-const DESCRIPTION = `What evalwatch knows, as JSON. HEAD is GET without a body; other methods are answered 405, unknown paths 404, both as JSON. A parameter that is unknown, empty or given twice is answered 400. Later versions may add fields; those that are here stay.`;
-const EVENTS = `Server-sent events: \`transition\` (its data a Transition), \`failure\` (a Failure, once its error_info was had or given up), \`poll\` (a Poll) and \`reset\` (a Reset). Transitions and failures come in the order in which they were recorded, a failure after its transition, each with an id after which another stream goes on: nothing is left out and nothing comes twice, whatever was restarted in between. Polls are told while they happen and never again.`;
+const DESCRIPTION = `The state of evalwatch as JSON. HEAD answers like GET, without a body. Other methods get 405 and unknown paths 404, both as JSON. A parameter that is unknown, empty or given twice gets 400. Later versions may add fields; existing fields stay.`;
+const EVENTS = `Server-sent events: \`transition\` (its data is a Transition), \`failure\` (a Failure, once its error_info is fetched or given up), \`poll\` (a Poll) and \`reset\` (a Reset). Transitions and failures come in the order in which they were recorded, a failure after its transition. Each has an id from which another stream can resume: no event is skipped or repeated, whatever restarts in between. A poll is sent when it finishes, and never again.`;
 
 const VALIDATORS = {
   ETag: { description: 'For `If-None-Match`.', schema: { type: 'string' } },
@@ -11,11 +11,11 @@ const VALIDATORS = {
 };
 const IF_NONE_MATCH = header(
   'If-None-Match',
-  'ETags of earlier answers: 304 if one is still right.',
+  'ETags of earlier answers; the answer is 304 if one is current.',
 );
-const LAST_EVENT_ID = header('Last-Event-ID', 'Go on after the event of this id.');
+const LAST_EVENT_ID = header('Last-Event-ID', 'Continues after the event with this id.');
 
-/** The OpenAPI document of `/api/v1`, made of what the API reads its parameters by. */
+/** Returns the OpenAPI document of `/api/v1`, made from the table that the API parses its parameters by. */
 export function openApiDocument(): object {
   const paths = Object.entries(operations).map(([path, operation]) => [
     path,
@@ -31,12 +31,14 @@ export function openApiDocument(): object {
         Object.entries(schemas).map(([name, schema]) => [name, jsonSchema(schema, 'input')]),
       ),
       responses: {
-        304: { description: 'What `If-None-Match` names is still right.', headers: VALIDATORS },
-        400: error('A parameter is bad.'),
+        304: { description: 'An ETag in `If-None-Match` is current.', headers: VALIDATORS },
+        400: error('A parameter is invalid.'),
         404: error('The project is unknown, or there is nothing at this path.'),
         405: error('The method is neither GET nor HEAD.'),
-        421: error('No login is needed, and the `Host` is not a name of this server.'),
-        503: error('The store cannot be read, or too much is asked for at the same time.'),
+        421: error(
+          'The server requires neither TLS nor a login, and `Host` is not a known name of it.',
+        ),
+        503: error('The store cannot be read, or there are too many requests at the same time.'),
       },
     },
   };
@@ -56,7 +58,7 @@ function describe(operation: (typeof operations)[keyof typeof operations]): obje
       parameters: [...query, LAST_EVENT_ID],
       responses: {
         200: {
-          description: 'The events, for as long as the client stays.',
+          description: 'The events, until the client disconnects.',
           content: { 'text/event-stream': { schema: { type: 'string' } } },
         },
         ...faults,
@@ -69,7 +71,7 @@ function describe(operation: (typeof operations)[keyof typeof operations]): obje
     parameters: [...query, IF_NONE_MATCH],
     responses: {
       200: {
-        description: 'What was asked for.',
+        description: 'The requested rows or document.',
         headers: VALIDATORS,
         content: { 'application/json': { schema } },
       },
@@ -87,7 +89,7 @@ function pageOf(rows: keyof typeof schemas): object {
       data: { type: 'array', items: { $ref: `#/components/schemas/${rows}` } },
       next_cursor: {
         type: ['string', 'null'],
-        description: 'The `cursor` of the next rows; null if there are none.',
+        description: 'The `cursor` of the next rows; null on the last page.',
       },
     },
   };
@@ -108,7 +110,7 @@ function header(name: string, description: string): object {
   return { name, in: 'header', description, schema: { type: 'string' } };
 }
 
-/** Of an input, fields that later versions add are no fault. */
+/** Converts a schema. As `input` it allows additional fields, which later versions may add. */
 function jsonSchema(schema: z.ZodType, io: 'input' | 'output'): z.core.JSONSchema.JSONSchema {
   const { $schema: _dialect, ...rest } = z.toJSONSchema(schema, { target: 'draft-2020-12', io });
   return rest;

@@ -10,7 +10,7 @@ import {
   transitionSchema,
 } from '../../rows/schema.ts';
 
-/** The shapes that the OpenAPI document names. */
+/** Schemas that the OpenAPI document names. */
 export const schemas = {
   Project: projectSchema,
   Prompt: promptSchema,
@@ -24,12 +24,12 @@ export const schemas = {
 /** Parameters and rows of each path under `/api/v1`: the API parses its parameters by this table (docs/api.md). */
 export const operations = {
   '/projects': {
-    summary: 'The configured projects, how their polls go and how their prompts are',
+    summary: 'Configured projects, with the health of their polls and their prompts by status',
     parameters: z.object({}),
     gives: 'Project',
   },
   '/prompts': {
-    summary: 'Prompts that are not gone, the last changed first',
+    summary: 'Prompts that are not gone, newest change first',
     parameters: z.object({ project, status, limit, cursor }),
     gives: 'Prompt',
   },

@@ -1,30 +1,30 @@
 import { visibleJson } from '../../domain/visible.ts';
 import { writeCursor } from './cursor.ts';
 
-/** An answer has so many bytes of rows at most, but always one row. */
+/** Maximum size of the rows of an answer; one row is always sent. */
 const MAX_PAGE_BYTES = 1024 * 1024;
 
 export interface RowSource<Row> {
-  /** The rows that come after one, or after the cursor of the request if there is none yet: `count` at most. */
+  /** Reads up to `count` rows after `last`; after the cursor of the request if `last` is undefined. */
   read(last: Row | undefined, count: number): Promise<readonly Row[]>;
-  /** Rows that are read at once; long ones a few at a time. */
-  readonly atOnce: number;
+  /** Maximum number of rows in one read; small for long rows. */
+  readonly maxPerRead: number;
   toFields(row: Row): object;
-  /** Where the next page begins, for its cursor. */
+  /** Position after the row, for the cursor of the next page. */
   toPosition(row: Row): unknown;
 }
 
 /**
- * Reads a page of rows as the text of its answer, `{"data": [rows], "next_cursor": null or text}`. It ends with `limit`
- * rows, or before the row that would make it too large.
+ * Reads a page of rows and returns the text of its answer, `{"data": [rows], "next_cursor": null or text}`. The page ends
+ * after `limit` rows, or before the row that would exceed the maximum size.
  */
 export async function readPage<Row>(source: RowSource<Row>, limit: number): Promise<string> {
   const texts: string[] = [];
   let bytes = 0;
   let last: Row | undefined;
   for (;;) {
-    // One row more than asked for tells whether there are more.
-    const count = Math.min(source.atOnce, limit + 1 - texts.length);
+    // One row more than requested shows whether there is a next page.
+    const count = Math.min(source.maxPerRead, limit + 1 - texts.length);
     const rows = await source.read(last, count);
     for (const row of rows) {
       const text = visibleJson(JSON.stringify(source.toFields(row)));

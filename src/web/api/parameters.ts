@@ -9,20 +9,22 @@ const A_STATUS = `must be one of ${PROMPT_STATUSES.join(', ')}`;
 const A_TYPE = `must be one of ${EVENT_TYPES.join(', ')}`;
 const NOT_EMPTY = 'must not be empty';
 
-// How each parameter of the API is read, and what the OpenAPI document says of it: the texts follow the name.
+// Parses and describes the parameters of the API. Each message follows the name of its parameter.
 
 export const project = z
   .string()
   .min(1, NOT_EMPTY)
   .optional()
-  .describe('Only of this project, configured or removed but still in the store.');
+  .describe(
+    'Restricts rows to this project, which is configured, or removed but still in the store.',
+  );
 
 export const status = z
   .string()
   .transform((text) => text.toUpperCase())
   .pipe(z.enum(PROMPT_STATUSES, A_STATUS))
   .optional()
-  .describe('Only prompts in this status, in upper or lower case.');
+  .describe('Restricts rows to prompts in this status, in upper or lower case.');
 
 export const limit = z
   .string()
@@ -30,27 +32,30 @@ export const limit = z
   .transform(Number)
   .pipe(z.int(A_LIMIT).min(1, A_LIMIT).max(MAX_LIMIT, A_LIMIT))
   .default(100)
-  .describe('Rows of an answer, at most; one with long rows ends earlier.');
+  .describe('Maximum number of rows; an answer with long rows ends earlier.');
 
 export const cursor = z
   .string()
   .min(1, NOT_EMPTY)
   .optional()
-  .describe('Go on after another answer of the same path: its `next_cursor`.');
+  .describe('The `next_cursor` of an earlier answer of the same path; continues after it.');
 
-export const type = z.enum(EVENT_TYPES, A_TYPE).optional().describe('Only events of this type.');
+export const type = z
+  .enum(EVENT_TYPES, A_TYPE)
+  .optional()
+  .describe('Restricts the stream to events of this type.');
 
 export const after = z
   .string()
-  .regex(EVENT_ID, 'must be the id of an event, such as t0.f0 for the very first')
+  .regex(EVENT_ID, 'must be the id of an event, such as t0.f0 for the oldest one')
   .optional()
   .describe(
-    'Begin after the event of this id (`t0.f0`: with the oldest there is). A `Last-Event-ID` header holds before it.',
+    'Starts after the event with this id; `t0.f0` starts with the oldest event. A `Last-Event-ID` header overrides it.',
   );
 
 /**
- * The parameters of a request, each given at most once and none that is not known.
- * @throws {RequestError}
+ * Parses the parameters of a request.
+ * @throws {RequestError} if a parameter is unknown, invalid or given twice
  */
 export function readParameters<Known extends z.ZodObject>(
   url: string,
@@ -72,5 +77,7 @@ export function readParameters<Known extends z.ZodObject>(
 }
 
 function taken(names: readonly string[]): string {
-  return names.length === 0 ? 'there are none here' : `there are ${names.join(', ')} here`;
+  return names.length === 0
+    ? 'this path takes no parameters'
+    : `this path takes ${names.join(', ')}`;
 }

@@ -7,18 +7,18 @@ import type {
   TransitionFields,
 } from '../../rows/schema.ts';
 
-/** What a stream can be asked for; `reset` comes whatever was asked for. */
+/** Event types that a client can select; every client gets `reset`. */
 export const EVENT_TYPES = ['transition', 'failure', 'poll'] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
 
-/** One event as text, ready to be sent to whoever wants it. */
+/** One event as text that can be sent to any client. */
 export interface StreamedEvent {
   readonly type: EventType;
   readonly project: string;
   readonly text: string;
 }
 
-/** The id by which a client resumes, such as `t17.f4`: after transition 17 and after the 4th failure that was settled. */
+/** Returns the id from which a client resumes: `t17.f4` is after transition 17 and after the 4th settled failure. */
 export function writeId({ transition, settlement }: EventPosition): string {
   return `t${transition}.f${settlement}`;
 }

@@ -2,7 +2,7 @@ import type { Observer } from '../../monitor/events.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
 import type { EventPosition, StoreReader } from '../../monitor/ports/store.ts';
 import { pollFields } from '../../rows/fields.ts';
-import type { Asker } from '../limits/client.ts';
+import type { Requester } from '../limits/client.ts';
 import { createTimeBudget } from '../limits/time-budget.ts';
 import { createFairQueue } from '../limits/fair-queue.ts';
 import { eventText, type StreamedEvent, writeId } from './event.ts';
@@ -21,7 +21,7 @@ const MAX_POLLS = 500;
 const MAX_PAGES = 8;
 const BEGINNING: EventPosition = { transition: 0, settlement: 0 };
 
-interface FeedReader extends Asker {
+interface FeedReader extends Requester {
   /** Whether it lacks events from before the last announcement. */
   readonly isBehind: boolean;
 }

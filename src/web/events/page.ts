@@ -3,28 +3,28 @@ import { failureFields, transitionFields } from '../../rows/fields.ts';
 import type { ResetFields } from '../../rows/schema.ts';
 import { eventText, type StreamedEvent } from './event.ts';
 
-/** An event with its place. */
+/** An event with the position after it. */
 interface PlacedEvent extends StreamedEvent {
   readonly position: EventPosition;
 }
 
-/** Longest text of a page. A client that does not read can hold this much and one event in memory. */
+/** Maximum length of a page. A client that does not read holds at most this and one event in memory. */
 const MAX_CHARACTERS = 32 * 1024;
 
-/** A stretch of the recorded events, no longer than a client is sent at once. */
+/** Consecutive recorded events, as many as a client is sent at once. */
 export interface EventPage {
   readonly events: readonly PlacedEvent[];
-  /** Why not all that came after the position is there. */
+  /** Why events after the position are missing; undefined if none are. */
   readonly gap: ResetFields['reason'] | undefined;
-  /** After all of it. */
+  /** Position after the page. */
   readonly next: EventPosition;
-  /** There are more already. */
+  /** Whether more events follow. */
   readonly more: boolean;
 }
 
 /**
- * The events after a position, from what the store has of them: transitions first, and each failure after its transition.
- * Numbers come without holes, so a missing one was deleted, and one beyond the end is of another store.
+ * Returns the events after a position, from the rows of the store: transitions first, and each failure after its
+ * transition. Numbers have no gaps, so a missing number was deleted, and a number beyond the end is from another store.
  */
 export function toPage(
   after: EventPosition,
@@ -55,12 +55,12 @@ export function toPage(
   return { events, gap, next: { transition, settlement }, more: !allTransitions || !allFailures };
 }
 
-/** The page of a client that has all events. */
+/** Returns an empty page, for a client that has all events. */
 export function nothingAfter(position: EventPosition): EventPage {
   return { events: [], gap: undefined, next: position, more: false };
 }
 
-/** All transitions, and then the failures, which come after the transition with this number. */
+/** Yields all transitions, then the failures, whose positions follow `transition`. */
 function* placed(
   { settlement }: EventPosition,
   transitions: RecordedEvents['transitions'],
@@ -79,7 +79,7 @@ function* placed(
   }
 }
 
-/** Takes the events that fit into a page, at least one. */
+/** Takes the events that fit into a page, but at least one. */
 function takeEvents(events: Iterable<PlacedEvent>): {
   readonly events: readonly PlacedEvent[];
   readonly isWhole: boolean;

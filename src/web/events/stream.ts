@@ -5,17 +5,17 @@ import { eventText, type EventType, type StreamedEvent, writeId } from './event.
 import type { EventFeed } from './feed.ts';
 import { type EventPage, nothingAfter } from './page.ts';
 
-/** A client that hears nothing for longer, and a proxy in between, may take the connection for dead. */
+/** Interval of comments without news: clients and proxies may close a connection that is silent for longer. */
 const HEARTBEAT_MS = 15_000;
-/** How long a client whose connection broke waits before it resumes. */
+/** Time that a client with a broken connection waits before it resumes. */
 const RETRY_MS = 2000;
-/** Longest text that is written at once. A client that does not read holds it in memory. */
+/** Maximum length of one write. A client that does not read holds it in memory. */
 const MAX_CHARACTERS = 32 * 1024;
 
 export interface StreamQuery {
-  /** The first event is the one after this. */
+  /** Position after which the stream starts. */
   readonly start: EventPosition;
-  /** The client asked for a beginning, which may lie far back. */
+  /** Whether the client named a position, which may be far behind. */
   readonly isBehind: boolean;
   readonly project: string | undefined;
   readonly type: EventType | undefined;
@@ -24,8 +24,8 @@ export interface StreamQuery {
 }
 
 /**
- * The events as server-sent events, for as long as the client stays. Nothing is read or written for a client that has not
- * taken what came before.
+ * Streams events as server-sent events until the client disconnects. Nothing is read or written for a client that has not
+ * taken the previous text.
  */
 export function streamEvents(
   feed: EventFeed,
@@ -60,19 +60,19 @@ async function* follow(
   let position = start;
   let { isBehind } = query;
   let polls = feed.polls(0).count;
-  /** The last id that the client was told. */
-  let told = writeId(start);
+  /** The last id that was sent to the client. */
+  let sentId = writeId(start);
   let quietUntil = clock.monotonic() + HEARTBEAT_MS;
-  yield `retry: ${RETRY_MS}\nid: ${told}\n\n`;
+  yield `retry: ${RETRY_MS}\nid: ${sentId}\n\n`;
 
   while (!gone.aborted) {
     const version = feed.version();
-    // Before the page: what these polls committed is then in it, or in those before.
+    // Before the page is read, so that the page, or an earlier one, has the commits of these polls.
     const finished = feed.polls(polls);
     const page = await readable(feed.read(position, { client, isBehind, gone }));
     const { texts, lastId } = textsOf(page ?? nothingAfter(position), isWanted);
     position = page?.next ?? position;
-    told = lastId ?? told;
+    sentId = lastId ?? sentId;
     isBehind = page?.more === true;
     if (!isBehind) {
       texts.push(...finished.events.filter(isWanted).map(({ text }) => text));
@@ -84,15 +84,15 @@ async function* follow(
     }
     if (isBehind) continue;
     if (await feed.news(version, quietUntil - clock.monotonic(), gone)) continue;
-    // What was not for this client has been passed all the same.
+    // The position also moves past events that the client did not select.
     const id = writeId(position);
-    yield id === told ? ': still here\n\n' : `: still here\nid: ${id}\n\n`;
-    told = id;
+    yield id === sentId ? ': still here\n\n' : `: still here\nid: ${id}\n\n`;
+    sentId = id;
     quietUntil = clock.monotonic() + HEARTBEAT_MS;
   }
 }
 
-/** Undefined while the store cannot be read, of which others tell: the stream goes on when it can. */
+/** Undefined while the store cannot be read; the stream continues afterwards. The failure is reported elsewhere. */
 async function readable(page: Promise<EventPage>): Promise<EventPage | undefined> {
   try {
     return await page;
@@ -102,7 +102,7 @@ async function readable(page: Promise<EventPage>): Promise<EventPage | undefined
   }
 }
 
-/** Returns the texts of a page for a client: a gap, then the events that it asked for; and the last id in them. */
+/** Returns the texts of a page for a client: a `reset` for a gap, then the selected events; and the last id in them. */
 function textsOf(
   page: EventPage,
   isWanted: (event: StreamedEvent) => boolean,

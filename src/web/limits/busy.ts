@@ -1,8 +1,8 @@
 import type { Context } from 'hono';
 
-/** Answers that too much is asked for at the moment. */
+/** Answers 503: the queue of the endpoint is full, or its wait was too long. */
 export function busy(context: Context): Response {
-  return context.json({ error: 'too much is asked for at the same time: try again' }, 503, {
+  return context.json({ error: 'too many requests at the same time: try again' }, 503, {
     'retry-after': '1',
   });
 }

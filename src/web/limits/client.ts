@@ -5,8 +5,8 @@ const GROUPS = 8;
 const NETWORK_GROUPS = 4;
 
 /**
- * Names the client behind a remote address: its IPv4 address, or the /64 network of its IPv6 address, which one client
- * has whole.
+ * Returns the name of the client behind a remote address: the IPv4 address, or the /64 network of the IPv6 address, which
+ * usually belongs to one client.
  */
 export function clientOf(remoteAddress: string | undefined): string {
   if (remoteAddress === undefined || !isIPv6(remoteAddress)) return remoteAddress ?? '';
@@ -19,28 +19,28 @@ export function clientOf(remoteAddress: string | undefined): string {
   return `${[...groups, ...rightGroups].slice(0, NETWORK_GROUPS).join(':')}::/64`;
 }
 
-/** What a handler knows of the connection of its request; nothing in tests without one. */
+/** Connection of a request, for the handlers of hono; absent in tests without a connection. */
 export interface ConnectionEnv {
   readonly Bindings: Partial<HttpBindings>;
 }
 
-/** Who waits for something. */
-export interface Asker {
-  /** As {@link clientOf} names it. */
+/** A request that waits for its turn. */
+export interface Requester {
+  /** Name of the client, from {@link clientOf}. */
   readonly client: string;
-  /** Aborts when it does not wait any longer. */
+  /** Aborts when the client closes the connection. */
   readonly gone?: AbortSignal;
 }
 
-/** Names the client of a request. Without a connection, as in tests, the name is empty. */
-export function askerOf(context: AskedContext): Asker {
+/** Returns the client of a request. Without a connection, as in tests, its name is empty. */
+export function requesterOf(context: RequestContext): Requester {
   return {
     client: clientOf(context.env?.incoming?.socket.remoteAddress),
     gone: context.req.raw.signal,
   };
 }
 
-interface AskedContext {
+interface RequestContext {
   readonly env?: Partial<HttpBindings>;
   readonly req: { readonly raw: Request };
 }

@@ -4,30 +4,30 @@ import { clientOf } from './client.ts';
 import { createItemsByClient } from './items-by-client.ts';
 
 export interface ConnectionLimits {
-  /** Connections of all clients together. */
+  /** Maximum number of connections of all clients together. */
   readonly maxConnections: number;
-  /** Connections of one client, which may be a proxy that many people stand behind. */
+  /** Maximum number of connections of one client, which can be a proxy with many people behind it. */
   readonly maxPerClient: number;
 }
 
 interface Connection {
   readonly socket: Socket;
   readonly client: string;
-  /** Requests that are not answered to the end. */
+  /** Number of requests with an unfinished answer. */
   requests: number;
 }
 
 /**
- * Limits the connections of a server in a way that lets the next one in: where there are too many, the client with the
- * most connections that answer no request loses the oldest of these. So a probe is answered while others hold
- * connections open, be it from the probe's own address.
+ * Limits the connections of a server without refusing new ones: above the limit, the client with the most idle
+ * connections loses its oldest one. So a probe is answered while others hold connections open, even from the probe's own
+ * address.
  */
 export function limitConnections(server: Server, limits: ConnectionLimits): void {
   const { maxConnections, maxPerClient } = limits;
   const open = createItemsByClient<Connection>();
-  /** Connections without a request, the longest idle one first. */
+  /** Connections without an unfinished answer, the longest idle one first. */
   const idle = createItemsByClient<Connection>();
-  /** A TLS socket is another object than the connection below it, with the same other end. */
+  /** Connections by their addresses, because a TLS socket and the connection below it are different objects. */
   const byEnd = new Map<string, Connection>();
 
   function remove(connection: Connection): void {

@@ -1,28 +1,28 @@
-import type { Asker } from './client.ts';
+import type { Requester } from './client.ts';
 import type { TimeBudget } from './time-budget.ts';
 import { createWaitingLines, type WaitingLimits } from './waiting-lines.ts';
 
 export interface FairQueueOptions extends WaitingLimits {
-  /** What all turns together may take; without it they follow each other without a pause. */
+  /** Time budget of all turns together; without it, turns follow each other without a pause. */
   readonly budget?: TimeBudget;
-  /** A caller whose turn has not come by then is sent away; without it callers wait as long as it takes. */
+  /** Maximum wait for a turn, ms; without it, callers wait without a limit. */
   readonly maxWaitMs?: number;
 }
 
-/** Lets callers work one after the other, the clients in turn. */
+/** A queue in which one caller works at a time, and clients take turns. */
 export interface FairQueue {
   /**
-   * Resolves when the caller may work, until it disposes of its turn; with undefined if too many wait, or it waited in
-   * vain, or has gone.
+   * Resolves to a turn, which lasts until the caller disposes of it. Resolves to undefined if too many wait, the wait is
+   * too long, or the client is gone.
    */
-  waitForTurn(asker: Asker): Promise<Disposable | undefined>;
+  waitForTurn(requester: Requester): Promise<Disposable | undefined>;
 }
 
 type Waiter = (turn: Disposable | undefined) => void;
 
 /**
- * Creates turns. All the time from the grant of a turn to its end counts, also while other work has the event loop: the
- * store that a turn waits for is busy, too.
+ * Creates a fair queue. The budget is charged with the wall time of a turn, also while other work uses the event loop: the
+ * store that the turn waits for is busy, too.
  */
 export function createFairQueue({ budget, maxWaitMs, ...limits }: FairQueueOptions): FairQueue {
   const lines = createWaitingLines<Waiter>(limits);

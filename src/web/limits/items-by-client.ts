@@ -1,11 +1,11 @@
-/** Items by client, each client's in the order in which they came. */
+/** Items grouped by client, in the order of their addition. */
 export interface ItemsByClient<Item> {
   readonly size: number;
   of(client: string): ReadonlySet<Item>;
   all(): IteratorObject<Item>;
-  /** The items of the client that has the most. */
+  /** The items of the client with the most items. */
   largest(): ReadonlySet<Item>;
-  /** Adds an item behind the others of its client. */
+  /** Adds an item after the other items of its client. */
   add(client: string, item: Item): void;
   delete(client: string, item: Item): void;
 }

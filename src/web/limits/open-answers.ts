@@ -3,13 +3,13 @@ import type { Clock } from '../../monitor/ports/clock.ts';
 import { clientOf } from './client.ts';
 import { createItemsByClient } from './items-by-client.ts';
 
-/** A client that has been sent an answer and is still reading it after this time has to go if its place is needed, ms. */
-const PATIENCE_MS = 2000;
+/** Time that a client has to read an answer before the answer may be closed for another one, ms. */
+const SLOW_READER_MS = 2000;
 
 export interface OpenAnswerLimit {
-  /** Answers that may be open at the same time. */
+  /** Maximum number of open answers. */
   readonly max: number;
-  /** Answers that end, so that one that is open for long is read slowly; an event stream is not. */
+  /** Whether these answers end by themselves, so that one that is open for long has a slow reader. False for event streams. */
   readonly areFinite: boolean;
   readonly clock: Pick<Clock, 'monotonic'>;
 }
@@ -23,8 +23,9 @@ interface Place {
 }
 
 /**
- * Gives out places for answers. Where all are taken, the client that has the most loses its oldest to one that has fewer,
- * and a client that reads slowly loses its place to anybody.
+ * Limits the number of open answers. The returned function admits an answer, or returns false. If all places are taken, the
+ * client with the most open answers loses its oldest one to a client with fewer, and a slow reader loses its answer to any
+ * client.
  */
 export function limitOpenAnswers({
   max,
@@ -35,10 +36,10 @@ export function limitOpenAnswers({
 
   function toGiveUp(client: string): Place | undefined {
     const most = places.largest();
-    // One more than fewer: two clients never take a place from each other in turn.
+    // A difference of two or more, so that two clients do not take a place from each other in turn.
     if (most.size > places.of(client).size + 1) return most.values().next().value;
     if (!areFinite) return undefined;
-    const latest = clock.monotonic() - PATIENCE_MS;
+    const latest = clock.monotonic() - SLOW_READER_MS;
     return places.all().find(({ response, since }) => response.headersSent && since < latest);
   }
 
@@ -48,7 +49,7 @@ export function limitOpenAnswers({
       const given = toGiveUp(client);
       if (given === undefined) return false;
       places.delete(given.client, given);
-      // The connection: an answer may wait behind others that go on.
+      // Closes the connection, because the answer may wait behind earlier answers that continue.
       given.request.socket.destroy();
     }
     const place: Place = { client, request, response, since: clock.monotonic() };

@@ -3,21 +3,21 @@ import { limitOpenAnswers } from './open-answers.ts';
 import { type Handler, refuse } from '../handler.ts';
 import type { Route } from '../request/target.ts';
 
-/** Requests that may be answered at the same time, by what they ask for: none takes the place of another. */
-const SLOTS: Readonly<Record<Exclude<Route, 'probe'>, number>> = {
+/** Maximum number of requests that are answered at the same time, for each class of path. */
+const MAX_REQUESTS: Readonly<Record<Exclude<Route, 'probe'>, number>> = {
   metrics: 16,
   events: 500,
   other: 32,
 };
-/** A client that has not read its answer by then is cut off: answers in flight hold memory. */
+/** Time that a client has to read its answer before its connection is closed, ms: open answers hold memory. */
 const ANSWER_TIMEOUT_MS = 15_000;
 
-/** Counts a request until its answer is read or its client gone; more of its kind get a 503, probes never. */
+/** Limits the requests of each class at the same time; further ones get a 503. Probes are not limited. */
 export function limitRequests(handle: Handler, clock: Pick<Clock, 'monotonic'>): Handler {
   const take = {
-    metrics: limitOpenAnswers({ max: SLOTS.metrics, areFinite: true, clock }),
-    events: limitOpenAnswers({ max: SLOTS.events, areFinite: false, clock }),
-    other: limitOpenAnswers({ max: SLOTS.other, areFinite: true, clock }),
+    metrics: limitOpenAnswers({ max: MAX_REQUESTS.metrics, areFinite: true, clock }),
+    events: limitOpenAnswers({ max: MAX_REQUESTS.events, areFinite: false, clock }),
+    other: limitOpenAnswers({ max: MAX_REQUESTS.other, areFinite: true, clock }),
   };
 
   return (request, response, target) => {
@@ -28,7 +28,7 @@ export function limitRequests(handle: Handler, clock: Pick<Clock, 'monotonic'>):
       return refuse(response, 503, 'too many requests at the same time');
     }
     if (route !== 'events') {
-      // The connection, as an answer may wait behind others that go on.
+      // Closes the connection, because the answer may wait behind earlier answers that continue.
       const deadline = setTimeout(() => request.socket.destroy(), ANSWER_TIMEOUT_MS);
       response.once('close', () => clearTimeout(deadline));
     }

@@ -2,23 +2,23 @@ import type { Clock } from '../../monitor/ports/clock.ts';
 
 export interface TimeBudgetOptions {
   readonly clock: Pick<Clock, 'monotonic'>;
-  /** Part of the time that may be spent, between 0 and 1. */
+  /** Share of the time that may be spent, between 0 and 1. */
   readonly share: number;
-  /** Time that may be spent at once after a rest, ms. */
+  /** Maximum saving: time that may be spent without a pause after a rest, ms. */
   readonly burstMs: number;
   /** Longest pause after one piece of work, however long it took, ms. */
   readonly maxPauseMs: number;
 }
 
-/** A share of the time, which fills up while nothing is spent. */
+/** A share of the time, which is saved while nothing is spent. */
 export interface TimeBudget {
-  /** How long to wait until something may be spent, ms; 0 or less if it may be now. */
+  /** Time until something may be spent, ms; 0 or less if it may be spent now. */
   msUntilFree(): number;
   /** Begins to count the time as spent; the returned function ends it. */
   spend(): () => void;
 }
 
-/** Creates a budget that is full. */
+/** Creates a budget with the maximum saving. */
 export function createTimeBudget({
   clock,
   share,
@@ -32,7 +32,7 @@ export function createTimeBudget({
     const now = clock.monotonic();
     const balance = left + (now - countedAt) * share - spent;
     countedAt = now;
-    // Work that takes very long, as while the store hangs, must not keep the next client out for minutes.
+    // After very long work, for example while the store hangs, the next client must not wait for minutes.
     left = Math.max(-maxPauseMs * share, Math.min(burstMs, balance));
   }
 

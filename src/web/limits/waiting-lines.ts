@@ -1,9 +1,9 @@
-/** Items that wait in one line for each key; the lines are served in turn. */
+/** Waiting items, in one line for each key; the lines are served in turn. */
 export interface WaitingLines<Item> {
   readonly isEmpty: () => boolean;
   /**
-   * Adds an item at the end of its line. Returns the item that there is no room for: this one if its line is full, or else
-   * the newest of the longest line.
+   * Adds an item at the end of its line. Returns the item that does not fit: this one if its line is full, or the newest
+   * item of the longest line if all lines together are full.
    */
   add(key: string, item: Item): Item | undefined;
   /** Takes the first item of the line whose turn it is. */
@@ -12,13 +12,13 @@ export interface WaitingLines<Item> {
 }
 
 export interface WaitingLimits {
-  /** Items in all lines together. */
+  /** Maximum number of items in all lines together. */
   readonly maxWaiting: number;
-  /** Items in one line. */
+  /** Maximum number of items in one line. */
   readonly maxWaitingPerKey: number;
 }
 
-/** Creates lines that no key can fill for the others: a key with one item keeps its place whatever another adds. */
+/** Creates empty lines. No key can displace the only item of another key, however many items it adds. */
 export function createWaitingLines<Item>({
   maxWaiting,
   maxWaitingPerKey,
@@ -31,7 +31,7 @@ export function createWaitingLines<Item>({
     return lines.get(key)?.length ?? 0;
   }
 
-  /** A key whose line is longer than all others, else this one. */
+  /** The key of the longest line; this key if no line is longer than its line. */
   function longestOr(key: string): string {
     let longest = key;
     for (const each of lines.keys()) if (lengthOf(each) > lengthOf(longest)) longest = each;

@@ -1,5 +1,5 @@
 import type { Clock } from '../../monitor/ports/clock.ts';
-import type { Asker } from '../limits/client.ts';
+import type { Requester } from '../limits/client.ts';
 import { createTimeBudget } from '../limits/time-budget.ts';
 import { createFairQueue } from '../limits/fair-queue.ts';
 
@@ -19,7 +19,7 @@ const LIMITS = { maxWaiting: 32, maxWaitingPerKey: 32, maxWaitMs: 12_000 };
  */
 export type PageCache<Page> = (
   key: string,
-  asker: Asker,
+  requester: Requester,
   make: () => Promise<Page>,
 ) => Promise<Page | undefined>;
 
@@ -54,10 +54,10 @@ export function createPageCache<Page>(clock: Pick<Clock, 'monotonic'>): PageCach
     return entry !== undefined && clock.monotonic() < entry.until ? entry.page : undefined;
   }
 
-  return async (key, asker, make) => {
+  return async (key, requester, make) => {
     const known = cached(key);
     if (known !== undefined) return await known;
-    using turn = await queue.waitForTurn(asker);
+    using turn = await queue.waitForTurn(requester);
     if (turn === undefined) return undefined;
     // Another client may have had the page made meanwhile.
     return await (cached(key) ?? makeEntry(key, make));

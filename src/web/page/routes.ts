@@ -1,7 +1,7 @@
 import { Hono, type Context } from 'hono';
 import { PROMPT_STATUSES } from '../../domain/status.ts';
 import { busy } from '../limits/busy.ts';
-import { askerOf, type ConnectionEnv } from '../limits/client.ts';
+import { requesterOf, type ConnectionEnv } from '../limits/client.ts';
 import { loadAssets } from './assets.ts';
 import { createPageCache } from './cache.ts';
 import type { PageContent } from './content.ts';
@@ -39,7 +39,7 @@ export function createPage(content: PageContent): Hono<ConnectionEnv> {
     key: readonly unknown[],
     make: (now: number) => Promise<{ readonly status: 200 | 404; readonly body: string }>,
   ): Promise<Response> {
-    const page = await cached(JSON.stringify(key), askerOf(context), () =>
+    const page = await cached(JSON.stringify(key), requesterOf(context), () =>
       make(content.clock.now()),
     );
     if (page === undefined) return busy(context);

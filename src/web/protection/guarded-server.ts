@@ -18,11 +18,11 @@ import type { ChangingProtection } from './changing-protection.ts';
 import type { RequestTarget } from '../request/target.ts';
 
 export interface GuardedHandlers {
-  /** Parses requests before they are judged. */
-  readonly enter: (guard: Handler) => RequestListener;
-  /** Answers requests that are admitted, and probes. */
+  /** Parses requests before they are checked. */
+  readonly filter: (guard: Handler) => RequestListener;
+  /** Answers admitted requests and probes. */
   readonly withLogin: Handler;
-  /** Answers in the place of `withLogin` while the protection asks for neither TLS nor a login. */
+  /** Replaces `withLogin` while the protection requires neither TLS nor a login. */
   readonly withoutLogin: Handler;
   readonly onBug: OnBug;
 }
@@ -30,23 +30,23 @@ export interface GuardedHandlers {
 const HANDSHAKE_TIMEOUT_MS = 10_000;
 
 /**
- * Creates a server that answers requests only as its protection allows; probes need neither login nor client certificate.
- * Users, headers and certificates count from the next request or connection on. A change of users or client certificates
- * ends the answers under way.
+ * Creates a server that answers only requests that its protection admits. Probes need neither login nor client certificate.
+ * Changed users, headers and certificates take effect with the next request or connection. A change of users or of the CA
+ * for client certificates ends the open answers.
  */
 export function createGuardedServer(
   options: ServerOptions,
   protection: ChangingProtection,
-  { enter, withLogin, withoutLogin, onBug }: GuardedHandlers,
+  { filter, withLogin, withoutLogin, onBug }: GuardedHandlers,
 ): Server | TlsServer {
   const logins = createLogins();
   const answering = new Set<ServerResponse>();
   let current: Protection | undefined = protection.first;
   let context = protection.first.tls?.context;
-  /** What was in force when a connection was made. */
+  /** TLS context in force when a connection was accepted. */
   const contexts = new WeakMap<object, TlsSettings['context'] | undefined>();
 
-  async function look(): Promise<Protection | undefined> {
+  async function refresh(): Promise<Protection | undefined> {
     const next = await protection.now();
     if (next === current) return next;
     if (!isDeepStrictEqual(admission(next), admission(current))) {
@@ -66,14 +66,14 @@ export function createGuardedServer(
     response: ServerResponse,
     target: RequestTarget,
   ): Promise<void> {
-    const now = await look();
+    const now = await refresh();
     if (now === undefined) {
-      return refuse(response, 500, 'the web configuration is unusable: see the log');
+      return refuse(response, 500, 'the web configuration is invalid: see the log');
     }
     setHeaders(response, now);
     if (contexts.get(request.socket) !== context) response.setHeader('connection', 'close');
     if (!hasCertificate(request.socket, now.tls, contexts.get(request.socket))) {
-      return refuse(response, 403, 'a client certificate is needed that this server trusts');
+      return refuse(response, 403, 'a client certificate that this server trusts is required');
     }
     if (now.users.size > 0) {
       const client = clientOf(request.socket.remoteAddress);
@@ -84,21 +84,21 @@ export function createGuardedServer(
       }
       if (verdict === 'wrong') {
         response.setHeader('www-authenticate', 'Basic realm="evalwatch", charset="UTF-8"');
-        return refuse(response, 401, 'a user and a password are needed');
+        return refuse(response, 401, 'a user and a password are required');
       }
-      // They may have changed meanwhile.
+      // The protection may have changed during the check.
       if (now !== current) return await admit(request, response, target);
     }
-    // Whoever left meanwhile will not be noticed to leave again.
+    // The 'close' event of a response that closed before this point will not fire again.
     if (response.destroyed) return undefined;
     answering.add(response);
     response.once('close', () => answering.delete(response));
-    // A name that a page took for itself is not in the certificate.
+    // With TLS, a page cannot use its own name for this server: the certificate does not contain it.
     const isOpen = now.users.size === 0 && now.tls === undefined;
     return (isOpen ? withoutLogin : withLogin)(request, response, target);
   }
 
-  const listener = enter((request, response, target) => {
+  const listener = filter((request, response, target) => {
     if (target.route !== 'probe') {
       admit(request, response, target).catch((error: unknown) => fail(response, error, onBug));
       return;
@@ -112,13 +112,13 @@ export function createGuardedServer(
       ? createServer(options, listener)
       : createTlsServer({ ...options, ...tlsOptions(protection.first.tls) }, listener);
   if (protection.first.tls !== undefined) {
-    beforeEachConnection(server, look, onBug);
+    beforeEachConnection(server, refresh, onBug);
     server.on('secureConnection', (socket) => contexts.set(socket, context));
   }
   return server;
 }
 
-/** Who may enter; not the certificate that the server shows, nor its headers. */
+/** The part of a protection that decides who is admitted: neither the certificate of the server nor its headers. */
 function admission(protection: Protection | undefined): unknown {
   return protection && [protection.users, protection.tls?.clientAuth, protection.tls?.context.ca];
 }
@@ -127,19 +127,19 @@ function tlsOptions({ context, clientAuth }: TlsSettings) {
   return {
     ...context,
     requestCert: clientAuth !== 'NoClientCert',
-    // Whom to let in is decided by request: probes are, and others are told why they are not.
+    // Admission is decided for each request: probes are admitted, and others get an answer with the reason.
     rejectUnauthorized: false,
     handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
   };
 }
 
-/** Makes each new connection wait, so that it gets the certificates that are on disk then. */
-function beforeEachConnection(server: Server, look: () => Promise<unknown>, onBug: OnBug): void {
+/** Delays each new connection until changed certificates have been read. */
+function beforeEachConnection(server: Server, refresh: () => Promise<unknown>, onBug: OnBug): void {
   const listeners = server.listeners('connection');
 
   async function accept(socket: Socket): Promise<void> {
     try {
-      await look();
+      await refresh();
       if (!socket.destroyed) for (const listener of listeners) listener.call(server, socket);
     } catch (error) {
       onBug(error);
@@ -149,7 +149,7 @@ function beforeEachConnection(server: Server, look: () => Promise<unknown>, onBu
 
   server.removeAllListeners('connection');
   server.on('connection', (socket: Socket) => {
-    // Until somebody else listens for it.
+    // Without a listener, an error before 'connection' is passed on would end the process.
     socket.on('error', () => {});
     void accept(socket);
   });

@@ -4,8 +4,8 @@ import { createFairQueue } from '../limits/fair-queue.ts';
 
 export interface Logins {
   /**
-   * Checks an `Authorization` header of a client against the bcrypt hashes of the users. `busy`: so many attempts wait
-   * that it was not looked at.
+   * Checks the `Authorization` header of a client against the bcrypt hashes of the users. Resolves to `busy` without a
+   * check if too many attempts wait.
    */
   check(
     header: string | undefined,
@@ -16,16 +16,16 @@ export interface Logins {
 
 type Verdict = 'right' | 'wrong' | 'busy';
 
-/** A guess costs 70 ms of a core: more attempts of one client at a time are an attack. */
+/** A check takes 70 ms of a core: more attempts of one client at a time are an attack. */
 const LIMITS = { maxWaiting: 64, maxWaitingPerKey: 16 };
-/** A user has one password, so only right ones need remembering. */
+/** Maximum number of remembered logins; wrong ones are not remembered. */
 const MAX_REMEMBERED = 256;
 const BCRYPT_SALT_CHARACTERS = 29;
 
 /**
- * HTTP basic authentication. Passwords are hashed one at a time, on one of libuv's four threads, which files and name
- * look-ups need as well; clients take turns, so that a flood of guesses keeps nobody else out. What was right is
- * remembered, by a keyed hash that only this process can compute.
+ * Creates HTTP basic authentication. Passwords are hashed one at a time, on one of libuv's four threads, which files and
+ * name look-ups need as well. Clients take turns, so that a flood of guesses does not lock others out. Correct logins are
+ * remembered as a keyed hash that only this process can compute.
  */
 export function createLogins(): Logins {
   const secret = randomBytes(32);
@@ -46,14 +46,14 @@ export function createLogins(): Logins {
       const login = parseBasic(header);
       if (login === undefined) return 'wrong';
       const { user, password } = login;
-      // Whoever is unknown takes as long as somebody known, always the same one.
+      // The check of an unknown user takes as long as that of a known one, always the same, so that time does not show who exists.
       const stored = users.get(user) ?? standInFor(digest(user), users);
       const mark = digest(user, password, stored);
       const isRemembered = () => users.has(user) && remembered.has(mark);
       if (isRemembered()) return 'right';
       using turn = await queue.waitForTurn({ client });
       if (turn === undefined) return 'busy';
-      // The same login may have waited before this one.
+      // The same login may have been checked during the wait.
       if (isRemembered()) return 'right';
       const isRight = await matches(password, stored);
       if (!isRight || !users.has(user)) return 'wrong';

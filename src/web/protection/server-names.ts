@@ -2,13 +2,13 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { type Host, parseHost } from '../request/host.ts';
 import type { RequestTarget } from '../request/target.ts';
 
-/** Names that public DNS cannot hold: a page elsewhere cannot make them lead to this server. */
+/** Names that do not exist in public DNS, so that a foreign page cannot resolve them to this server. */
 const PRIVATE_NAME = /^[^.]+$|\.(?:localhost|svc|local|internal|home\.arpa)$/;
-/** The same without those that a neighbour on the network can answer for, by multicast DNS. */
+/** The same without names that another machine on the network can claim by multicast DNS. */
 const LOCAL_NAME = /^[^.]+$|\.localhost$/;
 const LOOPBACK = /^(?:127\.|::1$|localhost$)/;
 
-/** Names under which a server is asked for. */
+/** Names of a server. */
 export interface ServerNames {
   /** Host of `web.listen`, in lower case. */
   readonly listen: string;
@@ -17,8 +17,8 @@ export interface ServerNames {
 }
 
 /**
- * Whether a request that shows no login may be answered. A page that rebinds its own name to this server's address would
- * otherwise read this server through the browser of a visitor of that page.
+ * Whether a request without a login may be answered. Otherwise a page that rebinds its own name to this server's address
+ * could read this server through the browser of a visitor.
  */
 export function isForThisServer(
   { host, route }: Pick<RequestTarget, 'host' | 'route'>,
@@ -33,8 +33,8 @@ export function isForThisServer(
 }
 
 /**
- * Whether a script in a browser can have sent these headers. Browsers add `Accept-Language` to what scripts send, and an
- * `Accept-Encoding` with deflate, which scripts cannot change but by asking for a `Range`. Prometheus sends gzip alone.
+ * Whether a script in a browser can have sent these headers. Browsers add `Accept-Language` to the requests of scripts, and
+ * an `Accept-Encoding` with deflate, which a script can change only by a `Range`. Prometheus sends gzip alone.
  */
 function canBeFromPage(headers: IncomingHttpHeaders): boolean {
   return (
@@ -46,8 +46,9 @@ function canBeFromPage(headers: IncomingHttpHeaders): boolean {
 }
 
 /**
- * Whether a browser says that a page of another site sends the request. Clients that are no browsers say nothing.
- * @param names that this server has behind a proxy that changes `Host`
+ * Whether the headers of a browser show that a page of another site sends the request. Other clients do not send these
+ * headers.
+ * @param names names of this server behind a proxy that changes `Host`
  */
 export function isCrossSite(
   headers: IncomingHttpHeaders,

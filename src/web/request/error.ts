@@ -1,4 +1,4 @@
-/** A request that asks for what cannot be; its message is for whoever asked. */
+/** A request that cannot be answered; the client receives the message. */
 export class RequestError extends Error {
   readonly status: 400 | 404;
 

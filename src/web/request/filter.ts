@@ -13,7 +13,7 @@ import { isCrossSite } from '../protection/server-names.ts';
 
 const NO_SNIFFING = ['x-content-type-options', 'nosniff'] as const;
 const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE']);
-/** Status codes of requests that Node's parser refuses; 400 for all others. */
+/** Status code by the error code of Node's parser; 400 for all other codes. */
 const STATUS_OF_FAULT: Readonly<Record<string, number>> = {
   HPE_HEADER_OVERFLOW: 431,
   HPE_CHUNK_EXTENSIONS_OVERFLOW: 413,
@@ -21,18 +21,18 @@ const STATUS_OF_FAULT: Readonly<Record<string, number>> = {
 };
 
 export interface RequestFilter {
-  /** Parses each request once and hands it on, or refuses it. */
-  readonly enter: (handle: Handler) => RequestListener;
-  /** Answers what never becomes a request, as it answers everything else. */
-  readonly watch: (server: Server) => void;
+  /** Creates a listener that parses each request once and passes it to `handle`, or refuses it. */
+  readonly filter: (handle: Handler) => RequestListener;
+  /** Makes a server answer what never becomes a request in the same way as requests. */
+  readonly attach: (server: Server) => void;
 }
 
 /**
- * The first to see a request: it refuses malformed ones, and changes that another site asks for.
- * @param names of this server, for pages behind a proxy that changes `Host`
+ * Creates the first step of every request: refuses malformed ones, and changes that a page of another site sends.
+ * @param names names of this server, for pages behind a proxy that changes `Host`
  */
 export function createRequestFilter(names: () => readonly string[], onBug: OnBug): RequestFilter {
-  /** Requests of a connection that are not answered to the end. */
+  /** Number of unfinished answers of a connection. */
   const pending = new WeakMap<Duplex, number>();
 
   function count(socket: Duplex, response: ServerResponse): void {
@@ -55,15 +55,15 @@ export function createRequestFilter(names: () => readonly string[], onBug: OnBug
     if (target === undefined) return;
     const isChange = !SAFE_METHODS.has(request.method ?? '');
     if (isChange && isCrossSite(request.headers, target.host, names())) {
-      refuse(response, 403, 'a page of another site must not ask for this');
+      refuse(response, 403, 'a page of another site must not send this request');
       return;
     }
     handle(request, response, target);
   }
 
   return {
-    enter: (handle) => (request, response) => {
-      // It came behind an answer that ends the connection: node:http ends the process if it is answered all the same.
+    filter: (handle) => (request, response) => {
+      // The answer before this one closes the connection; node:http would end the process if this request were answered.
       if (!request.socket.writable) return;
       count(request.socket, response);
       response.setHeader(...NO_SNIFFING);
@@ -73,16 +73,16 @@ export function createRequestFilter(names: () => readonly string[], onBug: OnBug
         fail(response, error, onBug);
       }
     },
-    watch: (server) => {
-      // No answer needs a body. Node's 100 would get into the middle of an answer that waits for others before it.
+    attach: (server) => {
+      // No route needs a request body. Node's 100 could appear in the middle of an answer that waits for earlier ones.
       server.on('checkContinue', (...request) => server.emit('request', ...request));
       server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
         count(request.socket, response);
         response.setHeader(...NO_SNIFFING);
-        refuse(response, 417, 'no expectation can be met but 100-continue');
+        refuse(response, 417, 'the only supported expectation is 100-continue');
       });
       server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-        // Within an answer, the client would take the text of the refusal for a part of it.
+        // In the middle of an answer, the client would read the refusal as a part of it.
         if (!socket.writable || (pending.get(socket) ?? 0) > 0) socket.destroy();
         else socket.end(refusal(STATUS_OF_FAULT[error.code ?? ''] ?? 400), () => socket.destroy());
       });
@@ -90,7 +90,7 @@ export function createRequestFilter(names: () => readonly string[], onBug: OnBug
   };
 }
 
-/** The bytes of an answer to what is no request. */
+/** The raw answer to input that is not a request. */
 function refusal(status: number): string {
   const phrase = STATUS_CODES[status] ?? '';
   const body = JSON.stringify({ error: phrase.toLowerCase() });

@@ -1,6 +1,6 @@
 import { isIP, isIPv6 } from 'node:net';
 
-/** The host that a client asked for, from `Host` or from a request target in absolute form. */
+/** The requested host, from `Host` or from a request target in absolute form. */
 export interface Host {
   /** Name in lower case, without the brackets of an IPv6 address and without a final dot. */
   readonly name: string;

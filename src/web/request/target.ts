@@ -3,17 +3,17 @@ import { type Host, parseHost } from './host.ts';
 import { PATHS } from '../paths.ts';
 import { RequestError } from './error.ts';
 
-/** What a request asks for, parsed once: guard, limits and routes judge by this and by nothing else. */
+/** The target of a request, parsed once. Logins, limits and routes use this value only. */
 export interface RequestTarget {
   /**
-   * Canonical: absolute, without dot segments, each character either as RFC 3986 lets it stand in a path or
+   * Canonical path: absolute, without dot segments; each character that RFC 3986 does not allow in a path is
    * percent-encoded in upper case. Parsing it as a URL changes nothing.
    */
   readonly path: string;
-  /** The query with its `?`, as it was sent; empty if there is none. */
+  /** The query as sent, with its `?`; empty without a query. */
   readonly search: string;
   readonly route: Route;
-  /** Undefined over HTTP/1.0 without `Host`. */
+  /** Undefined for HTTP/1.0 without `Host`. */
   readonly host: Host | undefined;
 }
 
@@ -27,7 +27,7 @@ const ROUTES: ReadonlyMap<string, Route> = new Map([
   [PATHS.events, 'events'],
 ]);
 
-/** A second one of these would let two readers of a request judge two requests. */
+/** Headers that may occur once only: with two values, two readers of the request could use different ones. */
 const GIVEN_ONCE = ['host', 'authorization'];
 
 /**
@@ -39,7 +39,7 @@ export function readTarget(
 ): RequestTarget {
   const { url = '', httpVersion, rawHeaders } = request;
   if (httpVersion !== '1.1' && httpVersion !== '1.0') {
-    throw new RequestError(400, 'evalwatch speaks HTTP/1.1 and HTTP/1.0');
+    throw new RequestError(400, 'only HTTP/1.1 and HTTP/1.0 are supported');
   }
   for (const name of GIVEN_ONCE) {
     if (valuesOf(name, rawHeaders).length > 1) {
@@ -66,7 +66,7 @@ function valuesOf(name: string, rawHeaders: readonly string[]): readonly string[
 function readHost(text: string | undefined, httpVersion: string): Host | undefined {
   if (text !== undefined) return hostOf(text, 'Host');
   if (httpVersion === '1.0') return undefined;
-  throw new RequestError(400, 'Host is missing');
+  throw new RequestError(400, 'the Host header is missing');
 }
 
 function hostOf(text: string, what: string): Host {
@@ -82,7 +82,7 @@ function hostOf(text: string, what: string): Host {
 
 /** Splits a target in origin form (`/path?query`) or in absolute form (`http://host/path?query`). */
 function split(url: string) {
-  // Clients keep fragments to themselves.
+  // Clients do not send fragments.
   if (!/^[!"$-~]*$/.test(url)) {
     throw new RequestError(400, 'the address must be printable ASCII without a fragment');
   }
@@ -94,7 +94,7 @@ function split(url: string) {
   return { authority, path: path || '/', search: url.slice(origin.length + path.length) };
 }
 
-/** A `%` that begins no escape stands for itself, as browsers send what was typed. */
+/** Returns the canonical path. A `%` without two hexadecimal digits stands for itself: browsers send it as it was typed. */
 function canonicalPath(path: string): string {
   const canonical = path.replace(
     /%([\da-f]{2})?|[^\w.~!$&'()*+,;=:@/-]/gi,

@@ -371,7 +371,7 @@ describe('without a login', () => {
 
     const refused = await ofHost('evalwatch.example.com:10570');
     expect(statusOf(refused)).toBe(421);
-    expect(refused).toContain('evalwatch.example.com is not known as a name of this server');
+    expect(refused).toContain('evalwatch.example.com is not a known name of this server');
     expect(refused).toContain('web.allowed_hosts');
 
     names = ['evalwatch.example.com'];

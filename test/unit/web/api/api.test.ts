@@ -249,7 +249,7 @@ describe('answers that take long', () => {
       Array.from({ length: 32 }, () => '1'),
     );
     expect(await refused[0]?.json()).toEqual({
-      error: 'too much is asked for at the same time: try again',
+      error: 'too many requests at the same time: try again',
     });
     await Promise.all(all);
   });
@@ -287,15 +287,18 @@ describe('a bad request', () => {
     ['/failures?project', 'project must not be empty'],
     ['/prompts?project=p&project=p', 'project is given more than once'],
     ['/prompts?limit=1&limit=2', 'limit is given more than once'],
-    ['/prompts?projet=p', 'unknown parameter "projet": there are project, status, limit, cursor'],
+    [
+      '/prompts?projet=p',
+      'unknown parameter "projet": this path takes project, status, limit, cursor',
+    ],
     ['/transitions?status=FAILED', 'unknown parameter "status"'],
     ['/prompts?=x', 'unknown parameter ""'],
     ['/prompts?__proto__=x', 'unknown parameter "__proto__"'],
-    ['/projects?limit=1', 'unknown parameter "limit": there are none here'],
+    ['/projects?limit=1', 'unknown parameter "limit": this path takes no parameters'],
     ['/openapi.json?x=1', 'unknown parameter "x"'],
     ['/events?after=5', 'after must be the id of an event, such as t0.f0'],
     ['/events?type=reset', 'type must be one of transition, failure, poll'],
-    ['/events?since=1', 'unknown parameter "since": there are project, type, after'],
+    ['/events?since=1', 'unknown parameter "since": this path takes project, type, after'],
   ])('%s is answered 400 and why', async (path, says) => {
     const { get } = await setUp();
 

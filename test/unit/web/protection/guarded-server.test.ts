@@ -58,7 +58,7 @@ async function serve(first: Protection, handle?: Handler) {
   const guarded = createGuardedServer(
     {},
     { first, now: look },
-    { enter: createRequestFilter(() => [], onBug).enter, withLogin, withoutLogin, onBug },
+    { filter: createRequestFilter(() => [], onBug).filter, withLogin, withoutLogin, onBug },
   );
   guarded.on('tlsClientError', () => {});
   guarded.listen(0, '127.0.0.1');

@@ -22,7 +22,7 @@ it('answers nothing behind the end of a connection, which would end the process'
     createRequestFilter(
       () => [],
       () => {},
-    ).enter(handle),
+    ).filter(handle),
   );
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -55,7 +55,7 @@ it('answers 500 where a bug gets in the way, tells it, and goes on', async () =>
     throw new TypeError('names');
   };
   const server = createServer(
-    createRequestFilter(names, (error) => bugs.push(error)).enter(handle),
+    createRequestFilter(names, (error) => bugs.push(error)).filter(handle),
   );
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

@@ -129,8 +129,8 @@ describe('the host', () => {
   it('may be missing over HTTP/1.0 only', () => {
     const without = (httpVersion: string) => readTarget({ url: '/', httpVersion, rawHeaders: [] });
     expect(without('1.0').host).toBeUndefined();
-    expect(() => without('1.1')).toThrow('Host is missing');
-    expect(() => without('2.0')).toThrow('speaks HTTP/1.1');
+    expect(() => without('1.1')).toThrow('the Host header is missing');
+    expect(() => without('2.0')).toThrow('only HTTP/1.1');
   });
 
   it.each(['host', 'authorization'])('and no second %s', (name) => {
