@@ -265,7 +265,7 @@ describe('a start', UNHURRIED, () => {
       const { code, stderr, stdout } = await evalwatch(place, [command]);
       expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
       expect(stderr).toBe(
-        'error: the directory /proc/nowhere for the store /proc/nowhere/evalwatch.db cannot be made (ENOENT): make it, or set store.path to another file\n',
+        'error: the directory /proc/nowhere for the store /proc/nowhere/evalwatch.db cannot be created (ENOENT): create it, or set store.path to another file\n',
       );
     },
   );

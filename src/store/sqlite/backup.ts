@@ -8,20 +8,20 @@ import { fileSize } from './file/store-file.ts';
 import { writeWhole } from './file/whole-file.ts';
 
 export interface BackupOptions {
-  /** The store. */
+  /** Path of the store. */
   readonly path: string;
-  /** The copy, which is a store itself. */
+  /** Path of the copy, which is a store itself. */
   readonly target: string;
-  /** Whether an existing `target` may be replaced; it is, only once the copy is complete. */
+  /** Whether an existing `target` may be replaced, which happens once the copy is complete. */
   readonly replace: boolean;
 }
 
 /**
- * Copies the store as it is at one moment, beside a daemon or without one. The copy is looked through and on the disk
- * before it gets its name, so that under this name there is never half of one.
- * @returns its size in bytes
- * @throws {StoreError} of the store, of a copy that came out damaged, or of a `target` that exists, belongs to the
- * store or has a log of its own
+ * Copies the store as of one moment, beside a daemon or without one. The copy is verified and on the disk before it gets its
+ * name, so that a file of this name is never incomplete.
+ * @returns the size of the copy in bytes
+ * @throws {StoreError} about the store, about a damaged copy, or about a `target` that exists, belongs to the store or has a
+ * log beside it
  * @throws {Error} with a system `code` when the copy cannot be written
  */
 export async function backUp({ path, target, replace }: BackupOptions): Promise<number> {
@@ -31,7 +31,7 @@ export async function backUp({ path, target, replace }: BackupOptions): Promise<
   try {
     await withStoreErrors(path, () => assertIntact(db, path));
     await writeWhole(target, replace, async ({ path: copy }) => {
-      // One read transaction, where sqlite3_backup starts again with each commit of the daemon.
+      // VACUUM reads in one transaction; sqlite3_backup would start again after each commit of the daemon.
       await withStoreErrors(path, () => db.prepare('VACUUM INTO ?').run(copy));
       await verify(copy);
     });
@@ -41,7 +41,7 @@ export async function backUp({ path, target, replace }: BackupOptions): Promise<
   return (await stat(target)).size;
 }
 
-/** SQLite would take the log or journal that another store left at this name for the copy's. */
+/** Rejects a target with the log or journal of another store beside it: SQLite would apply it to the copy. */
 async function assertNoLog(target: string): Promise<void> {
   for (const log of [`${target}-wal`, `${target}-journal`]) {
     if ((await fileSize(log)) === 0) continue;

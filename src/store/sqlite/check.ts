@@ -6,26 +6,26 @@ import { readMigrations } from './sql/migrate.ts';
 import { findForeignSchema } from './sql/schema.ts';
 import { openUnchecked } from './sqlite-reader.ts';
 
-/** What one look at a store found. */
+/** Result of one rule of the check. */
 export interface CheckResult {
-  /** What should be so, as a sentence. */
+  /** The rule, as a sentence. */
   readonly rule: string;
-  /** Where it is not so, the first {@link MAX_FINDINGS}. */
+  /** Places where the rule is broken, the first {@link MAX_FINDINGS}. */
   readonly findings: readonly string[];
 }
 
 const MAX_FINDINGS = 100;
 
 /**
- * Checks whether a store is sound: by SQLite's own checks, and by the rules for its rows (docs/specification.md#consistency).
- * Changes nothing; a daemon may run meanwhile.
- * @throws {StoreError} when it cannot be read at all
+ * Checks a store by SQLite's own checks and by the rules for its rows (docs/specification.md#consistency). Changes nothing; a
+ * daemon may run meanwhile.
+ * @throws {StoreError} when the store cannot be read at all
  */
 export async function checkStore(path: string): Promise<readonly CheckResult[]> {
   const migrations = await readMigrations();
   const { db, close } = await openUnchecked(path);
   try {
-    // One moment for all of them.
+    // One transaction, so that all checks see the same moment.
     return await withStoreErrors(path, () => db.transaction(() => runChecks(db, migrations))());
   } finally {
     close();
@@ -37,7 +37,7 @@ function runChecks(db: Connection, migrations: readonly string[]): readonly Chec
     rule: 'its tables, indexes and triggers are those that evalwatch makes',
     findings: findForeignSchema(db, migrations).slice(0, MAX_FINDINGS),
   };
-  // What a view or another column answers in the place of a table is worth nothing.
+  // A view in the place of a table, or another column, could answer anything.
   if (schema.findings.length > 0) return [schema];
   const pages: CheckResult = {
     rule: 'its pages and indexes are intact',
@@ -61,7 +61,7 @@ interface Rule {
 const PLACE = "l.kind || ' ' || quote(r.id) || ' of ' || quote(p.id)";
 const RECORDS = `(record r JOIN listing l ON l.listing_key = r.listing_key
   LEFT JOIN project p ON p.project_key = l.project_key)`;
-/** Listings of which retention has deleted nothing yet. It goes by time, so that a clock set back tears holes. */
+/** Selects listings of which retention has deleted nothing. It deletes by time, so after a clock was set back it leaves gaps. */
 const UNTOUCHED = `SELECT listing_key FROM transition_total GROUP BY listing_key
   HAVING sum(count) = (SELECT count(*) FROM transition k WHERE k.listing_key = transition_total.listing_key)`;
 const isUnknown = (column: string) =>

@@ -12,14 +12,15 @@ export function connect(
     fileMustExist: true,
     timeout: options.busyTimeoutMs,
   });
-  // Sorting must not need a writable directory for temporary files.
+  // Sorting then needs no writable directory for temporary files.
   db.pragma('temp_store = MEMORY');
   return distrust(db);
 }
 
 /**
- * Trusts no content of the file, which another program may have written: the schema calls no function with effects, and
- * SQLite checks each page before it uses it. The driver itself lets no SQL write to the schema or the log ("defensive").
+ * Makes SQLite distrust the content of the file, which another program may have written: the schema can call no function with
+ * side effects, and each page is checked before use. The driver itself lets no SQL write to the schema or the log
+ * ("defensive").
  */
 export function distrust(db: Connection): Connection {
   db.pragma('trusted_schema = OFF');

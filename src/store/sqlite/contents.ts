@@ -4,24 +4,24 @@ import { assertIntact, toStoreError, withStoreErrors } from './errors.ts';
 import { takeLock } from './file/lock.ts';
 import { findStore, openReadable } from './sqlite-reader.ts';
 
-/** A store's tables as another engine has them, in an order in which they can be written there. */
+/** Tables of the store as PostgreSQL has them, in an order in which they can be filled. */
 type ContentTable = 'project' | 'record' | 'transition' | 'failure' | 'settlement';
 
-/** By column; booleans are 0 or 1. */
+/** Values by column; booleans are 0 or 1. */
 type Row = Readonly<Record<string, string | number | null>>;
 
-/** All that a store holds, while no daemon can change it. */
+/** Content of a store that no daemon can change meanwhile. */
 interface StoreContents {
-  /** One after the other: a table is read to its end before the next is begun. @throws {StoreError} */
+  /** Reads a table. Read it to its end before the next one. @throws {StoreError} */
   rows(table: ContentTable): Iterable<Row>;
-  /** The last number that was given out, to whatever it was. */
+  /** Returns the last number given to a row of this table, also if the row was deleted. */
   lastNumber(table: 'transition' | 'settlement'): number;
   close(): void;
 }
 
 /**
- * Opens a store to be moved, and holds it against daemons until it is closed.
- * @throws {StoreError} also if there is none, or if it is held, damaged, or of another schema version
+ * Opens a store for copying, and locks it against daemons until it is closed.
+ * @throws {StoreError} also if there is no store, or if it is locked, damaged, or of another schema version
  */
 export async function openContents(path: string): Promise<StoreContents> {
   using opened = new DisposableStack();
@@ -54,7 +54,7 @@ function* select(db: Connection, table: ContentTable, path: string): Generator<R
 
 const waiting = WAITING_STATUSES.map((status) => `'${status}'`).join(', ');
 
-/** What is counted of a listing, as JSON; a patch leaves out what is null. */
+/** Selects the summary of a listing as JSON. The patch removes null values. */
 function summary(kind: string): string {
   const records = 'FROM record r WHERE r.listing_key = l.listing_key AND r.gone = 0';
   return `coalesce((SELECT json_patch('{}', json_object(
@@ -71,7 +71,7 @@ function summary(kind: string): string {
     FROM listing l WHERE l.project_key = p.project_key AND l.kind = '${kind}'), '{}')`;
 }
 
-/** A listing without a project is waste, and so is what belongs to it. */
+/** Leaves out listings without a project, and their rows: retention is deleting them. */
 const SELECTS: Readonly<Record<ContentTable, string>> = {
   project: `SELECT project_key, id, configured_at, removed_at, version, up, consecutive_failures,
       reason, last_poll_at, last_success_at,

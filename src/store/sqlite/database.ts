@@ -67,23 +67,23 @@ export interface OpenDatabase {
 }
 
 export interface DatabasePaths {
-  /** Path as configured. A symlink on it can be changed to lead elsewhere. */
+  /** Configured path. A symlink in it can change. */
   readonly path: string;
   /** The real path, which need not exist yet. */
   readonly file: string;
 }
 
-/** Opens the store for its one daemon, and makes it if there is none. */
+/** Opens the store for its one daemon, and creates it if there is none. @throws {StoreError} */
 export async function openDatabase({ path, file }: DatabasePaths): Promise<OpenDatabase> {
   const migrations = await readMigrations();
   using opened = new DisposableStack();
   opened.defer(await takeLock(file));
   await createPrivately(file);
-  // Remembered before the store is opened: the check of a large store takes long enough to replace it meanwhile.
+  // Recorded before the store is opened: the check of a large store takes long enough for a replacement.
   const assertFiles = rememberFiles([file, path, `${file}.lock`]);
   const db = connect(file, { readonly: false, busyTimeoutMs: BUSY_TIMEOUT_MS });
   opened.defer(() => db.close());
-  // Opens the log, unless the store is new or was restored.
+  // This read opens the log, unless the store is new or was restored.
   assertNotNewer(schemaVersion(db), file);
   const log = [`${file}-wal`, `${file}-shm`];
   const assertFirstLog = rememberFiles(log.filter((each) => identify(each) !== undefined));
@@ -95,12 +95,12 @@ export async function openDatabase({ path, file }: DatabasePaths): Promise<OpenD
   opened.defer(() => reader.close());
   assertFiles();
   assertFirstLog();
-  /** Projects whose listings a snapshot has counted, and of them those that the transaction under way has changed. */
+  /** Projects whose listings a snapshot has counted, and projects that the current transaction has changed. */
   const counted = new Set<string>();
   const changed = new Set<string>();
   const writes = createWrites(db, changed);
   const reads = createReads(reader, counted);
-  // What was prepared above has opened it in any case.
+  // The prepared statements have opened the log in any case.
   const assertLog = rememberFiles(log);
   const assertInPlace = () => {
     assertFiles();
@@ -159,7 +159,7 @@ function createWrites(db: Connection, changed: Set<string>): Writes {
   return {
     configureProjects: (ids, at) => {
       projects.configure(ids, at);
-      // One that is removed, pruned and comes back is another one.
+      // A project that is removed, pruned and configured again is a new one.
       for (const id of ids) changed.add(id);
     },
     commitPoll: (part) => {
@@ -180,6 +180,6 @@ function checkpoint(db: Connection): void {
   try {
     db.pragma('wal_checkpoint(TRUNCATE)');
   } catch {
-    // The log stays, and the next one to open the store reads it.
+    // The log stays, and the next process that opens the store reads it.
   }
 }

@@ -5,15 +5,15 @@ import { POLL_FAILURE_REASONS } from '../../monitor/errors.ts';
 const isNoTime = (column: string) => `${column} NOT BETWEEN 0 AND 8640000000000000`;
 const isNoCount = (column: string) => `${column} NOT BETWEEN 0 AND ${Number.MAX_SAFE_INTEGER}`;
 const isNoFlag = (column: string) => `${column} NOT IN (0, 1)`;
-/** Far more than evalwatch keeps of any text. */
+/** The limit is far above the length of any stored text. */
 const isTooLong = (column: string) => `octet_length(${column}) > 65536`;
 const isNoneOf = (column: string, words: readonly string[]) =>
   `${column} NOT IN (${quoted(words)})`;
 
-/** For each column the SQL condition of an impossible value. */
+/** SQL condition of an impossible value, by column. */
 type Conditions = Readonly<Record<string, string>>;
 
-/** Selects a text for each row of a table in which a column holds what it cannot. */
+/** Builds a query that selects a text for each row of a table with an impossible value. */
 function impossible(from: string, place: string, conditions: Conditions): string {
   const cases = Object.entries(conditions).map(
     ([name, isWrong]) => `WHEN ${isWrong} THEN '${name}'`,
@@ -70,7 +70,7 @@ export const IMPOSSIBLE_VALUES: string = [
   impossible('sqlite_sequence', "'numbers of ' || name", columns(isNoCount, 'seq')),
 ].join(' UNION ALL ');
 
-/** Words as a list in SQL. */
+/** Returns words as a list in SQL. */
 export function quoted(words: readonly string[]): string {
   return words.map((word) => `'${word}'`).join(', ');
 }

@@ -16,17 +16,17 @@ import { assertOwnSchema } from './sql/schema.ts';
 import { completeSnapshot, createSnapshotReader } from './sql/snapshot.ts';
 import { fileSize, inspectStoreFile } from './file/store-file.ts';
 
-/** A command can wait longer than a daemon: the daemon may be closing, and holds the store while it does. */
+/** How long SQLite waits for another process, ms. Longer than a daemon waits: a closing daemon locks the store. */
 const BUSY_TIMEOUT_MS = 5000;
 
 /**
- * Opens the store for reading, beside a daemon or without one; never changes the file.
- * @throws {StoreError} also if there is none yet, or its schema is of another version or was changed
+ * Opens the store for reading, beside a daemon or without one. Never changes the file.
+ * @throws {StoreError} also if there is no store yet, or its schema has another version or was changed
  */
 export async function openReader({ path }: { readonly path: string }): Promise<StoreReader> {
   const { db, assertInPlace, close } = await openReadable(path);
   try {
-    // A damaged store may fail here, too.
+    // Preparing the statements fails if the store is damaged.
     return await withStoreErrors(path, () => createReader(db, path, assertInPlace, close));
   } catch (error) {
     close();
@@ -34,15 +34,15 @@ export async function openReader({ path }: { readonly path: string }): Promise<S
   }
 }
 
-/** A connection that reads a store and never changes it, for whoever needs more than rows. */
+/** A connection that only reads a store, for commands that need more than rows. */
 interface Readable {
   readonly db: Connection;
-  /** @throws {StoreError} `replaced` if the path leads to another file by now, or to none */
+  /** @throws {StoreError} `replaced` if the path now leads to another file, or to none */
   readonly assertInPlace: () => void;
   readonly close: () => void;
 }
 
-/** @throws {StoreError} as {@link openReader} */
+/** Opens a store with a schema that only evalwatch has made. @throws {StoreError} as {@link openReader} */
 export async function openReadable(path: string): Promise<Readable> {
   const readable = await openUnchecked(path);
   try {
@@ -55,7 +55,7 @@ export async function openReadable(path: string): Promise<Readable> {
   }
 }
 
-/** As {@link openReadable}, but whatever the schema has besides what evalwatch makes. @throws {StoreError} */
+/** Opens a store without checking for foreign objects in its schema. @throws {StoreError} */
 export async function openUnchecked(path: string): Promise<Readable> {
   return await withStoreErrors(path, async () => {
     const file = await findStore(path);
@@ -84,7 +84,7 @@ function createReader(
   const read = <Result>(work: () => Result) =>
     withStoreErrors(path, () => {
       if (!db.open) throw new StoreError('other', `the store is closed (${path})`);
-      // A command that reads repeatedly would show a store that no daemon writes any more.
+      // Otherwise a command that reads repeatedly would go on showing a store that was replaced.
       assertInPlace();
       return work();
     });
@@ -101,7 +101,7 @@ function createReader(
   };
 }
 
-/** The real path of a store. @throws {StoreError} if there is none, or something else */
+/** Returns the real path of a store. @throws {StoreError} if there is none, or the file is something else */
 export async function findStore(path: string): Promise<string> {
   try {
     const file = await realpath(path);
@@ -115,7 +115,7 @@ export async function findStore(path: string): Promise<string> {
   );
 }
 
-/** SQLite reads a store only beside its -wal and -shm files; where it cannot make them, a copy in memory needs none. */
+/** SQLite needs -wal and -shm files beside a store. Where it cannot create them, a copy in memory needs none. */
 async function connectReadable(file: string): Promise<Connection> {
   const db = connect(file, { readonly: true, busyTimeoutMs: BUSY_TIMEOUT_MS });
   try {
@@ -132,7 +132,7 @@ async function connectReadable(file: string): Promise<Connection> {
 
 function copyIntoMemory(file: string): Connection {
   const image = readFileSync(file);
-  // The two bytes that say that it has a write-ahead log.
+  // These two bytes say whether the store has a write-ahead log.
   image.fill(1, 18, 20);
   return distrust(new Database(image, { readonly: true }));
 }

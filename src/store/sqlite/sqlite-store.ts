@@ -12,30 +12,30 @@ import { startThread, type StoreThread } from './thread/thread-client.ts';
 import { createWriteQueue, type WriteQueue } from './thread/write-queue.ts';
 
 export interface StoreOptions {
-  /** Absolute; directories that are missing are made. */
+  /** Absolute path; missing directories are created. */
   readonly path: string;
   readonly clock: Clock;
-  /** Is told `store.committed` and `store.commit_failed`. */
+  /** Receives `store.committed` and `store.commit_failed`. */
   readonly emit: Observer;
   /** Called with the real path when there was no store before. */
   readonly onCreated?: (path: string) => void;
 }
 
-/** How often the files are compared with those that were opened, where no commit does. */
-const LOOK_EVERY_MS = 1000;
+/** Interval at which the files are compared with those that were opened, ms. Each commit compares them as well. */
+const CHECK_EVERY_MS = 1000;
 
 export interface SqliteStore extends Store {
-  /** Such as `3.54.0`. */
+  /** Version of SQLite, such as `3.54.0`. */
   readonly sqliteVersion: string;
-  /** Whether the store's files were those that were opened when they were last compared, within a second. */
+  /** Whether the store's files were those that were opened, as of the last comparison, at most about a second ago. */
   isInPlace(): boolean;
 }
 
 /**
- * Opens the store for its one daemon, and creates it if there is none (docs/specification.md#one-daemon). SQLite works in a
- * thread of its own: no call blocks the event loop for longer than it takes to copy a thousand rows.
- * @throws {StoreError} `busy` if another process holds it; also if the file is not a store of this or an older version,
- * and is then left as it is
+ * Opens the store for its one daemon, and creates it if there is none (docs/specification.md#one-daemon). SQLite works in
+ * another thread: a call blocks the event loop only while up to a thousand rows are copied.
+ * @throws {StoreError} `busy` if another process has it locked; also if the file is not a store of this or an older version,
+ * which then does not change
  */
 export async function openStore(options: StoreOptions): Promise<SqliteStore> {
   return await withStoreErrors(options.path, async () => {
@@ -60,8 +60,8 @@ function createStore(
   const queue = createWriteQueue({ thread, clock, emit });
   let closing: Promise<void> | undefined;
   let isInPlace = true;
-  let isLooking = false;
-  const timer = setInterval(() => void look(), LOOK_EVERY_MS).unref();
+  let isChecking = false;
+  const timer = setInterval(() => void checkFiles(), CHECK_EVERY_MS).unref();
 
   function assertOpen(): void {
     if (closing !== undefined) throw new StoreError('other', `the store is closed (${file})`);
@@ -84,9 +84,9 @@ function createStore(
     }
   };
 
-  async function look(): Promise<void> {
-    if (isLooking) return;
-    isLooking = true;
+  async function checkFiles(): Promise<void> {
+    if (isChecking) return;
+    isChecking = true;
     try {
       await readOrEmit({ method: 'assertInPlace', args: [] });
       isInPlace = true;
@@ -94,7 +94,7 @@ function createStore(
       if (!(error instanceof StoreError)) throw error;
       isInPlace = false;
     } finally {
-      isLooking = false;
+      isChecking = false;
     }
   }
 
@@ -141,7 +141,7 @@ function createStore(
     prune: async (before) => {
       let step = 0;
       for (;;) {
-        // A close ends it where it is.
+        // A close ends the pruning between two steps.
         if (closing !== undefined) return;
         const outcome = await write({ method: 'prune', args: [step, before] });
         if (outcome === 'done') return;

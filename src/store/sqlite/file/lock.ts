@@ -7,7 +7,7 @@ import { createPrivately } from './store-file.ts';
 
 /** How long SQLite waits, blocking, for another process. */
 export const BUSY_TIMEOUT_MS = 250;
-/** Long enough for a reading command to end. */
+/** How long the check for other names of the store waits, ms: a reading command ends within this time. */
 const ALONE_TIMEOUT_MS = 2000;
 
 interface Holder {
@@ -16,9 +16,9 @@ interface Holder {
 }
 
 /**
- * Takes the lock that makes a store serve one daemon at a time (docs/specification.md#one-daemon): a write transaction that
- * stays open on a second SQLite file, so that the kernel ends it with the process. Others can read the holder from that file.
- * Resolves to the function that releases the lock.
+ * Locks the store for one daemon (docs/specification.md#one-daemon): a write transaction stays open on a second SQLite file,
+ * and the kernel ends it with the process. Other processes read the holder from that file. Resolves to the function that
+ * releases the lock.
  * @throws {StoreError} `busy`, naming the holder
  */
 export async function takeLock(storePath: string): Promise<() => void> {
@@ -37,9 +37,10 @@ export async function takeLock(storePath: string): Promise<() => void> {
 }
 
 /**
- * A store with several names (hard links) has a log and a lock file under each of them, which do not know of each
- * other. SQLite's lock on the file itself does: every connection has a share of it, so that nobody can have it alone
- * while a daemon has the store open, under whatever name.
+ * Checks that no process has the store open under another name. A store with several names (hard links) has a separate log and
+ * lock file for each name. SQLite's lock on the file itself is common to all: each connection shares it, so no process can
+ * hold it exclusively while a daemon has the store open under any name.
+ * @throws {StoreError} `busy`
  */
 function assertAlone(storePath: string): void {
   const names = statSync(storePath, { throwIfNoEntry: false })?.nlink ?? 1;
@@ -47,18 +48,18 @@ function assertAlone(storePath: string): void {
   const db = connect(storePath, { readonly: false, busyTimeoutMs: ALONE_TIMEOUT_MS });
   try {
     db.pragma('locking_mode = EXCLUSIVE');
-    // Taken with the first look at the file, and given back with the connection.
+    // The lock is taken with the first read, and released with the connection.
     db.pragma('user_version');
   } catch (error) {
     if (!isSqliteError(error, 'SQLITE_BUSY')) throw toStoreError(error, storePath);
-    const message = `${storePath} is one of ${names} names (hard links) of a file that another process has open: end that process, or make a copy with a name of its own`;
+    const message = `${storePath} is one of ${names} names (hard links) of a file that another process has open: end that process, or copy the store to another file`;
     throw new StoreError('busy', message, error);
   } finally {
     db.close();
   }
 }
 
-/** Writes our name, and holds the lock once it finds it there: others can read only what is committed. */
+/** Writes the holder in one transaction, and keeps the next one open: other processes read only committed rows. */
 function hold(db: Connection, self: Holder): void {
   db.exec('BEGIN IMMEDIATE');
   db.exec('CREATE TABLE IF NOT EXISTS holder (host TEXT NOT NULL, pid INTEGER NOT NULL) STRICT');
@@ -76,13 +77,13 @@ function explain(error: unknown, db: Connection, storePath: string): unknown {
     return new StoreError('corrupt', message, error);
   }
   if (!isSqliteError(error, 'SQLITE_BUSY')) return error;
-  const holder = whoHolds(db);
+  const holder = tryReadHolder(db);
   const who = holder === undefined ? 'another process' : `process ${holder.pid} on ${holder.host}`;
   return new StoreError('busy', `${storePath} is in use by ${who}`, error);
 }
 
-/** Undefined while the holder writes its name. */
-function whoHolds(db: Connection): Holder | undefined {
+/** Returns the holder; undefined while it writes its row. */
+function tryReadHolder(db: Connection): Holder | undefined {
   try {
     return readHolder(db);
   } catch {

@@ -1,6 +1,6 @@
 const counts = new Map<string, number>();
 
-/** Notes that this process, in whatever thread, has the file open; `path` is its real path. Returns what undoes it. */
+/** Records that a thread of this process has the file open, by its real path. Returns the function that undoes it. */
 export function noteOpen(path: string): () => void {
   counts.set(path, (counts.get(path) ?? 0) + 1);
   return () => {

@@ -3,11 +3,11 @@ import { basename, dirname, join } from 'node:path';
 import { StoreError } from '../../../monitor/errors.ts';
 import { isSystemError } from '../errors.ts';
 
-/** What SQLite and the daemon keep beside a store, now and then. */
+/** Suffixes of the files that SQLite and the daemon keep beside a store. */
 const SUFFIXES = ['-wal', '-shm', '-journal', '.lock', '.lock-journal'];
 
 /**
- * Refuses to write a file where the store at `path` or one of those beside it is, by that name or by a link to it.
+ * Rejects a target that is the store at `path` or one of the files beside it, by name or by link.
  * @throws {StoreError}
  */
 export async function assertNotOwn(path: string, target: string): Promise<void> {
@@ -23,7 +23,7 @@ export async function assertNotOwn(path: string, target: string): Promise<void> 
   }
 }
 
-/** The real path, or the path itself where there is nothing. */
+/** Returns the real path, or the path itself if it does not exist. */
 async function resolveName(path: string): Promise<string> {
   try {
     return await realpath(path);
@@ -33,7 +33,7 @@ async function resolveName(path: string): Promise<string> {
   }
 }
 
-/** Device and inode, undefined if there is none. Not at once: a signal ends a command that a file system does not answer. */
+/** Returns device and inode; undefined if there is no file. Asynchronous, so that a signal ends a command whose file system hangs. */
 async function identify(path: string): Promise<string | undefined> {
   try {
     const { dev, ino } = await stat(path, { bigint: true });

@@ -2,8 +2,8 @@ import { statSync } from 'node:fs';
 import { StoreError } from '../../../monitor/errors.ts';
 
 /**
- * Device and inode of the file that a path leads to, undefined if there is none. Never opens it: closing any descriptor
- * of a store drops SQLite's locks on it.
+ * Returns device and inode of the file that a path leads to; undefined if there is none. Never opens it: closing any
+ * descriptor of a store releases SQLite's locks on it.
  * @throws {Error} with a system `code`
  */
 export function identify(path: string): string | undefined {
@@ -12,7 +12,7 @@ export function identify(path: string): string | undefined {
 }
 
 /**
- * Remembers which files these paths lead to. The result checks that they still do, at the cost of one `stat` each.
+ * Records which files these paths lead to. The returned function checks that they still do, with one `stat` for each.
  * @throws {StoreError} `replaced`, naming the path that leads elsewhere
  */
 export function rememberFiles(paths: readonly string[]): () => void {

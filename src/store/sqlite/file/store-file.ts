@@ -9,8 +9,8 @@ import { isOpenHere } from './open-files.ts';
 const JOURNAL_MAGIC = 'd9d505f920a163d7';
 
 /**
- * The real path of the store, which need not exist yet: every symlink is resolved, a dangling one too, so that all ways
- * to a file lead to one lock. Makes the directories that are missing, for the owner alone.
+ * Returns the real path of the store, which need not exist yet. Resolves every symlink, also a dangling one, so that every
+ * path to a file leads to one lock. Creates missing directories, for the owner alone.
  */
 export async function prepareRealPath(path: string): Promise<string> {
   try {
@@ -25,8 +25,8 @@ export async function prepareRealPath(path: string): Promise<string> {
 }
 
 /**
- * Makes a directory and those above it that are missing. Not by `mkdir` with `recursive`: below /proc, where the system says
- * ENOENT although the directory above is there, that tries for ever.
+ * Creates a directory and its missing parents. Does not use `mkdir` with `recursive`, which never ends below /proc: there the
+ * system answers ENOENT although the parent exists.
  */
 async function makeDirectory(path: string, store: string): Promise<void> {
   if (await tryDirectory(path)) return;
@@ -35,11 +35,11 @@ async function makeDirectory(path: string, store: string): Promise<void> {
   if (await tryDirectory(path)) return;
   throw new StoreError(
     'io',
-    `the directory ${path} for the store ${store} cannot be made (ENOENT): make it, or set store.path to another file`,
+    `the directory ${path} for the store ${store} cannot be created (ENOENT): create it, or set store.path to another file`,
   );
 }
 
-/** False if `mkdir` says that the directory above is missing. */
+/** Creates a directory unless it exists. False if `mkdir` answers that its parent is missing. */
 async function tryDirectory(path: string): Promise<boolean> {
   try {
     await mkdir(path, { mode: 0o700 });
@@ -60,7 +60,7 @@ async function linkTarget(path: string): Promise<string | undefined> {
   }
 }
 
-/** Creates an empty file that only its owner may read; one that exists stays as it is and is not opened. */
+/** Creates an empty file that only its owner may read. Does not open or change an existing file. */
 export async function createPrivately(path: string): Promise<void> {
   try {
     await (await open(path, 'wx', 0o600)).close();
@@ -69,7 +69,7 @@ export async function createPrivately(path: string): Promise<void> {
   }
 }
 
-/** Bytes of a file, 0 when there is none. */
+/** Returns the size of a file in bytes, 0 if it does not exist. */
 export async function fileSize(path: string): Promise<number> {
   return (await statOf(path))?.size ?? 0;
 }
@@ -84,8 +84,8 @@ async function statOf(path: string): Promise<Stats | undefined> {
 }
 
 /**
- * Whether there is a store of ours at this real path. Looks at the file's first bytes only, before SQLite opens it:
- * what is refused stays as it is.
+ * Returns whether a store of evalwatch is at this real path. Reads only the first bytes, before SQLite opens the file, so that
+ * a refused file does not change.
  * @throws {StoreError} if the file is something else, or a store of a newer version
  */
 export async function inspectStoreFile(path: string): Promise<'absent' | 'store'> {
@@ -106,22 +106,22 @@ export async function inspectStoreFile(path: string): Promise<'absent' | 'store'
   const applicationId = header.readUInt32BE(68);
   if (applicationId === APPLICATION_ID) {
     assertNotNewer(header.readUInt32BE(60), path);
-    // SQLite takes what is cut off the last page for zeros; a checkpoint or rollback that was cut short ends so, too.
+    // SQLite reads the missing end of the last page as zeros. An interrupted checkpoint or rollback leaves such an end, too.
     const isCutShort = stats.size % header.readUInt16BE(16) !== 0;
     if (isCutShort && walSize === 0 && (await fileSize(`${path}-journal`)) === 0) {
       throw foreign(path, 'is a store that was cut short, restore a backup', 'corrupt');
     }
     return 'store';
   }
-  // A store has its mark before it has a write-ahead log.
+  // A store has its application id before it has a write-ahead log.
   const schemaChanges = header.readUInt32BE(40);
   if (applicationId === 0 && schemaChanges === 0 && walSize === 0) return 'absent';
   throw foreign(path, 'is the database of another program');
 }
 
 /**
- * Whether the power was cut while a new store was written for the first time: its rollback journal says that the file
- * was empty before, and SQLite makes it so again.
+ * Whether the power failed while a new store was written for the first time. Its rollback journal then says that the file
+ * was empty before, and SQLite restores that.
  */
 async function wasNewWhenCut(path: string, header: Buffer): Promise<boolean> {
   if (header.some((byte) => byte !== 0)) return false;
@@ -141,8 +141,8 @@ async function readStart(path: string, length: number): Promise<Buffer> {
 }
 
 /**
- * The 100 bytes that begin an SQLite file; undefined for one that this process has open and thus looked at before:
- * closing any descriptor of it would drop SQLite's locks. Synchronous, so that nobody opens it in between.
+ * Reads the first 100 bytes of an SQLite file. Undefined for a file that this process has open and so has inspected before:
+ * closing any descriptor of it would release SQLite's locks. Synchronous, so that it is not opened in between.
  */
 function readHeader(path: string): Buffer | undefined {
   if (isOpenHere(path)) return undefined;

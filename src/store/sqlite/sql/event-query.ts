@@ -8,7 +8,7 @@ import {
 import type { Connection } from '../connection.ts';
 import { FAILURE_COLUMNS, TRANSITION_COLUMNS } from './row-queries.ts';
 
-/** As `StoreReader.events`. */
+/** Creates `StoreReader.events`. */
 export function createEventQuery(
   db: Connection,
 ): (after: EventPosition, limit: number) => RecordedEvents {
@@ -17,7 +17,7 @@ export function createEventQuery(
       'SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = ?), 0)',
     )
     .pluck();
-  // CROSS JOIN keeps the order of the loops: from the position on, and no further than the limit.
+  // CROSS JOIN keeps the order of the loops, so that reading begins at the position and ends at the limit.
   const transitions = db.prepare<[after: number, limit: number], TransitionColumns>(
     `SELECT ${TRANSITION_COLUMNS}
      FROM transition t

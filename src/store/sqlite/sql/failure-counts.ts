@@ -1,7 +1,7 @@
 import type { FailureCount, FailureCountQuery } from '../../../monitor/ports/store.ts';
 import type { Connection } from '../connection.ts';
 
-/** `StoreReader.failureCounts`: counted in an index, at most so many of its entries for each project. */
+/** Creates `StoreReader.failureCounts`, which counts entries of an index up to the limit of each project. */
 export function createFailureCounts(
   db: Connection,
 ): (query: FailureCountQuery) => readonly FailureCount[] {

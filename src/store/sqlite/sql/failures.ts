@@ -10,9 +10,9 @@ export interface Failures {
   readonly postpone: (transitionId: number, tries: Tries) => void;
 }
 
-/** Failures whose line is not logged yet (docs/specification.md#pending-failures). */
+/** Reads and changes pending failures (docs/specification.md#pending-failures). */
 export function createFailures(db: Connection): Failures {
-  // Each project's oldest are found in the index, however long the backlog.
+  // The index finds the oldest failures of each project, so a long backlog costs no time.
   const pending = db.prepare<{ dueAt: number | null; limit: number }, PendingColumns>(
     `SELECT f.transition_id, p.id AS project, t.record_id, t.record_name, p.removed_at,
        f.tries, f.useless_tries, f.first_try_at, f.last_try_at, f.next_try_at

@@ -5,13 +5,13 @@ import type { Connection } from '../connection.ts';
 /** "EVWT": marks an SQLite file as a store of evalwatch. */
 export const APPLICATION_ID = 0x45565754;
 
-/** In the order in which they are applied; the first makes schema version 1. A released one never changes. */
+/** Migrations in the order in which they are applied; the first makes schema version 1. A released one never changes. */
 const MIGRATIONS = ['0001-init.sql', '0002-settlement.sql', '0003-transition-failed.sql'] as const;
 
 /** The schema version that this program reads and writes. */
 export const SCHEMA_VERSION: number = MIGRATIONS.length;
 
-/** The SQL of every migration, in order. */
+/** Reads the SQL of every migration, in order. */
 export async function readMigrations(): Promise<readonly string[]> {
   return await Promise.all(
     MIGRATIONS.map((name) => readFile(new URL(`../migrations/${name}`, import.meta.url), 'utf8')),

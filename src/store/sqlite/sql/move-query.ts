@@ -5,7 +5,7 @@ const JOINED = `FROM transition t
   JOIN listing l ON l.listing_key = t.listing_key AND l.kind = 'prompt'
   JOIN project p ON p.project_key = l.project_key`;
 
-/** `StoreReader.moves`: counted in the database, so that a busy day is no heap of rows. */
+/** Creates `StoreReader.moves`. The database counts, so that a busy day is not read row by row. */
 export function createMoveQuery(db: Connection): (query: MoveQuery) => MoveHistory {
   return ({ project, since, spanMs, limit }) => {
     const of = project === undefined ? 'p.removed_at IS NULL' : 'p.id = :project';

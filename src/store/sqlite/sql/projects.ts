@@ -5,7 +5,7 @@ import type { Connection } from '../connection.ts';
 export const HEALTH_COLUMNS = 'up, consecutive_failures, reason, last_poll_at, last_success_at';
 
 export interface Projects {
-  /** As `Store.configureProjects`; to be run in a transaction. */
+  /** `Store.configureProjects`, to be run in a transaction. */
   readonly configure: (ids: readonly string[], at: number) => void;
   /** @throws {StoreError} for a project that was never configured, or is pruned */
   readonly health: (project: string) => PollHealth;

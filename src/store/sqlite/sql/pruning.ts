@@ -1,11 +1,11 @@
 import type { Connection } from '../connection.ts';
 
-/** Rows that one transaction deletes at most: few enough not to hold up the polls for long. */
-const CHUNK = 2000;
+/** Maximum number of rows that one transaction deletes, so that polls wait for a short time only. */
+const MAX_ROWS = 2000;
 
-/** One transaction's worth of deleting. */
+/** One step of the pruning. */
 export interface PruningStep {
-  /** Deletes some rows from before this time, epoch ms; false when none was left. */
+  /** Deletes up to {@link MAX_ROWS} rows older than this time, epoch ms; false if none was left. */
   run(before: number): boolean;
 }
 
@@ -25,9 +25,9 @@ export function createPruning(db: Connection): readonly PruningStep[] {
        SELECT t.transition_id FROM transition t
        WHERE (t.at < :before OR t.listing_key IN (${waste})) AND NOT EXISTS (
          SELECT 1 FROM failure f WHERE f.transition_id = t.transition_id AND f.settled_at IS NULL)
-       LIMIT ${CHUNK})`,
+       LIMIT ${MAX_ROWS})`,
     `DELETE FROM record WHERE (listing_key, id) IN (
-       SELECT listing_key, id FROM record WHERE listing_key IN (${waste}) LIMIT ${CHUNK})`,
+       SELECT listing_key, id FROM record WHERE listing_key IN (${waste}) LIMIT ${MAX_ROWS})`,
     'DELETE FROM listing WHERE project_key IS NULL',
   ];
   return steps.map((sql) => {

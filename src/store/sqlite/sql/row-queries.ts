@@ -15,7 +15,7 @@ import {
 } from '../../rows.ts';
 import type { Connection } from '../connection.ts';
 
-/** Queries of the commands and the API (docs/specification.md#rows), as the `StoreReader` methods of these names. */
+/** Queries of the commands and the API (docs/specification.md#rows): the `StoreReader` methods of these names. */
 export interface RowQueries {
   projects(): readonly string[];
   statuses(query: RowQuery): readonly StatusRow[];
@@ -26,7 +26,7 @@ export interface RowQueries {
 export function createRowQueries(db: Connection): RowQueries {
   return {
     projects: () => db.prepare<[], string>('SELECT id FROM project ORDER BY id').pluck().all(),
-    // Row by row: a large answer is not held twice.
+    // Row by row, so that a large answer is in memory once.
     statuses: (query) => {
       const select = db.prepare<Parameters, StatusColumns>(statusesSql(query));
       return Array.from(select.iterate(toParameters(query)), toStatusRow);
@@ -67,7 +67,7 @@ function toParameters(query: RowQuery): Parameters {
   };
 }
 
-/** `WHERE` with those conditions whose filter is set: only then can SQLite use an index for them. */
+/** Builds a `WHERE` of the conditions whose filter is set, so that SQLite can use an index for them. */
 function where(conditions: readonly (readonly [isSet: boolean, condition: string])[]): string {
   const set = conditions.filter(([isSet]) => isSet).map(([, condition]) => condition);
   return set.length === 0 ? '' : `WHERE ${set.join(' AND ')}`;

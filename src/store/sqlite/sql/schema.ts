@@ -3,28 +3,28 @@ import { StoreError } from '../../../monitor/errors.ts';
 import type { Connection } from '../connection.ts';
 import { schemaVersion } from './migrate.ts';
 
-/** A table, index, trigger or view, as SQLite keeps it. */
+/** A table, index, trigger or view. */
 interface SchemaObject {
   readonly type: string;
   readonly name: string;
   readonly table: string;
-  /** Absent from the indexes that SQLite makes by itself. */
+  /** Null for the indexes that SQLite creates by itself. */
   readonly sql: string | null;
 }
 
-/** ANALYZE keeps its figures in them, and only the query planner reads these. */
+/** Tables of ANALYZE, which only the query planner reads. */
 const STATISTICS: readonly SchemaObject[] = [
   ['sqlite_stat1', 'CREATE TABLE sqlite_stat1(tbl,idx,stat)'] as const,
   ['sqlite_stat4', 'CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)'] as const,
 ].map(([name, sql]) => ({ type: 'table', name, table: name, sql }));
 
-/** Longer SQL is none of ours, and not worth reading. */
+/** Maximum length of SQL that is compared; that of evalwatch is shorter. */
 const MAX_SQL_LENGTH = 10_000;
 const MAX_NAME_LENGTH = 100;
 const MAX_SHOWN = 3;
 
 /**
- * What a store has in its schema, or lacks, that the migrations up to its version do not make: a foreign trigger, say,
+ * Describes how the schema of a store differs from what the migrations up to its version make. A foreign trigger, for example,
  * can undo writes, or settle failures that were never reported.
  * @throws {Error} of SQLite when the schema cannot be read
  */
@@ -55,7 +55,7 @@ export function findForeignSchema(
   ];
 }
 
-/** @throws {StoreError} naming what the schema has or lacks that the migrations do not make */
+/** Checks that only evalwatch has made the schema. @throws {StoreError} naming the differences */
 export function assertOwnSchema(db: Connection, migrations: readonly string[], path: string): void {
   const findings = findForeignSchema(db, migrations);
   if (findings.length === 0) return;
@@ -87,8 +87,8 @@ const TOKEN =
   /'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\/\*[^]*?\*\/|[\w$\u{80}-\u{10ffff}]+|[^ \t\n\f\r]/gu;
 
 /**
- * The same text for SQL that differs in white space, comments and letter case only, or in the quotes around the name of
- * a table, which ALTER TABLE … RENAME leaves.
+ * Returns the same text for SQL that differs only in white space, comments, letter case, or the quotes around the name of a
+ * table, which ALTER TABLE … RENAME adds.
  */
 function normalize(sql: string | null, tables: ReadonlySet<string>): string | null {
   if (sql === null || sql.length > MAX_SQL_LENGTH) return sql;
@@ -103,7 +103,7 @@ function normalize(sql: string | null, tables: ReadonlySet<string>): string | nu
     .join(' ');
 }
 
-/** SQLite knows no other letters in two cases: the Kelvin sign is no k. */
+/** Lowers ASCII letters only, as SQLite does: the Kelvin sign is not a k. */
 function toLowerAscii(text: string): string {
   return text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
 }

@@ -18,7 +18,7 @@ import { HEALTH_COLUMNS } from './projects.ts';
 
 type ListingSnapshots = ReadonlyMap<Kind, ListingSnapshot>;
 
-/** A snapshot whose listings are left out where the reader has them already. */
+/** A snapshot without the listings that have not changed since the last one. */
 export interface SnapshotNews extends Omit<StoreSnapshot, 'projects'> {
   readonly projects: readonly (Omit<ProjectSnapshot, 'listings'> & {
     readonly listings: ListingSnapshots | undefined;
@@ -26,8 +26,8 @@ export interface SnapshotNews extends Omit<StoreSnapshot, 'projects'> {
 }
 
 /**
- * Reads what the configured projects look like, all at one moment, and counts the listings of those that are not
- * `counted` already.
+ * Creates a function that reads all configured projects at one moment, and counts the listings of those that are not in
+ * `counted`.
  */
 export function createSnapshotReader(
   db: Connection,
@@ -60,7 +60,7 @@ export function createSnapshotReader(
   return db.transaction(read);
 }
 
-/** Makes a snapshot whole with the listings of those before it, which it keeps up to date; for the first, none. */
+/** Completes a snapshot with the listings of earlier ones, and updates these. Pass an empty map with the first snapshot. */
 export function completeSnapshot(
   { projects, backlog }: SnapshotNews,
   listings: Map<string, ListingSnapshots>,

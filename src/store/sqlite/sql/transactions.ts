@@ -1,14 +1,14 @@
 import type { Connection } from '../connection.ts';
 
-/** Where a piece of work stands in its transaction; most transactions have one piece. */
+/** Place of a piece of work in its transaction; most transactions have one piece. */
 export interface Place {
   readonly begins: boolean;
   readonly ends: boolean;
 }
 
 /**
- * Runs a piece of a write transaction and, if it is the last, commits it. If it throws, the whole transaction has done
- * nothing, and is over.
+ * Runs a piece of a write transaction, and commits after the last piece. If it throws, the transaction is over and has done
+ * nothing.
  */
 export type RunInTransaction = <Result>(place: Place, work: () => Result) => Result;
 
@@ -20,10 +20,10 @@ export function createTransactions(db: Connection, onCommit = () => {}): RunInTr
 
   function undo(): void {
     try {
-      // SQLite has ended the transaction itself after some errors, and not after others, of COMMIT for one.
+      // After some errors SQLite has ended the transaction itself; after others, such as those of COMMIT, it has not.
       if (db.inTransaction) rollback.run();
     } catch {
-      // What failed before is the error to tell.
+      // The first error is thrown.
     }
   }
 
