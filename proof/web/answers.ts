@@ -1,20 +1,20 @@
 export interface Answer {
   readonly status: number;
-  /** By name in lower case. */
+  /** Values by name in lower case. */
   readonly headers: ReadonlyMap<string, string>;
   readonly body: string;
 }
 
 export interface Answers {
   readonly answers: readonly Answer[];
-  /** What follows them: the beginning of another one, if its connection broke. */
+  /** Bytes after the headers and body; the beginning of another answer, if its connection broke. */
   readonly rest: string;
 }
 
 /**
- * Reads answers to requests with these methods, in latin1, off what came over a connection. The last one may be a stream
- * that goes on.
- * @throws if something else comes than answers
+ * Parses the bytes of a connection (latin1) as answers to requests with these methods. The last one may be an unfinished
+ * stream.
+ * @throws if the bytes are not answers
  */
 export function readAnswers(text: string, methods: readonly string[]): Answers {
   const answers: Answer[] = [];
@@ -35,7 +35,7 @@ export function readAnswers(text: string, methods: readonly string[]): Answers {
         return [line.slice(0, colon).toLowerCase(), line.slice(colon + 2)] as const;
       }),
     );
-    // A refusal by the parser, which knows no method yet, has one all the same.
+    // The parser's refusal has a body for every method, because the parser has not read the method yet.
     const isHead = methods[answers.length] === 'HEAD' && !rest.startsWith('{');
     const body = isHead ? { body: '', rest } : bodyOf(headers, rest);
     if (body === undefined) return { answers, rest: head };
@@ -47,7 +47,7 @@ export function readAnswers(text: string, methods: readonly string[]): Answers {
 
 function bodyOf(headers: ReadonlyMap<string, string>, rest: string) {
   if (headers.get('transfer-encoding') === 'chunked') return chunksOf(headers, rest);
-  // Over HTTP/1.0 a body may end with its connection.
+  // With HTTP/1.0, the end of the connection may end a body.
   const length = Number(headers.get('content-length') ?? rest.length);
   if (!(length <= rest.length)) return undefined;
   return { body: rest.slice(0, length), rest: rest.slice(length) };

@@ -1,6 +1,6 @@
 /**
  * Serves the HTTP interface of a copy of src/ three times: open, with a login, and with client certificates. Arguments: the
- * copy, and a file with certificates. Writes where it listens as a line of JSON. What it answers names its route.
+ * copy, and a file with certificates. Writes its addresses as a line of JSON. Each answer names its route.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -62,7 +62,7 @@ const store = {
   failures: () =>
     Promise.resolve([{ ...rowOf('failures'), promptId: 'p', settlement: undefined } as const]),
 };
-// Nothing ever happens on a stream.
+// Streams stay silent.
 const feed = {
   ...createEventFeed({ events: () => new Promise(() => {}) }, clock),
   read: () => new Promise<never>(() => {}),

@@ -4,12 +4,12 @@ import { setTimeout } from 'node:timers/promises';
 import { ask } from '../../test/support/ask.ts';
 import { PASSWORD, type Served, USER } from './served.ts';
 
-/** More than there are places for ordinary answers. */
+/** More requests than the limit of ordinary answers. */
 const STREAMS = 40;
 const HALVES = 40;
 const PATHS = ['/metrics', '/', '/api/v1/failures', '/-/healthy'];
 
-/** Holds up idle streams, their path spelt in many ways, and half requests, and looks whether others are kept out. */
+/** Holds idle streams, with many spellings of their path, and half requests, and checks whether other clients are answered. */
 export async function crowdOut(ports: Served['ports'], random: () => number): Promise<number> {
   const login = Buffer.from(`${USER}:${PASSWORD}`).toString('base64');
   let asked = 0;

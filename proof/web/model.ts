@@ -2,29 +2,29 @@ import { METHODS } from 'node:http';
 import { isIPv4, isIPv6 } from 'node:net';
 import { PROJECTS, PROTECTED, type ServerKind } from './served.ts';
 
-/** A request as it is sent, and what whoever made it knows of it. */
+/** A request as it is sent, with facts that its generator has. */
 export interface Sent {
   readonly method: string;
   readonly target: string;
   /** `1.1` or something else. */
   readonly version: string;
   readonly headers: readonly (readonly [name: string, value: string])[];
-  /** Comes with the right password, or over a connection with the right certificate. */
+  /** Whether it has the right password, or a connection with the right certificate. */
   readonly isLoggedIn: boolean;
-  /** Node's parser has to refuse it, for another reason than its target. */
+  /** Whether Node's parser must refuse it for a reason other than its target. */
   readonly isBroken: boolean;
 }
 
-/** What has to come back. */
+/** The required answer. */
 export interface Expected {
   readonly statuses: readonly number[];
-  /** In the body of an answer with one of the first of these statuses; undefined: nothing of the interface may be. */
+  /** Text in the body of an answer with the first status; undefined if the body must have no content of the interface. */
   readonly shows: string | undefined;
-  /** The name of the route, for the figures. */
+  /** Name of the route, for the figures. */
   readonly route: string;
-  /** It may come in, and is turned away only if there are too many at a time. */
+  /** Whether it is admitted; then only a limit may refuse it. */
   readonly isAdmitted: boolean;
-  /** Node's parser may refuse it, and then ends the connection before others on it are answered. */
+  /** Whether Node's parser may refuse it and close the connection before other requests on it are answered. */
   readonly mayEndConnection: boolean;
 }
 
@@ -32,7 +32,7 @@ type Judgement = Omit<Expected, 'isAdmitted' | 'mayEndConnection'> & { readonly 
 
 const UNRESERVED = new Set('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~');
 
-/** What a server has to answer, worked out from the request alone and without any code of the product. */
+/** Derives the required answer of a server from the request alone, without code of the product. */
 export function expect(sent: Sent, server: ServerKind, assets: readonly string[]): Expected {
   const shape = shapeOf(sent.target);
   const isOdd = sent.isBroken || sent.method === 'CONNECT' || !METHODS.includes(sent.method);
@@ -50,7 +50,7 @@ function judge(
     sent.headers.filter(([each]) => each.toLowerCase() === name).map(([, value]) => value.trim());
   if (sent.method === 'CONNECT' && !sent.isBroken) return refused('CONNECT', 400);
   if (sent.isBroken || !METHODS.includes(sent.method)) return refused('broken', 400, 413, 431);
-  // The parser sees it before Node looks at the headers.
+  // The parser refuses the target before Node reads the headers.
   if (shape === 'unparsable') return refused('bad target', 400);
   const [expectation] = header('expect');
   if (sent.version === '1.1' && expectation !== undefined && expectation !== '100-continue') {
@@ -73,7 +73,7 @@ function judge(
       : refused('probe', 405);
   }
   if (server !== 'open' && !sent.isLoggedIn) {
-    // Too many wrong passwords at a time are turned away.
+    // 503 if too many wrong passwords wait.
     return server === 'login' ? refused('no login', 401, 503) : refused('no certificate', 403);
   }
   if (server === 'open' && host !== undefined && !mayBeNamed(host.name)) {
@@ -93,14 +93,14 @@ interface Shape {
   readonly authority: string | undefined;
   /** Segments of the path, without the empty one before the first slash; percent-decoded, as bytes. */
   readonly segments: readonly string[];
-  /** The segments with slashes between; a text of its own if one of them holds a slash, for there is nothing then. */
+  /** The segments joined by slashes; `(none)` if a segment contains a slash, since no route has one. */
   readonly path: string;
   readonly query: string | undefined;
 }
 
-/** Undefined if it has more than one meaning, or none. */
+/** Returns the parts of a target; undefined if it is ambiguous or malformed. */
 function shapeOf(written: string): Shape | 'unparsable' | undefined {
-  // Spaces around it are spaces between the parts of the line.
+  // Spaces around the target belong to the request line.
   const target = written.replaceAll(/^ +| +$/g, '');
   if (Array.from(target).some((character) => character < '!' || character > '~'))
     return 'unparsable';
@@ -130,7 +130,7 @@ function shapeOf(written: string): Shape | 'unparsable' | undefined {
   };
 }
 
-/** Bytes as latin1; a percent sign without two digits stands for itself. */
+/** Decodes a segment to bytes (latin1); a percent sign without two digits stands for itself. */
 function decode(segment: string): string {
   let bytes = '';
   for (let at = 0; at < segment.length; at += 1) {
@@ -167,7 +167,7 @@ function hostOf(text: string): { readonly name: string; readonly port: string } 
   return { name: lower.endsWith('.') ? lower.slice(0, -1) : lower, port };
 }
 
-/** On the loopback, where the servers listen. */
+/** Whether a server on the loopback interface accepts this name without a login. */
 function mayBeNamed(name: string): boolean {
   if (name.startsWith('[') || isIPv4(name) || !name.includes('.')) return true;
   return name.endsWith('.localhost');

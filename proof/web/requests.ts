@@ -19,7 +19,7 @@ import {
 } from './scraps.ts';
 import { PROJECTS } from './served.ts';
 
-/** A request, as bytes in latin1 and as the model reads it. */
+/** A request, as bytes (latin1) and as the model reads it. */
 export interface Made extends Sent {
   readonly bytes: string;
 }
@@ -27,15 +27,15 @@ export interface Made extends Sent {
 export interface Makings {
   readonly random: () => number;
   readonly assets: readonly string[];
-  /** Whether the connection shows the right certificate; undefined where passwords count. */
+  /** Whether the connection has the right certificate; undefined if passwords are used. */
   readonly hasCertificate: boolean | undefined;
-  /** The last one of its connection asks for its end. */
+  /** Whether it is the last request of its connection and asks to close it. */
   readonly isLast: boolean;
 }
 
 type Pick = <T>(list: readonly T[]) => T;
 
-/** A random request, mostly nearly right. */
+/** Returns a random request, usually almost valid. */
 export function makeRequest(makings: Makings): Made {
   const { random, assets, hasCertificate, isLast } = makings;
   const chance = (share: number) => random() < share;
@@ -102,7 +102,7 @@ function makeTarget(
   return target;
 }
 
-/** Writes a request as no browser would send it. */
+/** Spells a request in a way that no browser does. */
 function escape(character: string, chance: (share: number) => boolean): string {
   const hex = character.charCodeAt(0).toString(16).padStart(2, '0');
   return `%${chance(0.5) ? hex : hex.toUpperCase()}`;

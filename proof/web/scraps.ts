@@ -1,6 +1,6 @@
 import { PASSWORD, USER } from './served.ts';
 
-// What random requests are made of.
+// Parts of random requests.
 
 export const METHODS = [
   'GET',
@@ -217,7 +217,7 @@ export const WRONG = [
   basic(`__proto__:${PASSWORD}`),
   basic(`${USER}:${PASSWORD}\0`),
 ];
-/** What makes Node's parser refuse a request whatever else is in it. */
+/** Parts with which Node's parser refuses any request. */
 export const BREAKS: readonly ((bytes: string) => string)[] = [
   (bytes) => bytes.replace('\r\n', '\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n'),
   (bytes) => bytes.replace('\r\n', '\r\nContent-Length: 1\r\nContent-Length: 2\r\n'),

@@ -1,18 +1,18 @@
-/** What the servers of child.ts serve, and to whom. */
+/** Addresses and contents of the servers of child.ts. */
 export interface Served {
   readonly ports: Readonly<Record<ServerKind, number>>;
   /** Paths of the files of the status page. */
   readonly assets: readonly string[];
 }
 
-/** `open` lets everybody in, `login` users, `certificate` clients with a certificate. */
+/** `open` admits every client, `login` users, and `certificate` clients with a certificate. */
 export type ServerKind = 'open' | 'login' | 'certificate';
 
-/** In whatever is for users only. */
+/** Text in every answer that requires a login. */
 export const PROTECTED = 'PROTECTED';
 export const USER = 'alice';
 export const PASSWORD = 'open: sesame ü';
-/** Ids that a path cannot hold as they are. */
+/** Ids that have to be encoded in a path. */
 export const PROJECTS: readonly string[] = [
   'p',
   'a/b',

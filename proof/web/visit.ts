@@ -6,22 +6,22 @@ import { type Expected, expect } from './model.ts';
 import type { Made } from './requests.ts';
 import { PROTECTED, type ServerKind } from './served.ts';
 
-/** Ms. Nothing takes that long but a server that hangs. */
+/** Time limit, ms, which only a hanging server reaches. */
 const TIMEOUT = 20_000;
-/** A stream that has nothing more to say for now, in chunks or not. */
+/** End of a silent stream, in chunks or not. */
 const BEGUN = /retry: \d+\nid: \S+\n\n(?:\r\n)?$/;
 
 export interface Destination {
   readonly kind: ServerKind;
   readonly port: number;
-  /** With TLS: what the client shows. */
+  /** Certificate of the client, with TLS. */
   readonly context?: SecureContext;
 }
 
 /**
- * Sends requests one after the other over one connection, in pieces, and holds what comes back to the model.
- * @returns what each one that was answered had come to
- * @throws if an answer is none of those that the model knows
+ * Sends requests one after the other over one connection, in pieces, and compares the answers with the model.
+ * @returns each answer with its expectation
+ * @throws if an answer is not one that the model allows
  */
 export async function visit(
   destination: Destination,
@@ -77,7 +77,7 @@ function faultOf(
   if ([...headers.keys()].some((name) => name.startsWith('access-control-')))
     return `${seen} lets other origins read it`;
   if (is.shows === undefined && body.includes(PROTECTED)) return `${seen} shows what is protected`;
-  // A stream may have to end before it says anything, as another request broke its connection.
+  // A stream may end before its first text, because another request broke its connection.
   const isSilent = method === 'HEAD' || headers.get('content-type') === 'text/event-stream';
   if (isSilent && body === '') return undefined;
   const isPage = status < 400 || (is.shows !== undefined && status === is.statuses[0]);
@@ -89,7 +89,7 @@ function faultOf(
     : `${seen} is no error in JSON`;
 }
 
-/** What comes back until the server ends the connection, or begins a stream that would not end. */
+/** Collects the answer until the server closes the connection, or an endless stream begins. */
 async function exchange(
   { port, context }: Destination,
   requests: readonly Made[],
@@ -142,6 +142,6 @@ async function send(
     socket.write(bytes.slice(at, at + size), 'latin1');
     if (at + size < bytes.length) await setImmediate();
   }
-  // What was cut off has no more to come.
+  // A cut connection sends nothing more.
   if (requests.at(-1)?.isBroken && !socket.destroyed) socket.end();
 }

@@ -6,7 +6,7 @@ export interface ChangingProtection {
   readonly first: Protection;
   /**
    * Resolves to the protection in force: the same object until it changes. Undefined after it has been unreadable for
-   * too long; then nobody may enter.
+   * too long; then no request is admitted.
    */
   now(): Promise<Protection | undefined>;
 }

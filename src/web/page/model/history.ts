@@ -4,7 +4,7 @@ import type { MoveCount } from '../../../monitor/ports/store.ts';
 export const SPANS = 96;
 export const SPAN_MS = 15 * 60 * 1000;
 
-/** How many prompts were in each status at the end of each span of the last day. */
+/** Number of prompts in each status at the end of each span of the last day. */
 export interface StatusHistory {
   /** Begin of the first span, epoch ms. */
   readonly since: number;

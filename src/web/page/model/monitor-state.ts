@@ -9,7 +9,7 @@ export interface MonitorWatch {
   state(): MonitorState;
 }
 
-/** Collects the newest writes, reloads and lost runs of the monitor, which somebody on call asks about first. */
+/** Collects the newest writes, reloads and lost runs of the monitor. */
 export function watchMonitor(clock: Clock): MonitorWatch {
   let state: MonitorState = {
     startedAt: clock.now(),
