@@ -2,6 +2,7 @@ import type { PoolClient, QueryConfig } from 'pg';
 import { limitConcurrency } from '../../concurrency/limit-concurrency.ts';
 import { StoreError } from '../../monitor/errors.ts';
 import { isCollision, isNoPrimary, isOutcomeUnknown, toStoreError } from './errors.ts';
+import { createOpenWork } from './open-work.ts';
 import { createServers, type Route } from './servers.ts';
 import { SilentConnectionError } from './silence.ts';
 import type { ConnectionSettings } from './url.ts';
@@ -71,9 +72,8 @@ export function openDatabase(options: DatabaseOptions): Database {
   signal?.addEventListener('abort', () => {
     for (const client of inUse) client.end().catch(ignore);
   });
-  const underWay = new Set<Promise<unknown>>();
+  const openWork = createOpenWork();
   let keepsPlans = false;
-  let isClosed = false;
 
   function timeLeft(): number {
     return signal?.aborted === true ? Math.min(LAST_MS, timeoutMs) : timeoutMs;
@@ -98,17 +98,6 @@ export function openDatabase(options: DatabaseOptions): Database {
     });
   }
 
-  async function tracked<Result>(work: () => Promise<Result>): Promise<Result> {
-    if (isClosed) throw new StoreError('other', 'the store is closed');
-    const running = work();
-    underWay.add(running);
-    try {
-      return await running;
-    } finally {
-      underWay.delete(running);
-    }
-  }
-
   async function run<Row>(statement: Statement, values: readonly unknown[]) {
     const { name, text } = statement;
     const config: QueryConfig = {
@@ -129,46 +118,26 @@ export function openDatabase(options: DatabaseOptions): Database {
     }
   }
 
-  async function runTransaction<Result>(
-    work: (run: RunInTransaction) => Promise<Result>,
-    statementMs: number | undefined,
-  ): Promise<Result> {
-    return await withClient(async (client) => {
-      const limit = statementMs === undefined ? {} : { query_timeout: statementMs };
-      const runOne: RunInTransaction = async <Row>(
-        text: string,
-        values: readonly unknown[] = [],
-      ) => {
-        const config: QueryConfig = { text, values: [...values], ...limit };
-        return (await client.query<Row & object>(config)).rows;
-      };
-      await client.query('BEGIN ISOLATION LEVEL READ COMMITTED');
-      try {
-        if (statementMs !== undefined) await runOne(LIMIT, [statementMs]);
-        const result = await work(runOne);
-        await client.query('COMMIT');
-        return result;
-      } catch (error) {
-        if (!isOutcomeUnknown(error)) await client.query('ROLLBACK');
-        throw error;
-      }
-    });
+  async function asStoreError<Result>(work: () => Promise<Result>): Promise<Result> {
+    try {
+      return await work();
+    } catch (error) {
+      throw toStoreError(error, secrets);
+    }
   }
 
   return {
-    query: async <Row>(statement: Statement, values: readonly unknown[] = []) =>
-      tracked(async () => {
-        try {
-          return await run<Row>(statement, values).catch((error: unknown) => {
+    query: <Row>(statement: Statement, values: readonly unknown[] = []) =>
+      openWork.run(() =>
+        asStoreError(() =>
+          run<Row>(statement, values).catch((error: unknown) => {
             if (error instanceof SilentConnectionError) return run<Row>(statement, values);
             throw error;
-          });
-        } catch (error) {
-          throw toStoreError(error, secrets);
-        }
-      }),
-    attempt: async <Row>(statement: Statement, values: readonly unknown[]) =>
-      tracked(async (): Promise<Attempt<Row>> => {
+          }),
+        ),
+      ),
+    attempt: <Row>(statement: Statement, values: readonly unknown[]) =>
+      openWork.run(async (): Promise<Attempt<Row>> => {
         try {
           return { rows: await run<Row>(statement, values) };
         } catch (error) {
@@ -177,25 +146,41 @@ export function openDatabase(options: DatabaseOptions): Database {
           return { error: toStoreError(error, secrets), unknown };
         }
       }),
-    transaction: async (work, statementMs) =>
-      tracked(async () => {
-        try {
-          return await runTransaction(work, statementMs);
-        } catch (error) {
-          throw toStoreError(error, secrets);
-        }
-      }),
+    transaction: (work, statementMs) =>
+      openWork.run(() =>
+        asStoreError(() => withClient((client) => runTransaction(client, work, statementMs))),
+      ),
     keepPlans: () => {
       keepsPlans = true;
     },
     close: async () => {
-      while (underWay.size > 0) {
-        await Promise.allSettled(underWay);
-      }
-      isClosed = true;
+      await openWork.ended();
+      openWork.refuse();
       await servers.close();
     },
   };
+}
+
+async function runTransaction<Result>(
+  client: PoolClient,
+  work: (run: RunInTransaction) => Promise<Result>,
+  statementMs: number | undefined,
+): Promise<Result> {
+  const limit = statementMs === undefined ? {} : { query_timeout: statementMs };
+  const run: RunInTransaction = async <Row>(text: string, values: readonly unknown[] = []) => {
+    const config: QueryConfig = { text, values: [...values], ...limit };
+    return (await client.query<Row & object>(config)).rows;
+  };
+  await client.query('BEGIN ISOLATION LEVEL READ COMMITTED');
+  try {
+    if (statementMs !== undefined) await run(LIMIT, [statementMs]);
+    const result = await work(run);
+    await client.query('COMMIT');
+    return result;
+  } catch (error) {
+    if (!isOutcomeUnknown(error)) await client.query('ROLLBACK');
+    throw error;
+  }
 }
 
 /** Limits a long statement, and has the server end it when its client is gone, because it holds locks. */

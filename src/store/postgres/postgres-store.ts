@@ -27,6 +27,7 @@ import { migrate } from './sql/migrate.ts';
 import { createOwnedProjects } from './ownership/owned-projects.ts';
 import { HEALTH } from './sql/projects.ts';
 import { PRUNING } from './sql/pruning.ts';
+import { createOpenWork } from './open-work.ts';
 import { createReads } from './reads.ts';
 import { SIZE, type SizeRow } from './sql/size.ts';
 import { toStored } from './sql/text.ts';
@@ -106,47 +107,11 @@ function createStore(
 ): PostgresStore {
   let size = 0;
   let closing: Promise<void> | undefined;
-  const underWay = new Set<Promise<unknown>>();
+  const openWork = createOpenWork();
+  const { read, write } = createReportedQueries(database, clock, emit);
 
   /** What deletes projects and what makes them do it in the order in which they were asked to. */
   const inProjectQueue = limitConcurrency(1);
-
-  /** Registers work that a close waits for. @throws {StoreError} after the close has begun */
-  async function during<Result>(work: () => Promise<Result>): Promise<Result> {
-    if (closing !== undefined) throw new StoreError('other', 'the store is closed');
-    const running = work();
-    underWay.add(running);
-    try {
-      return await running;
-    } finally {
-      underWay.delete(running);
-    }
-  }
-
-  /** Emits a failure as that of a commit. */
-  async function read<Row>(
-    statement: Statement,
-    values: readonly unknown[],
-  ): Promise<readonly Row[]> {
-    try {
-      return await database.query<Row>(statement, values);
-    } catch (error) {
-      if (error instanceof StoreError) {
-        emit({ type: 'store.commit_failed', reason: error.reason, error });
-      }
-      throw error;
-    }
-  }
-
-  async function write<Row>(
-    statement: Statement,
-    values: readonly unknown[],
-  ): Promise<readonly Row[]> {
-    const started = clock.monotonic();
-    const written = await read<Row>(statement, values);
-    emit({ type: 'store.committed', durationMs: clock.monotonic() - started });
-    return written;
-  }
 
   async function measure(): Promise<void> {
     const [measured] = await database.query<SizeRow>(SIZE);
@@ -159,9 +124,8 @@ function createStore(
   }
 
   async function close(): Promise<void> {
-    while (underWay.size > 0) {
-      await Promise.allSettled(underWay);
-    }
+    openWork.refuse();
+    await openWork.ended();
     await ownedProjects.close();
     await onClosed();
   }
@@ -171,7 +135,8 @@ function createStore(
       work: (...parameters: Parameters) => Promise<Result>,
     ) =>
     (...parameters: Parameters): Promise<Result> =>
-      during(() => work(...parameters));
+      openWork.run(() => work(...parameters));
+  const deleteRows: Database['query'] = (...asked) => inProjectQueue(() => write(...asked));
   const reads = createReads(database);
   const ownedProjects = createOwnedProjects({ database, read, write, worker, clock, emit, signal });
   const configure = createConfigure({ database, clock, emit, signal });
@@ -221,24 +186,61 @@ function createStore(
     postponeFailure: guarded(async (transitionId, tries) => {
       await write(POSTPONE, postponeParameters(transitionId, tries));
     }),
-    prune: guarded(async (before) => {
-      const steps = PRUNING.values();
-      for (let step = steps.next(); step.done !== true;) {
-        // A close ends the pruning between two steps.
-        if (closing !== undefined) return;
-        const statement = step.value;
-        const values = statement.text.includes('$1') ? [before] : [];
-        const deleted = await inProjectQueue(() => write(statement, values));
-        if (deleted.length === 0) step = steps.next();
-      }
-    }),
+    prune: guarded((before) => prune(before, deleteRows, openWork.isRefused)),
     size: async () => {
-      if (closing === undefined) await during(measure);
+      if (!openWork.isRefused()) await openWork.run(measure);
       return { database: size, wal: undefined };
     },
     close: async () => {
       closing ??= close();
       await closing;
+    },
+  };
+}
+
+/** Runs the pruning steps. A close ends it between two steps. */
+async function prune(
+  before: number,
+  deleteRows: Database['query'],
+  isClosing: () => boolean,
+): Promise<void> {
+  for (const statement of PRUNING) {
+    const values = statement.text.includes('$1') ? [before] : [];
+    do {
+      if (isClosing()) return;
+    } while ((await deleteRows(statement, values)).length > 0);
+  }
+}
+
+interface ReportedQueries {
+  /** Emits a failure as that of a commit. @throws {StoreError} */
+  readonly read: Database['query'];
+  /** Emits the commit, or its failure. @throws {StoreError} */
+  readonly write: Database['query'];
+}
+
+function createReportedQueries(
+  database: Pick<Database, 'query'>,
+  clock: Clock,
+  emit: Observer,
+): ReportedQueries {
+  const read: Database['query'] = async (statement, values) => {
+    try {
+      return await database.query(statement, values);
+    } catch (error) {
+      if (error instanceof StoreError) {
+        emit({ type: 'store.commit_failed', reason: error.reason, error });
+      }
+      throw error;
+    }
+  };
+  return {
+    read,
+    write: async <Row>(statement: Statement, values?: readonly unknown[]) => {
+      const started = clock.monotonic();
+      const written = await read<Row>(statement, values);
+      emit({ type: 'store.committed', durationMs: clock.monotonic() - started });
+      return written;
     },
   };
 }

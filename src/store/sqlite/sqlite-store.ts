@@ -59,9 +59,6 @@ function createStore(
   const listings = new Map<string, ReadonlyMap<Kind, ListingSnapshot>>();
   const queue = createWriteQueue({ thread, clock, emit });
   let closing: Promise<void> | undefined;
-  let isInPlace = true;
-  let isChecking = false;
-  const timer = setInterval(() => void checkFiles(), CHECK_EVERY_MS).unref();
 
   function assertOpen(): void {
     if (closing !== undefined) throw new StoreError('other', `the store is closed (${file})`);
@@ -84,19 +81,7 @@ function createStore(
     }
   };
 
-  async function checkFiles(): Promise<void> {
-    if (isChecking) return;
-    isChecking = true;
-    try {
-      await readOrEmit({ method: 'assertInPlace', args: [] });
-      isInPlace = true;
-    } catch (error) {
-      if (!(error instanceof StoreError)) throw error;
-      isInPlace = false;
-    } finally {
-      isChecking = false;
-    }
-  }
+  const files = watchFiles(() => readOrEmit({ method: 'assertInPlace', args: [] }));
 
   const write: WriteQueue['write'] = async (call) => {
     assertOpen();
@@ -104,7 +89,7 @@ function createStore(
   };
 
   async function close(): Promise<void> {
-    clearInterval(timer);
+    files.stop();
     try {
       await queue.idle();
       await thread.close();
@@ -115,7 +100,7 @@ function createStore(
 
   return {
     sqliteVersion: thread.sqliteVersion,
-    isInPlace: () => isInPlace,
+    isInPlace: files.isInPlace,
     projects: (...args) => read({ method: 'projects', args }),
     snapshot: async (...args) =>
       completeSnapshot(await read({ method: 'snapshot', args }), listings),
@@ -158,4 +143,30 @@ function createStore(
       await closing;
     },
   };
+}
+
+/** Runs `check` at an interval, and keeps whether it last succeeded. */
+function watchFiles(check: () => Promise<void>): {
+  readonly isInPlace: () => boolean;
+  readonly stop: () => void;
+} {
+  let isInPlace = true;
+  let isChecking = false;
+
+  async function checkFiles(): Promise<void> {
+    if (isChecking) return;
+    isChecking = true;
+    try {
+      await check();
+      isInPlace = true;
+    } catch (error) {
+      if (!(error instanceof StoreError)) throw error;
+      isInPlace = false;
+    } finally {
+      isChecking = false;
+    }
+  }
+
+  const timer = setInterval(() => void checkFiles(), CHECK_EVERY_MS).unref();
+  return { isInPlace: () => isInPlace, stop: () => clearInterval(timer) };
 }

@@ -1,0 +1,36 @@
+import { StoreError } from '../../monitor/errors.ts';
+
+/** Work that a close waits for. */
+export interface OpenWork {
+  /** Runs work. @throws {StoreError} after `refuse` */
+  run<Result>(work: () => Promise<Result>): Promise<Result>;
+  /** Refuses work from now on. */
+  refuse(): void;
+  readonly isRefused: () => boolean;
+  /** Resolves when no work runs. */
+  ended(): Promise<void>;
+}
+
+export function createOpenWork(): OpenWork {
+  const underWay = new Set<Promise<unknown>>();
+  let isRefused = false;
+  return {
+    run: async (work) => {
+      if (isRefused) throw new StoreError('other', 'the store is closed');
+      const running = work();
+      underWay.add(running);
+      try {
+        return await running;
+      } finally {
+        underWay.delete(running);
+      }
+    },
+    refuse: () => {
+      isRefused = true;
+    },
+    isRefused: () => isRefused,
+    ended: async () => {
+      while (underWay.size > 0) await Promise.allSettled(underWay);
+    },
+  };
+}
