@@ -1,6 +1,6 @@
 import type { Clock } from '../monitor/ports/clock.ts';
 
-/** How long a requested beat waits for further requests, ms. */
+/** Time for which a requested beat waits for further requests, ms. */
 const GATHER_MS = 200;
 
 /** Repeats a beat, one at a time, until it is stopped. */

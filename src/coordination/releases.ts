@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Coordinator, Ownership } from './ports.ts';
 import { withTimeout } from './timeout.ts';
 
-/** How long a project whose last poll has ended waits for others that are given back together, ms. */
+/** Time for which a project whose last poll has ended waits for others that are given back together, ms. */
 const GATHER_MS = 200;
 
 /** Gives projects back to the database, each once its last poll has ended. */

@@ -6,7 +6,7 @@ import type { Coordinator } from './ports.ts';
 
 /** Length of the slice that a worker asks for, ms. */
 const SLICE_MS = 500;
-/** How late a place may be used, ms. Over 10 s this adds less than 5 % to the rate (docs/specification.md#shared-rate). */
+/** Maximum delay with which a place may be used, ms. Over 10 s this adds less than 5 % to the rate (docs/specification.md#shared-rate). */
 const MAX_LATE_MS = 300;
 /** Minimum time between two requests for places, ms. */
 const MIN_ASK_MS = 50;

@@ -9,7 +9,7 @@ import type { Coordinator, Ownership, WorkerIdentity } from './ports.ts';
 import { createShare, NO_CHANGE, type OwnershipChange } from './share.ts';
 import { withTimeout } from './timeout.ts';
 
-/** How often a lease is renewed while it lasts. */
+/** Number of renewals while a lease lasts. */
 const BEATS_PER_LEASE = 4;
 /** Maximum time from a question that the database did not answer to the next one, ms. */
 const MAX_RETRY_MS = 1000;

@@ -57,7 +57,7 @@ export interface DatabaseOptions {
   readonly signal?: AbortSignal;
 }
 
-/** How often a statement that collided with another is repeated. */
+/** Maximum number of repetitions of a statement that collided with another. */
 const MAX_REPETITIONS = 5;
 /** Time limit of statements that begin after the abort, ms. */
 const LAST_MS = 1000;

@@ -23,7 +23,7 @@ export interface HealthQueue {
   close(): Promise<void>;
 }
 
-/** How long health waits for that of other projects, ms. Stored health is older by at most this and a commit. */
+/** Time for which health waits for that of other projects, ms. Stored health is older by at most this and a commit. */
 const GATHER_MS = 1000;
 
 /**

@@ -110,7 +110,7 @@ function createStore(
   const openWork = createOpenWork();
   const { read, write } = createReportedQueries(database, clock, emit);
 
-  /** What deletes projects and what makes them do it in the order in which they were asked to. */
+  /** Serial queue of the operations that create and delete projects. */
   const inProjectQueue = limitConcurrency(1);
 
   async function measure(): Promise<void> {

@@ -6,7 +6,7 @@ import { CONNECT_MS, prepareSession, sessionConfig } from './session.ts';
 import { createSilenceWatch, type SilenceWatch } from './silence.ts';
 import type { ConnectionSettings, Server } from './url.ts';
 
-/** How long a close waits for servers to end their connections. */
+/** Longest wait of a close for servers to end their connections, ms. */
 const CLOSE_MS = 250;
 
 /** The connections to one server. */
@@ -29,7 +29,7 @@ export interface ServersOptions {
   readonly settings: ConnectionSettings;
   /** Number of connections to a server. */
   readonly connections: number;
-  /** How long a statement may take, ms. */
+  /** Time limit of a statement, ms. */
   readonly timeoutMs: number;
 }
 

@@ -16,7 +16,7 @@ import { assertOwnSchema } from './sql/schema.ts';
 import { completeSnapshot, createSnapshotReader } from './sql/snapshot.ts';
 import { fileSize, inspectStoreFile } from './file/store-file.ts';
 
-/** How long SQLite waits for another process, ms. Longer than a daemon waits: a closing daemon locks the store. */
+/** Time for which SQLite waits for another process, ms. Longer than a daemon waits: a closing daemon locks the store. */
 const BUSY_TIMEOUT_MS = 5000;
 
 /**

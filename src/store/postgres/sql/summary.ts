@@ -10,7 +10,7 @@ import {
 import type { Changes } from '../../../domain/transition.ts';
 import type { ListingSnapshot } from '../../../monitor/ports/store.ts';
 
-/** What a scrape shows of a listing, stored in the row of its project. Empty before the first listing. */
+/** Figures of a listing for the scrape, stored in the row of its project. Empty before the first listing. */
 export interface Summary {
   readonly baselined?: boolean;
   readonly missing?: number;

@@ -5,9 +5,9 @@ import { connect, type Connection } from '../connection.ts';
 import { isSqliteError, toStoreError } from '../errors.ts';
 import { createPrivately } from './store-file.ts';
 
-/** How long SQLite waits, blocking, for another process. */
+/** Time for which SQLite waits, blocking, for another process, ms. */
 export const BUSY_TIMEOUT_MS = 250;
-/** How long the check for other names of the store waits, ms: a reading command ends within this time. */
+/** Time for which the check for other names of the store waits, ms: a reading command ends within this time. */
 const ALONE_TIMEOUT_MS = 2000;
 
 interface Holder {
