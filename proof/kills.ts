@@ -31,8 +31,8 @@ export const kills: Row = {
     file: 'monitor/failure-reporter.ts',
     replace: [
       [
-        'settlement: Settlement): Promise<void> {\n    emit({\n',
-        'settlement: Settlement): Promise<void> {\n    await settle(failure.transitionId, settlement);\n    emit({\n',
+        'settlement: Settlement): Promise<void> {\n    emit(',
+        'settlement: Settlement): Promise<void> {\n    await settle(failure.transitionId, settlement);\n    emit(',
       ],
     ],
   },

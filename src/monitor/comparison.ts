@@ -6,7 +6,7 @@ import {
   missingIds,
   type Changes,
 } from '../domain/transition.ts';
-import { summaryOf, type AnswerSummary, type ListingMemory } from './listing-memory.ts';
+import { summaryOf, type ListingMemory, type RememberedAnswer } from './listing-memory.ts';
 import type { KnownProject, Store } from './ports/store.ts';
 import type { Reading } from './reading.ts';
 import { takeSteps } from './steps.ts';
@@ -26,12 +26,6 @@ export interface Comparison {
   /** Changes to store, by kind; kinds without any are absent. */
   readonly changes: ReadonlyMap<Kind, Changes>;
   readonly answers: ReadonlyMap<Kind, RememberedAnswer>;
-}
-
-interface RememberedAnswer {
-  readonly summary: AnswerSummary;
-  /** Ids of the records that are missing once the changes are stored. */
-  readonly missing: readonly string[];
 }
 
 /** `memory` holds summaries of the last listings; `at` is the time of the poll, epoch ms. @throws {StoreError} */

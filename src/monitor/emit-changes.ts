@@ -1,3 +1,4 @@
+import type { AnomalySummary } from '../domain/record.ts';
 import type { Kind, Status } from '../domain/status.ts';
 import type { Steps } from '../domain/steps.ts';
 import type { Changes } from '../domain/transition.ts';
@@ -31,5 +32,25 @@ export function* emitChanges(emit: Observer, committed: CommittedChanges): Steps
       emit({ type: 'record.gone', project, kind, record });
       if ((index + 1) % EVENTS_PER_STEP === 0) yield;
     }
+  }
+}
+
+/** Anomalies of each listing that was read. */
+export type Anomalies = ReadonlyMap<Kind, readonly AnomalySummary[]>;
+
+/** Emits the anomalies of a poll, and keeps them in `last`: only anomalies that differ from the last ones are logged. */
+export function emitAnomalies(
+  emit: Observer,
+  project: string,
+  anomalies: Anomalies,
+  last: Map<Kind, readonly AnomalySummary[]>,
+): void {
+  for (const [kind, summaries] of anomalies) {
+    const before = last.get(kind) ?? [];
+    for (const { reason, count, indexes, digest } of summaries) {
+      const changed = !before.some((other) => other.reason === reason && other.digest === digest);
+      emit({ type: 'items.anomalous', project, kind, reason, count, indexes, changed });
+    }
+    last.set(kind, summaries);
   }
 }

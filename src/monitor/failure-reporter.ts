@@ -1,13 +1,7 @@
-import {
-  afterFailedTry,
-  isRemovedForGood,
-  nextCheckAt,
-  type FailedTry,
-  type Settlement,
-  type Tries,
-} from '../domain/failure.ts';
-import { ApiError, StoreError } from './errors.ts';
-import type { Observer } from './events.ts';
+import type { Settlement } from '../domain/failure.ts';
+import { createAttempt } from './error-info-attempt.ts';
+import { StoreError } from './errors.ts';
+import type { MonitorEvent, Observer } from './events.ts';
 import type { Clock } from './ports/clock.ts';
 import type { EvaluationService } from './ports/service.ts';
 import type { Shutdown } from './ports/shutdown.ts';
@@ -44,14 +38,13 @@ export interface FailureReporterOptions {
   readonly lease?: () => number | undefined;
 }
 
-type Outcome = { readonly settlement: Settlement } | { readonly tries: Tries };
-
 /**
  * Creates the reporter, which logs each failure with its error_info at least once, even after a crash: it logs the line
  * first and then settles the row (docs/specification.md#pending-failures).
  */
 export function createFailureReporter(options: FailureReporterOptions): FailureReporter {
   const { service, store, clock, emit, parallelPerProject, shutdown, lease = () => 0 } = options;
+  const attempt = createAttempt({ service, clock, emit, shutdown });
   const running = new Map<number, { readonly project: string; readonly work: Promise<void> }>();
   /** Settlements that were logged but could not be stored. */
   const logged = new Map<number, Settlement>();
@@ -115,51 +108,8 @@ export function createFailureReporter(options: FailureReporterOptions): FailureR
     else await store.postponeFailure(failure.transitionId, outcome.tries);
   }
 
-  async function attempt(failure: PendingFailure): Promise<Outcome | undefined> {
-    const { promptId, removedAt, tries } = failure;
-    if (removedAt !== undefined) return waitForProject(tries, removedAt);
-    if (promptId === '.' || promptId === '..') return { settlement: { reason: 'invalid_id' } };
-    const result = await tryOnce(failure);
-    return result && 'failed' in result
-      ? afterFailedTry(tries, result.failed, clock.now())
-      : result;
-  }
-
-  async function tryOnce(
-    failure: PendingFailure,
-  ): Promise<{ settlement: Settlement } | { failed: FailedTry } | undefined> {
-    try {
-      const info = await service.getErrorInfo(failure.project, failure.promptId, shutdown);
-      emit({ type: 'error_info.fetched', ok: info !== undefined });
-      return info === undefined
-        ? { failed: { useless: true, reason: 'no_error_info' } }
-        : { settlement: info };
-    } catch (error) {
-      if (shutdown.waits.aborted && !(error instanceof ApiError)) return undefined;
-      if (!(error instanceof ApiError)) throw error;
-      emit({ type: 'error_info.fetched', ok: false });
-      return { failed: toFailedTry(error) };
-    }
-  }
-
-  function waitForProject(tries: Tries, removedAt: number): Outcome {
-    const now = clock.now();
-    return isRemovedForGood(removedAt, now)
-      ? { settlement: { reason: 'project_removed' } }
-      : { tries: { ...tries, lastAt: now, nextAt: nextCheckAt(now) } };
-  }
-
   async function logAndSettle(failure: PendingFailure, settlement: Settlement): Promise<void> {
-    emit({
-      type: 'prompt.failed',
-      project: failure.project,
-      transitionId: failure.transitionId,
-      promptId: failure.promptId,
-      promptName: failure.promptName,
-      errorInfo: settlement.errorInfo ?? null,
-      errorMsgTruncated: settlement.errorInfo !== undefined && settlement.errorMsgTruncated,
-      reason: settlement.reason,
-    });
+    emit(promptFailed(failure, settlement));
     logged.set(failure.transitionId, settlement);
     await settle(failure.transitionId, settlement);
   }
@@ -216,26 +166,18 @@ export function createFailureReporter(options: FailureReporterOptions): FailureR
   };
 }
 
-/** Distinguishes useless answers from failures that may pass (docs/specification.md#settling). */
-function toFailedTry(error: ApiError): FailedTry {
-  const { reason, details } = error;
-  switch (reason) {
-    case 'not_found':
-    case 'validation':
-    case 'redirect':
-    case 'too_large':
-    case 'invalid_response':
-      return { useless: true, reason };
-    case 'client_error':
-      if (details.statusCode !== 408) return { useless: true, reason };
-      break;
-    case 'auth':
-    case 'rate_limited':
-    case 'server_error':
-    case 'timeout':
-    case 'network':
-    case 'tls':
-      break;
-  }
-  return { useless: false, retryAfterMs: details.retryAfterMs };
+function promptFailed(
+  { project, transitionId, promptId, promptName }: PendingFailure,
+  settlement: Settlement,
+): MonitorEvent {
+  return {
+    type: 'prompt.failed',
+    project,
+    transitionId,
+    promptId,
+    promptName,
+    errorInfo: settlement.errorInfo ?? null,
+    errorMsgTruncated: settlement.errorInfo !== undefined && settlement.errorMsgTruncated,
+    reason: settlement.reason,
+  };
 }

@@ -1,4 +1,5 @@
 import type { AnomalySummary } from '../domain/record.ts';
+import type { Kind } from '../domain/status.ts';
 import type { Clock } from './ports/clock.ts';
 import type { ListingAnswer, ListingBasis, ListOptions } from './ports/service.ts';
 
@@ -21,6 +22,9 @@ export interface ListingMemory {
   /** Monotonic time of the last full answer. */
   readonly fullAt: number;
 }
+
+/** What is kept of the listings of one project. */
+export type ListingMemories = Map<Kind, ListingMemory>;
 
 /** Decides how the next listing may refer to the last one. `nextAt` is the time of the project's next poll, epoch ms. */
 export function revalidationOf(
@@ -47,6 +51,12 @@ export type AnswerSummary =
       'basis' | 'complete' | 'anomalies' | 'size'
     >);
 
+export interface RememberedAnswer {
+  readonly summary: AnswerSummary;
+  /** Ids of the records that are missing once the changes are stored. */
+  readonly missing: readonly string[];
+}
+
 export function summaryOf(answer: ListingAnswer): AnswerSummary {
   if (answer.unchanged) return answer;
   const { listing, size, basis } = answer;
@@ -55,7 +65,7 @@ export function summaryOf(answer: ListingAnswer): AnswerSummary {
 }
 
 /** Returns the memory after the commit of `answer`; `missing` are the ids of the records that are missing by then. */
-export function afterAnswer(
+function afterAnswer(
   memory: ListingMemory | undefined,
   answer: AnswerSummary,
   missing: readonly string[],
@@ -68,4 +78,25 @@ export function afterAnswer(
   }
   if (memory === undefined || !answer.full) return memory && { ...memory, missing };
   return { ...memory, basis: answer.basis, ...full };
+}
+
+/** Keeps the answers of a poll. Called only after the commit: a body whose changes were not stored must not count as known. */
+export function remember(
+  memory: ListingMemories,
+  answers: ReadonlyMap<Kind, RememberedAnswer>,
+  clock: Clock,
+): void {
+  for (const [kind, { summary, missing }] of answers) {
+    const listing = afterAnswer(memory.get(kind), summary, missing, clock);
+    if (listing !== undefined) memory.set(kind, listing);
+  }
+}
+
+export function distrustEtag(memory: ListingMemories, kind: Kind): void {
+  const listing = memory.get(kind);
+  if (listing !== undefined) memory.set(kind, { ...listing, isEtagTrusted: false });
+}
+
+export function markNotStored(memory: ListingMemories): void {
+  for (const [kind, listing] of memory) memory.set(kind, { ...listing, isStored: false });
 }

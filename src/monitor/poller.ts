@@ -2,10 +2,16 @@ import type { AnomalySummary } from '../domain/record.ts';
 import type { Kind } from '../domain/status.ts';
 import type { Changes } from '../domain/transition.ts';
 import { createComparison, type Comparison } from './comparison.ts';
-import { emitChanges } from './emit-changes.ts';
+import { type Anomalies, emitAnomalies, emitChanges } from './emit-changes.ts';
 import { type ApiError, StoreError } from './errors.ts';
 import type { FinishedPoll, Observer, PollFailure } from './events.ts';
-import { afterAnswer, type ListingMemory } from './listing-memory.ts';
+import {
+  distrustEtag,
+  markNotStored,
+  remember,
+  type ListingMemories,
+  type ListingMemory,
+} from './listing-memory.ts';
 import { afterPoll, NEVER_POLLED } from './poll-health.ts';
 import { createReadListings, type PolledProject, type PollRun, type Reading } from './reading.ts';
 import { takeSteps } from './steps.ts';
@@ -43,8 +49,6 @@ export interface PollerOptions {
   readonly shutdown: Shutdown;
 }
 
-type ListingMemories = Map<Kind, ListingMemory>;
-
 interface ProjectState {
   health: PollHealth;
   /** Replaced, not cleared, when another service answers: a running poll then keeps what it compares with. */
@@ -61,7 +65,7 @@ interface PollReading {
   /** Whether every listing was the same as the last one. */
   readonly unchanged: boolean;
   /** Anomalies of each listing that was read. */
-  readonly anomalies: ReadonlyMap<Kind, readonly AnomalySummary[]>;
+  readonly anomalies: Anomalies;
   /** Comparison with the known records, or why the store could not load them. */
   readonly compared: Comparison | StoreError;
 }
@@ -81,11 +85,8 @@ export function createPoller(options: PollerOptions): Poller {
   const states = new Map<string, ProjectState>();
 
   function stateOf(project: string): ProjectState {
-    let state = states.get(project);
-    if (state === undefined) {
-      state = { health: NEVER_POLLED, memory: new Map(), anomalies: new Map() };
-      states.set(project, state);
-    }
+    const state = states.get(project) ?? newState(NEVER_POLLED);
+    states.set(project, state);
     return state;
   }
 
@@ -96,23 +97,24 @@ export function createPoller(options: PollerOptions): Poller {
     const reading = await readAndCompare(project, run, state);
     if (reading === undefined) return undefined;
 
-    const before = state.health;
     const outcome = await commit(project.id, reading, state, memory);
     if (outcome === undefined) return undefined;
+    const { consecutiveFailures: failuresBefore } = state.health;
     state.health = outcome.health;
     const finished: FinishedPoll = {
       type: 'poll.finished',
       project: project.id,
       durationMs: clock.monotonic() - started,
       health: outcome.health,
-      failuresBefore: before.consecutiveFailures,
+      failuresBefore,
       failure: outcome.failure,
       unchanged: reading.unchanged,
       prompts: outcome.failure === undefined ? memory.get('prompt')?.size : undefined,
       transitions: outcome.transitions.length,
       changed: outcome.changes.size > 0,
     };
-    emitAnomalies(project.id, reading.anomalies, state);
+    // A refused poll is repeated: anomalies of a poll that ended are counted once.
+    emitAnomalies(emit, project.id, reading.anomalies, state.anomalies);
     await takeSteps(emitChanges(emit, { project: project.id, ...outcome }));
     emit(finished);
     return finished;
@@ -138,7 +140,7 @@ export function createPoller(options: PollerOptions): Poller {
     const failure = failed === undefined ? undefined : toPollFailure(failed.error);
     const unchanged = readings.every((each) => 'answer' in each && each.answer.unchanged);
     const anomalies = anomaliesOf(readings, memory);
-    for (const reading of readings) distrustEtagIfInvalid(reading, memory);
+    for (const reading of readings) if (isInvalid(reading)) distrustEtag(memory, reading.kind);
     try {
       const compared = await compare(project.id, readings, memory, at);
       return { at, failure, unchanged, anomalies, compared };
@@ -165,59 +167,20 @@ export function createPoller(options: PollerOptions): Poller {
         memory.clear();
         return undefined;
       }
-      remember(compared.answers, memory);
+      remember(memory, compared.answers, clock);
       return { health, failure, changes: listings, transitions };
     } catch (error) {
       if (!(error instanceof StoreError)) throw error;
       if (states.get(project) !== state) return undefined;
-      for (const [kind, listing] of memory) memory.set(kind, { ...listing, isStored: false });
-      const storeFailure: PollFailure = { reason: 'store', message: error.message, details: {} };
-      const reported = failure ?? storeFailure;
-      return {
-        health: afterPoll(state.health, reported, at),
-        failure: reported,
-        changes: new Map(),
-        transitions: [],
-      };
-    }
-  }
-
-  /** Called only after the commit: a body whose changes were not stored must not count as known. */
-  function remember(answers: Comparison['answers'], memory: ListingMemories): void {
-    for (const [kind, { summary, missing }] of answers) {
-      const listing = afterAnswer(memory.get(kind), summary, missing, clock);
-      if (listing !== undefined) memory.set(kind, listing);
-    }
-  }
-
-  function distrustEtagIfInvalid(reading: Reading, memory: ListingMemories): void {
-    const listing = memory.get(reading.kind);
-    if (listing === undefined || !('error' in reading)) return;
-    if (reading.error.reason === 'invalid_response') {
-      memory.set(reading.kind, { ...listing, isEtagTrusted: false });
-    }
-  }
-
-  /** Called only when the poll has ended: a refused poll is repeated and would count the anomalies twice. */
-  function emitAnomalies(
-    project: string,
-    anomalies: PollReading['anomalies'],
-    state: ProjectState,
-  ): void {
-    for (const [kind, summaries] of anomalies) {
-      const before = state.anomalies.get(kind) ?? [];
-      for (const { reason, count, indexes, digest } of summaries) {
-        const changed = !before.some((other) => other.reason === reason && other.digest === digest);
-        emit({ type: 'items.anomalous', project, kind, reason, count, indexes, changed });
-      }
-      state.anomalies.set(kind, summaries);
+      markNotStored(memory);
+      return notStored(state.health, failure ?? toStoreFailure(error), at);
     }
   }
 
   return {
     poll,
     watch: (project, health = NEVER_POLLED) => {
-      states.set(project, { health, memory: new Map(), anomalies: new Map() });
+      states.set(project, newState(health));
     },
     unwatch: (project) => {
       states.delete(project);
@@ -229,6 +192,24 @@ export function createPoller(options: PollerOptions): Poller {
   };
 }
 
+function newState(health: PollHealth): ProjectState {
+  return { health, memory: new Map(), anomalies: new Map() };
+}
+
+function isInvalid(reading: Reading): boolean {
+  return 'error' in reading && reading.error.reason === 'invalid_response';
+}
+
+/** Returns the outcome of a poll whose commit failed. */
+function notStored(before: PollHealth, failure: PollFailure, at: number): Outcome {
+  const health = afterPoll(before, failure, at);
+  return { health, failure, changes: new Map(), transitions: [] };
+}
+
+function toStoreFailure(error: StoreError): PollFailure {
+  return { reason: 'store', message: error.message, details: {} };
+}
+
 function toPollFailure(error: ApiError): PollFailure {
   return { reason: error.reason, message: error.message, details: error.details };
 }
@@ -236,7 +217,7 @@ function toPollFailure(error: ApiError): PollFailure {
 function anomaliesOf(
   readings: readonly Reading[],
   memory: ReadonlyMap<Kind, ListingMemory>,
-): PollReading['anomalies'] {
+): Anomalies {
   const anomalies = new Map<Kind, readonly AnomalySummary[]>();
   for (const reading of readings) {
     const found = anomaliesIn(reading, memory.get(reading.kind));
