@@ -87,6 +87,7 @@ export default defineConfig({
     'oxc/no-map-spread': 'off',
     // What must not overlap awaits in a loop: pages, retries, statements of one transaction.
     'no-await-in-loop': 'off',
+    'max-lines-per-function': ['error', { max: 119 }],
     'typescript/no-unsafe-type-assertion': 'error',
     'node/no-process-env': 'error',
     'no-restricted-properties': ['error', { object: 'Date', property: 'now' }],
@@ -102,6 +103,7 @@ export default defineConfig({
     {
       files: ['test/**/*.ts', 'proof/**/*.ts', 'scripts/**/*.ts', 'bench/**/*.ts', '*.config.ts'],
       rules: {
+        'max-lines-per-function': 'off',
         'no-restricted-properties': 'off',
         'node/no-process-env': 'off',
         'no-console': 'off',

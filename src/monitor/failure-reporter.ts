@@ -154,16 +154,24 @@ export function createFailureReporter(options: FailureReporterOptions): FailureR
         projects,
         limitPerProject: Number.MAX_SAFE_INTEGER,
       });
-      const queue = pending.values();
-      const worker = async () => {
-        for (const failure of queue) {
-          if (shutdown.waits.aborted) return;
-          await report(failure, heldLease);
-        }
-      };
-      await Promise.all(Array.from({ length: parallelPerProject() }, worker));
+      await forEachOf(pending, parallelPerProject(), async (failure) => {
+        if (!shutdown.waits.aborted) await report(failure, heldLease);
+      });
     },
   };
+}
+
+/** Calls `work` for each item, for at most `limit` of them at the same time. */
+async function forEachOf<Item>(
+  items: Iterable<Item>,
+  limit: number,
+  work: (item: Item) => Promise<void>,
+): Promise<void> {
+  const queue = Iterator.from(items);
+  const worker = async () => {
+    for (const item of queue) await work(item);
+  };
+  await Promise.all(Array.from({ length: limit }, worker));
 }
 
 function promptFailed(
