@@ -3,7 +3,7 @@ import type { Config, ProjectConfig } from '../config/config.ts';
 /** The configuration that the parts of a process read at each use, so that a reload reaches them. */
 export interface ConfigInForce {
   config(): Config;
-  /** The projects that are polled, in the order of the configuration; none before the first `set`. */
+  /** The configured projects by id, in the order of the configuration; none before the first `set`. */
   projects(): ReadonlyMap<string, ProjectConfig>;
   set(config: Config): void;
 }

@@ -26,8 +26,8 @@ export interface ConfigureOptions {
 }
 
 /**
- * Returns the function that brings a configuration into force, whole or not at all. It rejects with a StoreError, and has
- * then changed nothing.
+ * Returns the function that applies a configuration, whole or not at all. If the store fails, it rejects with a StoreError,
+ * and this process keeps the old configuration.
  */
 export function createConfigure(options: ConfigureOptions): (next: Config) => Promise<void> {
   const { inForce, store, sharing, service, createService, poller, log, logger, clock } = options;

@@ -41,15 +41,19 @@ export interface Engine {
   /** The configuration in force. */
   config(): Config;
   /**
-   * Brings into force what of a configuration can change at run time; what has not changed is not disturbed.
-   * @throws {StoreError} and then nothing has changed
+   * Applies the options that can change at run time. Projects and connections whose options are unchanged continue without
+   * interruption.
+   * @throws {StoreError} and this process then keeps the old configuration
    */
   configure(config: Config): Promise<void>;
   /** The configured projects, in the order of the configuration. */
   projects(): readonly (ProjectConfig & WatchedProject)[];
-  /** Polls a configured project once, as the poller does; resolves to undefined, too, for one that is not configured. */
+  /**
+   * Polls a project once, like `Poller.poll`. Also resolves to undefined if the project is not configured or another worker
+   * owns it.
+   */
   poll(project: string, run: PollRun): Promise<FinishedPoll | undefined>;
-  /** Whether this process polls the project, if it is configured. */
+  /** Whether this process may poll the project. Does not check that the project is configured. */
   mayPoll(project: string): boolean;
   /** Poll health of a configured project; as of the last snapshot if another worker polls it. */
   health(project: string): PollHealth;

@@ -16,7 +16,8 @@ const GRACE_MS = 15 * 60 * 1000;
 export interface WebProtection extends ChangingProtection {
   /**
    * Reads the files again if they have changed.
-   * @throws {ConfigError} if they cannot be used, or not without a restart; then nothing has changed
+   * @throws {ConfigError} if the files are invalid or contain a change that needs a restart; the last good ones then stay in
+   * use for at most 15 minutes
    */
   reload(): Promise<void>;
   /** Paths of the last good file and of those that it names, absolute. */
@@ -113,7 +114,7 @@ export async function openWebProtection(options: WebProtectionOptions): Promise<
   };
 }
 
-/** Refuses changes that would open what was closed: a file may be cut short or half written. */
+/** Refuses to turn TLS or client certificates on or off, and to remove all users: the file may be incomplete. */
 function checkChange(before: WebConfig, next: WebConfig, file: string): void {
   const needsRestart = [
     {

@@ -24,13 +24,16 @@ export interface WorkSharing {
   onOwnershipChange(listener: (change: OwnershipChange) => void): void;
   /** Undefined where there is no limit. */
   rateLimit(perSecond: number): RateLimit | undefined;
-  /** The store of the workers. It keeps snapshots for `health`, and returns pending failures only of projects configured here. */
+  /**
+   * The store of the workers. Its `snapshot` updates `health`. Without `projects` in the query, its `pendingFailures` returns
+   * only failures of projects that are configured here or removed.
+   */
   readonly store: Store;
   /** Poll health as of the last snapshot; undefined before the first one. */
   health(project: string): PollHealth | undefined;
   /**
-   * Calls `poll` until it commits or the project is lost, at most three times: it resolves to undefined when another
-   * process has committed the project since it read what is known.
+   * Calls `poll` at most three times, until it commits. `poll` resolves to undefined if its commit was refused. Stops
+   * earlier when this worker no longer owns the project or the process stops; the result is then undefined.
    */
   poll(
     project: string,

@@ -18,8 +18,9 @@ const PIECE_BYTES = 64 * 1024;
 const SETTLED_MS = 2000;
 
 /**
- * Reads a regular file of at most `maxBytes` within 5 s, following symbolic links. Opens no other kind of file. A file that
- * grows while it is read is read up to the limit.
+ * Reads a regular file of at most `maxBytes` within 5 s, following symbolic links. Checks the kind first and refuses pipes,
+ * sockets and devices; a directory is opened, and reading it fails with EISDIR. A file that grows while it is read is read
+ * up to the limit.
  */
 export async function readRegularFile(path: string, maxBytes: number): Promise<FileContent> {
   try {

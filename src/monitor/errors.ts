@@ -58,7 +58,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Failure of a store operation, which has changed nothing. */
+/** Failure of a store operation. The operation has changed nothing, except where its method says otherwise. */
 export class StoreError extends Error {
   override readonly name = 'StoreError';
   readonly reason: StoreFailureReason;

@@ -37,7 +37,7 @@ export type MonitorEvent =
       readonly failure: PollFailure | undefined;
       /** Whether every listing was the same as the last one. */
       readonly unchanged: boolean;
-      /** Number of prompts in the listing; undefined if it could not be read. */
+      /** Number of prompts in the listing; undefined if the poll failed. */
       readonly prompts: number | undefined;
       readonly transitions: number;
       /** Whether anything was stored besides the poll's health. */

@@ -5,7 +5,7 @@ import { type Segment, zoneOf } from './zone.ts';
 
 const SECOND = 1000;
 const DAY = 24 * 60 * 60 * SECOND;
-/** Includes two leap days, whenever it begins. */
+/** Includes two leap days, except around 2100. */
 const HORIZON = 9 * 366 * DAY;
 
 /** The runs of a cron expression in a time zone (docs/specification.md#schedules). Times are epoch ms. */

@@ -35,9 +35,10 @@ export interface Run {
 export interface Scheduler {
   /**
    * Schedules these projects instead of those before (docs/specification.md#schedules). A project that keeps its schedule,
-   * time zone and jitter keeps its due time; running polls are not touched. After the start, a new project is polled at
-   * once. Before the start, and when a project stops resting, it is polled at once only if it was never polled or a run came
-   * due since its last poll. `jitterMs` is the time over which starts are spread.
+   * time zone and jitter keeps its due time; running polls are not touched. A project that is added after the start is
+   * polled at once. Two kinds are polled only if they were never polled or missed a run since their last poll: a project
+   * that is added before the start, at the start, and one that another worker owned, at once. `jitterMs` is the time over
+   * which starts are spread.
    * @throws {RangeError} if a schedule or time zone is not valid; then nothing has changed
    */
   set(projects: readonly ScheduledProject[], jitterMs: number): void;

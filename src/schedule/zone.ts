@@ -2,7 +2,7 @@ const SECOND = 1000;
 const DAY = 24 * 60 * 60 * SECOND;
 /** No zone changes its offset and changes it back within a week. */
 const STEP = 7 * DAY;
-/** Minimum time of known zone history on either side of a requested moment. */
+/** Distance before a requested moment at which the known segments begin anew. */
 const MARGIN = 2 * STEP;
 
 /** A period in which the offset of a zone from UTC stays the same. All in ms; times are epoch ms. */

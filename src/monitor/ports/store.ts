@@ -211,7 +211,7 @@ export interface FailureCount {
   readonly count: number;
 }
 
-/** Read access, also while a daemon writes. Every method rejects with a {@link StoreError}. */
+/** Read access, also while a daemon writes. Every method rejects with a {@link StoreError} if the store fails. */
 export interface StoreReader {
   /** Ids of all stored projects, including removed ones. */
   projects(): Promise<readonly string[]>;
@@ -229,7 +229,10 @@ export interface StoreReader {
   close(): Promise<void>;
 }
 
-/** State of one monitor. A method that rejects with a {@link StoreError} has changed nothing. */
+/**
+ * State of one daemon, or of all workers. A method that rejects with a {@link StoreError} has changed nothing, except
+ * `configureProjects`.
+ */
 export interface Store extends StoreReader {
   /**
    * Sets the configured projects: adds new ones and marks absent ones removed, keeping their failures and statuses. The
@@ -245,11 +248,11 @@ export interface Store extends StoreReader {
   ): Promise<KnownProject>;
   /**
    * Commits a poll in one transaction: health, statuses, transitions, totals, and a pending failure for each prompt
-   * that moved to FAILED. Resolves with undefined, and writes nothing, if another listing was committed since
-   * `version`.
+   * that moved to FAILED. Resolves to undefined, and writes nothing, if another listing was committed since
+   * `version`, or another worker owns the project.
    */
   commitPoll(commit: PollCommit): Promise<readonly CommittedTransition[] | undefined>;
-  /** Failures that are not logged yet, oldest first. */
+  /** Failures that are not settled yet, oldest first. A logged failure is pending until it is settled. */
   pendingFailures(query: PendingFailureQuery): Promise<readonly PendingFailure[]>;
   /** Records the outcome of a failure; called after its line was logged. */
   settleFailure(transitionId: number, settlement: Settlement, at: number): Promise<void>;

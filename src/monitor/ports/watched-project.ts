@@ -12,7 +12,7 @@ export interface WatchedProject {
 /** Next poll of a project by its current schedule. */
 export interface ProjectSchedule {
   readonly project: string;
-  /** Epoch ms; undefined if no poll is due, or if another worker polls the project. */
+  /** Epoch ms; undefined if another worker polls the project. */
   readonly nextPollAt: number | undefined;
   readonly maxIntervalSeconds: number;
 }
