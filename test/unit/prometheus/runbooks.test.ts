@@ -7,7 +7,7 @@ import { RUNBOOKS, alerts } from './rules-file.ts';
 
 const COMMANDS = new Set(['check', 'poll', 'status', 'transitions', 'failures']);
 const COMMANDS_BY_DEPLOYMENT =
-  '`evalwatch` stands for the command line of your deployment, `PROJECT` for the label `project` of the alert: ' +
+  '`evalwatch` stands for the command line of your deployment, `docker logs evalwatch` for reading its log, `PROJECT` for the label `project` of the alert: ' +
   'see [Commands by deployment](../operations.md#commands-by-deployment).\n';
 
 const pages = readdirSync(RUNBOOKS).map((file) => ({
