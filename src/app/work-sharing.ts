@@ -76,9 +76,9 @@ export function createWorkSharing(options: WorkSharingOptions): WorkSharing {
     onChange: (change) => {
       for (const listener of listeners) listener(change);
     },
-    running: (project) => running.get(project),
+    runningPoll: (project) => running.get(project),
     onError,
-    ...(takesAll && { share: (projects: number) => projects }),
+    ...(takesAll && { shareSize: (projects: number) => projects }),
   });
 
   /** Returns the projects whose failures this worker can report: without a key for a project it could only postpone them. */
@@ -118,7 +118,7 @@ export function createWorkSharing(options: WorkSharingOptions): WorkSharing {
     health: (project) => seen.get(project),
     observe: (event) => {
       if (event.type === 'store.commit_refused' && event.reason === 'epoch' && !event.isPast) {
-        worker.lost(event.project);
+        worker.drop(event.project);
       }
     },
     configure: (config) => {
@@ -135,7 +135,7 @@ export function createWorkSharing(options: WorkSharingOptions): WorkSharing {
         : createSharedRate({
             perSecond,
             grant: (...asked) => coordinator.grant(...asked),
-            workers: () => worker.live(),
+            workers: () => worker.liveWorkers(),
             clock,
             onError,
           }),

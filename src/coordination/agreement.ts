@@ -2,21 +2,21 @@ import type { Observer } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import type { WorkerIdentity } from './ports.ts';
 
-/** Time that a new configuration may take to reach every worker, ms. */
+/** Time that a rollout may take before a difference is logged, ms. */
 const ROLLOUT_MS = 5 * 60_000;
 
 export interface AgreementOptions {
   /** Name of this worker. */
   readonly id: string;
   readonly clock: Pick<Clock, 'monotonic'>;
-  /** Receives `worker.config_differs`, once until all workers agree again. */
+  /** Receives `worker.config_differs` once; again only after all configurations have agreed. */
   readonly emit: Observer;
 }
 
 /**
- * Reports workers whose configuration differs from that of this worker for longer than a rollout takes
- * (docs/specification.md#different-configurations). Workers without a digest need not agree. Call the result with the
- * answer to each beat.
+ * Creates a function that reports workers whose configuration has differed from that of this worker for longer than a
+ * rollout takes (docs/specification.md#different-configurations). Call it with the result of each beat. Ignores workers
+ * with an empty digest.
  */
 export function watchAgreement({
   id,

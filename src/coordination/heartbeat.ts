@@ -5,15 +5,15 @@ const GATHER_MS = 200;
 
 /** Repeats a beat, one at a time, until it is stopped. */
 export interface Heartbeat {
-  /** Beats now, unless a beat is under way. */
+  /** Beats now, unless a beat is running. */
   beatNow(): void;
   /** Beats within 200 ms; one beat serves all requests of that time. */
   beatSoon(): void;
   /** Schedules the next beat after the interval. */
   schedule(): void;
-  /** Settles with the beat that is under way, at once if there is none. */
+  /** Resolves when the running beat has ended; at once if none runs. */
   idle(): Promise<void>;
-  /** Begins no more beats. */
+  /** Prevents further beats; a running one continues. */
   stop(): void;
 }
 

@@ -2,11 +2,11 @@ import type { Clock } from '../monitor/ports/clock.ts';
 import type { Beat, Coordinator, WorkerIdentity } from './ports.ts';
 import { withTimeout } from './timeout.ts';
 
-/** The lease of this worker, or the one that follows it. A lost lease never comes back; the next one has another term. */
+/** Current lease of this worker. A lost lease never comes back; the next one has another term. */
 export interface Lease {
   /** Whether the lease holds. Reads the clock, because the timers of a suspended process fire late and in any order. */
   isHeld(): boolean;
-  /** Number of the lease. Answers to questions that were asked in an earlier term are void. */
+  /** Number of the lease. Answers to requests of an earlier term are ignored. */
   term(): number;
   /** End of the newest lease, epoch ms; undefined before the first one. */
   expiresAt(): number | undefined;
@@ -23,7 +23,7 @@ export interface LeaseOptions {
   readonly coordinator: Pick<Coordinator, 'join' | 'beat'>;
   readonly identity: () => WorkerIdentity;
   readonly clock: Pick<Clock, 'monotonic'>;
-  /** Longest wait for an answer of the database, ms. */
+  /** Maximum wait for an answer of the database, ms. */
   readonly timeoutMs: number;
   readonly onLost: () => void;
 }
@@ -66,9 +66,9 @@ export function createLease(options: LeaseOptions): Lease {
     expiresAt: () => expiresAt,
     renew: async () => {
       if (isHeld()) {
-        const asked = term;
+        const termBefore = term;
         const renewed = await withTimeout(coordinator.beat(identity()), timeoutMs);
-        if (asked !== term) return undefined;
+        if (termBefore !== term) return undefined;
         if (renewed !== undefined) return accept(renewed);
         lose();
       }

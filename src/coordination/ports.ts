@@ -1,30 +1,30 @@
 import type { PollHealth } from '../monitor/ports/store.ts';
 
-// What the workers of one store share, and how each worker learns which projects it owns. Every asynchronous method rejects
-// with a StoreError when the database cannot be reached in time. It may have been done then, and can be repeated.
+// Ports through which workers share a store and record who owns which project. Every asynchronous method rejects with a
+// StoreError if the database does not answer in time. The change may then have been made; every method can be repeated.
 
 /** One polling process. */
 export interface WorkerIdentity {
   /** Name of the worker, unique across restarts. */
   readonly id: string;
-  /** Version of the program. */
+  /** Version of evalwatch. */
   readonly version: string;
   /** Workers with the same digest share its projects; empty for a worker that takes no share. */
   readonly configDigest: string;
 }
 
-/** The time for which a worker owns its projects. */
-interface Lease {
-  /** By `Clock.monotonic` of this process. Never later than the end in the database: counted from before the request. */
+/** Time until which a worker owns its projects, by two clocks. */
+interface LeaseEnd {
+  /** By `Clock.monotonic` of this process, counted from before the request, so never later than in the database. */
   readonly until: number;
-  /** The same by `Clock.now`, for metrics, epoch ms. */
+  /** By `Clock.now`, for metrics, epoch ms. */
   readonly expiresAt: number;
 }
 
-/** The answer to a beat. */
+/** Result of `join` and `beat`. */
 export interface Beat {
-  readonly lease: Lease;
-  /** Workers with a lease, including this one, by id. */
+  readonly lease: LeaseEnd;
+  /** Workers with a valid lease, including this one, sorted by id. */
   readonly workers: readonly WorkerIdentity[];
   /** Number of configured projects that this worker owns according to the database. */
   readonly owned: number;
@@ -32,9 +32,9 @@ export interface Beat {
 
 export interface OwnedProject {
   readonly project: string;
-  /** Number of this ownership, which no other ownership of any project has. */
+  /** Number of this ownership, unique across all projects. */
   readonly epoch: number;
-  /** The next poll that the last owner planned, epoch ms. */
+  /** Time of the next poll as stored with the last commit, epoch ms. */
   readonly nextTickAt: number | undefined;
   readonly health: PollHealth;
 }
@@ -52,27 +52,27 @@ interface ProjectOwner {
   readonly remainingMs: number;
 }
 
-/** The rows through which workers agree. Time is that of the database, and no state is kept in a session. */
+/** Rows through which workers coordinate. All times are those of the database. No state is kept in a session. */
 export interface Coordinator {
-  /** Begins a lease. The worker then owns nothing, also if it owned projects under an earlier lease. */
+  /** Begins a lease. The worker owns no projects afterwards, even if it owned some under an earlier lease. */
   join(worker: WorkerIdentity): Promise<Beat>;
-  /** Renews the lease; undefined if it had expired: the worker then owns nothing and has to join. */
+  /** Renews the lease; undefined if it has expired: the worker then owns nothing and must call `join`. */
   beat(worker: WorkerIdentity): Promise<Beat | undefined>;
   /** Gives every project back and ends the lease. */
   leave(worker: string): Promise<void>;
   /**
-   * Takes at most `max` of these configured projects that no worker with a lease owns, those first whose tick has been due
-   * for the longest time. Takes none without a lease. Concurrent claims take different projects.
+   * Claims at most `max` of these projects that no worker with a lease owns, the longest overdue first. Claims nothing
+   * without a lease. Concurrent claims get different projects.
    */
   claim(worker: string, projects: readonly string[], max: number): Promise<readonly OwnedProject[]>;
   /**
-   * Gives back those of these projects that the database records as owned by this worker. Their commits are refused from
-   * then on, so flush before.
+   * Releases those of these projects that the database records as owned by this worker. Later commits of them are refused,
+   * so call `flush` first.
    */
   release(worker: string, projects: readonly string[]): Promise<void>;
   /**
-   * Takes up to `wanted` places of the next `withinMs` in the request queue of all workers, which has `perSecond` places a
-   * second. A place that is not used is lost, and a place that has passed must not be used.
+   * Reserves up to `wanted` places within the next `withinMs` in the request queue that all workers share, which has
+   * `perSecond` places a second. An unused place is lost. A place must not be used before its time.
    */
   grant(wanted: number, perSecond: number, withinMs: number): Promise<RateSlice>;
   /** Returns the owner of a project; undefined if no worker with a lease owns it. */

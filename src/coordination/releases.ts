@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Coordinator, Ownership } from './ports.ts';
 import { withTimeout } from './timeout.ts';
 
-/** Time for which a project whose last poll has ended waits for others that are given back together, ms. */
+/** Time to collect projects whose polls have ended, so that one request releases them together, ms. */
 const GATHER_MS = 200;
 
 /** Gives projects back to the database, each once its last poll has ended. */
@@ -22,27 +22,28 @@ export interface ReleasesOptions {
   readonly flush: Ownership['flush'];
   /** Number of the lease; a lost lease ends every ownership, and no release of its term counts. */
   readonly term: () => number;
-  /** Longest wait for an answer of the database, ms. */
+  /** Maximum wait for an answer of the database, ms. */
   readonly timeoutMs: number;
-  /** Settles when no poll of the project runs any more; undefined if none does. */
-  readonly running: (project: string) => Promise<unknown> | undefined;
+  /** Returns a promise that settles when no poll of the project runs any more; undefined if none runs. */
+  readonly runningPoll: (project: string) => Promise<unknown> | undefined;
   readonly onReleased: (projects: readonly string[]) => void;
-  /** Receives the projects that the database did not take back. They are owned on. */
+  /** Receives the projects that the database did not take back. The worker still owns them. */
   readonly onFailed: (projects: readonly string[], error: unknown) => void;
 }
 
 export function createReleases(options: ReleasesOptions): Releases {
-  const { worker, coordinator, flush, term, timeoutMs, running, onReleased, onFailed } = options;
+  const { worker, coordinator, flush, term, timeoutMs, runningPoll, onReleased, onFailed } =
+    options;
   const leaving = new Set<string>();
-  const underWay = new Set<Promise<void>>();
+  const unsettled = new Set<Promise<void>>();
 
   async function releaseEach(projects: readonly string[]): Promise<void> {
     const { idle = [], busy = [] } = Object.groupBy(projects, (project) =>
-      running(project) === undefined ? 'idle' : 'busy',
+      runningPoll(project) === undefined ? 'idle' : 'busy',
     );
     const ended = new Set<string>();
     const polls = busy.map(async (project) => {
-      await running(project);
+      await runningPoll(project);
       ended.add(project);
     });
     await release(idle);
@@ -59,10 +60,10 @@ export function createReleases(options: ReleasesOptions): Releases {
   async function release(projects: readonly string[]): Promise<void> {
     const released = projects.filter((project) => leaving.has(project));
     if (released.length === 0) return;
-    const asked = term();
+    const termBefore = term();
     await withTimeout(flush(), timeoutMs);
     await withTimeout(coordinator.release(worker, released), timeoutMs);
-    if (asked !== term()) return;
+    if (termBefore !== term()) return;
     for (const project of released) leaving.delete(project);
     onReleased(released);
   }
@@ -71,17 +72,18 @@ export function createReleases(options: ReleasesOptions): Releases {
     leaving,
     start: (projects) => {
       for (const project of projects) leaving.add(project);
-      const asked = term();
+      const termBefore = term();
       const work = releaseEach(projects).catch((error: unknown) => {
-        const kept = asked === term() ? projects.filter((project) => leaving.delete(project)) : [];
+        const kept =
+          termBefore === term() ? projects.filter((project) => leaving.delete(project)) : [];
         onFailed(kept, error);
       });
-      underWay.add(work);
-      void work.finally(() => underWay.delete(work));
+      unsettled.add(work);
+      void work.finally(() => unsettled.delete(work));
     },
-    isIdle: () => underWay.size === 0,
+    isIdle: () => unsettled.size === 0,
     settled: async () => {
-      await Promise.all(underWay);
+      await Promise.all(unsettled);
     },
   };
 }

@@ -51,14 +51,14 @@ export interface ShareOptions extends Omit<
   readonly emit: Observer;
   readonly onChange: (change: OwnershipChange) => void;
   /** Number of projects that one of `workers` workers should own. */
-  readonly share: (projects: number, workers: number) => number;
+  readonly shareSize: (projects: number, workers: number) => number;
   /** Receives errors of releases, which run in the background. */
   readonly onFailure: (error: unknown) => void;
 }
 
 export function createShare(options: ShareOptions): Share {
   const { worker, coordinator, ownership, term, timeoutMs } = options;
-  const { emit, onChange, share, onFailure } = options;
+  const { emit, onChange, shareSize, onFailure } = options;
   let configured: ReadonlySet<string> = new Set();
   const owned = new Set<string>();
   const releases = createReleases({
@@ -85,10 +85,10 @@ export function createShare(options: ShareOptions): Share {
   }
 
   async function claim(max: number): Promise<readonly OwnedProject[]> {
-    const asked = term();
+    const termBefore = term();
     const free = [...configured].filter((project) => !owned.has(project));
     const taken = await withTimeout(coordinator.claim(worker, free, max), timeoutMs);
-    if (taken.length === 0 || asked !== term()) return [];
+    if (taken.length === 0 || termBefore !== term()) return [];
     for (const { project, epoch } of taken) {
       owned.add(project);
       ownership.own(project, epoch);
@@ -105,7 +105,7 @@ export function createShare(options: ShareOptions): Share {
     owns: (project) => owned.has(project),
     size: () => owned.size + leaving.size,
     balance: async (workers) => {
-      const due = share(configured.size, workers);
+      const due = shareSize(configured.size, workers);
       const { kept = [], foreign = [] } = Object.groupBy(owned, (project) =>
         configured.has(project) ? 'kept' : 'foreign',
       );

@@ -4,19 +4,19 @@ import type { Departure, RateLimit } from '../monitor/ports/rate-limit.ts';
 import { withTimeout } from './timeout.ts';
 import type { Coordinator } from './ports.ts';
 
-/** Length of the slice that a worker asks for, ms. */
+/** Length of a slice: a worker reserves places this far ahead, ms. */
 const SLICE_MS = 500;
-/** Maximum delay with which a place may be used, ms. Over 10 s this adds less than 5 % to the rate (docs/specification.md#shared-rate). */
-const MAX_LATE_MS = 300;
-/** Minimum time between two requests for places, ms. */
-const MIN_ASK_MS = 50;
-/** Time until places are requested again after a failure, and limit of a request, ms. */
+/** Maximum delay of a request after its place, ms. Over 10 s this adds less than 5 % to the rate (docs/specification.md#shared-rate). */
+const MAX_DELAY_MS = 300;
+/** Minimum time between two requests to the database, ms. */
+const MIN_INTERVAL_MS = 50;
+/** Time from a failed request to the database to the next one, and time limit of a request, ms. */
 const RETRY_MS = 1000;
 
 export interface SharedRateOptions {
   readonly perSecond: number;
   readonly grant: Coordinator['grant'];
-  /** Number of workers that share the rate. */
+  /** Returns the number of workers that share the rate. */
   readonly workers: () => number;
   readonly clock: Pick<Clock, 'monotonic'>;
   /** Receives every error that is not a StoreError: a bug. */
@@ -24,61 +24,59 @@ export interface SharedRateOptions {
 }
 
 /**
- * Creates a rate limit that takes slices of the shared rate as requests arrive. A slice is a stretch of time that no other
- * worker has; its places are evenly spaced, and unused ones are lost. Without the database no request is sent.
+ * Creates a rate limit that several workers share. As requests wait, it reserves evenly spaced places for them in the
+ * database. An unused place is lost. Without the database no request is sent.
  */
 export function createSharedRate(options: SharedRateOptions): Required<RateLimit> {
   const { perSecond, grant, workers, clock, onError } = options;
-  /** Times at which a request may be sent, monotonic ms, ascending. */
-  const departures: number[] = [];
-  /** Times at which the requests of the last slice were sent. */
+  /** Reserved places: times at which a request may be sent, monotonic ms, ascending. */
+  const places: number[] = [];
+  /** Times of the requests sent within the last slice, monotonic ms. */
   const sentAt: number[] = [];
   let wake = () => {};
-  let isAsking = false;
-  let askAt = Number.NEGATIVE_INFINITY;
+  let isRequesting = false;
+  let nextRequestAt = Number.NEGATIVE_INFINITY;
   let timer: NodeJS.Timeout | undefined;
 
   function delay(waiting: number): number {
     const now = clock.monotonic();
-    dropUntil(departures, now - MAX_LATE_MS);
-    if (departures.length < waiting) askFor(waiting, now);
-    return departures[0] === undefined
-      ? Number.POSITIVE_INFINITY
-      : Math.max(0, departures[0] - now);
+    dropUntil(places, now - MAX_DELAY_MS);
+    if (places.length < waiting) requestPlaces(waiting, now);
+    return places[0] === undefined ? Number.POSITIVE_INFINITY : Math.max(0, places[0] - now);
   }
 
-  function askFor(waiting: number, now: number): void {
-    if (isAsking) return;
+  function requestPlaces(waiting: number, now: number): void {
+    if (isRequesting) return;
     clearTimeout(timer);
-    if (now < askAt) {
-      timer = setTimeout(wake, askAt - now);
+    if (now < nextRequestAt) {
+      timer = setTimeout(wake, nextRequestAt - now);
       return;
     }
     dropUntil(sentAt, now - SLICE_MS);
     const fair = Math.max(1, Math.floor((perSecond * SLICE_MS) / 1000 / workers()));
-    const wanted = Math.min(fair, Math.max(waiting, sentAt.length)) - departures.length;
+    const wanted = Math.min(fair, Math.max(waiting, sentAt.length)) - places.length;
     if (wanted <= 0) return;
-    isAsking = true;
-    askAt = now + MIN_ASK_MS;
-    ask(wanted)
+    isRequesting = true;
+    nextRequestAt = now + MIN_INTERVAL_MS;
+    fetchPlaces(wanted)
       .catch((error: unknown) => {
-        askAt = clock.monotonic() + RETRY_MS;
+        nextRequestAt = clock.monotonic() + RETRY_MS;
         if (!(error instanceof StoreError)) onError(error);
       })
       .finally(() => {
-        isAsking = false;
+        isRequesting = false;
         wake();
       });
   }
 
-  async function ask(wanted: number): Promise<void> {
+  async function fetchPlaces(wanted: number): Promise<void> {
     const slice = await withTimeout(grant(wanted, perSecond, SLICE_MS), RETRY_MS);
     const start = clock.monotonic() + slice.startsInMs;
-    for (let n = 0; n < slice.count; n += 1) departures.push(start + n * slice.spacingMs);
+    for (let n = 0; n < slice.count; n += 1) places.push(start + n * slice.spacingMs);
   }
 
   function take(): Departure {
-    const at = departures.shift();
+    const at = places.shift();
     let isDue = at !== undefined;
     return {
       sent: () => {
@@ -86,7 +84,7 @@ export function createSharedRate(options: SharedRateOptions): Required<RateLimit
         isDue = false;
       },
       cancelled: () => {
-        if (isDue && at !== undefined) departures.unshift(at);
+        if (isDue && at !== undefined) places.unshift(at);
         isDue = false;
       },
     };

@@ -11,9 +11,9 @@ import { withTimeout } from './timeout.ts';
 
 /** Number of renewals while a lease lasts. */
 const BEATS_PER_LEASE = 4;
-/** Maximum time from a question that the database did not answer to the next one, ms. */
+/** Maximum interval of beats while the database does not answer, ms. */
 const MAX_RETRY_MS = 1000;
-/** Longest wait for an answer of the database, ms; half a lease, if that is less. */
+/** Maximum wait for an answer of the database, ms; half a lease, if that is less. */
 const TIMEOUT_MS = 5000;
 
 /** One of several equal workers that share projects (docs/specification.md#ownership). */
@@ -30,13 +30,13 @@ export interface Worker {
   /** Whether this worker owns the project, its lease holds, and the database answers. */
   mayPoll(project: string): boolean;
   /** Drops a project whose commit was refused, because another worker owns it. */
-  lost(project: string): void;
+  drop(project: string): void;
   /** Whether the lease holds and the database answers. */
   isConnected(): boolean;
   /** Number of the lease that holds, which no other lease of this worker has; undefined if none holds. */
   lease(): number | undefined;
   /** Number of workers whose lease holds, including this one. */
-  live(): number;
+  liveWorkers(): number;
   reading(): WorkerReading;
 }
 
@@ -55,16 +55,16 @@ export interface WorkerOptions {
   /** Called whenever the set of projects that may be polled changes. */
   readonly onChange: (change: OwnershipChange) => void;
   /** Number of projects that one of `workers` workers with its configuration should own; a fair share by default. */
-  readonly share?: (projects: number, workers: number) => number;
-  /** Settles when no poll of the project runs any more; undefined if none does. */
-  readonly running: (project: string) => Promise<unknown> | undefined;
+  readonly shareSize?: (projects: number, workers: number) => number;
+  /** Returns a promise that settles when no poll of the project runs any more; undefined if none runs. */
+  readonly runningPoll: (project: string) => Promise<unknown> | undefined;
   /** Receives every error that is not a StoreError: a bug. */
   readonly onError: (error: unknown) => void;
 }
 
 /**
  * Creates a worker that holds a lease and, while it holds, owns projects up to its share. After a lost lease the worker
- * begins with nothing, and ignores answers to questions that it asked before.
+ * owns nothing, and ignores answers to earlier requests.
  */
 export function createWorker(options: WorkerOptions): Worker {
   const { id, version, configDigest, leaseMs, coordinator, clock, emit, onChange } = options;
@@ -72,13 +72,13 @@ export function createWorker(options: WorkerOptions): Worker {
   const timeoutMs = Math.min(TIMEOUT_MS, leaseMs / 2);
   let state: 'new' | 'running' | 'stopping' = 'new';
   let isAnswered = false;
-  let live = 1;
+  let liveWorkers = 1;
 
   const lease = createLease({ coordinator, identity, clock, timeoutMs, onLost });
   const share = createShare({
     ...options,
     worker: id,
-    share: options.share ?? fairShare,
+    shareSize: options.shareSize ?? fairShare,
     term: () => lease.term(),
     timeoutMs,
     onFailure,
@@ -87,7 +87,7 @@ export function createWorker(options: WorkerOptions): Worker {
   const heartbeat = createHeartbeat({ beat: () => beat().catch(onFailure), intervalMs, clock });
   const compareConfigurations = watchAgreement({ id, clock, emit });
 
-  /** A worker that stops takes no share any more. */
+  /** Returns the identity of this worker. While it stops, the digest is empty, so that others leave it no share. */
   function identity(): WorkerIdentity {
     return { id, version, configDigest: state === 'stopping' ? '' : configDigest() };
   }
@@ -103,7 +103,7 @@ export function createWorker(options: WorkerOptions): Worker {
     if (answer === undefined) return;
     const { workers, owned } = answer;
     const { configDigest: digest } = identity();
-    live = workers.length;
+    liveWorkers = workers.length;
     setAnswered(true);
     compareConfigurations(workers, digest);
     await share.releaseStrays(owned);
@@ -119,7 +119,7 @@ export function createWorker(options: WorkerOptions): Worker {
     onChange(NO_CHANGE);
   }
 
-  /** The store logs its own failures. */
+  /** Handles a failed beat, release or leave. The store logs its own failures; any other error is a bug. */
   function onFailure(error: unknown): void {
     if (!(error instanceof StoreError)) return options.onError(error);
     setAnswered(false);
@@ -147,18 +147,18 @@ export function createWorker(options: WorkerOptions): Worker {
       await Promise.all([share.released(), work]);
       heartbeat.stop();
       lease.close();
-      // A beat that is under way may begin another lease.
+      // A running beat may begin another lease.
       await heartbeat.idle();
       // A lease that cannot be ended expires.
       if (isAnswered) await withTimeout(coordinator.leave(id), timeoutMs).catch(onFailure);
     },
     mayPoll: (project) => share.owns(project) && isAnswered && lease.isHeld(),
-    lost: (project) => {
+    drop: (project) => {
       if (share.drop(project) && state === 'running') heartbeat.beatSoon();
     },
     isConnected: () => isAnswered && lease.isHeld(),
     lease: () => (lease.isHeld() ? lease.term() : undefined),
-    live: () => live,
+    liveWorkers: () => liveWorkers,
     reading: () => ({ projects: share.size(), leaseExpiresAt: lease.expiresAt() }),
   };
 }

@@ -78,7 +78,7 @@ describe('shares among workers that have different configurations', () => {
     await second.worker.start();
     await pass(4 * BEAT);
     expect(first.may()).toEqual(ids(100));
-    expect(first.worker.live()).toBe(2);
+    expect(first.worker.liveWorkers()).toBe(2);
   });
 
   it('take what only they have, ask once a beat for what others own, and are fair once they agree', async () => {
@@ -258,7 +258,7 @@ describe('a stop', () => {
     const stopped = first?.worker.stop(work.promise);
     await pass(3 * LEASE);
     expect(second?.may()).toEqual(['p0', 'p1']);
-    expect([first?.worker.lease(), second?.worker.live()]).toEqual([lease, 2]);
+    expect([first?.worker.lease(), second?.worker.liveWorkers()]).toEqual([lease, 2]);
     expect(first?.log.of('worker.claimed').length).toBe(1);
     work.resolve();
     await stopped;
@@ -341,7 +341,7 @@ describe('what only the database knows as its own', () => {
   it('is given back and taken anew: a project whose commit was refused', async () => {
     const [only] = await crew(1, ids(2));
     const epoch = only?.epochs.get('p0') ?? 0;
-    only?.worker.lost('p0');
+    only?.worker.drop('p0');
     expect(only?.changed.at(-1)).toEqual({ taken: [], dropped: ['p0'] });
     await pass(BEAT);
     expect(only?.may()).toEqual(['p0', 'p1']);
@@ -354,13 +354,13 @@ it('asks the database once after many losses in a row', async () => {
   const only = workerOver(rows, 'w', ids(100), { coordinator: { ...rows.coordinator, beat } });
   await only.worker.start();
   for (const project of ids(100)) {
-    only.worker.lost(project);
+    only.worker.drop(project);
     await pass(1);
   }
   await pass(BEAT / 2);
   expect(beat).toHaveBeenCalledTimes(1);
   expect(only.may()).toEqual(ids(100));
-  only.worker.lost('p0');
+  only.worker.drop('p0');
   await only.worker.stop();
   expect(vi.getTimerCount()).toBe(0);
 });

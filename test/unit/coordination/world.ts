@@ -85,7 +85,7 @@ export function workerOver(
       if (taken.length + dropped.length === 0) return;
       changed.push({ taken: taken.map(({ project }) => project), dropped });
     },
-    running: (project) => polls.get(project),
+    runningPoll: (project) => polls.get(project),
     onError: (error) => {
       throw error;
     },
