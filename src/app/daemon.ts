@@ -187,7 +187,7 @@ function reportReloads(metrics: Metrics) {
 /** A reload would load the old file again, and log success for an edit that it did not read. */
 function replacedError(file: string): ConfigError {
   const message =
-    'this file is mounted by itself and was replaced outside, so the old one is all that can be read here: ' +
+    'this file is a single-file mount and was replaced on the host, so only the old file can be read: ' +
     'restart evalwatch, or mount the directory of the file instead';
   return new ConfigError('unreadable', [{ file, line: 1, column: 1, message }]);
 }

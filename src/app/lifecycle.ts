@@ -17,7 +17,7 @@ export function createShutdown(): ShutdownControl {
     begin: (graceMs) => {
       waits.abort(new Error('evalwatch is stopping'));
       deadline = setTimeout(() => {
-        requests.abort(new Error('evalwatch is stopping and waited long enough'));
+        requests.abort(new Error('evalwatch is stopping and the grace period is over'));
       }, graceMs);
     },
     end: () => clearTimeout(deadline),

@@ -50,7 +50,8 @@ export function watchMountedFiles({
       const added = [...current.keys()].filter((path) => !first.has(path));
       for (const [path, source] of current) if (!first.has(path)) first.set(path, source);
       if (added.length > 0) {
-        logger.warn({ event: 'config.file_mounted', paths: added }, 'File is mounted by itself');
+        const text = 'File is a single-file mount, replacements are not visible';
+        logger.warn({ event: 'config.file_mounted', paths: added }, text);
       }
       const elsewhere = unlogged(
         [...current].filter(isMoved).map(([path]) => path),

@@ -118,11 +118,11 @@ export async function openWebProtection(options: WebProtectionOptions): Promise<
 function checkChange(before: WebConfig, next: WebConfig, file: string): void {
   const needsRestart = [
     {
-      what: 'tls_server_config cannot come or go',
+      what: 'tls_server_config cannot be added or removed',
       is: (before.tls === undefined) !== (next.tls === undefined),
     },
     {
-      what: 'client_auth_type cannot become NoClientCert or anything else than that',
+      what: 'client_auth_type cannot change from or to NoClientCert',
       is: asksForCertificate(before) !== asksForCertificate(next),
     },
     {

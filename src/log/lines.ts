@@ -172,7 +172,10 @@ export function logOwnership(
       logger.info({ event: 'worker.released', ...fields }, 'Projects given back');
       break;
     case 'worker.lease_lost':
-      logger.error({ event: 'worker.lease_lost', ...fields }, 'Lease lost, projects with it');
+      logger.error(
+        { event: 'worker.lease_lost', ...fields },
+        'Lease lost, and with it all projects of this worker',
+      );
       break;
   }
 }

@@ -26,7 +26,7 @@ function present(value: unknown, clean: Scrub, depth: number): unknown {
   if (typeof value === 'string') return clean(value);
   if (value instanceof Error) return describeError(value, clean, 0);
   if (typeof value !== 'object' || value === null) return value;
-  if (depth > MAX_DEPTH) return '[deeper]';
+  if (depth > MAX_DEPTH) return '[nested too deeply]';
   if (Array.isArray(value)) return value.map((member) => present(member, clean, depth + 1));
   return presentObject(value, clean, depth);
 }

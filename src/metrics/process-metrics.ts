@@ -63,7 +63,7 @@ function createPollMetrics(registers: Registry[]) {
   return {
     pollDuration: new Histogram({
       name: 'evalwatch_poll_duration_seconds',
-      help: 'Seconds from the start of a poll to its end, waiting for slot and rate included.',
+      help: 'Duration of polls in seconds, including waits for a slot and for the rate limit.',
       buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
       registers,
     }),
@@ -110,7 +110,7 @@ function createServiceMetrics(registers: Registry[]) {
     }),
     errorInfoFetchFailures: new Counter({
       name: 'evalwatch_error_info_fetch_failures_total',
-      help: 'Attempts to get the error_info of a failed prompt that got none.',
+      help: 'Failed attempts to get the error_info of a failed prompt.',
       registers,
     }),
   };
@@ -136,7 +136,7 @@ function createStoreMetrics(registers: Registry[], isWorker: boolean) {
     }),
     storeCommitFailures: new Counter({
       name: 'evalwatch_store_commit_failures_total',
-      help: 'Failed reads and writes of the store by reason, including checks that find its file replaced and scrapes that it does not answer in time.',
+      help: 'Failed reads and writes of the store by reason, including replaced files and scrapes that got no answer in time.',
       labelNames: ['reason'],
       registers,
     }),

@@ -113,7 +113,7 @@ export const COUNTED_FAMILIES: readonly Family<ProjectSeries>[] = [
   {
     name: 'evalwatch_polls_unchanged_total',
     type: 'counter',
-    help: 'Successful polls whose listings were not modified or equal to the last ones.',
+    help: 'Successful polls whose listings were all the same as the previous ones (304, or equal content).',
     samples: SINGLE,
     values: ({ unchanged }) => [unchanged],
   },

@@ -32,9 +32,11 @@ export const projectSchema = z
     last_success: time.nullable(),
     next_poll: time.nullable(),
     prompts: z.object(counts).describe('Prompts that are not gone, by status.'),
-    missing: count.describe('Number of these prompts that the last complete listing lacked.'),
+    missing: count.describe(
+      'Number of these prompts that were missing from the last complete listing.',
+    ),
   })
-  .describe('A configured project and the health of its polls.');
+  .describe('A configured project and its poll health.');
 
 export type PromptFields = z.output<typeof promptSchema>;
 export const promptSchema = z
@@ -45,7 +47,7 @@ export const promptSchema = z
     status: z.enum(PROMPT_STATUSES),
     status_raw: z.string().nullable().describe("The service's own text, if the status is UNKNOWN."),
     since: time.describe('When it was first seen in this status, UTC.'),
-    missing: count.describe('Complete listings in a row that lacked it.'),
+    missing: count.describe('Number of consecutive complete listings without this prompt.'),
   })
   .describe('A prompt that is not gone.');
 
@@ -88,7 +90,9 @@ export const pollSchema = z
     project,
     ok: z.boolean(),
     reason: reason.describe('Why it failed.'),
-    prompts: count.nullable().describe('Prompts in its listing; null if it failed.'),
+    prompts: count
+      .nullable()
+      .describe('Number of prompts in the listing; null if the poll failed.'),
     transitions: count,
     changed: z.boolean().describe('Something was stored besides the outcome of the poll.'),
     duration_ms: count,
@@ -99,7 +103,9 @@ export type ResetFields = z.output<typeof resetSchema>;
 export const resetSchema = z
   .object({ reason: z.enum(['retention', 'unknown_id']) })
   .describe(
-    'Events after the requested id are missing: retention has deleted some, or this store never had that id. Read the other paths again.',
+    'Events after the requested id are not available: retention has deleted some of them, or the store never issued that id. Load the current state from the other paths again.',
   );
 
-export const errorSchema = z.object({ error: z.string().describe('Message for people.') });
+export const errorSchema = z.object({
+  error: z.string().describe('Human-readable message; do not parse it.'),
+});

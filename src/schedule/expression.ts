@@ -18,7 +18,7 @@ const FIELDS: Readonly<Record<string, readonly [name: string, range: string]>> =
   dayOfWeek: ['weekday', '0 to 7 or sun to sat, or as in 5L, 2#3'],
 };
 
-const NEVER = 'must be a cron expression that runs on some day; no date is as this one says';
+const NEVER = 'must be a cron expression that matches at least one date; this one matches none';
 
 /**
  * Reads an expression of 5 fields, or 6 with seconds first; day of month and weekday must both match
@@ -65,7 +65,7 @@ function wrong(what: string): string {
 
 function faultText({ field, value = '' }: CronFieldError): string {
   const known = FIELDS[field];
-  if (known === undefined) return 'it has characters that no field has';
+  if (known === undefined) return 'it contains characters that no field allows';
   const [name, range] = known;
-  return `"${value}" is no ${name} (${range})`;
+  return `"${value}" is not a valid ${name} (${range})`;
 }

@@ -67,7 +67,7 @@ describe.skipIf(!canMount)('a daemon whose files are mounted one by one', UNHURR
     await rename(join(outside, 'new'), config);
     daemon.process.kill('SIGHUP');
     expect(await daemon.line('config.reload_failed')).toMatchObject({
-      reasons: [expect.stringContaining('is mounted by itself and was replaced outside')],
+      reasons: [expect.stringContaining('is a single-file mount and was replaced on the host')],
     });
     expect(daemon.of('config.reloaded')).toHaveLength(3);
     expect(await daemon.stop()).toMatchObject({ code: 0 });

@@ -144,7 +144,7 @@ describe('a daemon with web.config_file', UNHURRIED, () => {
     expect(await metrics()).toEqual([200, '1']);
   });
 
-  it('says at a reload that TLS cannot come or go without a restart', async () => {
+  it('says at a reload that TLS cannot be added or removed without a restart', async () => {
     await using service = await startAlpha();
     await using there = await place(service.url, TLS + USERS);
     await using daemon = startDaemon(there);
@@ -155,7 +155,7 @@ describe('a daemon with web.config_file', UNHURRIED, () => {
 
     expect(reload.status).toBe(500);
     expect(reload.text).toContain(
-      'tls_server_config cannot come or go while evalwatch runs: restart it',
+      'tls_server_config cannot be added or removed while evalwatch runs: restart it',
     );
     expect((await ask(`${url}/metrics`, ALICE)).status).toBe(200);
   });

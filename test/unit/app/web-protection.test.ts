@@ -135,13 +135,13 @@ describe('a web configuration at run time', () => {
   });
 
   it.each([
-    ['TLS away', TLS + ALICE, ALICE, 'tls_server_config cannot come or go'],
-    ['TLS on', ALICE, TLS + ALICE, 'tls_server_config cannot come or go'],
+    ['TLS away', TLS + ALICE, ALICE, 'tls_server_config cannot be added or removed'],
+    ['TLS on', ALICE, TLS + ALICE, 'tls_server_config cannot be added or removed'],
     [
       'client certificates away',
       'tls_server_config: { cert_file: server.crt, key_file: server.key, client_auth_type: RequireAnyClientCert }\n',
       TLS,
-      'client_auth_type cannot become NoClientCert',
+      'client_auth_type cannot change from or to NoClientCert',
     ],
     ['all users away', TLS + ALICE, TLS, 'basic_auth_users cannot become empty'],
     ['everything away', ALICE, '', 'has no effect'],
