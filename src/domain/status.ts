@@ -44,12 +44,12 @@ const STATUS_OF_TEXT: ReadonlyMap<string, PromptStatus> = new Map(
   PROMPT_STATUSES.map((status) => [status, status]),
 );
 
-/** Returns one of the four documented statuses; `UNKNOWN` for any other text (docs/specification.md#reading-items). */
+/** Returns a documented status; `UNKNOWN` for any other text (docs/specification.md#reading-items). */
 export function statusOf(text: string): PromptStatus {
   return STATUS_OF_TEXT.get(text) ?? 'UNKNOWN';
 }
 
-/** Every pair of statuses that a transition of this kind can have, `NEW` included: 25 for prompts, 36 for datasets. */
+/** Every pair of statuses that a transition of this kind can have, `NEW` included. */
 export function transitionPairs(kind: Kind): readonly (readonly [from: Origin, to: Status])[] {
   const statuses = statusesOf(kind);
   return ['NEW' as const, ...statuses].flatMap((from) =>

@@ -65,9 +65,7 @@ export function* compareListing(
     }
   }
   const isAbsent = ({ id }: KnownRecord) => !listing.records.has(id) && !listing.presentIds.has(id);
-  const absent = listing.complete
-    ? yield* absentRecords(known, isAbsent, options.missingAfter)
-    : [];
+  const absent = listing.complete ? yield* countMissing(known, isAbsent, options.missingAfter) : [];
   return toChanges(!known.baselined, records.concat(absent), transitions);
 }
 
@@ -82,7 +80,7 @@ export function* detectRepeatedAbsence(
   missingAfter: number,
 ): Steps<Changes> {
   const isAbsent = ({ missing }: KnownRecord) => missing > 0;
-  const absent = complete ? yield* absentRecords(known, isAbsent, missingAfter) : [];
+  const absent = complete ? yield* countMissing(known, isAbsent, missingAfter) : [];
   return toChanges(false, absent, []);
 }
 
@@ -113,7 +111,8 @@ function toChanges(
   return { baseline, records, transitions, gone: records.filter((record) => record.gone) };
 }
 
-function* absentRecords(
+/** Counts one more listing for each absent record, and decides which of them are gone by it. */
+function* countMissing(
   known: KnownListing,
   isAbsent: (record: KnownRecord) => boolean,
   missingAfter: number,

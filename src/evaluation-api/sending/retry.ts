@@ -3,6 +3,7 @@ import pRetry from 'p-retry';
 import { ApiError, type ApiFailureReason } from '../../monitor/errors.ts';
 import type { Shutdown } from '../../monitor/ports/shutdown.ts';
 
+/** The pause between two attempts: backoff, or `Retry-After` if that is longer. */
 const FIRST_BACKOFF_MS = 500;
 const MAX_BACKOFF_MS = 10_000;
 /** A longer `Retry-After` ends the poll (docs/specification.md#retry-after). */
