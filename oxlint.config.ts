@@ -2,68 +2,70 @@ import { defineConfig } from 'oxlint';
 
 type OxlintOverride = NonNullable<Parameters<typeof defineConfig>[0]['overrides']>[number];
 
-/** The rooms of src/ and what each may import (docs/design-decisions.md, Floors). */
-const rooms: Record<string, { rooms: string[]; libraries: string[] }> = {
-  domain: { rooms: [], libraries: [] },
-  concurrency: { rooms: [], libraries: [] },
-  files: { rooms: [], libraries: [] },
-  monitor: { rooms: ['domain'], libraries: [] },
-  rows: { rooms: ['domain', 'monitor'], libraries: ['zod'] },
-  schedule: { rooms: ['domain', 'monitor'], libraries: ['node-cron'] },
+/** The modules of src/ and what each may import (docs/design-decisions.md, Layers). */
+const modules: Record<string, { modules: string[]; libraries: string[] }> = {
+  domain: { modules: [], libraries: [] },
+  concurrency: { modules: [], libraries: [] },
+  files: { modules: [], libraries: [] },
+  monitor: { modules: ['domain'], libraries: [] },
+  rows: { modules: ['domain', 'monitor'], libraries: ['zod'] },
+  schedule: { modules: ['domain', 'monitor'], libraries: ['node-cron'] },
   'evaluation-api': {
-    rooms: ['domain', 'concurrency', 'monitor', 'files'],
+    modules: ['domain', 'concurrency', 'monitor', 'files'],
     libraries: ['undici', 'p-retry'],
   },
-  'store/sqlite': { rooms: ['domain', 'monitor'], libraries: ['better-sqlite3'] },
+  'store/sqlite': { modules: ['domain', 'monitor'], libraries: ['better-sqlite3'] },
   'store/postgres': {
-    rooms: ['domain', 'concurrency', 'monitor', 'coordination', 'files'],
+    modules: ['domain', 'concurrency', 'monitor', 'coordination', 'files'],
     libraries: ['pg'],
   },
-  coordination: { rooms: ['domain', 'monitor'], libraries: [] },
-  metrics: { rooms: ['domain', 'monitor'], libraries: ['prom-client'] },
-  log: { rooms: ['domain', 'monitor'], libraries: ['pino'] },
+  coordination: { modules: ['domain', 'monitor'], libraries: [] },
+  metrics: { modules: ['domain', 'monitor'], libraries: ['prom-client'] },
+  log: { modules: ['domain', 'monitor'], libraries: ['pino'] },
   web: {
-    rooms: ['domain', 'monitor', 'rows'],
+    modules: ['domain', 'monitor', 'rows'],
     libraries: ['hono', '@hono/node-server', 'zod', 'bcrypt'],
   },
-  config: { rooms: ['domain', 'monitor', 'files'], libraries: ['yaml', 'zod'] },
-  simulator: { rooms: [], libraries: [] },
+  config: { modules: ['domain', 'monitor', 'files'], libraries: ['yaml', 'zod'] },
+  simulator: { modules: [], libraries: [] },
 };
-const allRooms = [...Object.keys(rooms), 'app', 'cli'];
+const allModules = [...Object.keys(modules), 'app', 'cli'];
 const allLibraries = [
-  ...new Set([...Object.values(rooms).flatMap((room) => room.libraries), 'commander']),
+  ...new Set([...Object.values(modules).flatMap((module) => module.libraries), 'commander']),
 ];
 
-function floor(name: string, room: { rooms: string[]; libraries: string[] }): OxlintOverride {
-  const closedRooms = allRooms.filter((other) => other !== name && !room.rooms.includes(other));
-  const patterns = closedRooms.map((other) => ({
-    // A room of store/ is also reached from the one beside it.
+function layer(name: string, module: { modules: string[]; libraries: string[] }): OxlintOverride {
+  const closedModules = allModules.filter(
+    (other) => other !== name && !module.modules.includes(other),
+  );
+  const patterns = closedModules.map((other) => ({
+    // A module of store/ is also reached from the one beside it.
     regex: `^(\\.\\./)+${other.replace('store/', '(store/)?')}/`,
-    message: `src/${name} may not know src/${other}: see docs/design-decisions.md, Floors.`,
+    message: `src/${name} may not import src/${other}: see docs/design-decisions.md, Layers.`,
   }));
   patterns.push({
     regex: '/(store/open|main|health-check)\\.(ts|js)$|^\\.\\./open\\.ts$',
-    message: `src/${name} may not import what composes it.`,
+    message: `src/${name} may not import the modules that compose it.`,
   });
   if (name === 'store/postgres') {
     patterns.push({
       regex:
         '/coordination/(agreement|heartbeat|lease|releases|share|shared-rate|timeout|worker)\\.ts$',
-      message: 'Of the coordination the engine knows only the ports.',
+      message: 'store/postgres may import only the ports of coordination.',
     });
   }
-  // Of the monitor an adapter knows the ports, the events and the errors, not the engine.
-  if (name !== 'monitor' && room.rooms.includes('monitor')) {
+  // An adapter may import the ports, the events and the errors of the monitor, not its engine.
+  if (name !== 'monitor' && module.modules.includes('monitor')) {
     patterns.push({
       regex:
         '/monitor/(poller|reading|comparison|emit-changes|failure-reporter|listing-memory|poll-health)\\.ts$',
-      message: 'Adapters know only the ports, events and errors of the monitor.',
+      message: 'Adapters may import only the ports, events and errors of the monitor.',
     });
   }
-  const libraries = allLibraries.filter((library) => !room.libraries.includes(library));
+  const libraries = allLibraries.filter((library) => !module.libraries.includes(library));
   patterns.push({
     regex: `^(${libraries.join('|')})($|/)`,
-    message: 'Another room owns this library: see docs/design-decisions.md, Floors.',
+    message: 'Another module owns this library: see docs/design-decisions.md, Layers.',
   });
   return {
     files: [`src/${name}/**/*.ts`],
@@ -93,9 +95,9 @@ export default defineConfig({
     'no-restricted-properties': ['error', { object: 'Date', property: 'now' }],
   },
   overrides: [
-    ...Object.entries(rooms).map(([name, room]) => floor(name, room)),
+    ...Object.entries(modules).map(([name, module]) => layer(name, module)),
     {
-      ...floor('store/rows', { rooms: ['domain', 'monitor'], libraries: [] }),
+      ...layer('store/rows', { modules: ['domain', 'monitor'], libraries: [] }),
       files: ['src/store/rows.ts'],
     },
     { files: ['src/app/clock.ts'], rules: { 'no-restricted-properties': 'off' } },
