@@ -5,13 +5,13 @@ import { ApiError } from '../monitor/errors.ts';
 
 const MIN_KEY_LENGTH = 8;
 const MAX_FILE_BYTES = 16 * 1024;
-/** A file that is being rewritten is missing or empty for a moment; it is read again after this time. */
+/** Wait before the second read: a file that is being replaced can be missing or empty for a moment, ms. */
 const REREAD_AFTER_MS = 100;
 
 /**
  * Reads the key and trims white space (docs/specification.md#api-keys). Every call reads the file, so a rotated key
  * works at once. Error messages contain nothing of the text that was read.
- * @throws {ApiError} `auth`, if there is no key or an HTTP header cannot carry it
+ * @throws {ApiError} `auth`, if the key is missing or unusable
  */
 export async function readKey(source: SecretSource | undefined): Promise<string> {
   if (source === undefined) throw new ApiError('auth', 'the project has no API key');

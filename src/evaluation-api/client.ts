@@ -90,10 +90,10 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
       { previous, revalidate, allowDifference, isFailing, onFirstRequest, signal },
     ) => {
       signal.waits.throwIfAborted();
-      retryHolds.check(project, kind);
+      retryHolds.throwIfHeld(project, kind);
       const path = `/v2/projects/${segmentOf(project)}/${kind}s/`;
       const endpoint = kind === 'prompt' ? 'list_prompts' : 'list_datasets';
-      const running = failingProjects.begin(project);
+      const running = failingProjects.beginListing(project);
       const attempt = async (number: number) =>
         await withKey(project, (key, isRepeated) => {
           const scan = startScan();
@@ -129,7 +129,7 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
           retries: service.retries,
           signal,
           random,
-          onFailure: running.failed,
+          onFailure: running.onAttemptFailed,
           onWait: ({ reason, details: { statusCode } }, number, delayMs) => {
             const type = 'api.retry_scheduled';
             emit({ type, project, endpoint, attempt: number, delayMs, reason, statusCode });
@@ -166,7 +166,7 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
   };
 }
 
-/** Returns an id as one segment of a path; rejects an id that a URL would drop (docs/specification.md#requests). */
+/** Returns an id as one segment of a path; rejects `.`, `..` and ids that are not valid Unicode (docs/specification.md#requests). */
 function segmentOf(id: string): string {
   if (id === '.' || id === '..' || !id.isWellFormed()) {
     throw new ApiError('invalid_response', 'the id cannot be part of a URL path');

@@ -30,7 +30,7 @@ export function connectionError(error: unknown, scrub: Scrub): ApiError {
 }
 
 /**
- * Returns the metric label of a failed request; undefined if its status code is counted
+ * Returns the metric label of a failed request; undefined for a failure that is counted by its status code
  * (docs/metrics.md#evaluation-service).
  */
 export function requestFailure(reason: ApiFailureReason): RequestFailureReason | undefined {

@@ -13,11 +13,11 @@ export function mayHaveEscapes(text: string): boolean {
 
 const BEGUN_ESCAPE = /\\|%[\dA-Fa-fu]|&(?:#|[A-Za-z]{2})|[ÂÃ][\u0080-\u00bf]/;
 
-/** Codes of the characters that a header can carry and of the other bytes of UTF-8. */
+/** Codes that escapes can stand for: printable ASCII, and 0x80 to 0xff. */
 const CODES = [...range(0x20, 0x7e), ...range(0x80, 0xff)];
 
 /** Entities that browsers also accept without a semicolon. */
-const BARE_NAMES: readonly (readonly [name: string, character: string])[] = [
+const NAMES_WITHOUT_SEMICOLON: readonly (readonly [name: string, character: string])[] = [
   ...pairs('amp & AMP & lt < LT < gt > GT > quot " QUOT "'),
   ...`nbsp iexcl cent pound curren yen brvbar sect uml copy ordf laquo not shy reg macr deg plusmn sup2 sup3 acute micro
     para middot cedil sup1 ordm raquo frac14 frac12 frac34 iquest Agrave Aacute Acirc Atilde Auml Aring AElig Ccedil
@@ -28,7 +28,7 @@ const BARE_NAMES: readonly (readonly [name: string, character: string])[] = [
     .split(/\s+/)
     .map((name, index) => [name, String.fromCharCode(0xa0 + index)] as const),
 ];
-const CLOSED_NAMES = pairs(
+const NAMES_WITH_SEMICOLON = pairs(
   `excl ! num # dollar $ percnt % apos ' lpar ( rpar ) ast * midast * plus + comma , period . sol / colon : semi ;
   equals = quest ? commat @ lsqb [ lbrack [ bsol \\ rsqb ] rbrack ] Hat ^ lowbar _ UnderBar _ grave \`
   DiacriticalGrave \` lcub { lbrace { verbar | vert | VerticalLine | rcub } rbrace }`,
@@ -106,7 +106,10 @@ function withoutBackslashes(codes: Uint16Array, starts: Int32Array, end: number)
   return { text, starts };
 }
 
-/** Returns `steps` by state and character: the next state, or the negative code of the decoded character, or 0. */
+/**
+ * Returns two tables. `steps`, by state and character: the next state, the negative code of the decoded character, or 0.
+ * `depths`: length of the beginning of an escape that a state stands for.
+ */
 function createAutomaton() {
   const rows: Int16Array[] = [new Int16Array(COLUMNS)];
   const lengths = [0];
@@ -146,8 +149,8 @@ function createAutomaton() {
     add(`&#${code}`, code);
     if (code >= 0xa0) add(Buffer.from(String.fromCharCode(code)).toString('latin1'), code);
   }
-  for (const [name, character] of BARE_NAMES) add(`&${name}`, character.charCodeAt(0));
-  for (const [name, character] of CLOSED_NAMES) add(`&${name};`, character.charCodeAt(0));
+  for (const [name, character] of NAMES_WITHOUT_SEMICOLON) add(`&${name}`, character.charCodeAt(0));
+  for (const [name, character] of NAMES_WITH_SEMICOLON) add(`&${name};`, character.charCodeAt(0));
   for (const prefix of ['&#', '&#x', '&#X']) skip(prefix, '0');
   const table = new Int16Array(rows.length * COLUMNS);
   for (const [state, row] of rows.entries()) table.set(row, state * COLUMNS);

@@ -11,7 +11,7 @@ export interface Secrets {
   readonly version: () => number;
 }
 
-/** Maximum number of keys, the newest. Rotated keys are kept, as a service may echo an old key for a while. */
+/** Maximum number of keys; the key that was read longest ago is dropped first. Rotated keys are kept, as a service may echo an old key for a while. */
 const MAX_KEYS = 256;
 /** Longest escape of one character that a cut text can hide: `&amp;amp;#x0041;`, or `\u0041` with 16 backslashes. */
 const MAX_ESCAPE_LENGTH = 32;
@@ -27,7 +27,7 @@ interface Span {
 
 interface Finder {
   readonly find: TextSearch<KeyForm>;
-  /** Number of characters after the cut of a text that a key which begins before the cut may take. */
+  /** Number of characters to search after the cut of a text, for a key that begins before it. */
   readonly lookAhead: number;
 }
 
@@ -51,7 +51,7 @@ export function createSecrets(): Secrets {
   function scrub(text: string, enough = Infinity): string {
     finder ??= createFinder(known);
     const { find, lookAhead } = finder;
-    // The result may be shorter than `end`, as keys are longer than their replacement.
+    // The result may be shorter than `end`, as a key can be longer than its replacement.
     for (let end = enough; end < text.length; end *= 2) {
       const scrubbed = redact(text, findKeys(text.slice(0, end + lookAhead), find), end);
       if (scrubbed.length >= enough) return scrubbed;
@@ -72,11 +72,11 @@ function createFinder(keys: ReadonlyMap<string, readonly KeyForm[]>): Finder {
 }
 
 function findKeys(text: string, find: TextSearch<KeyForm>): readonly Span[] {
-  const spans = [...findSpans(text, find), ...findInCapitals(text, find)];
+  const spans = [...findSpans(text, find), ...findInUpperCaseHex(text, find)];
   if (!mayHaveEscapes(text)) return inOrder(spans);
   const decoded = decodeEscapes(text);
   const placeOf = (index: number) => decoded.starts[index] ?? text.length;
-  const escaped = [...findSpans(decoded.text, find), ...findInCapitals(decoded.text, find)].map(
+  const escaped = [...findSpans(decoded.text, find), ...findInUpperCaseHex(decoded.text, find)].map(
     ({ start, end }) => ({ start: placeOf(start), end: placeOf(end) }),
   );
   return inOrder([...spans, ...escaped]);
@@ -87,7 +87,7 @@ function inOrder(spans: readonly Span[]): readonly Span[] {
 }
 
 /** Finds keys in upper-case hexadecimal; the search itself covers lower case only. */
-function findInCapitals(text: string, find: TextSearch<KeyForm>): readonly Span[] {
+function findInUpperCaseHex(text: string, find: TextSearch<KeyForm>): readonly Span[] {
   const spans: Span[] = [];
   for (const { 0: digits, index } of text.matchAll(HEX_DIGITS)) {
     const small = digits.toLowerCase();

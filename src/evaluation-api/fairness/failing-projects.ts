@@ -2,12 +2,12 @@
 export interface FailingProjects {
   has(project: string): boolean;
   /** Begins a listing of the project. */
-  begin(project: string): RunningListing;
+  beginListing(project: string): RunningListing;
 }
 
 interface RunningListing {
   /** Records that an attempt failed. */
-  readonly failed: () => void;
+  readonly onAttemptFailed: () => void;
   readonly end: () => void;
 }
 
@@ -16,12 +16,12 @@ export function createFailingProjects(): FailingProjects {
   const running = new Map<string, { listings: number; failed: boolean }>();
   return {
     has: (project) => running.get(project)?.failed ?? false,
-    begin: (project) => {
+    beginListing: (project) => {
       const poll = running.get(project) ?? { listings: 0, failed: false };
       poll.listings += 1;
       running.set(project, poll);
       return {
-        failed: () => {
+        onAttemptFailed: () => {
           poll.failed = true;
         },
         end: () => {

@@ -1,5 +1,5 @@
 import type { Departure, RateLimit } from '../../monitor/ports/rate-limit.ts';
-import { createWaitingLines } from './waiting-lines.ts';
+import { createClassQueues } from './class-queues.ts';
 
 /** Class of a request: a listing of a healthy or of a failing project, or the detail of a prompt. */
 export type RequestClass = 'healthy' | 'failing' | 'detail';
@@ -9,7 +9,7 @@ export interface Pass {
   /** Records that the request goes out now, for the rate. */
   readonly sent: () => void;
   /** Frees the slot when the request is over. */
-  readonly leave: () => void;
+  readonly release: () => void;
 }
 
 export interface Gate {
@@ -31,7 +31,7 @@ interface Waiter {
   readonly admit: () => void;
 }
 
-/** After this many listings of healthy projects in a row, another request goes first. */
+/** After this many listings of healthy projects in a row, a failing project or a detail goes first. */
 const HEALTHY_IN_A_ROW = 3;
 
 /**
@@ -40,11 +40,11 @@ const HEALTHY_IN_A_ROW = 3;
  */
 export function createGate({ slots, rate }: GateOptions): Gate {
   const maxPerClass = Math.max(1, Math.floor(slots / 2));
-  const maxOthers = Math.max(1, slots - 1);
-  const waiting = createWaitingLines<RequestClass, Waiter>();
+  const maxLowPriority = Math.max(1, slots - 1);
+  const waiting = createClassQueues<RequestClass, Waiter>();
   const inFlight = new Set<Waiter>();
   let healthyInARow = 0;
-  let lastOther: RequestClass = 'detail';
+  let lastLowPriority: RequestClass = 'detail';
   let timer: NodeJS.Timeout | undefined;
 
   /** Admits every request that may go, and schedules itself for when the rate allows the next one. */
@@ -58,7 +58,7 @@ export function createGate({ slots, rate }: GateOptions): Gate {
       }
       const next = choose();
       if (next === undefined) return;
-      waiting.leave(next);
+      waiting.remove(next);
       inFlight.add(next);
       next.admit();
     }
@@ -70,20 +70,22 @@ export function createGate({ slots, rate }: GateOptions): Gate {
       healthyInARow += 1;
       return healthy;
     }
-    const other = chooseOther();
-    if (other === undefined) return healthy;
+    const lowPriority = chooseLowPriority();
+    if (lowPriority === undefined) return healthy;
     healthyInARow = 0;
-    lastOther = other.classOf();
-    return other;
+    lastLowPriority = lowPriority.classOf();
+    return lowPriority;
   }
 
   /** Alternates between failing projects and details, each within its limit. */
-  function chooseOther(): Waiter | undefined {
+  function chooseLowPriority(): Waiter | undefined {
     const count = { healthy: 0, failing: 0, detail: 0 };
     for (const { classOf } of inFlight) count[classOf()] += 1;
-    if (count.failing + count.detail >= maxOthers) return undefined;
+    if (count.failing + count.detail >= maxLowPriority) return undefined;
     const order =
-      lastOther === 'detail' ? (['failing', 'detail'] as const) : (['detail', 'failing'] as const);
+      lastLowPriority === 'detail'
+        ? (['failing', 'detail'] as const)
+        : (['detail', 'failing'] as const);
     for (const requestClass of order) {
       const waiter = count[requestClass] < maxPerClass ? waiting.first(requestClass) : undefined;
       if (waiter !== undefined) return waiter;
@@ -97,7 +99,7 @@ export function createGate({ slots, rate }: GateOptions): Gate {
         departure.sent();
         admit();
       },
-      leave: () => {
+      release: () => {
         departure.cancelled();
         inFlight.delete(waiter);
         admit();
@@ -110,7 +112,7 @@ export function createGate({ slots, rate }: GateOptions): Gate {
     const { promise, resolve, reject } = Promise.withResolvers<Pass>();
     const waiter: Waiter = { classOf, admit: () => resolve(passOf(waiter, rate.take())) };
     const giveUp = () => {
-      waiting.leave(waiter);
+      waiting.remove(waiter);
       reject(signal.reason);
       admit();
     };

@@ -5,8 +5,9 @@ import type { Departure, RateLimit } from '../../monitor/ports/rate-limit.ts';
 const MARGIN_MS = 20;
 
 /**
- * Creates a rate limit: at most one second's worth of requests, and at least one, in any second, and never more on average
- * (docs/specification.md#rate-limit). Counts a request when it goes out, which a handshake can delay. 0 is no limit.
+ * Creates a rate limit: at most `perSecond` requests in any second, rounded down; below 1, one request in any
+ * 1/`perSecond` seconds (docs/specification.md#rate-limit). Counts a request when it is sent, which a handshake can delay.
+ * 0 means no limit.
  */
 export function createRateLimit(perSecond: number, clock: Pick<Clock, 'monotonic'>): RateLimit {
   if (perSecond === 0) return { delay: () => 0, take: () => ({ sent() {}, cancelled() {} }) };
@@ -26,13 +27,13 @@ export function createRateLimit(perSecond: number, clock: Pick<Clock, 'monotonic
   function take(): Departure {
     reserved += 1;
     let isReserved = true;
-    const leave = (act: () => void) => () => {
+    const once = (act: () => void) => () => {
       if (!isReserved) return;
       isReserved = false;
       reserved -= 1;
       act();
     };
-    return { sent: leave(() => sentAt.push(clock.monotonic())), cancelled: leave(() => {}) };
+    return { sent: once(() => sentAt.push(clock.monotonic())), cancelled: once(() => {}) };
   }
 
   return { delay, take };

@@ -5,7 +5,7 @@ import type { Clock } from '../../monitor/ports/clock.ts';
 /** Waits that the service asked for, by listing (docs/specification.md#retry-after). A restart drops them. */
 export interface RetryHolds {
   /** @throws {ApiError} with the reason of the held listing, until its wait is over */
-  check(project: string, kind: Kind): void;
+  throwIfHeld(project: string, kind: Kind): void;
   /** Holds a listing whose final error has a `Retry-After`. */
   holdAfter(project: string, kind: Kind, error: ApiError): void;
 }
@@ -13,7 +13,7 @@ export interface RetryHolds {
 export function createRetryHolds(clock: Pick<Clock, 'monotonic'>): RetryHolds {
   const holds = new Map<string, { readonly until: number; readonly error: ApiError }>();
 
-  function check(project: string, kind: Kind): void {
+  function throwIfHeld(project: string, kind: Kind): void {
     const hold = holds.get(`${kind} ${project}`);
     if (hold === undefined) return;
     const retryAfterMs = hold.until - clock.monotonic();
@@ -33,5 +33,5 @@ export function createRetryHolds(clock: Pick<Clock, 'monotonic'>): RetryHolds {
     holds.set(`${kind} ${project}`, { until: now + retryAfterMs, error });
   }
 
-  return { check, holdAfter };
+  return { throwIfHeld, holdAfter };
 }

@@ -9,7 +9,7 @@ const SEED = randomBytes(32).toString('hex');
 
 /** Counts the anomalies of one listing in constant memory. */
 export interface AnomalyCounter {
-  /** `identity` is what distinguishes one anomaly from another between polls. */
+  /** `identity` is equal for the same anomaly in two polls. */
   add(reason: AnomalyReason, index: number, identity: string): void;
   /** Returns one summary for each reason that occurred. */
   summaries(): readonly AnomalySummary[];

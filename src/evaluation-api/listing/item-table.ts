@@ -4,7 +4,7 @@ import { ITEMS_PER_STEP, type Steps } from '../../domain/steps.ts';
 export interface ItemTable {
   /** Two numbers for each item, comparable only with those of the same scanner. */
   readonly hashes: Uint32Array;
-  /** The ids of all items, joined: one string costs the garbage collector nothing, a hundred thousand do. */
+  /** The ids of all items, joined: the garbage collector marks one string instead of a hundred thousand. */
   readonly ids: string;
   /** Where the id of each item ends in `ids`. */
   readonly idEnds: Uint32Array;

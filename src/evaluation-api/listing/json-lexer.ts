@@ -27,7 +27,7 @@ export function createJsonLexer(text: string): JsonLexer {
   /** Skips the match of a sticky pattern. */
   function take(pattern: RegExp): void {
     pattern.lastIndex = at;
-    if (!pattern.test(text)) notJson();
+    if (!pattern.test(text)) throwNotJson();
     at = pattern.lastIndex;
   }
 
@@ -38,12 +38,12 @@ export function createJsonLexer(text: string): JsonLexer {
 
   function skipEscape(): void {
     at += 1;
-    const character = text[at] ?? notJson();
+    const character = text[at] ?? throwNotJson();
     if (character === 'u') {
       at += 1;
       take(HEXADECIMAL);
       at -= 1;
-    } else if (!ESCAPED.includes(character)) notJson();
+    } else if (!ESCAPED.includes(character)) throwNotJson();
   }
 
   return {
@@ -60,7 +60,7 @@ export function createJsonLexer(text: string): JsonLexer {
         if (at >= end) return false;
         if (text[at] === '\\') skipEscape();
         // Negated, so that NaN, the code after the end of the text, is rejected too.
-        else if (!(text.charCodeAt(at) >= 0x20)) notJson();
+        else if (!(text.charCodeAt(at) >= 0x20)) throwNotJson();
       }
       at += 1;
       return true;
@@ -73,6 +73,6 @@ export function createJsonLexer(text: string): JsonLexer {
   };
 }
 
-export function notJson(): never {
+export function throwNotJson(): never {
   throw new SyntaxError('not JSON');
 }

@@ -4,8 +4,8 @@ import { ApiError } from '../../monitor/errors.ts';
 import { type Keep, MAX_DEPTH, parsePartially } from './parse-partially.ts';
 
 /**
- * Larger texts are parsed partially and in steps. JSON.parse is faster otherwise, but builds a million fields in one
- * go, which takes a second and hundreds of megabytes.
+ * Larger texts are parsed partially and in steps. JSON.parse is faster for small texts, but builds all fields of a large
+ * one at once: a million of them take a second and hundreds of megabytes.
  */
 const LARGE_BYTES = 256 * 1024;
 
@@ -48,7 +48,7 @@ export function* readItems(stretch: Buffer, wanted: Keep): Steps<readonly unknow
   stretch[stretch.length - 1] = CLOSING_BRACKET;
   const isLarge = stretch.length > LARGE_BYTES;
   const items = isLarge ? yield* parseLarge(stretch, wanted) : parse(stretch);
-  if (!Array.isArray(items)) throw notJson();
+  if (!Array.isArray(items)) throw notJsonError();
   return items;
 }
 
@@ -57,7 +57,7 @@ function parse(bytes: Buffer): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw notJson();
+    throw notJsonError();
   }
 }
 
@@ -67,11 +67,11 @@ function* parseLarge(bytes: Buffer, wanted: Keep): Steps<unknown> {
   try {
     return yield* parsePartially(text, wanted);
   } catch (error) {
-    throw error instanceof SyntaxError ? notJson() : error;
+    throw error instanceof SyntaxError ? notJsonError() : error;
   }
 }
 
-export function notJson(): ApiError {
+export function notJsonError(): ApiError {
   return new ApiError('invalid_response', 'the body is not JSON');
 }
 

@@ -21,7 +21,7 @@ export interface AnswerOptions extends Pick<ListOptions, 'previous' | 'allowDiff
   /** ETag of this answer. */
   readonly etag: string | undefined;
   readonly secrets: Pick<Secrets, 'scrub' | 'version'>;
-  /** Queue of large listings: ten read at once take the memory of ten, and none of them is ready before all are. */
+  /** Reads large listings one at a time. Read at the same time, ten would need ten times the memory and all end last. */
   readonly serialQueue: ConcurrencyLimit;
   /** Rejects with its reason when it aborts. */
   readonly signal: AbortSignal;
@@ -31,8 +31,8 @@ export interface AnswerOptions extends Pick<ListOptions, 'previous' | 'allowDiff
 const LARGE_BYTES = 1024 * 1024;
 
 /**
- * Reads the body of a listing, compared with the previous one. Parses only new items, or all of them if the result
- * could differ otherwise. Yields to the event loop in between.
+ * Reads the body of a listing, compared with the previous one. Parses only new items if that gives the same result
+ * as parsing all of them; otherwise all. Yields to the event loop in between.
  * @throws {ApiError} `invalid_response`
  */
 export async function readListingAnswer(options: AnswerOptions): Promise<ListingAnswer> {

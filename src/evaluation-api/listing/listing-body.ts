@@ -5,7 +5,7 @@ import { ApiError } from '../../monitor/errors.ts';
 import { createPieceReader } from '../sending/body-pieces.ts';
 import { hasAnyId, matchItems, updateItemTable, type ItemTable } from './item-table.ts';
 import type { ScannedItems } from './item-scanner.ts';
-import { notJson, readItems } from './json.ts';
+import { notJsonError, readItems } from './json.ts';
 import { createListingReader, WANTED_OF_LISTING } from './listing.ts';
 import type { Scrub } from '../../domain/scrub.ts';
 
@@ -48,7 +48,7 @@ export function* readListing(
     while (to < maxTo && endOf(items, to) - begin < STRETCH_BYTES) to += 1;
     const parsed = yield* readItems(bytes(begin, endOf(items, to - 1) + 1), WANTED_OF_LISTING);
     // An empty array has no item; anywhere else, an empty item is invalid.
-    if (parsed.length !== to - from && (ends.length > 1 || parsed.length > 0)) throw notJson();
+    if (parsed.length !== to - from && (ends.length > 1 || parsed.length > 0)) throw notJsonError();
     for (const [offset, item] of parsed.entries()) reader.add(item, from + offset);
     from = to;
     if (from < ends.length) yield;
@@ -76,17 +76,17 @@ export function* readDifference(
   if (match === undefined) return undefined;
   const reader = createListingReader(kind, scrub);
   const bytes = createPieceReader(pieces);
-  let unread = STRETCH_BYTES;
+  let bytesUntilYield = STRETCH_BYTES;
   for (const [count, index] of match.newItems.entries()) {
     const begin = startOf(items, index) - 1;
     const end = endOf(items, index) + 1;
     // One by one: joined, invalid items could form valid JSON.
     const [item, ...others] = yield* readItems(bytes(begin, end), WANTED_OF_LISTING);
-    if (item === undefined || others.length > 0) throw notJson();
+    if (item === undefined || others.length > 0) throw notJsonError();
     reader.add(item, index);
-    unread -= end - begin;
-    if (unread < 0 || (count + 1) % STRETCH_ITEMS === 0) {
-      unread = STRETCH_BYTES;
+    bytesUntilYield -= end - begin;
+    if (bytesUntilYield < 0 || (count + 1) % STRETCH_ITEMS === 0) {
+      bytesUntilYield = STRETCH_BYTES;
       yield;
     }
   }

@@ -1,5 +1,5 @@
 import type { Steps } from '../../domain/steps.ts';
-import { createJsonLexer, notJson } from './json-lexer.ts';
+import { createJsonLexer, throwNotJson } from './json-lexer.ts';
 
 /** Parts of a JSON value to keep: fields of an object, items of an array, or (without either) a scalar. */
 export interface Keep {
@@ -50,20 +50,20 @@ export function* parsePartially(text: string, wanted: Keep): Steps<unknown> {
     let first = peek();
     let start = position();
     if (container?.end === '}') {
-      if (!skip('"')) notJson();
+      if (!skip('"')) throwNotJson();
       while (!skipString(STEP_LENGTH)) yield;
       const fields = container.keep?.fields;
       const isShort = position() - start <= MAX_NAME_LENGTH;
       if (fields !== undefined && isShort) name = nameOf(text.slice(start, position()));
       keep = fields?.get(name);
-      if (!skip(':')) notJson();
+      if (!skip(':')) throwNotJson();
       first = peek();
       start = position();
     }
     let value: unknown;
     if (skip('{') || skip('[')) {
       const inner = containerOf(first, name, keep);
-      if (open.length === MAX_DEPTH) notJson();
+      if (open.length === MAX_DEPTH) throwNotJson();
       if (!skip(inner.end)) {
         open.push(inner);
         continue;
@@ -77,10 +77,10 @@ export function* parsePartially(text: string, wanted: Keep): Steps<unknown> {
     // A value ends here, and with it each container whose last value it is.
     for (;;) {
       const parent = open.at(-1);
-      if (parent === undefined) return peek() === '' ? value : notJson();
+      if (parent === undefined) return peek() === '' ? value : throwNotJson();
       if (keep !== undefined) put(parent.kept, name, value);
       if (skip(',')) break;
-      if (!skip(parent.end)) notJson();
+      if (!skip(parent.end)) throwNotJson();
       open.pop();
       ({ name, keep, kept: value } = parent);
     }

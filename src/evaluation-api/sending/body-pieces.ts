@@ -16,7 +16,7 @@ export interface PieceJoiner {
 
 /**
  * Creates a joiner whose output pieces can be kept: it copies small pieces together and passes large ones on unchanged.
- * However small its input, it emits at most one piece for each 16 KiB, and a few more.
+ * The number of output pieces grows with the bytes, about one for each 16 KiB, not with the number of input pieces.
  */
 export function createPieceJoiner(onPiece: (piece: Buffer) => void): PieceJoiner {
   let blockBytes = MIN_BLOCK_BYTES / 2;

@@ -55,19 +55,19 @@ export function createBodyReader(options: BodyOptions): BodyReader {
     joiner.flush();
     onEnd();
   };
-  const count = { bytes: () => bytes };
+  const counter = { bytes: () => bytes };
   const decoders = decodersFor(headers['content-encoding']);
   if (decoders.length > 0)
-    return { ...decompress(decoders, { take, end, onError, onDrain }), ...count };
+    return { ...decompress(decoders, { take, end, onError, onDrain }), ...counter };
   if (Number(headers['content-length']) > maxBytes) throw tooLarge(maxBytes);
   return {
     write: (chunk) => {
-      attempt(() => take(chunk), onError);
+      runSafely(() => take(chunk), onError);
       return true;
     },
-    end: () => attempt(end, onError),
+    end: () => runSafely(end, onError),
     destroy: () => {},
-    ...count,
+    ...counter,
   };
 }
 
@@ -83,7 +83,7 @@ function decompress(
   const source = new Readable({ highWaterMark: BUFFERED_BYTES, read: onDrain });
   const sink = new Writable({
     write: (piece: Buffer, _, done) => {
-      const isTaken = attempt(
+      const isTaken = runSafely(
         () => take(piece),
         (error) => {
           onError(error);
@@ -94,7 +94,7 @@ function decompress(
     },
   });
   pipeline([source, ...decoders, sink]).then(
-    () => attempt(end, onError),
+    () => runSafely(end, onError),
     (error: unknown) => {
       const message = `the body cannot be decompressed: ${codeOf(error)}`;
       onError(new ApiError('invalid_response', message));
@@ -131,12 +131,16 @@ function decompress(
 }
 
 /** Runs `work`, passes an error to `onError`, and returns whether there was none. */
-function attempt(work: () => void, onError: (error: Error) => void): boolean {
+function runSafely(work: () => void, onError: (error: Error) => void): boolean {
   try {
     work();
     return true;
   } catch (error) {
-    onError(error instanceof Error ? error : new Error('no error', { cause: error }));
+    onError(
+      error instanceof Error
+        ? error
+        : new Error('a value that is not an Error was thrown', { cause: error }),
+    );
     return false;
   }
 }

@@ -92,7 +92,7 @@ export async function exchange(
     { origin, path, method: 'GET', headers: { ...headers } },
     {
       onRequestStart: (started) => {
-        // If the connection came too late, nothing is written to it.
+        // If the exchange has already ended, nothing is sent on the new connection.
         controller = started;
         if (isOver) started.abort(new Error('the exchange is over'));
         else options.onSent();
@@ -121,7 +121,11 @@ export async function exchange(
             },
           });
         } catch (error) {
-          stop(error instanceof Error ? error : new Error('no reader', { cause: error }));
+          stop(
+            error instanceof Error
+              ? error
+              : new Error('a value that is not an Error was thrown', { cause: error }),
+          );
         }
       },
       onResponseData: (receiving, chunk) => {

@@ -99,7 +99,7 @@ export function createSender(options: SenderOptions): Sender {
         emit({ type: 'api.request_finished', endpoint, durationMs, bytes, failure: reason });
       }
     } finally {
-      pass.leave();
+      pass.release();
     }
   };
 }

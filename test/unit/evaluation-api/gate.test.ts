@@ -51,8 +51,8 @@ describe('slots', () => {
     for (const who of ['a', 'b', 'c', 'd']) void queue(who, 'healthy');
     await settle();
     expect(names()).toEqual(['a', 'b']);
-    admitted[1]?.pass.leave();
-    admitted[1]?.pass.leave();
+    admitted[1]?.pass.release();
+    admitted[1]?.pass.release();
     await settle();
     expect(names()).toEqual(['a', 'b', 'c']);
   });
@@ -108,10 +108,10 @@ describe('the order', () => {
     const holder = await gate.enter(() => 'healthy', never);
     const { queue, admitted, names } = crowd(gate);
     for (const [who, kind] of line) void queue(who, kind);
-    holder.leave();
+    holder.release();
     for (let index = 0; index < line.length; index += 1) {
       await settle();
-      admitted.at(-1)?.pass.leave();
+      admitted.at(-1)?.pass.release();
     }
     await settle();
     return names().join('');
@@ -143,7 +143,7 @@ describe('giving up', () => {
     void queue('c', 'healthy');
     controller.abort(reason);
     await expect(given).rejects.toBe(reason);
-    admitted[0]?.pass.leave();
+    admitted[0]?.pass.release();
     await settle();
     expect(names()).toEqual(['a', 'c']);
     await expect(gate.enter(() => 'healthy', controller.signal)).rejects.toBe(reason);
@@ -190,7 +190,7 @@ describe('the rate', () => {
       const pass = await gate.enter(() => 'healthy', never);
       sent.push(clock.monotonic());
       pass.sent();
-      pass.leave();
+      pass.release();
     };
     for (let index = 0; index < most * 5; index += 1) {
       void send();
@@ -222,7 +222,7 @@ describe('the rate', () => {
     const first = await gate.enter(() => 'healthy', never);
     const { queue, names } = crowd(gate);
     void queue('second', 'healthy');
-    first.leave();
+    first.release();
     await settle();
     expect(names()).toEqual(['second']);
   });
@@ -265,7 +265,7 @@ it('holds all its limits, and lets everybody in at last, in whatever order they 
           sentAt.push(clock.monotonic());
           await sleep(holdMs);
           inFlight.splice(inFlight.indexOf(kind), 1);
-          pass.leave();
+          pass.release();
         } catch (error) {
           if (error !== controller.signal.reason) throw error;
         } finally {
