@@ -43,7 +43,7 @@ export async function control(
 ): Promise<void> {
   if (!isLoopback(request.socket.remoteAddress)) {
     request.resume();
-    reply(response, 403, { error: 'Only this machine may steer the simulation.' });
+    reply(response, 403, { error: 'Only clients on this machine may control the simulation.' });
     return;
   }
   try {

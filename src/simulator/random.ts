@@ -1,10 +1,10 @@
-/** Chance that repeats itself: the same seed gives the same sequence everywhere. */
+/** Reproducible random numbers: the same seed gives the same sequence on every machine. */
 export interface Random {
   /** True with this probability, 0 to 1. */
   chance(probability: number): boolean;
   pick<T>(list: readonly [T, ...T[]]): T;
   /** Returns a whole number that is `mean` on average: 2.3 gives 3 in three of ten cases, otherwise 2. */
-  around(mean: number): number;
+  roundRandomly(mean: number): number;
 }
 
 /** Mulberry32: 32 bits of state, which is plenty for a simulation. */
@@ -19,6 +19,6 @@ export function createRandom(seed: number): Random {
   return {
     chance: (probability) => next() < probability,
     pick: (list) => list[Math.floor(next() * list.length)] ?? list[0],
-    around: (mean) => Math.floor(mean + next()),
+    roundRandomly: (mean) => Math.floor(mean + next()),
   };
 }

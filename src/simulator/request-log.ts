@@ -25,7 +25,7 @@ interface RequestFilter {
 
 /** The requests of a running simulation. */
 export interface RequestLog {
-  /** The last 10,000 or more requests, oldest first. */
+  /** At least the last 10,000 requests, oldest first. */
   readonly recent: readonly SeenRequest[];
   readonly last: SeenRequest | undefined;
   /** Counts the recent requests that match. */

@@ -74,7 +74,7 @@ export function createService(
       return { ...about, answer: errorAnswer(405, undefined, { allow: 'GET' }) };
     }
     if (key === '') return { ...about, answer: errorAnswer(401, 'API key is missing') };
-    if (!keys.knows(key)) return { ...about, answer: errorAnswer(401, 'API key is not valid') };
+    if (!keys.isValid(key)) return { ...about, answer: errorAnswer(401, 'API key is not valid') };
     const fault = decoded === undefined ? malformed(parameter) : invalid(parameter, decoded);
     if (fault !== undefined) return { ...about, answer: fault };
     if (!known) return { ...about, answer: errorAnswer(404) };
@@ -99,7 +99,7 @@ export function createService(
     const listing = { project, kind, items: rendered.items, conditional: asked !== undefined };
     const etag = `${options.etag === 'weak' ? 'W/' : ''}"${rendered.etag}"`;
     const headers: Record<string, string> = options.etag === 'none' ? {} : { etag };
-    if (asked !== undefined && names(asked, rendered.etag)) {
+    if (asked !== undefined && matchesEtag(asked, rendered.etag)) {
       return { ...emptyAnswer(304, headers), listing };
     }
     return { ...bodyAnswer(200, rendered.body, headers), listing };
@@ -161,8 +161,8 @@ function invalid(parameter: string, id: string): Answer | undefined {
   return undefined;
 }
 
-/** Whether an If-None-Match header names this ETag, weak or strong. */
-function names(ifNoneMatch: string, etag: string): boolean {
+/** Returns whether an If-None-Match header contains this ETag, weak or strong. */
+function matchesEtag(ifNoneMatch: string, etag: string): boolean {
   return ifNoneMatch
     .split(',')
     .map((tag) => tag.trim().replace(/^W\//, ''))

@@ -3,7 +3,7 @@ import { createRandom } from '../random.ts';
 
 export type Endpoint = 'list_prompts' | 'list_datasets' | 'get_prompt';
 
-/** Which requests a fault affects. An absent field matches every request. */
+/** A fault and the requests that it affects. An absent field matches every request. */
 export interface FaultRule {
   readonly fault: Fault;
   readonly project?: string | undefined;

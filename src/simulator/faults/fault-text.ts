@@ -93,7 +93,7 @@ const syntaxes: Readonly<Record<string, Syntax>> = {
   },
 };
 
-/** The faults of `all`: a bad week of a real service, in which most requests still succeed. */
+/** The faults of `all`: many kinds at low probabilities, so that most requests still succeed. */
 const ALL = [
   'status=500:0.02',
   'status=502:0.01',
@@ -140,7 +140,7 @@ export function faultSyntax(): readonly string[] {
 
 /**
  * Parses faults such as `status=500:0.05,delay=2s:0.02,truncate`. An entry has a `kind`, an optional `=argument` and an
- * optional `:probability` (0 to 1, default 1). `all` is a mixture of all kinds.
+ * optional `:probability` (0 to 1, default 1). `all` is a mixture of most kinds.
  * @throws {Error} with the invalid entry and its correct syntax
  */
 export function parseFaults(text: string): readonly FaultRule[] {

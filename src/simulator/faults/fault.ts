@@ -17,7 +17,10 @@ type EchoPlace = (typeof ECHO_PLACES)[number];
 
 /** A way in which a service can fail. */
 export type Fault =
-  /** Any status code except 200. 2xx codes except 204 keep the body; `retryAfter` is the text of the header. */
+  /**
+   * A status code from 200 to 599. 2xx codes except 204 keep the body unless `body` replaces it, so 200 alone changes nothing.
+   * `retryAfter` is the text of the header; without `body`, only codes from 300 to 599 except 304 and 422 have it.
+   */
   | {
       readonly kind: 'status';
       readonly code: number;

@@ -5,10 +5,10 @@ export interface KeyRing {
   /** Makes a key invalid for every project. */
   revoke(key: string): void;
   /** Returns whether a key is valid for any project. */
-  knows(key: string): boolean;
+  isValid(key: string): boolean;
   allows(key: string, project: string): boolean;
   /** Returns the key of a project; undefined if it is revoked. */
-  of(project: string): string | undefined;
+  keyOf(project: string): string | undefined;
 }
 
 /** The default key of a simulation. */
@@ -29,8 +29,8 @@ export function createKeyRing(
       if (common === key) common = undefined;
       for (const [project, ownKey] of own) if (ownKey === key) own.delete(project);
     },
-    knows: (key) => key === common || [...own.values()].includes(key),
+    isValid: (key) => key === common || [...own.values()].includes(key),
     allows: (key, project) => key === common || key === own.get(project),
-    of: (project) => own.get(project) ?? common,
+    keyOf: (project) => own.get(project) ?? common,
   };
 }

@@ -85,7 +85,7 @@ export const ODD_IDS: readonly string[] = [
   'x'.repeat(512),
 ];
 
-/** Returns the n-th text, counting round. */
+/** Returns the n-th text; after the last one, continues with the first. */
 export function nth<T>(list: readonly [T, ...T[]], n: number): T {
   return list[n % list.length] ?? list[0];
 }

@@ -21,7 +21,7 @@ import type { ErrorInfo } from './error-info.ts';
 import { DEFAULT_PROJECTS, ERRORS, nth, ODD_IDS } from './sample-texts.ts';
 
 export interface WorldOptions {
-  /** Returns the wall time, epoch ms. It dates the moves and does not influence them. */
+  /** Returns the wall time, epoch ms. It is the time of the moves and does not influence which ones happen. */
   readonly now: () => number;
   /** The same seed and the same options give the same moves. Default 1. */
   readonly seed?: number | undefined;
@@ -37,8 +37,8 @@ export interface WorldOptions {
 }
 
 interface Project {
-  readonly prompt: Map<string, Prompt>;
-  readonly dataset: Map<string, Dataset>;
+  readonly prompts: Map<string, Prompt>;
+  readonly datasets: Map<string, Dataset>;
   readonly version: Record<Kind, number>;
   /** Prompts that were removed last and may come back. */
   readonly removed: Prompt[];
@@ -46,7 +46,7 @@ interface Project {
 
 export const DEFAULT_PROMPTS_PER_PROJECT = 12;
 const MAX_REMOVED = 20;
-const STUCK_SHARE = 0.05;
+const MAX_STUCK_SHARE = 0.05;
 
 /** The projects, prompts and datasets of a simulated service. Records are immutable; a move replaces a record. */
 export class World {
@@ -87,11 +87,11 @@ export class World {
 
   /** Returns the prompts of a project by id, in order of arrival; undefined for an unknown project. */
   prompts(project: string): ReadonlyMap<string, Prompt> | undefined {
-    return this.#projects.get(project)?.prompt;
+    return this.#projects.get(project)?.prompts;
   }
 
   datasets(project: string): ReadonlyMap<string, Dataset> | undefined {
-    return this.#projects.get(project)?.dataset;
+    return this.#projects.get(project)?.datasets;
   }
 
   /** Returns a number that grows with each change of the listing. */
@@ -111,8 +111,8 @@ export class World {
   /** Makes one step: prompts start, finish, run again, arrive, disappear and come back. */
   step(): void {
     for (const [id, project] of this.#projects) {
-      for (const prompt of project.prompt.values()) this.#advance(id, prompt);
-      for (const dataset of project.dataset.values()) {
+      for (const prompt of project.prompts.values()) this.#advance(id, prompt);
+      for (const dataset of project.datasets.values()) {
         const status = nextDatasetStatus(dataset.status, this.#random, this.#rates);
         if (status !== undefined) this.setDatasetStatus(id, dataset.id, status);
       }
@@ -123,8 +123,8 @@ export class World {
   addProject(project: string): void {
     if (this.#projects.has(project)) throw new Error(`Project "${project}" exists already.`);
     this.#projects.set(project, {
-      prompt: new Map(),
-      dataset: new Map(),
+      prompts: new Map(),
+      datasets: new Map(),
       version: { prompt: 0, dataset: 0 },
       removed: [],
     });
@@ -135,7 +135,7 @@ export class World {
    * @throws {Error} for an unknown project, or if any project has a prompt with this id
    */
   addPrompt(project: string, fields: Partial<Prompt> = {}): string {
-    const { dataset: datasets } = this.#project(project);
+    const { datasets } = this.#project(project);
     const id = fields.id ?? this.#freshId();
     this.#created += 1;
     const n = this.#created;
@@ -153,14 +153,14 @@ export class World {
   setStatus(project: string, id: string, status: string, errorInfo?: ErrorInfo | null): void {
     const before = this.#prompt(project, id);
     const info = errorInfo === undefined ? this.#errorInfo(status) : errorInfo;
-    this.#project(project).prompt.set(id, movePrompt(before, status, this.#timestamp(), info));
+    this.#project(project).prompts.set(id, movePrompt(before, status, this.#timestamp(), info));
     this.#recordMove(project, 'prompt', id, before.status, status);
   }
 
   /** @throws {Error} for an unknown prompt */
   removePrompt(project: string, id: string): void {
     const before = this.#prompt(project, id);
-    const { prompt: prompts, removed } = this.#project(project);
+    const { prompts, removed } = this.#project(project);
     prompts.delete(id);
     this.#projectOfPrompt.delete(id);
     this.#stuck.delete(id);
@@ -171,7 +171,7 @@ export class World {
 
   /** Adds a dataset and returns its id. */
   addDataset(project: string, fields: Partial<Dataset> = {}): string {
-    const datasets = this.#project(project).dataset;
+    const datasets = this.#project(project).datasets;
     this.#created += 1;
     const id = fields.id ?? `dataset-${String(this.#created).padStart(4, '0')}`;
     if (datasets.has(id)) throw new Error(`Dataset "${id}" exists already.`);
@@ -183,14 +183,14 @@ export class World {
   /** @throws {Error} for an unknown dataset */
   setDatasetStatus(project: string, id: string, status: string | undefined): void {
     const before = this.#dataset(project, id);
-    this.#project(project).dataset.set(id, { ...before, status });
+    this.#project(project).datasets.set(id, { ...before, status });
     this.#recordMove(project, 'dataset', id, before.status ?? 'NONE', status ?? 'NONE');
   }
 
   /** @throws {Error} for an unknown dataset */
   removeDataset(project: string, id: string): void {
     const before = this.#dataset(project, id);
-    this.#project(project).dataset.delete(id);
+    this.#project(project).datasets.delete(id);
     this.#recordMove(project, 'dataset', id, before.status ?? 'NONE', 'ABSENT');
   }
 
@@ -199,7 +199,7 @@ export class World {
     const status = nextStatus(prompt.status, this.#random, this.#rates);
     if (status === undefined) return;
     this.setStatus(project, prompt.id, status);
-    const mayStick = this.#stuck.size < this.#projectOfPrompt.size * STUCK_SHARE;
+    const mayStick = this.#stuck.size < this.#projectOfPrompt.size * MAX_STUCK_SHARE;
     if (status === 'RUNNING' && this.#random.chance(this.#rates.stick) && mayStick) {
       this.#stuck.add(prompt.id);
     }
@@ -209,15 +209,15 @@ export class World {
   #replacePrompts(id: string, project: Project): void {
     const { arrivals, comeBack } = this.#rates;
     const target = Math.max(1, this.#targetSize);
-    for (let n = this.#random.around(arrivals); n > 0; n -= 1) {
+    for (let n = this.#random.roundRandomly(arrivals); n > 0; n -= 1) {
       const status = arrivalStatus(this.#random);
       const back = this.#random.chance(comeBack) ? project.removed.shift() : undefined;
       if (back === undefined || this.#projectOfPrompt.has(back.id)) this.addPrompt(id, { status });
       else this.#insert(id, movePrompt(back, status, this.#timestamp(), this.#errorInfo(status)));
     }
-    const removals = this.#random.around((arrivals * project.prompt.size) / target);
-    for (let n = Math.min(removals, project.prompt.size); n > 0; n -= 1) {
-      const [first, ...others] = project.prompt.keys();
+    const removals = this.#random.roundRandomly((arrivals * project.prompts.size) / target);
+    for (let n = Math.min(removals, project.prompts.size); n > 0; n -= 1) {
+      const [first, ...others] = project.prompts.keys();
       if (first !== undefined) this.removePrompt(id, this.#random.pick([first, ...others]));
     }
   }
@@ -232,7 +232,7 @@ export class World {
   #insert(project: string, prompt: Prompt): void {
     const { id, status } = prompt;
     if (this.#projectOfPrompt.has(id)) throw new Error(`Prompt "${id}" exists already.`);
-    this.#project(project).prompt.set(id, prompt);
+    this.#project(project).prompts.set(id, prompt);
     this.#projectOfPrompt.set(id, project);
     this.#recordMove(project, 'prompt', id, 'ABSENT', status);
   }
@@ -244,13 +244,13 @@ export class World {
   }
 
   #prompt(project: string, id: string): Prompt {
-    const prompt = this.#project(project).prompt.get(id);
+    const prompt = this.#project(project).prompts.get(id);
     if (prompt === undefined) throw new Error(`Project "${project}" has no prompt "${id}".`);
     return prompt;
   }
 
   #dataset(project: string, id: string): Dataset {
-    const dataset = this.#project(project).dataset.get(id);
+    const dataset = this.#project(project).datasets.get(id);
     if (dataset === undefined) throw new Error(`Project "${project}" has no dataset "${id}".`);
     return dataset;
   }

@@ -72,8 +72,8 @@ describe('From another process', () => {
 
     await control('POST', 'keys', { set: 'own-key', project: 'checkout-bot' });
     await control('POST', 'keys', { revoke: 'the-next-key' });
-    expect(keys.of('checkout-bot')).toBe('own-key');
-    expect(keys.of('search-ranking')).toBeUndefined();
+    expect(keys.keyOf('checkout-bot')).toBe('own-key');
+    expect(keys.keyOf('search-ranking')).toBeUndefined();
   });
 
   it.each([

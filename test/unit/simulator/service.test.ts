@@ -153,7 +153,7 @@ describe('Keys', () => {
     keys.set('the-next-key');
     expect((await get(PROMPTS)).status).toBe(401);
     expect((await get(PROMPTS, { 'x-api-key': 'the-next-key' })).status).toBe(200);
-    expect(keys.of('checkout-bot')).toBe('the-next-key');
+    expect(keys.keyOf('checkout-bot')).toBe('the-next-key');
   });
 });
 
