@@ -28,7 +28,7 @@ export async function openBenchEngine(task: Task): Promise<OpenedEngine> {
     file: await writeConfiguration(task),
     env: {},
     validateSchedule,
-    requireKeys: true,
+    requireSecrets: true,
   });
   const nowhere = openSync('/dev/null', 'w');
   const secrets = createSecrets();

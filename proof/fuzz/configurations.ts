@@ -67,7 +67,7 @@ export async function configurations(
   async function check(text: string): Promise<void> {
     writeFileSync(file, text);
     try {
-      const config = await loadConfig({ file, env: {}, validateSchedule, requireKeys: false });
+      const config = await loadConfig({ file, env: {}, validateSchedule, requireSecrets: false });
       if (config.projects.length === 0) throw new Error('no project, and no fault');
       if (new Set(config.projects.map(({ id }) => id)).size < config.projects.length) {
         throw new Error('a project twice, and no fault');

@@ -47,7 +47,12 @@ export function config(directory: string): readonly TextFunction[] {
   }
 
   async function load(text: string): Promise<unknown> {
-    return await loadConfig({ file: written(text), env: {}, validateSchedule, requireKeys: false });
+    return await loadConfig({
+      file: written(text),
+      env: {},
+      validateSchedule,
+      requireSecrets: false,
+    });
   }
 
   return [

@@ -17,7 +17,7 @@ export async function openEngine(source: string, file: string) {
     file,
     env: {},
     validateSchedule: () => undefined,
-    requireKeys: true,
+    requireSecrets: true,
   });
   const secrets = createSecrets();
   const logger = createLogger({

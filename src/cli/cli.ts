@@ -49,7 +49,7 @@ export async function main(
     for (const line of outcome.lines) warn(line);
     exitCode = outcome.exitCode;
   }
-  // A reader that closes its end before it has read the help is no failure.
+  // It is not an error if the reader closes the pipe before it has read the help.
   await stdout.write(help).catch(() => {});
   return exitCode;
 }

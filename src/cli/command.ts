@@ -25,10 +25,10 @@ export interface Context {
   readonly signals: Signals;
 }
 
-/** The body of a command. Resolves to the exit code; may throw any error that outcome.ts describes. */
+/** Implementation of a command. Resolves to the exit code; may throw any error that outcome.ts describes. */
 export type Action<Options> = (options: Options, context: Context) => Promise<number>;
 
-/** Makes a body what commander calls. */
+/** Wraps the action of a command into the function that commander calls. */
 export type WithContext = <Options>(action: Action<Options>) => (options: Options) => Promise<void>;
 
 /** Adds one command with its options and help to the program. */

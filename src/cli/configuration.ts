@@ -19,8 +19,8 @@ export async function loadConfiguration(
     import('../config/load.ts'),
     import('../schedule/calendar.ts'),
   ]);
-  const requireKeys = keys === 'with keys';
-  return loadConfig({ file: configFile(option, env), env, validateSchedule, requireKeys });
+  const requireSecrets = keys === 'with keys';
+  return loadConfig({ file: configFile(option, env), env, validateSchedule, requireSecrets });
 }
 
 /**
@@ -42,9 +42,8 @@ export async function loadForStore(option: string | undefined, context: Context)
 }
 
 const INSTEAD =
-  'this command reads from this file where the store is, so the file must be valid, even while a daemon still runs with the ' +
-  'configuration that it loaded before: correct the file, or name its last valid version with --config (relative paths in ' +
-  'it start from its own directory)';
+  'this command needs a valid configuration file to locate the store: correct the file, or name its last valid version ' +
+  'with --config (relative paths in it start from its own directory). A running daemon keeps its configuration';
 
 /**
  * Returns the path of the SQLite store, for a command that works with SQLite only.

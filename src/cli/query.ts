@@ -12,7 +12,7 @@ import { jsonLines, tableLines, type Column } from './output/table.ts';
 /** Maximum number of known projects in the message about an unknown one. */
 const MAX_LISTED = 10;
 
-/** The rows of a reading command, and how they are printed. */
+/** Rows that a reading command prints, and their format. */
 export interface View<Row> {
   /** Name of the rows in the plural, for the message that there are none. */
   readonly noun: string;

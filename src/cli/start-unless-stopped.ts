@@ -19,7 +19,7 @@ export async function startUnlessStopped<Result>(
   const abort = (): void => {
     if (!isStarting) return;
     timer = setTimeout(exit, RELEASE_MS, 0);
-    aborted.abort(new Error('a stop was asked for during the start'));
+    aborted.abort(new Error('stopped during the start'));
   };
   void stop.then(abort);
   try {

@@ -6,7 +6,7 @@ import { toQuery, withReader, type View } from './query.ts';
 import { createTable } from './output/table.ts';
 import { truncate, formatTime } from './output/text.ts';
 
-/** Terminal codes that overwrite the picture line by line, so that it does not flicker. */
+/** Terminal codes that overwrite the screen line by line, so that it does not flicker. */
 const HOME = '\u001b[H';
 const CLEAR_REST_OF_LINE = '\u001b[K';
 const CLEAR_REST_OF_SCREEN = '\u001b[J';
@@ -42,8 +42,8 @@ export async function watch<Row>(
         truncate(title, width),
         ...createTable(view.columns, { width, color }).lines(rows),
       ];
-      const picture = lines.map((line) => `${line}${CLEAR_REST_OF_LINE}\n`).join('');
-      await stdout.write(`${HOME}${picture}${CLEAR_REST_OF_SCREEN}`);
+      const frame = lines.map((line) => `${line}${CLEAR_REST_OF_LINE}\n`).join('');
+      await stdout.write(`${HOME}${frame}${CLEAR_REST_OF_SCREEN}`);
       await sleep(options.intervalMs);
     }
   });

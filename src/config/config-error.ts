@@ -1,8 +1,8 @@
-/** One error of a configuration, and its place. */
+/** One error of a configuration, and its position. */
 export interface ConfigFault {
-  /** The configuration file, or the name of the environment variable that overrides it. */
+  /** The configuration file, or the environment variable or option that the error is about. */
   readonly file: string;
-  /** From 1. 0, like `column`, for an error without a place: in an environment variable, or the count of further errors. */
+  /** Counts from 1. 0, like `column`, for an error without a position. */
   readonly line: number;
   readonly column: number;
   /** A sentence for the user, without any value that could be a secret. */

@@ -11,7 +11,7 @@ interface SqliteStoreConfig {
 interface PostgresStoreConfig {
   /** Source of the database's address. postgres-url.ts reads the address when it is needed. */
   readonly postgresUrl: SecretSource;
-  /** How long a worker keeps its projects after its last sign of life. */
+  /** Length of a lease: time for which a worker keeps its projects after its last renewal. */
   readonly leaseMs: number;
   readonly retentionMs: number;
 }

@@ -15,8 +15,8 @@ import type { Path } from './document/yaml-document.ts';
 /** Inputs of the rules besides the file. */
 export interface RuleOptions {
   readonly env: Env;
-  /** Whether a named environment variable must be set and not empty. */
-  readonly requireKeys: boolean;
+  /** Whether the environment variables named for API keys and for the database address must be set and not empty. */
+  readonly requireSecrets: boolean;
   /** Returns what is wrong with a cron expression, as `must …`; undefined if it is valid. */
   readonly validateSchedule: (expression: string) => string | undefined;
 }
@@ -141,14 +141,14 @@ function checkSecretSource(
   path: Path,
   place: Tree,
   [fileOption, variableOption]: SecretOptions,
-  { env, requireKeys }: RulesContext,
+  { env, requireSecrets }: RulesContext,
 ): readonly Finding[] {
   const variable = place[variableOption];
   const option = [...path, variableOption];
   if (place[fileOption] !== undefined && variable !== undefined) {
     return [{ path: option, message: `cannot be combined with ${fileOption}: remove one of them` }];
   }
-  if (!requireKeys || typeof variable !== 'string') return [];
+  if (!requireSecrets || typeof variable !== 'string') return [];
   if (variable.length > MAX_TEXT_LENGTH || !VARIABLE_NAME.test(variable)) return [];
   if (readVariable(env, variable) !== undefined) return [];
   const message = describeUnsetVariable(variable, optionName(option));

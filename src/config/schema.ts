@@ -87,7 +87,7 @@ const service = {
 const timezone = () => parsedText('a time zone such as UTC or Europe/Berlin', parseTimezone);
 const schedule = () => text('a cron expression', { isShown: true });
 
-/** Longest id that the service accepts, in code points. */
+/** Maximum length of an id at the service, in code points. */
 const MAX_ID_LENGTH = 512;
 
 const project = {

@@ -222,7 +222,7 @@ describe.skipIf(postgresPrograms === undefined)('migrate-store', { timeout: 60_0
     const second = await move();
     expect(second).toEqual({
       ...first,
-      stderr: 'this store was copied into this database before: nothing was done now\n',
+      stderr: 'this store has already been copied into this database: nothing was changed\n',
     });
     await expectSameAnswers();
   });

@@ -44,9 +44,10 @@ const migrateStore: Action<MigrateOptions> = async (options, context) => {
   const source = await openContents(resolveFromUser(options.from, context.env));
   try {
     const onProgress = (rows: number) => progress(`${rows} rows written`);
-    const { before, rows } = await importStore({ url, source, onProgress });
+    const { before: isRepeated, rows } = await importStore({ url, source, onProgress });
     progress('');
-    if (before) warn('this store was copied into this database before: nothing was done now');
+    if (isRepeated)
+      warn('this store has already been copied into this database: nothing was changed');
     const lines = Object.entries(rows).map(([what, moved]): Line => ({ what, moved }));
     await stdout.writeLines(
       options.json ? jsonLines(lines, (line) => line) : tableLines(lines, COLUMNS, stdout),

@@ -81,13 +81,13 @@ function cellText<Row>(column: Column<Row>, row: Row): string {
 /** Shortens the widest column that may be truncated, until the table fits or all of them are at their minimum. */
 function shrink(widths: number[], columns: readonly Column<never>[], width: number): void {
   const widthAt = (index: number) => widths[index] ?? 0;
-  const isTruncatable = [...columns.keys()].filter((index) => columns[index]?.isTruncatable);
+  const truncatable = [...columns.keys()].filter((index) => columns[index]?.isTruncatable);
   let excess =
     widths.reduce((sum, each) => sum + each, COLUMN_GAP.length * (widths.length - 1)) - width;
   for (; excess > 0; excess -= 1) {
-    const widest = Math.max(...isTruncatable.map(widthAt));
+    const widest = Math.max(...truncatable.map(widthAt));
     if (widest <= MIN_COLUMN_WIDTH) return;
-    const index = isTruncatable.find((each) => widthAt(each) === widest) ?? 0;
+    const index = truncatable.find((each) => widthAt(each) === widest) ?? 0;
     widths[index] = widest - 1;
   }
 }

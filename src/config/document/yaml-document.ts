@@ -28,8 +28,8 @@ export interface YamlDocument {
 }
 
 /**
- * Reads one YAML 1.2 document (core schema, no merge keys). For a text that is not YAML, or that is larger than any
- * configuration, returns only the first error. Messages contain nothing of the text except keys.
+ * Reads one YAML 1.2 document (core schema, no merge keys). For a text that is not valid YAML or
+ * exceeds a limit, returns only the first error. Messages contain nothing of the text except keys.
  */
 export function readYaml(text: string): YamlDocument | { readonly syntaxFault: YamlFault } {
   const lines = new LineCounter();

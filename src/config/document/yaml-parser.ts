@@ -49,7 +49,7 @@ export function parseYaml(text: string, lines: LineCounter): ParsedYaml {
   return { fault: { offset: second.range[0], message } };
 }
 
-/** Runs `make` without stack traces: a text may have a million errors, and their stacks are not used. */
+/** Returns the first two items of `make`, run without stack traces: a text may have a million errors, and their stacks are not used. */
 function withoutStacks<Item>(make: () => Iterable<Item>): readonly Item[] {
   const { stackTraceLimit } = Error;
   Error.stackTraceLimit = 0;

@@ -21,7 +21,7 @@ const TOO_LONG = `must have at most ${MAX_TEXT_LENGTH} characters`;
 /**
  * A text that is not empty.
  * @param what ends the sentence "must be …"
- * @param options `isShown`: messages may show a number that is given in its place
+ * @param options `isShown`: messages may show a value of a wrong type; false for options that can hold a secret
  */
 export function text(what: string, { isShown = false } = {}) {
   return z
@@ -142,7 +142,7 @@ function quantity(
   });
 }
 
-/** A text that `parse` converts. A number is parsed as a text as well, for the hint in its error. */
+/** A text that `parse` converts. For a number, `parse` supplies the error message, with its hint. */
 export function parsedText<T>(what: string, parse: (value: string) => Checked<T>) {
   return z
     .string({

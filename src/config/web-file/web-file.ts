@@ -40,7 +40,7 @@ export async function loadWebConfig(file: string): Promise<WebConfig> {
   const error = toConfigError({ ...checked, issues, findings });
   if (!parsed.success || error !== undefined) throw error ?? parsed.error;
   const config = toWebConfig(parsed.data, { cert: cert.text, key: key.text, ca: ca.text });
-  const unusable = toConfigError({ ...checked, issues: [], findings: checkTogether(config) });
+  const unusable = toConfigError({ ...checked, issues: [], findings: checkCombination(config) });
   if (unusable !== undefined) throw unusable;
   return { ...config, files: [file, ...[cert, key, ca].flatMap(({ path }) => path ?? [])] };
 }
@@ -89,7 +89,7 @@ function toWebConfig(content: WebFile, pems: Pems): Protection {
   );
   return {
     tls: tls && toTls(tls, pems),
-    // `$2y$` and today's `$2a$` are other names for the same hash as `$2b$`.
+    // `$2y$` and current `$2a$` hashes are the same as `$2b$`; bcrypt rejects `$2y$`.
     users: new Map(users.entries().map(([user, hash]) => [user, `$2b$${hash.slice(4)}`])),
     headers: Object.fromEntries(headers),
   };
@@ -116,7 +116,7 @@ function toTls(tls: TlsSection, { cert = '', key = '', ca }: Pems): TlsSettings 
 }
 
 /** Finds errors of a file whose options are valid one by one. */
-function checkTogether({ tls, users, headers }: Protection): readonly Finding[] {
+function checkCombination({ tls, users, headers }: Protection): readonly Finding[] {
   if (tls === undefined) {
     const hasNoEffect = users.size === 0 && Object.keys(headers).length === 0;
     const message = 'is missing, and so are basic_auth_users and headers: the file has no effect';

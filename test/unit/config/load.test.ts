@@ -307,7 +307,7 @@ describe('a key source', () => {
       expect(places(error.faults)).toEqual([
         '3:16 environment variable EVALUATION_KEY (service.api_key_env) is not set or is empty',
       ]);
-      const config = await loadText(directory, withEnv, { env, requireKeys: false });
+      const config = await loadText(directory, withEnv, { env, requireSecrets: false });
       expect(config.projects[0]?.key).toEqual({ env: 'EVALUATION_KEY', value: undefined });
     },
   );
@@ -346,7 +346,7 @@ describe('a PostgreSQL store', () => {
     expect(places(error.faults)).toEqual([
       '6:28 environment variable DATABASE_URL (store.postgres_url_env) is not set or is empty',
     ]);
-    await loadText(directory, text, { requireKeys: false });
+    await loadText(directory, text, { requireSecrets: false });
   });
 
   it('is not named by an address in the place of a path, which is not repeated', async () => {

@@ -23,9 +23,12 @@ export function temporaryDirectory(): string {
 
 export async function load(
   file: string,
-  { env = {}, requireKeys = true }: { readonly env?: Env; readonly requireKeys?: boolean } = {},
+  {
+    env = {},
+    requireSecrets = true,
+  }: { readonly env?: Env; readonly requireSecrets?: boolean } = {},
 ): Promise<Config> {
-  return loadConfig({ file, env, validateSchedule, requireKeys });
+  return loadConfig({ file, env, validateSchedule, requireSecrets });
 }
 
 export async function loadText(

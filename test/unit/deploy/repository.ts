@@ -60,5 +60,5 @@ export const image = {
 
 /** Loads a configuration as the daemon in the image would. */
 export async function loadInImage(file: string): Promise<Config> {
-  return await loadConfig({ file, env: image.env, validateSchedule, requireKeys: true });
+  return await loadConfig({ file, env: image.env, validateSchedule, requireSecrets: true });
 }
