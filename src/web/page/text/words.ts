@@ -40,10 +40,10 @@ export const NO_ERROR_INFO_WORDS: Readonly<Record<NoErrorInfoReason, string>> = 
 
 export const STORE_FAILURE_WORDS: Readonly<Record<StoreFailureReason, string>> = {
   full: 'the disk is full',
-  io: 'the disk reports errors',
-  busy: 'another process holds it',
-  corrupt: 'the file is damaged',
-  replaced: 'the file was deleted, moved or replaced',
+  io: 'the disk reports errors, the file cannot be opened, or the database cannot be reached',
+  busy: 'another process uses it, or the database is overloaded',
+  corrupt: 'it is damaged',
+  replaced: 'its file was deleted, moved or replaced',
   other: 'see the log, event store.commit_failed',
 };
 
