@@ -1,6 +1,6 @@
 import { html } from 'hono/html';
 import type { Assets } from './assets.ts';
-import { absolute } from './text/time.ts';
+import { utcTime } from './text/time.ts';
 import type { Html } from './html.ts';
 
 export interface Page {
@@ -40,7 +40,7 @@ export function layout({ title, summary, main }: Page, frame: Frame): Html {
         </header>
         <main id="main" tabindex="-1" data-summary="${summary}">
           ${main}
-          <p class="quiet as-of">As of ${absolute(now)}. <a href="">Reload</a></p>
+          <p class="quiet as-of">As of ${utcTime(now)}. <a href="">Reload</a></p>
         </main>
         <p class="unseen" id="announcement" role="status"></p>
         <footer>

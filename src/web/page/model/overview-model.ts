@@ -36,8 +36,8 @@ export interface ProjectView {
 /** Moves to FAILED in the last day, or in the retention of the store if that is shorter. */
 export interface RecentFailures {
   readonly count: number;
-  /** `count` is the maximum that is counted; there may be more. */
-  readonly isLeast: boolean;
+  /** Whether counting stopped at the maximum; there may be more. */
+  readonly isCapped: boolean;
 }
 
 /** Result of one reading of the store. */
@@ -115,7 +115,7 @@ export function viewsOf(
 }
 
 function recentFailures(count: number): RecentFailures {
-  return { count, isLeast: count >= MAX_COUNTED };
+  return { count, isCapped: count >= MAX_COUNTED };
 }
 
 /** The last day of a project; undefined while the store cannot be read. */
@@ -160,7 +160,10 @@ export async function longestWaiting(
   return rows.toSorted((a, b) => a.since - b.since).slice(0, WAITING_SHOWN);
 }
 
-/** Order of projects: unmonitored ones by the time of their last success, then those with failures by the newest, then by id. */
+/**
+ * Order of projects: unmonitored ones by the time of their last success, then those not polled yet, then those with failures by
+ * the newest failure, then the others. Equal ones are ordered by id.
+ */
 function byUrgency(a: ProjectView, b: ProjectView): number {
   const [rankA, rankB] = [rankOf(a), rankOf(b)];
   if (rankA !== rankB) return rankA - rankB;

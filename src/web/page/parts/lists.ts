@@ -3,7 +3,7 @@ import { WAITING_STATUSES } from '../../../domain/status.ts';
 import type { FailureRow, StatusRow, TransitionRow } from '../../../monitor/ports/store.ts';
 import { badge } from './plot.ts';
 import { table } from './table.ts';
-import { absolute, duration, when } from '../text/time.ts';
+import { utcTime, duration, timeWithAge } from '../text/time.ts';
 import { untrustedMessage, untrustedName, shortUntrustedName } from '../text/untrusted-text.ts';
 import type { Html } from '../html.ts';
 import { NO_ERROR_INFO_WORDS } from '../text/words.ts';
@@ -42,15 +42,15 @@ export function failureList(
             ${badge('FAILED')}
             ${context.project === undefined ? projectLink(row.project, context.root) : ''}
             <div class="id">${untrustedName(row.promptId)}</div>
-            ${when(row.at, context.now)}
+            ${timeWithAge(row.at, context.now)}
           </div>
-          ${why(row, whole)}
+          ${failureDetails(row, whole)}
         </li>`,
     )}
   </ol>`;
 }
 
-function why({ settlement }: FailureRow, whole: number): Html {
+function failureDetails({ settlement }: FailureRow, whole: number): Html {
   if (settlement === undefined) {
     return html`<p class="quiet">error_info: not fetched yet, evalwatch keeps trying.</p>`;
   }
@@ -78,7 +78,7 @@ export function waitingTable(rows: readonly StatusRow[], context: ListContext): 
       promptCell(row, context),
       badge(row.status),
       html`<strong>${duration(context.now - row.since)}</strong>
-        <span class="quiet">since ${absolute(row.since)}</span>`,
+        <span class="quiet">since ${utcTime(row.since)}</span>`,
     ]),
   });
 }
@@ -92,7 +92,7 @@ export function transitionTable(rows: readonly TransitionRow[], context: ListCon
       html`${row.kind === 'dataset' ? html`<span class="quiet">dataset</span>` : ''}
       ${idCell(row.id, row.project, context)}`,
       html`${badge(row.from)} → ${badge(row.to)}`,
-      when(row.at, context.now),
+      timeWithAge(row.at, context.now),
     ]),
   });
 }
@@ -108,7 +108,7 @@ export function promptTable(rows: readonly StatusRow[], context: ListContext): H
       html`${badge(row.status)}
       ${row.statusRaw === undefined ? '' : html`<div class="quiet">${untrustedName(row.statusRaw)}</div>`}
       ${row.missing > 0 ? html`<div class="quiet">missing</div>` : ''}`,
-      when(row.since, context.now),
+      timeWithAge(row.since, context.now),
     ]),
   });
 }

@@ -2,7 +2,7 @@ import { html } from 'hono/html';
 import type { MonitorState } from '../content.ts';
 import type { Overview } from '../model/overview-model.ts';
 import { isUnmonitored } from '../model/project-state.ts';
-import { absolute, ago, when } from '../text/time.ts';
+import { utcTime, ago, timeWithAge } from '../text/time.ts';
 import { untrustedText } from '../text/untrusted-text.ts';
 import type { Html } from '../html.ts';
 import { counted, grouped, STORE_FAILURE_WORDS } from '../text/words.ts';
@@ -66,14 +66,14 @@ function storeCheck(isReadable: boolean, monitor: MonitorState, now: number): Ch
     return {
       name,
       level: 'bad',
-      text: html`<strong>cannot be written</strong>: ${words}; ${when(failure.at, now)}`,
+      text: html`<strong>cannot be written</strong>: ${words}; ${timeWithAge(failure.at, now)}`,
     };
   }
   if (failure !== undefined && now - failure.at < RECENT_MS) {
     return {
       name,
       level: 'warn',
-      text: html`works again; a write failed ${when(failure.at, now)}: ${words}`,
+      text: html`works again; a write failed ${timeWithAge(failure.at, now)}: ${words}`,
     };
   }
   const last =
@@ -95,7 +95,7 @@ function schedulerCheck(
       name,
       level: 'bad',
       text: html`<strong>late</strong>: ${counted(late.length, 'project')} should have been polled,
-        the first ${when(Math.min(...late), now)}`,
+        the first ${timeWithAge(Math.min(...late), now)}`,
     };
   }
   const next = projects.flatMap(({ watched }) => watched.nextPollAt ?? []);
@@ -108,17 +108,17 @@ function schedulerCheck(
       missedRuns + skippedRuns > MAX_LOST_RUNS && now - lastLostRunAt < RECENT_MS ? 'warn' : 'ok',
     text: html`${soon}; since the start: ${counted(missedRuns, 'run')} missed,
     ${grouped(skippedRuns)} skipped because the previous one was still running; the last one
-    ${when(lastLostRunAt, now)}`,
+    ${timeWithAge(lastLostRunAt, now)}`,
   };
 }
 
 function reloadCheck({ lastReload, startedAt }: MonitorState, now: number): Check {
   const name = 'Configuration';
   if (lastReload === undefined) {
-    return { name, level: 'ok', text: html`read at the start, ${when(startedAt, now)}` };
+    return { name, level: 'ok', text: html`read at the start, ${timeWithAge(startedAt, now)}` };
   }
   if (lastReload.ok) {
-    return { name, level: 'ok', text: html`reloaded ${when(lastReload.at, now)}` };
+    return { name, level: 'ok', text: html`reloaded ${timeWithAge(lastReload.at, now)}` };
   }
   const reasons = lastReload.reasons
     .slice(0, 10)
@@ -126,8 +126,8 @@ function reloadCheck({ lastReload, startedAt }: MonitorState, now: number): Chec
   return {
     name,
     level: 'warn',
-    text: html`<strong>the last reload failed</strong> ${when(lastReload.at, now)}; the previous
-      configuration stays in force
+    text: html`<strong>the last reload failed</strong> ${timeWithAge(lastReload.at, now)}; the
+      previous configuration stays in force
       <ul>
         ${reasons}
       </ul>`,
@@ -144,7 +144,7 @@ function backlogCheck(
   return {
     name,
     level: now - oldestAt > MAX_BACKLOG_AGE_MS ? 'warn' : 'ok',
-    text: html`${counted(count, 'failure')} waiting, the oldest since ${absolute(oldestAt)},
+    text: html`${counted(count, 'failure')} waiting, the oldest since ${utcTime(oldestAt)},
     ${ago(oldestAt, now)}`,
   };
 }

@@ -5,7 +5,7 @@ import { clockTime } from '../text/time.ts';
 import type { Html } from '../html.ts';
 import { grouped, SIGNS } from '../text/words.ts';
 
-/** Place of each status, from the bottom of the plot and from the beginning of the bar: trouble comes first. */
+/** Place of each status, from the bottom of the plot and from the left of the bar: failed and unknown statuses come first. */
 const PLACES: Readonly<Record<Status, number>> = {
   FAILED: 0,
   UNKNOWN: 1,
@@ -56,8 +56,8 @@ export function plot(
 ): Html {
   const end = history.since + SPANS * SPAN_MS;
   const known = history.spans.filter((span) => span !== undefined);
-  const most = Math.max(0, ...known.map((counts) => sum(counts)));
-  if (most === 0) return html``;
+  const maxTotal = Math.max(0, ...known.map((counts) => sum(counts)));
+  if (maxTotal === 0) return html``;
   const shown = LAYERS.filter((status) => known.some((counts) => (counts.get(status) ?? 0) > 0));
   const room = HEIGHT - shown.length * MIN_HEIGHT;
   let floors: readonly number[] = [];
@@ -65,7 +65,7 @@ export function plot(
   const layers = shown.map((status) => {
     const tops = history.spans.map((counts, span) => {
       const count = counts?.get(status) ?? 0;
-      return (floors[span] ?? 0) + (count === 0 ? 0 : MIN_HEIGHT + (count / most) * room);
+      return (floors[span] ?? 0) + (count === 0 ? 0 : MIN_HEIGHT + (count / maxTotal) * room);
     });
     const path = html`<path class="${status}" d="${area(tops)}" />`;
     floors = tops;
@@ -91,7 +91,7 @@ export function plot(
       <span>${clockTime(history.since)}</span>
       <span
         >${isShort ? `known since ${clockTime(Math.min(history.knownSince, now))}, ` : ''}up to
-        ${grouped(most)}</span
+        ${grouped(maxTotal)}</span
       >
       <span>now</span>
     </figcaption>

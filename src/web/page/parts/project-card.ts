@@ -6,7 +6,7 @@ import { projectLink } from './lists.ts';
 import { lastFailureAt, type ProjectView } from '../model/overview-model.ts';
 import { bar, legend, plot } from './plot.ts';
 import { isUnmonitored } from '../model/project-state.ts';
-import { absolute, duration, when } from '../text/time.ts';
+import { utcTime, duration, timeWithAge } from '../text/time.ts';
 import type { Html } from '../html.ts';
 import {
   counted,
@@ -37,7 +37,7 @@ export function stateLine({ watched, state, snapshot }: ProjectView, now: number
   }
   if (state.kind === 'late') {
     return html`<p class="state bad">
-      <strong>✗ Late</strong>: it should have been polled ${when(state.dueAt, now)}
+      <strong>✗ Late</strong>: it should have been polled ${timeWithAge(state.dueAt, now)}
     </p>`;
   }
   const { lastSuccessAt, consecutiveFailures } = watched.health;
@@ -47,7 +47,7 @@ export function stateLine({ watched, state, snapshot }: ProjectView, now: number
   return html`<p class="state bad"><strong>✗ Down</strong>: ${reasonOf(state)}</p>
     <p class="facts">
       ${counted(consecutiveFailures, 'failed poll')} in a row.
-      ${since === undefined ? '' : html`${unseen} ${duration(now - since)}, since ${absolute(since)}.`}
+      ${since === undefined ? '' : html`${unseen} ${duration(now - since)}, since ${utcTime(since)}.`}
     </p>`;
 }
 
@@ -88,14 +88,16 @@ export function polls(view: ProjectView, now: number): Html {
   const failure = lastFailureAt(view);
   return html`<dl class="polls">
     <dt>Last success</dt>
-    <dd>${health.lastSuccessAt === undefined ? 'never' : when(health.lastSuccessAt, now)}</dd>
+    <dd>
+      ${health.lastSuccessAt === undefined ? 'never' : timeWithAge(health.lastSuccessAt, now)}
+    </dd>
     <dt>Next poll</dt>
-    <dd>${nextPollAt === undefined ? 'not due' : when(nextPollAt, now)}</dd>
+    <dd>${nextPollAt === undefined ? 'not due' : timeWithAge(nextPollAt, now)}</dd>
     ${
       failure === undefined
         ? ''
         : html`<dt>Last failure</dt>
-            <dd>${when(failure, now)}</dd>`
+            <dd>${timeWithAge(failure, now)}</dd>`
     }
   </dl>`;
 }

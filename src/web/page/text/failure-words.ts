@@ -8,7 +8,7 @@ export function allFailures(views: readonly ProjectView[]): RecentFailures | und
   if (each.includes(undefined)) return undefined;
   return {
     count: each.reduce((sum, failures) => sum + (failures?.count ?? 0), 0),
-    isLeast: each.some((failures) => failures?.isLeast),
+    isCapped: each.some((failures) => failures?.isCapped),
   };
 }
 
@@ -19,6 +19,6 @@ export function failuresText(failures: RecentFailures, retentionMs: number): str
 }
 
 /** `2 failures`, `at least 100,000 failures`. */
-export function failureCount({ count, isLeast }: RecentFailures): string {
-  return `${isLeast ? 'at least ' : ''}${counted(count, 'failure')}`;
+export function failureCount({ count, isCapped }: RecentFailures): string {
+  return `${isCapped ? 'at least ' : ''}${counted(count, 'failure')}`;
 }

@@ -30,12 +30,12 @@ export function ago(ms: number, now: number): string {
 }
 
 /** A time in UTC, and how long ago it was. */
-export function when(ms: number, now: number): Html {
-  return html`<span class="when"><span class="ago">${ago(ms, now)}</span> ${absolute(ms)}</span>`;
+export function timeWithAge(ms: number, now: number): Html {
+  return html`<span class="when"><span class="ago">${ago(ms, now)}</span> ${utcTime(ms)}</span>`;
 }
 
 /** A time in UTC, to the second. */
-export function absolute(ms: number): Html {
+export function utcTime(ms: number): Html {
   const iso = isoTime(ms);
   return html`<time datetime="${iso}">${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC</time>`;
 }

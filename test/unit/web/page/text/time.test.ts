@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { ago, duration, when } from '../../../../../src/web/page/text/time.ts';
+import { ago, duration, timeWithAge } from '../../../../../src/web/page/text/time.ts';
 import { HOUR, MINUTE, NIGHT, SECOND } from '../../../../support/page/world.ts';
 
 it.each([
@@ -27,7 +27,7 @@ it.each([
 });
 
 it('shows a time in UTC for people and for machines', async () => {
-  const html = String(await when(NIGHT - HOUR, NIGHT));
+  const html = String(await timeWithAge(NIGHT - HOUR, NIGHT));
 
   expect(html).toContain('1 h ago');
   expect(html).toContain(
