@@ -91,7 +91,7 @@ const content = {
       PROJECTS.map((id) => ({ id, datasets: false, health: NEVER_POLLED, nextPollAt })),
     monitor: () => watchMonitor(clock).state(),
   },
-  mayReload: () => true,
+  isReloadAllowed: () => true,
   reload: () => Promise.resolve({ ok: true, reasons: [] }),
 };
 

@@ -53,7 +53,7 @@ export async function startWeb(options: WebOptions): Promise<WebServer> {
           }),
         monitor: () => monitor.state(),
       },
-      mayReload: () => engine.config().web.enableLifecycle,
+      isReloadAllowed: () => engine.config().web.enableLifecycle,
       reload: () => reload.run(),
     },
     { ...config.web, allowedHosts: () => engine.config().web.allowedHosts },

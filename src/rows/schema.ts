@@ -10,7 +10,7 @@ const time = z.iso.datetime({ precision: 3 }).describe('UTC.');
 const count = z.int().min(0);
 const project = z.string().describe('The id of the project.');
 const promptId = z.string().describe('The id of the prompt.');
-const transitionId = z.int().min(1).describe('Grows with every transition; never used twice.');
+const transitionId = z.int().min(1).describe('Increases with every transition; never reused.');
 const reason = z.enum(POLL_FAILURE_REASONS).nullable();
 
 const counts: Readonly<Record<PromptStatus, typeof count>> = {
@@ -25,13 +25,13 @@ export type ProjectFields = z.output<typeof projectSchema>;
 export const projectSchema = z
   .object({
     project,
-    up: z.boolean().describe('The last finished poll succeeded.'),
-    consecutive_failures: count.describe('Failed polls since the last success.'),
+    up: z.boolean().describe('Whether the last finished poll succeeded.'),
+    consecutive_failures: count.describe('Number of failed polls since the last success.'),
     reason: reason.describe('Why the last finished poll failed.'),
     last_poll: time.nullable(),
     last_success: time.nullable(),
     next_poll: time.nullable(),
-    prompts: z.object(counts).describe('Prompts that are not gone, by status.'),
+    prompts: z.object(counts).describe('Number of prompts that are not gone, by status.'),
     missing: count.describe(
       'Number of these prompts that were missing from the last complete listing.',
     ),
@@ -46,7 +46,7 @@ export const promptSchema = z
     prompt_name: z.string().nullable(),
     status: z.enum(PROMPT_STATUSES),
     status_raw: z.string().nullable().describe("The service's own text, if the status is UNKNOWN."),
-    since: time.describe('When it was first seen in this status, UTC.'),
+    since: time.describe('Time when it was first seen in this status, UTC.'),
     missing: count.describe('Number of consecutive complete listings without this prompt.'),
   })
   .describe('A prompt that is not gone.');
@@ -65,7 +65,7 @@ export const transitionSchema = z
     z.object({ ...transition, prompt_id: promptId }),
     z.object({ ...transition, dataset_id: z.string().describe('The id of the dataset.') }),
   ])
-  .describe('A move of a prompt or a dataset from one status to another.');
+  .describe('A change of the status of a prompt or a dataset.');
 
 export type FailureFields = z.output<typeof failureSchema>;
 export const failureSchema = z
@@ -77,11 +77,13 @@ export const failureSchema = z
     error_info: z
       .object({ error_id: z.string().nullable(), error_msg: z.string().nullable() })
       .nullable(),
-    error_msg_truncated: z.boolean().describe('`error_msg` was longer than 8,192 bytes.'),
+    error_msg_truncated: z
+      .boolean()
+      .describe('Whether `error_msg` was longer than 8,192 bytes and was cut.'),
     reason: z.enum(NO_ERROR_INFO_REASONS).nullable().describe('Why there is no `error_info`.'),
     settled: z.boolean().describe('False while evalwatch still tries to fetch `error_info`.'),
   })
-  .describe('A move of a prompt to FAILED.');
+  .describe('A change of the status of a prompt to FAILED.');
 
 export type PollFields = z.output<typeof pollSchema>;
 export const pollSchema = z
@@ -89,12 +91,12 @@ export const pollSchema = z
     time,
     project,
     ok: z.boolean(),
-    reason: reason.describe('Why it failed.'),
+    reason: reason.describe('Why the poll failed.'),
     prompts: count
       .nullable()
       .describe('Number of prompts in the listing; null if the poll failed.'),
     transitions: count,
-    changed: z.boolean().describe('Something was stored besides the outcome of the poll.'),
+    changed: z.boolean().describe('Whether anything besides the outcome of the poll was stored.'),
     duration_ms: count,
   })
   .describe('A finished poll.');

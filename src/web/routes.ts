@@ -16,11 +16,11 @@ export interface WebContent {
   isReady(): boolean;
   readonly api: ApiContent;
   readonly page: PageContent;
-  /** Receives bugs. The daemon continues: no request may end it. */
+  /** Receives unexpected errors (bugs). The daemon continues: no request may end it. */
   readonly onBug: OnBug;
   /** Whether the configuration allows a reload over HTTP. */
-  mayReload(): boolean;
-  /** Reloads the configuration; returns the reasons of a failed reload. */
+  isReloadAllowed(): boolean;
+  /** Reloads the configuration. `reasons` has the errors of a failed reload. */
   reload(): Promise<{ readonly ok: boolean; readonly reasons: readonly string[] }>;
 }
 
@@ -46,7 +46,7 @@ export function createRoutes(content: WebContent): Hono<ConnectionEnv> {
   app.route(PATHS.api, createApi(content.api));
 
   app.post(PATHS.reload, async (context) => {
-    if (!content.mayReload()) {
+    if (!content.isReloadAllowed()) {
       return context.json(
         { error: 'reload over HTTP is off: set web.enable_lifecycle to true' },
         403,
@@ -63,7 +63,7 @@ export function createRoutes(content: WebContent): Hono<ConnectionEnv> {
   );
   for (const [path, allow] of allowed) {
     app.all(path, ({ req, json }) =>
-      json({ error: `${req.method} is not allowed here` }, 405, { allow }),
+      json({ error: `${req.method} is not allowed for this path` }, 405, { allow }),
     );
   }
   app.notFound((context) => context.json({ error: 'there is nothing at this path' }, 404));

@@ -57,7 +57,7 @@ export async function startWebServer(
   const { onBug } = content;
   const requestFilter = createRequestFilter(allowedHosts, onBug);
   const answer = limitRequests(routed(content), content.api.clock);
-  const answers = { withLogin: answer, withoutLogin: toOwnNames(answer, names) };
+  const answers = { withLogin: answer, withoutLogin: requireOwnName(answer, names) };
   const server =
     protection === undefined
       ? createServer(OPTIONS, requestFilter.filter(answers.withoutLogin))
@@ -90,11 +90,11 @@ async function guarded(
   return createGuardedServer(OPTIONS, protection, { ...answers, filter: requestFilter.filter });
 }
 
-/** Answers by the routes, which see the canonical target and a constant `Host`. */
+/** Passes requests to the routes, with a URL made from the canonical target and a constant host. */
 function routed(content: WebContent): Handler {
   const answer = getRequestListener(createRoutes(content).fetch);
   return (request, response, { path, search }) => {
-    // @hono/node-server builds its URL from these two.
+    // @hono/node-server builds the URL from these two values.
     request.url = path + search;
     request.headers.host = 'evalwatch';
     void answer(request, response);
@@ -102,7 +102,7 @@ function routed(content: WebContent): Handler {
 }
 
 /** Refuses requests of pages that let their own name resolve to this server (DNS rebinding). */
-function toOwnNames(handle: Handler, names: () => ServerNames): Handler {
+function requireOwnName(handle: Handler, names: () => ServerNames): Handler {
   return (request, response, target) => {
     if (isForThisServer(target, request.headers, names())) {
       return handle(request, response, target);

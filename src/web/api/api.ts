@@ -32,7 +32,7 @@ import { RequestError } from '../request/error.ts';
 /** Share of the time for all answers together. */
 const BUDGET = { share: 1 / 4, burstMs: 2000, maxPauseMs: 8000 };
 const LIMITS = { maxWaiting: 32, maxWaitingPerKey: 32, maxWaitMs: 10_000 };
-/** The number of streams is limited elsewhere, and all of them may reconnect at the same time. */
+/** limits/requests.ts limits the number of streams. All of them may reconnect at the same time, as after a restart. */
 const NO_LIMITS = { maxWaiting: Infinity, maxWaitingPerKey: Infinity };
 const JSON_HEADERS = { 'content-type': 'application/json' };
 /** Maximum number of failures in one read: a row with an `error_info` has up to 10 kB. */
@@ -82,16 +82,16 @@ export function createApi(content: ApiContent): Hono<ConnectionEnv> {
     using turn = await streamQueue.waitForTurn(requester);
     if (turn === undefined) return busy(context);
     const { project, type, after } = await read(context, operations['/events']);
-    // A client that resumes sends the header together with the address of its first request.
+    // A client that reconnects sends `Last-Event-ID` with the URL of its first request, so the header overrides `after`.
     const given = context.req.header('last-event-id') ?? after;
-    const isBehind = given !== undefined && given !== '';
-    const start = isBehind ? readId(given) : await feed.end();
+    const hasStartId = given !== undefined && given !== '';
+    const start = hasStartId ? readId(given) : await feed.end();
     if (start === undefined)
       throw new RequestError(400, 'Last-Event-ID must be the id of an event');
     const headers = { 'content-type': 'text/event-stream', 'cache-control': 'no-store' };
     if (context.req.method === 'HEAD') return context.body(null, 200, headers);
     return context.body(
-      streamEvents(feed, clock, { start, isBehind, project, type, client: requester.client }),
+      streamEvents(feed, clock, { start, hasStartId, project, type, client: requester.client }),
       200,
       headers,
     );

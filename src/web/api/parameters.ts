@@ -15,16 +15,14 @@ export const project = z
   .string()
   .min(1, NOT_EMPTY)
   .optional()
-  .describe(
-    'Restricts rows to this project, which is configured, or removed but still in the store.',
-  );
+  .describe('Restricts rows to this project. It is configured, or removed and still in the store.');
 
 export const status = z
   .string()
   .transform((text) => text.toUpperCase())
   .pipe(z.enum(PROMPT_STATUSES, A_STATUS))
   .optional()
-  .describe('Restricts rows to prompts in this status, in upper or lower case.');
+  .describe('Restricts rows to prompts in this status; case is ignored.');
 
 export const limit = z
   .string()
@@ -65,7 +63,10 @@ export function readParameters<Known extends z.ZodObject>(
   const given = new Map<string, string>();
   for (const [name, value] of new URL(url).searchParams) {
     if (!names.includes(name)) {
-      throw new RequestError(400, `unknown parameter ${JSON.stringify(name)}: ${taken(names)}`);
+      throw new RequestError(
+        400,
+        `unknown parameter ${JSON.stringify(name)}: ${describeNames(names)}`,
+      );
     }
     if (given.has(name)) throw new RequestError(400, `${name} is given more than once`);
     given.set(name, value);
@@ -76,7 +77,7 @@ export function readParameters<Known extends z.ZodObject>(
   throw new RequestError(400, faults.join('; '));
 }
 
-function taken(names: readonly string[]): string {
+function describeNames(names: readonly string[]): string {
   return names.length === 0
     ? 'this path takes no parameters'
     : `this path takes ${names.join(', ')}`;

@@ -39,7 +39,7 @@ interface EventFields extends Readonly<Record<EventType | 'reset', object>> {
   readonly reset: ResetFields;
 }
 
-/** The text of an event; without a position, the client keeps the id of the event before it. */
+/** Returns the text of an event. Without a position it has no id, so the client keeps the last one. */
 export function eventText<Type extends keyof EventFields>(
   type: Type,
   fields: EventFields[Type],

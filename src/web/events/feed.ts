@@ -13,7 +13,7 @@ import { type EventPage, nothingAfter, toPage } from './page.ts';
 const MAX_ROWS = 100;
 /** Share of time for all streams that catch up. After a rest, clients that lack few events do not wait. */
 const BUDGET = { share: 1 / 10, burstMs: 200, maxPauseMs: 2000 };
-/** The number of streams is limited elsewhere. */
+/** limits/requests.ts limits the number of streams. */
 const UNLIMITED = { maxWaiting: Infinity, maxWaitingPerKey: Infinity };
 /** Number of finished polls that are kept for clients that are a little behind. */
 const MAX_POLLS = 500;
@@ -28,7 +28,7 @@ interface FeedReader extends Requester {
 
 /** The source of all event streams: clients at the same position share what is read and rendered. */
 export interface EventFeed {
-  /** Observes the monitor: commits and finished polls are news. */
+  /** Observes the monitor: announces commits and finished polls. */
   readonly observe: Observer;
   /** Returns the position after the newest recorded event. @throws {StoreError} */
   end(): Promise<EventPosition>;
@@ -43,10 +43,10 @@ export interface EventFeed {
   /** Grows with every announcement of new events. */
   version(): number;
   /** Waits for new events since `version`: resolves to false if `ms` pass, or the signal aborts, without any. */
-  news(version: number, ms: number, signal: AbortSignal): Promise<boolean>;
+  waitForNews(version: number, ms: number, signal: AbortSignal): Promise<boolean>;
 }
 
-/** Creates the feed. `intervalMs` is how often the store is read for commits of other processes; by default there are none. */
+/** Creates the feed. `intervalMs`: interval of reading the store for commits of other processes; by default there are none. */
 export function createEventFeed(
   store: Pick<StoreReader, 'events'>,
   clock: Pick<Clock, 'monotonic'>,
@@ -54,16 +54,16 @@ export function createEventFeed(
 ): EventFeed {
   const budget = createTimeBudget({ clock, ...BUDGET });
   const queue = createFairQueue({ budget, ...UNLIMITED });
-  /** Position after the newest event when they were last read. */
+  /** Position after the newest event as of the last read. */
   let end: EventPosition | undefined;
   let ending: Promise<EventPosition> | undefined;
   /** Pages read since the last announcement, by the id that they come after. */
   const pages = new Map<string, Promise<EventPage>>();
-  /** Number of rows to read next: what would have filled the last page. */
+  /** Number of rows to read next, estimated from the number that filled the last page. */
   let rows = MAX_ROWS;
   let polls: readonly StreamedEvent[] = [];
   let pollCount = 0;
-  const news = createNews({ intervalMs, onNews: () => pages.clear() });
+  const news = createNews({ intervalMs, onAnnouncement: () => pages.clear() });
 
   async function load(after: EventPosition): Promise<EventPage> {
     const limit = rows;
@@ -135,6 +135,6 @@ export function createEventFeed(
       count: pollCount,
     }),
     version: () => news.version(),
-    news: (seen, ms, signal) => news.wait(seen, ms, signal),
+    waitForNews: (seen, ms, signal) => news.wait(seen, ms, signal),
   };
 }

@@ -1,6 +1,6 @@
-/** Time in which news are combined, ms: a busy monitor does not wake each client for each commit. */
+/** Minimum time in which announcements are combined, ms: a busy monitor does not wake each client for each commit. */
 const MIN_GATHER_MS = 50;
-/** Writing to a client takes a tenth of it. */
+/** Additional time for each waiting client, ms. Writing to a client takes a tenth of it. */
 const GATHER_MS_PER_CLIENT = 1;
 
 /** Wakes the clients that wait for new events. */
@@ -16,10 +16,10 @@ export interface NewsOptions {
   /** Interval of announcements while a client waits, for a store whose commits are not all announced here. */
   readonly intervalMs: number | undefined;
   /** Called at each announcement, before clients wake. */
-  readonly onNews: () => void;
+  readonly onAnnouncement: () => void;
 }
 
-export function createNews({ intervalMs, onNews }: NewsOptions): News {
+export function createNews({ intervalMs, onAnnouncement }: NewsOptions): News {
   const waiting = new Set<() => void>();
   let version = 0;
   let gathering: NodeJS.Timeout | undefined;
@@ -27,7 +27,7 @@ export function createNews({ intervalMs, onNews }: NewsOptions): News {
 
   function announce(): void {
     version += 1;
-    onNews();
+    onAnnouncement();
     if (waiting.size > 0) gather();
   }
 

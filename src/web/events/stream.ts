@@ -16,7 +16,7 @@ export interface StreamQuery {
   /** Position after which the stream starts. */
   readonly start: EventPosition;
   /** Whether the client named a position, which may be far behind. */
-  readonly isBehind: boolean;
+  readonly hasStartId: boolean;
   readonly project: string | undefined;
   readonly type: EventType | undefined;
   /** Name of the client, for the turns of streams that catch up. */
@@ -58,7 +58,7 @@ async function* follow(
     (type === undefined || event.type === type) &&
     (project === undefined || event.project === project);
   let position = start;
-  let { isBehind } = query;
+  let isBehind = query.hasStartId;
   let polls = feed.polls(0).count;
   /** The last id that was sent to the client. */
   let sentId = writeId(start);
@@ -83,7 +83,7 @@ async function* follow(
       quietUntil = clock.monotonic() + HEARTBEAT_MS;
     }
     if (isBehind) continue;
-    if (await feed.news(version, quietUntil - clock.monotonic(), gone)) continue;
+    if (await feed.waitForNews(version, quietUntil - clock.monotonic(), gone)) continue;
     // The position also moves past events that the client did not select.
     const id = writeId(position);
     yield id === sentId ? ': still here\n\n' : `: still here\nid: ${id}\n\n`;
@@ -92,7 +92,7 @@ async function* follow(
   }
 }
 
-/** Undefined while the store cannot be read; the stream continues afterwards. The failure is reported elsewhere. */
+/** Returns undefined while the store cannot be read; the stream continues afterwards. The failure is reported elsewhere. */
 async function readable(page: Promise<EventPage>): Promise<EventPage | undefined> {
   try {
     return await page;

@@ -34,7 +34,7 @@ export function limitOpenAnswers({
 }: OpenAnswerLimit): (request: IncomingMessage, response: ServerResponse) => boolean {
   const places = createItemsByClient<Place>();
 
-  function toGiveUp(client: string): Place | undefined {
+  function findPlaceToFree(client: string): Place | undefined {
     const most = places.largest();
     // A difference of two or more, so that two clients do not take a place from each other in turn.
     if (most.size > places.of(client).size + 1) return most.values().next().value;
@@ -46,11 +46,11 @@ export function limitOpenAnswers({
   return (request, response) => {
     const client = clientOf(request.socket.remoteAddress);
     if (places.size >= max) {
-      const given = toGiveUp(client);
-      if (given === undefined) return false;
-      places.delete(given.client, given);
+      const freed = findPlaceToFree(client);
+      if (freed === undefined) return false;
+      places.delete(freed.client, freed);
       // Closes the connection, because the answer may wait behind earlier answers that continue.
-      given.request.socket.destroy();
+      freed.request.socket.destroy();
     }
     const place: Place = { client, request, response, since: clock.monotonic() };
     places.add(client, place);

@@ -145,7 +145,7 @@ export async function openPageWorld(start = NIGHT): Promise<PageWorld> {
             nextPollAt: () => undefined,
           },
           page: content,
-          mayReload: () => false,
+          isReloadAllowed: () => false,
           reload: () => Promise.resolve({ ok: true, reasons: [] }),
         },
         { host: '127.0.0.1', port: 0 },

@@ -59,7 +59,7 @@ async function start(
       onBug: () => {},
       api,
       page: statusPage,
-      mayReload: () => false,
+      isReloadAllowed: () => false,
       reload: () => Promise.resolve({ ok: true, reasons: [] }),
       ...content,
     },
@@ -142,7 +142,7 @@ describe('POST /-/reload', () => {
 
   it('says why the configuration could not be applied', async () => {
     const reload = () => Promise.resolve({ ok: false, reasons: ['a.yaml:1:1: wrong'] });
-    const url = await start({ mayReload: () => true, reload });
+    const url = await start({ isReloadAllowed: () => true, reload });
 
     const answer = await fetch(`${url}/-/reload`, { method: 'POST' });
 
@@ -151,7 +151,7 @@ describe('POST /-/reload', () => {
   });
 
   it('is 200 when it was applied', async () => {
-    const url = await start({ mayReload: () => true });
+    const url = await start({ isReloadAllowed: () => true });
 
     expect((await fetch(`${url}/-/reload`, { method: 'POST' })).status).toBe(200);
   });
@@ -396,7 +396,7 @@ describe('a page of another site', () => {
   ])('cannot reload: %j', async (headers) => {
     let reloads = 0;
     const reload = () => Promise.resolve({ ok: (reloads += 1) > 0, reasons: [] });
-    const url = await start({ mayReload: () => true, reload });
+    const url = await start({ isReloadAllowed: () => true, reload });
     const host = `Host: ${new URL(url).host}\r\n`;
 
     const answer = await send(url, request('/-/reload', host + headers, 'POST'));
@@ -419,7 +419,7 @@ it('says which address is taken', async () => {
       onBug: () => {},
       api,
       page: statusPage,
-      mayReload: () => false,
+      isReloadAllowed: () => false,
       reload: () => Promise.resolve({ ok: true, reasons: [] }),
     },
     { host: '127.0.0.1', port },

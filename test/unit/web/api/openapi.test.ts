@@ -100,7 +100,7 @@ describe('the OpenAPI document', () => {
         projects: () => [],
         monitor: () => watchMonitor(content.clock).state(),
       },
-      mayReload: () => false,
+      isReloadAllowed: () => false,
       reload: () => Promise.resolve({ ok: true, reasons: [] }),
     });
 
