@@ -19,7 +19,7 @@ export interface OpenStore {
   readonly info: { readonly engine: 'sqlite' | 'postgresql'; readonly version: string };
   /** Whether the store is still the one that the configuration names. */
   readonly isInPlace: () => boolean;
-  /** The parts that several workers share; undefined for SQLite, which serves one process. */
+  /** Coordination of several workers; undefined for SQLite, which serves one process. */
   readonly shared: Shared | undefined;
 }
 

@@ -10,7 +10,7 @@ import type {
   TransitionRow,
 } from '../monitor/ports/store.ts';
 
-// The rows that both engines select, and what they stand for. The engines differ in their booleans only.
+// Rows that both engines select, and their conversion to domain types. The engines differ only in their booleans.
 
 /** PostgreSQL has booleans; SQLite has 0 and 1. */
 type Flag = boolean | number;

@@ -24,10 +24,10 @@ export interface ConfigureOptions {
 export type Configure = (ids: readonly string[], at: number) => Promise<void>;
 
 /**
- * Creates `Store.configureProjects`, which rejects only while nothing can have changed: a project that is marked removed
- * although its configuration was refused would lose its failures. Once a change was made, or its answer was lost, it is
- * repeated until the database answers; a repetition changes nothing. If the database then refuses, the error says that the
- * change may have been made.
+ * Creates `Store.configureProjects`. Before the first change, a failure rejects at once. After a change or a lost answer,
+ * the statement is repeated until the database answers: a project that is marked removed although its configuration was
+ * refused would lose its failures. Repeating it changes nothing. If the database then refuses the statement, the error says
+ * that the change may have been made.
  */
 export function createConfigure({ database, clock, emit, signal }: ConfigureOptions): Configure {
   return async (ids, at) => {
@@ -40,7 +40,7 @@ export function createConfigure({ database, clock, emit, signal }: ConfigureOpti
         emit({ type: 'store.commit_failed', reason: error.reason, error });
         mayBeMade ||= unknown;
         if (!mayBeMade) throw error;
-        if (signal.aborted || !PASSING.has(error.reason)) throw halfDone(error);
+        if (signal.aborted || !PASSING.has(error.reason)) throw possiblyChanged(error);
         await setTimeout(AGAIN_MS);
       }
     }
@@ -55,7 +55,7 @@ export function createConfigure({ database, clock, emit, signal }: ConfigureOpti
   };
 }
 
-function halfDone({ reason, message }: StoreError): StoreError {
+function possiblyChanged({ reason, message }: StoreError): StoreError {
   return new StoreError(
     reason,
     `${message}; the watched projects may have changed already: repeat this once the database accepts it`,

@@ -49,18 +49,18 @@ export interface DatabaseOptions {
   readonly settings: ConnectionSettings;
   readonly connections: number;
   /**
-   * Time limit of a statement, after which every connection to its server is given up. Also the limit of its wait for a
+   * Time limit of a statement, after which every connection to its server is closed. Also the limit of its wait for a
    * connection, after which it is not sent.
    */
   readonly timeoutMs: number;
-  /** Gives up what is under way when it aborts; later statements have a second. */
+  /** On abort, running statements fail, and later statements have 1 s. */
   readonly signal?: AbortSignal;
 }
 
 /** Maximum number of repetitions of a statement that collided with another. */
 const MAX_REPETITIONS = 5;
 /** Time limit of statements that begin after the abort, ms. */
-const LAST_MS = 1000;
+const AFTER_ABORT_TIMEOUT_MS = 1000;
 
 /** Opens the database. Its connections are made when they are needed. */
 export function openDatabase(options: DatabaseOptions): Database {
@@ -76,10 +76,10 @@ export function openDatabase(options: DatabaseOptions): Database {
   let keepsPlans = false;
 
   function timeLeft(): number {
-    return signal?.aborted === true ? Math.min(LAST_MS, timeoutMs) : timeoutMs;
+    return signal?.aborted === true ? Math.min(AFTER_ABORT_TIMEOUT_MS, timeoutMs) : timeoutMs;
   }
 
-  /** Waits for a connection here: the pool would limit the wait by the time that a server has to answer. */
+  /** Waits for a free connection here, because the pool would apply the shorter time limit for connecting. */
   async function withClient<Result>(work: (client: PoolClient, route: Route) => Promise<Result>) {
     return await limitUse(async () => {
       const { client, route } = await servers.connect();
@@ -183,7 +183,7 @@ async function runTransaction<Result>(
   }
 }
 
-/** Limits a long statement, and has the server end it when its client is gone, because it holds locks. */
+/** Limits a long statement, and makes the server end it when its client has disconnected, because it holds locks. */
 const LIMIT = `SELECT set_config('statement_timeout', $1, true),
     CASE WHEN version() LIKE '%linux%' THEN set_config('client_connection_check_interval', '10s', true) END`;
 

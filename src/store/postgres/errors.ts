@@ -22,12 +22,12 @@ const REASONS: ReadonlyMap<string, ServerReason> = new Map([
 const TEXTS: Readonly<Record<ServerReason, string>> = {
   full: 'no space is left for the store',
   io: 'the database of store.postgres_url_file or _env cannot be reached',
-  busy: 'the database of store.postgres_url_file or _env is too busy',
+  busy: 'the database of store.postgres_url_file or _env is busy: it has too many connections, or a lock or statement took too long',
   corrupt: 'the database of store.postgres_url_file or _env is damaged; restore a backup',
   other: 'the database of store.postgres_url_file or _env refused',
 };
 
-/** PgBouncer refuses the limits that each connection asks for (session.ts), unless it is told to ignore them. */
+/** PgBouncer refuses the limits that each connection requests (session.ts), unless it is configured to ignore them. */
 const LIMITS_REFUSED =
   'the pooler before the database of store.postgres_url_file or _env refuses connections: set its ignore_startup_parameters = statement_timeout, idle_in_transaction_session_timeout';
 

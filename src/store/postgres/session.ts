@@ -7,10 +7,10 @@ import type { ConnectionSettings, Server } from './url.ts';
 /** Oldest major version that is tested (docs/scaling.md#run-it). */
 const MIN_MAJOR = 15;
 export const CONNECT_MS = 3000;
-/** Limits that the server itself keeps, in case this process is gone. */
+/** Limits that the server enforces, even if this process has ended. */
 const STATEMENT_MS = 60_000;
 const IDLE_IN_TRANSACTION_MS = 10_000;
-/** Delay of TCP keepalives. Firewalls forget a silent connection later than this. */
+/** Delay of TCP keepalives. Firewalls drop a silent connection only after a longer time. */
 const KEEP_ALIVE_MS = 10_000;
 
 /** Parsers of values by type; others are pg's. */

@@ -70,7 +70,7 @@ const isUnknown = (column: string) =>
 
 const RULES: readonly Rule[] = [
   {
-    rule: 'its rows refer to rows that exist',
+    rule: 'each row refers only to rows that exist',
     sql: `SELECT "table" || ' row ' || coalesce(rowid, '?') || ' lacks its ' || "parent"
       FROM pragma_foreign_key_check`,
   },
@@ -81,7 +81,7 @@ const RULES: readonly Rule[] = [
       WHERE ${isUnknown('r.status')}`,
   },
   {
-    rule: 'each status is where the last transition led, as far as none was deleted',
+    rule: 'each status is the one to which the last transition of its record led, if none was deleted',
     sql: `SELECT ${PLACE} || ' is ' || r.status || ', transition ' || t.transition_id || ' led to ' || t.to_status
       FROM (SELECT listing_key, record_id, max(transition_id) AS transition_id, to_status
             FROM transition GROUP BY listing_key, record_id) t
@@ -89,46 +89,46 @@ const RULES: readonly Rule[] = [
       WHERE r.status <> t.to_status AND t.listing_key IN (${UNTOUCHED})`,
   },
   {
-    rule: 'each transition begins where the one before it ended, as far as none was deleted',
+    rule: 'each transition begins at the status where the previous one of its record ended, if none was deleted',
     sql: `SELECT 'transition ' || transition_id || ' begins at ' || from_status || ', the one before it ended at ' || before
       FROM (SELECT transition_id, listing_key, from_status, lag(to_status) OVER chain AS before
             FROM transition WINDOW chain AS (PARTITION BY listing_key, record_id ORDER BY transition_id))
       WHERE from_status <> before AND listing_key IN (${UNTOUCHED})`,
   },
   {
-    rule: 'no transition leads nowhere',
+    rule: 'each transition leads to another status',
     sql: `SELECT 'transition ' || transition_id || ' stays at ' || to_status
       FROM transition WHERE from_status = to_status`,
   },
   {
-    rule: 'each transition is of a record that is known',
+    rule: 'each transition belongs to a stored record',
     sql: `SELECT 'transition ' || transition_id || ' is of ' || quote(record_id)
       FROM transition t
       WHERE NOT EXISTS (SELECT 1 FROM record r WHERE r.listing_key = t.listing_key AND r.id = t.record_id)
         AND EXISTS (SELECT 1 FROM listing l WHERE l.listing_key = t.listing_key AND l.project_key IS NOT NULL)`,
   },
   {
-    rule: 'the totals count every transition that is kept',
+    rule: 'no total is smaller than the number of stored transitions',
     sql: `SELECT 'listing ' || t.listing_key || ', ' || from_status || ' to ' || to_status || ': ' || count(*)
-        || ' kept, ' || coalesce(total.count, 0) || ' counted'
+        || ' stored, ' || coalesce(total.count, 0) || ' counted'
       FROM transition t LEFT JOIN transition_total total USING (listing_key, from_status, to_status)
       WHERE EXISTS (SELECT 1 FROM listing l WHERE l.listing_key = t.listing_key AND l.project_key IS NOT NULL)
       GROUP BY t.listing_key, from_status, to_status HAVING count(*) > coalesce(total.count, 0)`,
   },
   {
-    rule: 'each move of a prompt to FAILED is a failure',
+    rule: 'each move of a prompt to FAILED has a failure',
     sql: `SELECT 'transition ' || t.transition_id || ' has no failure'
       FROM transition t JOIN listing l USING (listing_key)
       WHERE l.kind = 'prompt' AND l.project_key IS NOT NULL AND t.to_status = 'FAILED'
         AND NOT EXISTS (SELECT 1 FROM failure f WHERE f.transition_id = t.transition_id)`,
   },
   {
-    rule: 'each failure that was settled, and no other, has its place in the order of settling',
+    rule: 'each settled failure, and no pending one, has a settlement number',
     sql: `SELECT 'failure ' || f.transition_id FROM failure f LEFT JOIN settlement s USING (transition_id)
       WHERE (f.settled_at IS NULL) <> (s.transition_id IS NULL)`,
   },
   {
-    rule: 'each failure is a move of a prompt to FAILED',
+    rule: 'each failure belongs to a move of a prompt to FAILED',
     sql: `SELECT 'failure ' || f.transition_id
       FROM failure f JOIN transition t USING (transition_id) JOIN listing l ON l.listing_key = t.listing_key
       WHERE l.kind <> 'prompt' OR t.to_status <> 'FAILED' OR f.listing_key <> t.listing_key`,

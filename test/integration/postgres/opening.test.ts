@@ -63,7 +63,7 @@ describe.skipIf(postgresPrograms === undefined)('a PostgreSQL store', () => {
     [
       'of a newer version that it cannot work with',
       'version = 9, compatible_from = 3',
-      'the database of store.postgres_url_file or _env has schema version 9, this evalwatch knows 2: run the newer evalwatch that wrote it',
+      'the database of store.postgres_url_file or _env has schema version 9, this evalwatch supports 2: run the newer evalwatch that wrote it',
     ],
   ])('%s', async (_name, change, outcome) => {
     const { url, name } = await server.createDatabase();

@@ -117,7 +117,7 @@ describe('store check', () => {
     db.close();
     const { code, stdout, stderr } = await commandLine(['store', 'check', '--config', config]);
     expect(code).toBe(1);
-    expect(stdout).toContain('WRONG  each move of a prompt to FAILED is a failure\n');
+    expect(stdout).toContain('WRONG  each move of a prompt to FAILED has a failure\n');
     expect(stdout).toContain("       prompt 'a' of 'p' is PENDING, transition ");
     expect(stderr).toMatch(/evalwatch\.db is damaged: restore a backup/);
 

@@ -75,7 +75,7 @@ export function createEventQuery(
     else if (end === undefined) {
       throw new StoreError(
         'busy',
-        'a commit to the store hangs, so the end of the events is not known',
+        'a commit to the store hangs, so the end of the events is unknown',
       );
     }
     return given;

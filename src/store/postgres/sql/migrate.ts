@@ -89,7 +89,7 @@ async function findVersion(database: Database): Promise<number> {
   if (schema.compatible_from > SCHEMA_VERSION) {
     throw new StoreError(
       'other',
-      `the database of store.postgres_url_file or _env has schema version ${schema.version}, this evalwatch knows ${SCHEMA_VERSION}: run the newer evalwatch that wrote it`,
+      `the database of store.postgres_url_file or _env has schema version ${schema.version}, this evalwatch supports ${SCHEMA_VERSION}: run the newer evalwatch that wrote it`,
     );
   }
   return schema.version;

@@ -146,8 +146,8 @@ export function withIds(
 
 /**
  * Finds out whether a commit was made whose answer was lost. If it was not, the ownership gets another epoch, so that the
- * commit can never be made and can be repeated under the new epoch. A commit that is under way is waited for; the statement then
- * changes nothing and returns `was_same`, because it still sees the rows of before, and has to be run again.
+ * commit can never be made and can be repeated under the new epoch. The statement waits for a running commit; it then
+ * changes nothing and returns `was_same`, because it still sees the earlier rows, and must be run again.
  */
 export const RESOLVE: Statement = {
   name: 'resolve_commit',

@@ -65,7 +65,10 @@ async function assertFree(target: string, replace: boolean): Promise<void> {
   throw new StoreError('other', `${target} is not a file: choose another name`);
 }
 
-/** Creates the target, as `rename` would replace a file that appeared meanwhile. Synchronous, so that no signal comes before `rename`. */
+/**
+ * Creates the target exclusively before `rename`, which would silently replace a file that appeared meanwhile. Synchronous,
+ * so that no signal comes before `rename`.
+ */
 function reserve(target: string): void {
   try {
     closeSync(openSync(target, 'wx', 0o600));

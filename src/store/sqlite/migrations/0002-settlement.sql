@@ -1,4 +1,4 @@
--- The order in which failures were settled, for whoever follows them: `settled_at` is a clock's word and can go back.
+-- The order in which failures were settled, for clients that follow the events: `settled_at` is clock time and can go back.
 CREATE TABLE settlement (
   -- Never used twice, not even after retention.
   settlement_id INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -21,7 +21,7 @@ type KnownRows = Known<{ readonly next: NextRows }>;
 
 /** A page of known records: every listing with some of its rows. */
 export interface KnownPage extends Known<{ readonly rows: readonly RecordColumns[] }> {
-  /** Number by which the next page is asked for; undefined on the last page. */
+  /** Number by which the next page is requested; undefined on the last page. */
   readonly more: number | undefined;
 }
 
@@ -73,7 +73,7 @@ export function createKnownRows(
   }
 
   return (project, kinds, only) => {
-    // The version first: after a commit in between it is too old, and the commit of this poll is refused.
+    // Reads the version first: if another commit comes in between, it is too old and the commit of this poll is refused.
     const known = selectProject.get(project);
     if (known === undefined) throw unknownProject(project);
     const listings = kinds.map((kind) => {

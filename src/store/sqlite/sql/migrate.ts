@@ -40,6 +40,6 @@ export function assertNotNewer(version: number, path: string): void {
   if (version <= SCHEMA_VERSION) return;
   throw new StoreError(
     'other',
-    `${path} has schema version ${version}, this evalwatch knows ${SCHEMA_VERSION}: run the newer evalwatch that wrote it`,
+    `${path} has schema version ${version}, this evalwatch supports ${SCHEMA_VERSION}: run the newer evalwatch that wrote it`,
   );
 }

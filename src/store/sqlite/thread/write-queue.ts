@@ -71,7 +71,7 @@ export function createWriteQueue({ thread, clock, emit }: WriteQueueOptions): Wr
       emitCommitted(started);
       for (const [index, write] of group.entries()) write.resolve([results[index]]);
     } catch (error) {
-      // One of them may be to blame, or too large for the space left on the disk.
+      // One of them may be the cause, or too large for the free space, so each is tried alone.
       if (!(error instanceof StoreError && error.reason === 'busy')) return writeEach(group);
       emitFailed(error);
       for (const write of group) write.reject(error);

@@ -81,7 +81,7 @@ describe('a store', () => {
   });
 
   it.each([
-    ['DELETE FROM project', 'its rows refer to rows that exist'],
+    ['DELETE FROM project', 'each row refers only to rows that exist'],
     [
       "UPDATE record SET status = 'failed' WHERE id = 'a'; DELETE FROM transition",
       'each record has a status of its kind',
@@ -92,28 +92,28 @@ describe('a store', () => {
     ],
     [
       "UPDATE record SET status = 'PENDING' WHERE id = 'a'",
-      "each status is where the last transition led, as far as none was deleted: prompt 'a' of 'p' is PENDING",
+      "each status is the one to which the last transition of its record led, if none was deleted: prompt 'a' of 'p' is PENDING",
     ],
     [
       "UPDATE transition SET from_status = 'PENDING' WHERE record_id = 'a' AND to_status = 'COMPLETED';" +
         "UPDATE transition_total SET from_status = 'PENDING' WHERE to_status = 'COMPLETED'",
-      'each transition begins where the one before it ended',
+      'each transition begins at the status where the previous one of its record ended',
     ],
-    ['UPDATE transition SET from_status = to_status', 'no transition leads nowhere'],
-    ["DELETE FROM record WHERE id = 'a'", 'each transition is of a record that is known'],
+    ['UPDATE transition SET from_status = to_status', 'each transition leads to another status'],
+    ["DELETE FROM record WHERE id = 'a'", 'each transition belongs to a stored record'],
     [
       "UPDATE transition_total SET count = 1 WHERE to_status = 'FAILED'",
-      'the totals count every transition that is kept: listing 1, RUNNING to FAILED: 2 kept, 1 counted',
+      'no total is smaller than the number of stored transitions: listing 1, RUNNING to FAILED: 2 stored, 1 counted',
     ],
     [
       "UPDATE failure SET settled_at = 1, reason = 'not_found' WHERE transition_id = 2",
-      'each failure that was settled, and no other, has its place in the order of settling: failure 2',
+      'each settled failure, and no pending one, has a settlement number: failure 2',
     ],
-    ['DELETE FROM transition_total', 'the totals count every transition that is kept'],
-    ['DELETE FROM failure', 'each move of a prompt to FAILED is a failure'],
+    ['DELETE FROM transition_total', 'no total is smaller than the number of stored transitions'],
+    ['DELETE FROM failure', 'each move of a prompt to FAILED has a failure'],
     [
       'UPDATE failure SET transition_id = (SELECT max(transition_id) FROM transition) WHERE transition_id > 2',
-      'each failure is a move of a prompt to FAILED',
+      'each failure belongs to a move of a prompt to FAILED',
     ],
     ['UPDATE transition SET at = 8640000000000001', impossible('transition 1: at')],
     ['UPDATE transition SET at = -1', impossible('transition 1: at')],

@@ -29,12 +29,12 @@ const FOREIGN: readonly (readonly [
   [
     'a newer store',
     sql(`PRAGMA application_id = 1163286356; CREATE TABLE t (a); PRAGMA user_version = 99`),
-    `has schema version 99, this evalwatch knows ${SCHEMA_VERSION}`,
+    `has schema version 99, this evalwatch supports ${SCHEMA_VERSION}`,
   ],
   [
     'a newer store with a write-ahead log',
     sql(`PRAGMA journal_mode = WAL; PRAGMA application_id = 1163286356; PRAGMA user_version = 99`),
-    `has schema version 99, this evalwatch knows ${SCHEMA_VERSION}`,
+    `has schema version 99, this evalwatch supports ${SCHEMA_VERSION}`,
   ],
 ];
 
@@ -88,7 +88,7 @@ describe('a file that is no store of ours', () => {
     await copyFile(origin, path);
     await copyFile(`${origin}-wal`, `${path}-wal`);
     db.close();
-    const says = `has schema version 99, this evalwatch knows ${SCHEMA_VERSION}`;
+    const says = `has schema version 99, this evalwatch supports ${SCHEMA_VERSION}`;
     await expect(openReader({ path })).rejects.toThrow(says);
     await expect(openStore({ path, clock: systemClock, emit: () => {} })).rejects.toThrow(says);
   });
