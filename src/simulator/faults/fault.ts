@@ -19,7 +19,7 @@ type EchoPlace = (typeof ECHO_PLACES)[number];
 export type Fault =
   /**
    * A status code from 200 to 599. 2xx codes except 204 keep the body unless `body` replaces it, so 200 alone changes nothing.
-   * `retryAfter` is the text of the header; without `body`, only codes from 300 to 599 except 304 and 422 have it.
+   * `retryAfter` is the text of the header; without `body`, 304, 422 and 2xx except 204 omit it.
    */
   | {
       readonly kind: 'status';
