@@ -17,7 +17,7 @@ export const clock: Row = {
     what: 'every tick that was missed is run, one after the other',
     file: 'schedule/scheduler.ts',
     replace: [
-      ['entry.dueAt = dueAfter(entry, now);', 'entry.dueAt = dueAfter(entry, ranAt + offset);'],
+      ['entry.dueAt = dueAfter(entry, now);', 'entry.dueAt = dueAfter(entry, ranAt + jitterMs);'],
     ],
   },
   run: async ({ short, seed, print, source = SOURCE }) => {

@@ -104,9 +104,9 @@ export async function listings(source: string): Promise<readonly Surface[]> {
       const scan = startScan();
       scan.push(body);
       const reading = readListing({ pieces: [body], items: scan.finish() }, kind, scrub);
-      const { records, presentIds, complete } = takeAtOnce(reading);
+      const { records, idsWithoutStatus, complete } = takeAtOnce(reading);
       const pairs = [...records].map(([id, { status }]) => [id, status] as const);
-      return shown(pairs, presentIds, complete);
+      return shown(pairs, idsWithoutStatus, complete);
     } catch (error) {
       return reasonOf(error);
     }

@@ -6,7 +6,7 @@ import { truncate, widthOf } from '../../src/cli/output/text.ts';
 import { visible, visibleJson } from '../../src/domain/visible.ts';
 import { createSecrets } from '../../src/evaluation-api/secrets.ts';
 import { createLogger } from '../../src/log/logger.ts';
-import { presentFields } from '../../src/log/present.ts';
+import { printableFields } from '../../src/log/printable.ts';
 import { renderLabels } from '../../src/metrics/exposition.ts';
 import { failureFields } from '../../src/rows/fields.ts';
 import { toStoreError } from '../../src/store/postgres/errors.ts';
@@ -136,8 +136,8 @@ export const output: readonly TextFunction[] = [
     call: (text) => [...jsonLines([text], (row) => ({ row }))],
   },
   {
-    name: 'log/present.ts presentFields',
-    call: (text) => presentFields({ text, err: new Error(text) }, scrub),
+    name: 'log/printable.ts printableFields',
+    call: (text) => printableFields({ text, err: new Error(text) }, scrub),
   },
   {
     name: 'log/logger.ts createLogger',

@@ -21,7 +21,7 @@ export interface ConfigureOptions {
   readonly log: LogObserver;
   readonly logger: Logger;
   readonly clock: Clock;
-  /** Keeps the projects that other workers poll, as a command does that polls beside them. */
+  /** Keeps the stored projects that `next` does not contain; for a command that polls while other workers run. */
   readonly keepsOthers: boolean;
 }
 
@@ -51,7 +51,7 @@ export function createConfigure(options: ConfigureOptions): (next: Config) => Pr
     const hasNewService = !isDeepStrictEqual(next.service, inForce.config().service);
     const nextService = hasNewService ? createService(next.service) : undefined;
     const ids = [...projectsOf(next).keys()];
-    // Among several workers the health of a project comes with its ownership.
+    // With several workers, a worker receives the health of a project when it takes ownership.
     const added = sharing ? [] : ids.filter((id) => !before.has(id));
     let health: readonly PollHealth[];
     try {

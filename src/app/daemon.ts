@@ -47,10 +47,10 @@ export interface DaemonOptions {
 }
 
 /**
- * Opens, wires and starts the daemon; what was opened is released if something else cannot be.
+ * Opens, connects and starts the parts of the daemon. If one step fails, closes everything that was opened before.
  * @throws {ConfigError} when the web configuration cannot be used
  * @throws {StoreError} when the store cannot be opened or another process holds it
- * @throws {Error} with a system `code` when the web address cannot be listened on
+ * @throws {Error} with a system `code` when the server cannot listen on the web address
  */
 export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const { config, loadConfig, logger, secrets, clock, revision, signal, observers = [] } = options;
@@ -98,7 +98,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     config: () => engine.config(),
     loadConfig: async () => {
       const next = await loadConfig();
-      const replaced = await mounted.look(filesOf(next));
+      const replaced = await mounted.check(filesOf(next));
       if (replaced.includes(next.file)) throw replacedError(next.file);
       await protection?.reload();
       return next;
@@ -143,13 +143,13 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   );
   reporter.start();
   scheduling.start();
-  void mounted.look(filesOf(config));
+  void mounted.check(filesOf(config));
   const stopMaintenance = startMaintenance({
     store,
     retentionMs: config.store.retentionMs,
     clock,
     checkMounts: () => {
-      if (mounted.hasAny()) void mounted.look(filesOf(engine.config()));
+      if (mounted.hasAny()) void mounted.check(filesOf(engine.config()));
     },
   });
   isStarted = true;
@@ -164,7 +164,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       scheduling.stop();
       engine.shutdown.begin(GRACE_MS);
       const reported = reporter.stop();
-      // Failures are claimed under the worker's lease: it ends after them.
+      // The reporter claims failures under the lease, so the lease ends after the reporter.
       await Promise.all([scheduling.idle(), reported, sharing?.worker.stop(reported)]);
       await closing.disposeAsync();
       logger.info({ event: 'daemon.stopped' }, 'Daemon stopped');
@@ -172,7 +172,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   };
 }
 
-/** Reports a success only while both the configuration and the web configuration are the newest. */
+/** Sets the reload metrics: 1 only if the last load of both the configuration and the web configuration succeeded. */
 function reportReloads(metrics: Metrics) {
   let isConfigReloaded = true;
   return {
@@ -184,7 +184,10 @@ function reportReloads(metrics: Metrics) {
   };
 }
 
-/** A reload would load the old file again, and log success for an edit that it did not read. */
+/**
+ * Creates the error for a configuration file that was replaced on the host. Without it, a reload would read the old file and
+ * report success.
+ */
 function replacedError(file: string): ConfigError {
   const message =
     'this file is a single-file mount and was replaced on the host, so only the old file can be read: ' +

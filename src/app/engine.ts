@@ -20,23 +20,29 @@ import { openStore, type OpenStore } from '../store/open.ts';
 import { version } from './version.ts';
 import type { WorkSharing, WorkSharingOptions } from './work-sharing.ts';
 
-/** Everything that a process which polls is made of. */
+/** The parts of a process that polls: daemon or the command `poll`. */
 export interface Engine {
   readonly store: Store;
   readonly storeInfo: OpenStore['info'];
   /** Whether the store is where the configuration says. */
   isStoreInPlace(): boolean;
-  /** How this process shares the work with others; absent where there can be none. */
+  /** Work sharing with other workers; undefined if the store allows only one process. */
   readonly sharing: WorkSharing | undefined;
   readonly poller: Poller;
-  /** Name of the worker that owns a project; undefined if none does or there can be none. @throws {StoreError} */
+  /**
+   * Returns the name of the worker that owns the project; undefined if no worker owns it or the store allows only one process.
+   * @throws {StoreError}
+   */
   ownerOf(project: string): Promise<string | undefined>;
   readonly reporter: FailureReporter;
   readonly shutdown: ShutdownControl;
   readonly emit: Observer;
   /** Adds an observer of all events from now on. */
   observe(observer: Observer): void;
-  /** Calls the listener after other projects may be polled than before, once for all changes of a turn of the event loop. */
+  /**
+   * Calls the listener after the set of projects that this process may poll has changed, at most once per turn of the event
+   * loop.
+   */
   onOwnershipChange(listener: () => void): void;
   /** The configuration in force. */
   config(): Config;
@@ -70,7 +76,7 @@ export interface EngineOptions {
 }
 
 /**
- * Opens the store, holding it against others, and puts together what polls and reports.
+ * Opens the store (SQLite: locks it), and creates the poller and the failure reporter.
  * @throws {StoreError} when the store cannot be opened or another process holds it
  */
 export async function openEngine(options: EngineOptions): Promise<Engine> {
@@ -176,7 +182,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   };
 }
 
-/** Loads the code for several workers only where there can be several. */
+/** Creates the work sharing of a PostgreSQL store. A process with SQLite never loads this code. */
 async function shareWork(
   { shared }: OpenStore,
   options: Omit<WorkSharingOptions, 'shared' | 'onError'>,

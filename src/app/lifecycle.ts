@@ -24,7 +24,7 @@ export function createShutdown(): ShutdownControl {
   };
 }
 
-/** Ends the process over a bug, so that a supervisor restarts it (docs/design-decisions.md). */
+/** Ends the process because of a bug; a supervisor then restarts it (docs/design-decisions.md). */
 export function endProcess(error: unknown): void {
   queueMicrotask(() => {
     throw error;

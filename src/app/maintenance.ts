@@ -14,7 +14,7 @@ export interface MaintenanceOptions {
   readonly checkMounts: () => void;
 }
 
-/** Deletes what retention no longer keeps, now and every hour, and checks mounted files. Returns the function that stops it. */
+/** Prunes the store now and every hour, and calls `checkMounts` every minute. Returns the function that stops it. */
 export function startMaintenance(options: MaintenanceOptions): () => void {
   const { store, retentionMs, clock, checkMounts } = options;
   const prune = () => {

@@ -4,12 +4,12 @@ import type { Logger } from '../log/logger.ts';
 
 export interface MountedFiles {
   /**
-   * Logs once for each of these files (absolute) that it is mounted by itself, and once that it was replaced outside: this
-   * process reads the old file until it is restarted. Logs once, too, that a file was moved to another directory outside.
-   * Resolves to the replaced files.
+   * Checks these files (absolute paths) and logs once for each: that it is a single-file mount, that the file was replaced
+   * on the host (this process then reads the old file until it restarts), or that the file was moved to another directory on
+   * the host. Resolves to the replaced files.
    */
-  look(files: readonly string[]): Promise<readonly string[]>;
-  /** Whether one of the files was mounted by itself at the last look; the other files need none. */
+  check(files: readonly string[]): Promise<readonly string[]>;
+  /** Whether the last check found a single-file mount. Otherwise no further check is needed. */
   hasAny(): boolean;
 }
 
@@ -45,7 +45,7 @@ export function watchMountedFiles({
   }
 
   return {
-    look: async (files) => {
+    check: async (files) => {
       current = await findFileMounts(files, await read());
       const added = [...current.keys()].filter((path) => !first.has(path));
       for (const [path, source] of current) if (!first.has(path)) first.set(path, source);

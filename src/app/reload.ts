@@ -7,12 +7,12 @@ import { StoreError } from '../monitor/errors.ts';
 
 export interface ReloadResult {
   readonly ok: boolean;
-  /** Why the reload failed, a line each. */
+  /** Reasons for the failure, one line each; empty after a success. */
   readonly reasons: readonly string[];
 }
 
 export interface Reload {
-  /** Rejects only with a bug; one after the other, however many are asked for. */
+  /** Reloads the configuration; concurrent calls run one after the other. Rejects only because of a bug. */
   run(): Promise<ReloadResult>;
 }
 
@@ -37,7 +37,7 @@ export function createReload(options: ReloadOptions): Reload {
   async function reload(): Promise<ReloadResult> {
     try {
       const next = await loadConfig();
-      const reasons = fixedOptions(config(), next);
+      const reasons = restartReasons(config(), next);
       if (reasons.length > 0) return failed(reasons);
       await apply(next);
     } catch (error) {
@@ -68,7 +68,7 @@ export function createReload(options: ReloadOptions): Reload {
 }
 
 /** Returns a reason for each changed option that needs a restart. */
-function fixedOptions(current: Config, next: Config): readonly string[] {
+function restartReasons(current: Config, next: Config): readonly string[] {
   const changed = [
     { name: 'store', differs: !isDeepStrictEqual(current.store, next.store) },
     {

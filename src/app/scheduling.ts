@@ -4,11 +4,11 @@ import type { Engine } from './engine.ts';
 import { endProcess } from './lifecycle.ts';
 
 export interface Scheduling extends Omit<Scheduler, 'set'> {
-  /** Schedules the projects of the configuration in force; those of other workers rest. */
+  /** Schedules the configured projects. Projects that another worker owns get a schedule but are not polled. */
   apply(): void;
 }
 
-/** Polls the projects of the engine by their schedules. */
+/** Creates the scheduler of the engine's projects. */
 export function createScheduling(engine: Engine, clock: Clock): Scheduling {
   const scheduler = createScheduler({
     clock,
@@ -23,7 +23,7 @@ export function createScheduling(engine: Engine, clock: Clock): Scheduling {
     const projects = engine.projects().map(({ health, ...project }) => ({
       ...project,
       lastPollAt: health.lastPollAt,
-      rests: !engine.mayPoll(project.id),
+      isOwnedElsewhere: !engine.mayPoll(project.id),
     }));
     scheduler.set(projects, engine.config().jitterMs);
   };

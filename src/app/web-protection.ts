@@ -8,7 +8,7 @@ import type { Clock } from '../monitor/ports/clock.ts';
 import type { ChangingProtection } from '../web/protection/changing-protection.ts';
 
 /**
- * How long the last good web configuration is used instead of a bad one. Longer than EvalwatchConfigReloadFailed takes
+ * Maximum time that the last good web configuration stays in use while the file is bad. Longer than EvalwatchConfigReloadFailed takes
  * to fire, so that a typo does not blind monitoring; bounded, so that a removed user does not keep access.
  */
 const GRACE_MS = 15 * 60 * 1000;
@@ -22,7 +22,7 @@ export interface WebProtection extends ChangingProtection {
   reload(): Promise<void>;
   /** Paths of the last good file and of those that it names, absolute. */
   files(): readonly string[];
-  /** Calls the listener whenever it changes whether the file can be used. */
+  /** Calls the listener when the file becomes valid or invalid. */
   onResult(listener: (ok: boolean) => void): void;
 }
 
@@ -34,7 +34,7 @@ export interface WebProtectionOptions {
 }
 
 /**
- * Opens the web configuration, which each request and connection reads again after one of its files has changed
+ * Loads the web configuration. `now` loads it again when one of its files has changed
  * (docs/web-configuration.md#while-it-runs).
  * @throws {ConfigError} if it cannot be used
  */
@@ -44,22 +44,22 @@ export async function openWebProtection(options: WebProtectionOptions): Promise<
   const first = await loadWebConfig(file);
   let good = first;
   /** Version of the files of `good`; undefined if they have to be read again. */
-  let known: string | undefined;
+  let goodVersion: string | undefined;
   let bad: { readonly since: number; readonly error: ConfigError } | undefined;
-  let looking: Promise<void> | undefined;
+  let refreshing: Promise<void> | undefined;
 
-  async function look(): Promise<void> {
+  async function refresh(): Promise<void> {
     // Taken before the files are read: a change in between is detected the next time.
     const version = await versionOf(good.files, clock.now());
-    if (version !== undefined && version === known) return;
+    if (version !== undefined && version === goodVersion) return;
     try {
       const next = await loadWebConfig(file);
       checkChange(good, next, file);
-      known = isDeepStrictEqual(next.files, good.files) ? version : undefined;
+      goodVersion = isDeepStrictEqual(next.files, good.files) ? version : undefined;
       accept(next);
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error;
-      known = undefined;
+      goodVersion = undefined;
       reject(error);
     }
   }
@@ -88,11 +88,11 @@ export async function openWebProtection(options: WebProtectionOptions): Promise<
     for (const listener of listeners) listener(ok);
   }
 
-  const lookOnce = () => {
-    looking ??= look().finally(() => {
-      looking = undefined;
+  const refreshOnce = () => {
+    refreshing ??= refresh().finally(() => {
+      refreshing = undefined;
     });
-    return looking;
+    return refreshing;
   };
 
   return {
@@ -102,13 +102,13 @@ export async function openWebProtection(options: WebProtectionOptions): Promise<
       listeners.push(listener);
     },
     now: async () => {
-      await lookOnce();
+      await refreshOnce();
       return bad && clock.monotonic() - bad.since > GRACE_MS ? undefined : good;
     },
     reload: async () => {
-      // A look that has begun may have read the file too early.
-      await looking;
-      await lookOnce();
+      // A refresh that has begun may have read the file too early.
+      await refreshing;
+      await refreshOnce();
       if (bad) throw bad.error;
     },
   };

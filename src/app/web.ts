@@ -24,11 +24,14 @@ export interface WebOptions {
   readonly protection: ChangingProtection | undefined;
   readonly logger: Logger;
   readonly clock: Clock;
-  /** Whether polls are being started. */
+  /** Whether the scheduler is running and, with several workers, this one is connected. */
   readonly isScheduling: () => boolean;
 }
 
-/** Serves what the parts of the daemon know. @throws {Error} with a system `code` when the address cannot be listened on */
+/**
+ * Starts the web server: metrics, API, status page and reload.
+ * @throws {Error} with a system `code` if the server cannot listen on the address
+ */
 export async function startWeb(options: WebOptions): Promise<WebServer> {
   const { config, engine, scheduling, metrics, feed, monitor, reload, isScheduling } = options;
   const { store } = engine;

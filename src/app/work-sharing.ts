@@ -14,7 +14,7 @@ import { version } from './version.ts';
 /** Maximum number of polls for one run, when another process commits first. */
 const MAX_ATTEMPTS = 3;
 
-/** Polls beside other processes that share the store. */
+/** Shares the polling of projects with the other workers of the store. */
 export interface WorkSharing {
   readonly worker: Worker;
   readonly observe: Observer;
@@ -22,7 +22,7 @@ export interface WorkSharing {
   configure(config: Config): void;
   /** Calls the listener with each change of ownership, in the same turn of the event loop. */
   onOwnershipChange(listener: (change: OwnershipChange) => void): void;
-  /** Undefined where there is no limit. */
+  /** Returns the rate limit that all workers share; undefined if `perSecond` is 0. */
   rateLimit(perSecond: number): RateLimit | undefined;
   /**
    * The store of the workers. Its `snapshot` updates `health`. Without `projects` in the query, its `pendingFailures` returns
@@ -59,14 +59,14 @@ export function createWorkSharing(options: WorkSharingOptions): WorkSharing {
   const { store, coordinator, name, leaseMs } = shared;
   const running = new Map<string, Promise<unknown>>();
   const listeners: ((change: OwnershipChange) => void)[] = [];
-  let seen: ReadonlyMap<string, PollHealth> = new Map();
+  let healthAtSnapshot: ReadonlyMap<string, PollHealth> = new Map();
   let configDigest = '';
   let configured: ReadonlySet<string> = new Set();
 
   const worker = createWorker({
     id: name,
     version,
-    // A worker that takes all projects soon ends: without a digest no daemon leaves it a share.
+    // A worker with `takesAll` runs only for a short time. An empty digest excludes it from the fair shares of the daemons.
     configDigest: () => (takesAll ? '' : configDigest),
     leaseMs,
     coordinator,
@@ -82,7 +82,7 @@ export function createWorkSharing(options: WorkSharingOptions): WorkSharing {
   });
 
   /** Returns the projects whose failures this worker can report: without a key for a project it could only postpone them. */
-  async function reportable(): Promise<readonly string[]> {
+  async function reportableProjects(): Promise<readonly string[]> {
     const failing = await store.failingProjects();
     return failing
       .filter(({ project, removed }) => removed || configured.has(project))
@@ -107,17 +107,23 @@ export function createWorkSharing(options: WorkSharingOptions): WorkSharing {
       ...store,
       snapshot: async () => {
         const snapshot = await store.snapshot();
-        seen = new Map(snapshot.projects.map(({ project, health }) => [project, health]));
+        healthAtSnapshot = new Map(
+          snapshot.projects.map(({ project, health }) => [project, health]),
+        );
         return snapshot;
       },
       pendingFailures: async (query) => {
-        const projects = query.projects ?? (await reportable());
+        const projects = query.projects ?? (await reportableProjects());
         return projects.length === 0 ? [] : await store.pendingFailures({ ...query, projects });
       },
     },
-    health: (project) => seen.get(project),
+    health: (project) => healthAtSnapshot.get(project),
     observe: (event) => {
-      if (event.type === 'store.commit_refused' && event.reason === 'epoch' && !event.isPast) {
+      if (
+        event.type === 'store.commit_refused' &&
+        event.reason === 'epoch' &&
+        !event.isFromEarlierOwnership
+      ) {
         worker.drop(event.project);
       }
     },
@@ -152,7 +158,7 @@ export function createWorkSharing(options: WorkSharingOptions): WorkSharing {
   };
 }
 
-/** Digest of the options that workers have to agree about, without any secret. */
+/** Digest of the options that must be equal on all workers, without any secret. */
 function digestOf({ service, missingAfter, jitterMs, projects }: Config): string {
   const watched = projects.map(({ id, schedule, timezone, datasets }) => {
     return [id, schedule, timezone, datasets];

@@ -1,7 +1,7 @@
 /** Runs the work it is called with, in the order of the calls, within a limit of concurrency. */
 export type ConcurrencyLimit = <Result>(work: () => Promise<Result>) => Promise<Result>;
 
-/** Limit of the time that work waits before it runs. Work that waited in vain is rejected with `error` and never runs. */
+/** Limits how long work waits for a slot. Work that reaches the limit is rejected with `error` and never runs. */
 export interface WaitLimit {
   readonly maxMs: () => number;
   /** Rejects all work that is waiting when it aborts. */

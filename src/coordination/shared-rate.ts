@@ -1,6 +1,6 @@
 import { StoreError } from '../monitor/errors.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
-import type { Departure, RateLimit } from '../monitor/ports/rate-limit.ts';
+import type { SendPermit, RateLimit } from '../monitor/ports/rate-limit.ts';
 import { withTimeout } from './timeout.ts';
 import type { Coordinator } from './ports.ts';
 
@@ -75,7 +75,7 @@ export function createSharedRate(options: SharedRateOptions): Required<RateLimit
     for (let n = 0; n < slice.count; n += 1) places.push(start + n * slice.spacingMs);
   }
 
-  function take(): Departure {
+  function take(): SendPermit {
     const at = places.shift();
     let isDue = at !== undefined;
     return {
@@ -93,7 +93,7 @@ export function createSharedRate(options: SharedRateOptions): Required<RateLimit
   return {
     delay,
     take,
-    listen: (next) => {
+    onShorterDelay: (next) => {
       wake = next;
     },
   };

@@ -59,13 +59,14 @@ const SECOND_MS = 1000;
 const MINUTE_MS = 60 * SECOND_MS;
 const MAX_USELESS_TRIES = 3;
 const USELESS_PERIOD_MS = 5 * MINUTE_MS;
+const REMOVED_PERIOD_MS = 5 * MINUTE_MS;
 const MAX_PENDING_MS = 24 * 60 * MINUTE_MS;
 const FIRST_DELAY_MS = 15 * SECOND_MS;
 const MAX_DELAY_MS = 15 * MINUTE_MS;
 
 /** Returns whether a project was removed from the configuration long enough ago to give up its pending failures. */
 export function isRemovedForGood(removedAt: number, now: number): boolean {
-  return now - removedAt >= USELESS_PERIOD_MS;
+  return now - removedAt >= REMOVED_PERIOD_MS;
 }
 
 /** Returns when a pending failure of a removed project is checked again, epoch ms. */
@@ -75,8 +76,8 @@ export function nextCheckAt(now: number): number {
 
 /**
  * Decides what follows a failed attempt: the settlement, or the attempts so far with the time of the next one
- * (docs/specification.md#settling). If the clock was set back so that the first attempt lies in the future, it counts
- * as now.
+ * (docs/specification.md#settling). If the clock was set back and the first attempt lies in the future, the period
+ * starts again now.
  */
 export function afterFailedTry(
   before: Tries,

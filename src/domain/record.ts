@@ -29,8 +29,8 @@ export interface AnomalySummary {
 export interface Listing {
   /** Records by id, in the order of the listing; of several items with one id, the last. */
   readonly records: ReadonlyMap<string, ObservedRecord>;
-  /** Ids of items without a usable status: the records are present and keep their status. */
-  readonly presentIds: ReadonlySet<string>;
+  /** Ids of listed items without a usable status. Their records count as listed and keep their stored status. */
+  readonly idsWithoutStatus: ReadonlySet<string>;
   /** False if an item had no usable id: then no record counts as absent. */
   readonly complete: boolean;
   /** One summary for each reason that occurred. */
@@ -41,9 +41,9 @@ export interface Listing {
 export interface KnownRecord extends ObservedRecord {
   /** When it was first seen in `status`, epoch ms. */
   readonly since: number;
-  /** Complete listings in a row that lacked it. */
+  /** Number of consecutive complete listings without it. */
   readonly missing: number;
-  /** True once it has been missing long enough to leave the gauges; its status is kept. */
+  /** True once `missing` has reached `missing_after`: no longer counted or listed. Its status is kept. */
   readonly gone: boolean;
 }
 

@@ -1,5 +1,5 @@
 /**
- * Returns the text with each API key replaced by `[redacted]`. With `enough`, a long text is read only as far as needed for
- * that many characters of the result; the rest may be left out.
+ * Returns the text with each API key replaced by `[redacted]`. `maxLength` allows it to stop after that many characters of
+ * the result.
  */
-export type Scrub = (text: string, enough?: number) => string;
+export type Scrub = (text: string, maxLength?: number) => string;

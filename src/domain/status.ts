@@ -14,8 +14,8 @@ export type Status = (typeof DATASET_STATUSES)[number];
 /** Where a transition starts: a status, or `NEW` for a record first seen after the baseline. */
 export type Origin = Status | 'NEW';
 
-/** Whether a record in this status waits, and can be stuck. */
-const WAITS = {
+/** Whether a record in this status still has to finish and can be stuck. */
+const IS_UNFINISHED = {
   PENDING: true,
   RUNNING: true,
   COMPLETED: false,
@@ -24,20 +24,20 @@ const WAITS = {
   NONE: false,
 } as const satisfies Record<Status, boolean>;
 
-export type WaitingStatus = {
-  [Each in Status]: (typeof WAITS)[Each] extends true ? Each : never;
+export type UnfinishedStatus = {
+  [Each in Status]: (typeof IS_UNFINISHED)[Each] extends true ? Each : never;
 }[Status];
 
-export const WAITING_STATUSES: readonly WaitingStatus[] = DATASET_STATUSES.filter((status) =>
-  isWaiting(status),
+export const UNFINISHED_STATUSES: readonly UnfinishedStatus[] = DATASET_STATUSES.filter((status) =>
+  isUnfinished(status),
 );
 
 export function statusesOf(kind: Kind): readonly Status[] {
   return kind === 'prompt' ? PROMPT_STATUSES : DATASET_STATUSES;
 }
 
-export function isWaiting(status: Origin): status is WaitingStatus {
-  return status !== 'NEW' && WAITS[status];
+export function isUnfinished(status: Origin): status is UnfinishedStatus {
+  return status !== 'NEW' && IS_UNFINISHED[status];
 }
 
 const STATUS_OF_TEXT: ReadonlyMap<string, PromptStatus> = new Map(

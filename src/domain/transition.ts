@@ -25,7 +25,7 @@ export interface Changes {
 
 /** Time of a listing, and the limit for records that are missing from it. */
 export interface DetectionOptions {
-  /** Epoch ms of the poll: the `since` of what changed. */
+  /** Time of the poll, epoch ms. Becomes `since` of each record whose status changed. */
   readonly at: number;
   /** Complete listings in a row without a record before it is gone; 1 or more. */
   readonly missingAfter: number;
@@ -56,7 +56,7 @@ export function* compareListing(
       records.push({ ...observed, since, missing: 0, gone: false });
     }
   }
-  for (const id of listing.presentIds) {
+  for (const id of listing.idsWithoutStatus) {
     compared += 1;
     if (compared % ITEMS_PER_STEP === 0) yield;
     const before = known.records.get(id);
@@ -64,15 +64,15 @@ export function* compareListing(
       records.push({ ...before, missing: 0, gone: false });
     }
   }
-  const isAbsent = ({ id }: KnownRecord) => !listing.records.has(id) && !listing.presentIds.has(id);
+  const isAbsent = ({ id }: KnownRecord) =>
+    !listing.records.has(id) && !listing.idsWithoutStatus.has(id);
   const absent = listing.complete ? yield* countMissing(known, isAbsent, options.missingAfter) : [];
   return toChanges(!known.baselined, records.concat(absent), transitions);
 }
 
 /**
- * Returns the changes of an unchanged listing: the count of each missing record goes up by one
- * (docs/specification.md#unchanged-listings). `complete` is that of the last full
- * listing.
+ * Returns the changes to store after an unchanged listing: the `missing` count of each missing record increases by one
+ * (docs/specification.md#unchanged-listings). `complete` is the value of the last listing that was read.
  */
 export function* detectRepeatedAbsence(
   known: KnownListing,

@@ -107,7 +107,7 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
             onStart:
               number === 1 && !isRepeated
                 ? onFirstRequest
-                : () => emit({ type: 'api.retried', endpoint }),
+                : () => emit({ type: 'api.retry_sent', endpoint }),
             onPiece: scan.push,
             interpret: async (pieces, head) => {
               if (pieces === undefined) return { unchanged: true, full: false };
@@ -154,7 +154,7 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
           key,
           classOf: () => 'detail',
           signal,
-          onStart: () => isRepeated && emit({ type: 'api.retried', endpoint }),
+          onStart: () => isRepeated && emit({ type: 'api.retry_sent', endpoint }),
           interpret: async (pieces) =>
             pieces &&
             (await takeSteps(readErrorInfo(Buffer.concat(pieces), scrub), signal.requests)),

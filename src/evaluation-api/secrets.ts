@@ -48,13 +48,13 @@ export function createSecrets(): Secrets {
     finder = undefined;
   }
 
-  function scrub(text: string, enough = Infinity): string {
+  function scrub(text: string, maxLength = Infinity): string {
     finder ??= createFinder(known);
     const { find, lookAhead } = finder;
     // The result may be shorter than `end`, as a key can be longer than its replacement.
-    for (let end = enough; end < text.length; end *= 2) {
+    for (let end = maxLength; end < text.length; end *= 2) {
       const scrubbed = redact(text, findKeys(text.slice(0, end + lookAhead), find), end);
-      if (scrubbed.length >= enough) return scrubbed;
+      if (scrubbed.length >= maxLength) return scrubbed;
     }
     const spans = findKeys(text, find);
     return spans.length === 0 ? text : redact(text, spans, text.length);

@@ -20,7 +20,7 @@ export function parseMounts(text: string): Mounts {
   );
 }
 
-/** Finds the files (absolute paths) that are mounts by themselves, not parts of a mounted directory, with their sources. */
+/** Returns the files (absolute paths) that are single-file mounts, with the source of each mount. */
 export async function findFileMounts(paths: readonly string[], mounts: Mounts): Promise<Mounts> {
   const found = new Map<string, string>();
   const directories = new Map<string, string>();
@@ -39,7 +39,7 @@ async function resolveDirectory(path: string): Promise<string> {
   return (await queueFileWork(() => realpath(path)).catch(() => undefined)) ?? path;
 }
 
-/** Blanks, tabs, line breaks and backslashes are written as octal numbers. */
+/** Decodes the octal escapes of spaces, tabs, line breaks and backslashes. */
 function decode(text: string): string {
   return text.replaceAll(/\\([0-7]{3})/g, (_, octal: string) =>
     String.fromCharCode(Number.parseInt(octal, 8)),

@@ -34,8 +34,8 @@ async function readThrough(path: string, maxBytes: number): Promise<FileContent>
   const refused = refusalOf(await stat(path), maxBytes);
   if (refused !== undefined) return { fault: refused };
   await using file = await open(path, FLAGS);
-  const swapped = refusalOf(await file.stat(), maxBytes);
-  if (swapped !== undefined) return { fault: swapped };
+  const refusedAfterOpen = refusalOf(await file.stat(), maxBytes);
+  if (refusedAfterOpen !== undefined) return { fault: refusedAfterOpen };
   const pieces: Buffer[] = [];
   for (let left = maxBytes + 1; left > 0;) {
     const { buffer, bytesRead } = await file.read(Buffer.alloc(Math.min(left, PIECE_BYTES)));
@@ -53,8 +53,8 @@ export function readRegularFileSync(path: string, maxBytes: number): FileContent
     if (refused !== undefined) return { fault: refused };
     const file = openSync(path, FLAGS);
     try {
-      const swapped = refusalOf(fstatSync(file), maxBytes);
-      if (swapped !== undefined) return { fault: swapped };
+      const refusedAfterOpen = refusalOf(fstatSync(file), maxBytes);
+      if (refusedAfterOpen !== undefined) return { fault: refusedAfterOpen };
       const bytes = Buffer.alloc(maxBytes + 1);
       let length = 0;
       while (length <= maxBytes) {

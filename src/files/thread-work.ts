@@ -1,7 +1,7 @@
 import { clearTimeout, setTimeout } from 'node:timers';
 
-/** A file system that takes longer is considered hanging. */
-const MAX_MS = 5000;
+/** Maximum time of one piece of file work, including its wait; after it the file system counts as hanging. */
+const MAX_WORK_MS = 5000;
 
 let last: Promise<unknown> = Promise.resolve();
 let pendingCount = 0;
@@ -9,9 +9,9 @@ let pendingCount = 0;
 let isHanging = false;
 
 /**
- * Runs file work one after the other. Resolves to undefined if the work has not ended within 5 s, its wait included;
- * until it ends, further work resolves to undefined at once. A hanging system call cannot be cancelled. With the queue
- * it holds only one thread of the pool, which passwords, decompression and host names need as well.
+ * Runs file work one after the other. Resolves to undefined if the work has not ended 5 s after the call. Until the work
+ * ends, further calls resolve to undefined at once. A hanging system call cannot be cancelled; the queue limits it to one
+ * thread of the pool, which password hashing, decompression and DNS lookups also use.
  */
 export async function queueFileWork<Result>(
   work: () => Promise<Result>,
@@ -24,7 +24,7 @@ export async function queueFileWork<Result>(
       isGivenUp = true;
       isHanging = true;
       resolve(undefined);
-    }, MAX_MS);
+    }, MAX_WORK_MS);
   });
   pendingCount += 1;
   const turn = last.then(async () => (isGivenUp ? undefined : await work()));

@@ -8,8 +8,8 @@ export interface Destination {
 const RETRY_AFTER_MS = 5;
 
 /**
- * Writes to a file descriptor. It waits for the reader of a full pipe, and holds up the whole process meanwhile, so that no
- * line is lost. @throws {Error} with a system `code`, such as EPIPE or ENOSPC
+ * Writes to a file descriptor. While a pipe is full, it blocks the whole process, so that no line is lost.
+ * @throws {Error} with a system `code`, such as EPIPE or ENOSPC
  */
 export function fileDescriptor(fd: number): Destination {
   return {
@@ -20,7 +20,7 @@ export function fileDescriptor(fd: number): Destination {
   };
 }
 
-/** Returns the number of bytes written, 0 after a wait for room. */
+/** Returns the number of bytes written; 0 if the pipe was full and it has slept before a retry. */
 function writeSome(fd: number, bytes: Buffer): number {
   try {
     return writeSync(fd, bytes);

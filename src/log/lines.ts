@@ -1,9 +1,9 @@
-import { isWaiting, type Kind } from '../domain/status.ts';
+import { isUnfinished, type Kind } from '../domain/status.ts';
 import type { StoreFailureReason } from '../monitor/errors.ts';
 import type { MonitorEvent, PollFailure } from '../monitor/events.ts';
 import type { Logger } from './logger.ts';
 
-// What each line says; observer.ts decides when one is due.
+// Writes each log line; observer.ts decides when to write it.
 
 export type EventOf<Type extends MonitorEvent['type']> = Extract<MonitorEvent, { type: Type }>;
 
@@ -121,7 +121,7 @@ export function logTransition(logger: Logger, event: EventOf<'record.transition'
 
 export function logGone(logger: Logger, event: EventOf<'record.gone'>): void {
   const { project, kind, record } = event;
-  const unfinished = kind === 'prompt' && isWaiting(record.status);
+  const unfinished = kind === 'prompt' && isUnfinished(record.status);
   logger[unfinished ? 'warn' : 'info'](
     {
       event: `${kind}.gone`,

@@ -3,7 +3,7 @@ import type { Scrub } from '../domain/scrub.ts';
 import { visibleJson } from '../domain/visible.ts';
 import { LOG_LEVELS, type LogLevel } from '../domain/log-level.ts';
 import type { Destination } from './destination.ts';
-import { presentFields } from './present.ts';
+import { printableFields } from './printable.ts';
 
 /** `event` and the fields that apply (docs/specification.md#log-lines); undefined ones are left out, errors are described. */
 interface LogFields {
@@ -26,8 +26,8 @@ export interface LoggerOptions {
   readonly destination: Destination;
   readonly scrub: Scrub;
   /**
-   * Called once, when a line cannot be written; nothing is written after it. It must end the process before it returns:
-   * the next step would have no line (docs/specification.md#log-lines).
+   * Called once, when a line cannot be written; nothing is written after it. It must end the process before it returns,
+   * because later steps could not be logged (docs/specification.md#log-lines).
    */
   readonly onFatalError: (error: Error) => void;
 }
@@ -44,7 +44,7 @@ export function createLogger(options: LoggerOptions): Logger {
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (level) => ({ level }) },
-      // Errors are described before pino sees them: its own serializer prints causes, where keys hide.
+      // Errors are described before pino sees them: its own serializer prints causes, which may contain keys.
       serializers: { err: (error: unknown) => error },
     },
     { write: (line: string) => destination.write(visibleJson(line)) },
@@ -53,7 +53,7 @@ export function createLogger(options: LoggerOptions): Logger {
   function writerOf(level: LogLevel): Write {
     return (fields, msg) => {
       if (isDead || !lines.isLevelEnabled(level)) return;
-      const presentable = presentFields(fields, scrub);
+      const presentable = printableFields(fields, scrub);
       try {
         lines[level](presentable, msg);
       } catch (error) {

@@ -28,7 +28,7 @@ export interface LogObserver {
 
 /** Writes a log line for each event that has one, repeated ones less often (docs/specification.md#repeated-lines). */
 export function createLogObserver(logger: Logger, clock: Clock): LogObserver {
-  /** Monotonic ms of the last line of each running series of failures. */
+  /** Monotonic time of the last `poll.failed` line of each failing project, ms. */
   const pollFailureLoggedAt = new Map<string, number>();
   const storeFailures = new Map<StoreFailureReason, { count: number; loggedAt: number }>();
   /** Projects with a retry since their last success. */
@@ -64,7 +64,10 @@ export function createLogObserver(logger: Logger, clock: Clock): LogObserver {
     if (isDue) logCommitFailure(logger, reason, count, error);
   }
 
-  /** Ends each run of failures, but keeps when its reason was logged: one project may fail between the commits of others. */
+  /**
+   * Resets the failure counts but keeps `loggedAt`: otherwise a project whose commits fail between the successful commits of
+   * others would log every failure.
+   */
   function committed(): void {
     for (const run of storeFailures.values()) run.count = 0;
   }
@@ -111,7 +114,7 @@ export function createLogObserver(logger: Logger, clock: Clock): LogObserver {
         case 'error_info.fetched':
         case 'api.responded':
         case 'api.request_finished':
-        case 'api.retried':
+        case 'api.retry_sent':
         case 'scheduler.started_poll':
         case 'scheduler.overlapped':
         case 'store.commit_refused':

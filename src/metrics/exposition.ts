@@ -1,8 +1,8 @@
 import { setImmediate } from 'node:timers/promises';
 
 /**
- * The text exposition format 0.0.4, for metrics that exist once per project: joining strings costs a tenth of
- * prom-client's time, and of the tens of thousands of series of 1,000 projects few change between scrapes.
+ * The text exposition format 0.0.4, for metrics that exist once per project. Joining strings takes a tenth of the time of
+ * prom-client. With 1,000 projects there are tens of thousands of series, and few of them change between two scrapes.
  */
 
 /** One sample of a metric, distinguished by its suffix and labels. */
@@ -18,7 +18,10 @@ export interface Family<Subject> {
   /** One line that names the unit. */
   readonly help: string;
   readonly samples: readonly Sample[];
-  /** Returns a value for each of `samples`, undefined for none. An array that is returned again means that nothing changed. */
+  /**
+   * Returns one value for each of `samples`; undefined omits the sample. Returning the same array again means that no value
+   * has changed.
+   */
   values(subject: Subject): readonly (number | undefined)[];
 }
 
@@ -38,25 +41,25 @@ export function renderLabels(labels: Readonly<Record<string, string>>): string {
  */
 export class FamilyRenderer<Subject> {
   readonly #families: readonly RenderedFamily<Subject>[];
-  readonly #areConstant: boolean;
+  readonly #areImmutable: boolean;
   readonly #added: { labels: string; subject: Subject }[] = [];
   #count = 0;
 
-  /** With `areConstant`, a subject never changes: a changed one is another object, so values need not be compared. */
+  /** With `areImmutable`, the same subject object always has the same values, so its values are not read again. */
   constructor(
     families: readonly Family<Subject>[],
-    { areConstant = false }: { readonly areConstant?: boolean } = {},
+    { areImmutable = false }: { readonly areImmutable?: boolean } = {},
   ) {
     this.#families = families.map((family) => new RenderedFamily(family));
-    this.#areConstant = areConstant;
+    this.#areImmutable = areImmutable;
   }
 
-  /** Adds the next subject as it is now, with its rendered labels, at least one. */
+  /** Adds the next subject with its current values. `labels` is the rendered text of at least one label. */
   add(labels: string, subject: Subject): void {
     const position = this.#count;
     this.#count += 1;
     const last = this.#added[position];
-    if (this.#areConstant && last?.subject === subject && last.labels === labels) return;
+    if (this.#areImmutable && last?.subject === subject && last.labels === labels) return;
     this.#added[position] = { labels, subject };
     for (const family of this.#families) family.set(position, labels, subject);
   }

@@ -19,7 +19,7 @@ export interface MetricsOptions extends BuildInfo {
   readonly store: Pick<Store, 'snapshot' | 'size'>;
   /** Every configured project. */
   readonly schedule: () => Iterable<ProjectSchedule>;
-  /** Reads this worker; absent if there can be no other. */
+  /** Returns the figures of this worker; absent if the store allows only one process. */
   readonly worker?: () => WorkerReading;
   /** Receives `store.commit_failed` when scrapes cannot read the store (docs/specification.md#scrapes). */
   readonly emit: Observer;
@@ -80,8 +80,9 @@ export function createMetrics(options: MetricsOptions): Metrics {
   }
 
   /**
-   * Returns the poll health of a project: the newer one of memory, which is right also while the store cannot be written,
-   * and the store, which has the polls of other workers. Undefined if another worker polls it and the store is not read.
+   * Returns the poll health of a project. With several workers, the newer of two values: memory (correct even while the store
+   * cannot be written) and the store (includes polls of other workers). Undefined if another worker polls the project and the
+   * store could not be read.
    */
   function healthOf(
     series: ProjectSeries,

@@ -1,4 +1,4 @@
-import { isWaiting } from '../domain/status.ts';
+import { isUnfinished } from '../domain/status.ts';
 import type { MonitorEvent, Observer } from '../monitor/events.ts';
 import { codeLabel, type ProcessMetrics } from './process-metrics.ts';
 import type { ProjectSeries } from './project-series.ts';
@@ -18,7 +18,7 @@ export function createMetricsObserver(
         observeStateDuration(event, projects.get(event.project));
         break;
       case 'items.anomalous':
-        projects.get(event.project)?.sawAnomalies(event.reason, event.count);
+        projects.get(event.project)?.countAnomalies(event.reason, event.count);
         break;
       case 'error_info.fetched':
         metrics.errorInfoFetches.inc();
@@ -30,7 +30,7 @@ export function createMetricsObserver(
       case 'api.request_finished':
         observeRequest(event, metrics);
         break;
-      case 'api.retried':
+      case 'api.retry_sent':
         metrics.apiRetries.inc({ endpoint: event.endpoint });
         break;
       case 'store.committed':
@@ -46,10 +46,10 @@ export function createMetricsObserver(
         metrics.schedulerLag.observe(event.lagMs / 1000);
         break;
       case 'scheduler.overlapped':
-        projects.get(event.project)?.runOverlapped();
+        projects.get(event.project)?.countOverlap();
         break;
       case 'scheduler.missed':
-        projects.get(event.project)?.runsMissed(event.count);
+        projects.get(event.project)?.countMissed(event.count);
         break;
       case 'listing.baseline':
       case 'record.gone':
@@ -69,8 +69,8 @@ function observeStateDuration(
   project: ProjectSeries | undefined,
 ): void {
   const { kind, from, heldMs } = transition;
-  if (kind === 'prompt' && isWaiting(from) && heldMs !== undefined) {
-    project?.leftState(from, heldMs);
+  if (kind === 'prompt' && isUnfinished(from) && heldMs !== undefined) {
+    project?.observeStateDuration(from, heldMs);
   }
 }
 

@@ -7,7 +7,10 @@ const STATUS_CODES = new Set(
   [200, 304, 400, 401, 403, 404, 408, 422, 429, 500, 502, 503, 504].map(String),
 );
 
-/** The value of the `code` label: one of the listed, else `other`, so that a service cannot make series. */
+/**
+ * Returns the value of the `code` label: the status code if it is in the list, otherwise `other`. This limits the number of
+ * series that a service can cause.
+ */
 export function codeLabel(statusCode: number): string {
   const code = String(statusCode);
   return STATUS_CODES.has(code) ? code : 'other';
@@ -22,9 +25,9 @@ export interface BuildInfo {
 export type ProcessMetrics = ReturnType<typeof createProcessMetrics>;
 
 /**
- * Creates the metrics without a project on `registry`, every series at 0 (docs/metrics.md), with prom-client's own metrics
- * of the process. `startedAt` in epoch ms counts as the first successful reload. Metrics that only one of several workers
- * can count are not registered unless `isWorker`.
+ * Creates the metrics that have no label `project`, and sets every series to 0 (docs/metrics.md). Includes prom-client's own metrics
+ * of the process. `startedAt` in epoch ms counts as the first successful reload. Metrics that exist only
+ * with several workers are registered only if `isWorker`.
  */
 export function createProcessMetrics(
   registry: Registry,

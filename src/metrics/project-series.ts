@@ -1,5 +1,5 @@
 import { ANOMALY_REASONS, type AnomalyReason } from '../domain/record.ts';
-import { WAITING_STATUSES, type WaitingStatus } from '../domain/status.ts';
+import { UNFINISHED_STATUSES, type UnfinishedStatus } from '../domain/status.ts';
 import { POLL_FAILURE_REASONS } from '../monitor/errors.ts';
 import type { MonitorEvent } from '../monitor/events.ts';
 import type { PollHealth } from '../monitor/ports/store.ts';
@@ -22,7 +22,7 @@ export class ProjectSeries {
   /** In the order of the reasons; the array is replaced when a count changes. */
   failures: readonly number[] = POLL_FAILURE_REASONS.map(() => 0);
   anomalies: readonly number[] = ANOMALY_REASONS.map(() => 0);
-  readonly #stateDurations: Readonly<Record<WaitingStatus, Histogram>> = {
+  readonly #stateDurations: Readonly<Record<UnfinishedStatus, Histogram>> = {
     PENDING: new Histogram(STATE_DURATION_BOUNDS),
     RUNNING: new Histogram(STATE_DURATION_BOUNDS),
   };
@@ -43,28 +43,28 @@ export class ProjectSeries {
       if (event.unchanged) this.unchanged += 1;
     } else {
       const index = POLL_FAILURE_REASONS.indexOf(event.failure.reason);
-      this.failures = added(this.failures, index, 1);
+      this.failures = withAdded(this.failures, index, 1);
     }
   }
 
-  sawAnomalies(reason: AnomalyReason, count: number): void {
-    this.anomalies = added(this.anomalies, ANOMALY_REASONS.indexOf(reason), count);
+  countAnomalies(reason: AnomalyReason, count: number): void {
+    this.anomalies = withAdded(this.anomalies, ANOMALY_REASONS.indexOf(reason), count);
   }
 
-  leftState(status: WaitingStatus, heldMs: number): void {
+  observeStateDuration(status: UnfinishedStatus, heldMs: number): void {
     this.#stateDurations[status].observe(heldMs);
     this.durations = this.#durationValues();
   }
 
   #durationValues(): readonly number[] {
-    return WAITING_STATUSES.flatMap((status) => this.#stateDurations[status].values());
+    return UNFINISHED_STATUSES.flatMap((status) => this.#stateDurations[status].values());
   }
 
-  runOverlapped(): void {
+  countOverlap(): void {
     this.overlapped += 1;
   }
 
-  runsMissed(count: number): void {
+  countMissed(count: number): void {
     this.missed += count;
   }
 }
@@ -121,7 +121,7 @@ export const COUNTED_FAMILIES: readonly Family<ProjectSeries>[] = [
     name: 'evalwatch_prompt_state_duration_seconds',
     type: 'histogram',
     help: 'Seconds that prompts spent in PENDING or RUNNING, observed when they leave it.',
-    samples: WAITING_STATUSES.flatMap((status) =>
+    samples: UNFINISHED_STATUSES.flatMap((status) =>
       histogramSamples(STATE_DURATION_BOUNDS, { status }),
     ),
     values: ({ durations }) => durations,
@@ -149,6 +149,6 @@ export const COUNTED_FAMILIES: readonly Family<ProjectSeries>[] = [
   },
 ];
 
-function added(counts: readonly number[], index: number, count: number): readonly number[] {
+function withAdded(counts: readonly number[], index: number, count: number): readonly number[] {
   return counts.with(index, (counts[index] ?? 0) + count);
 }

@@ -4,7 +4,10 @@ import type { Clock } from '../monitor/ports/clock.ts';
 
 /** How long a scrape waits for the store. Prometheus gives up after 10 s. */
 const READ_TIMEOUT_MS = 2000;
-/** How long the store may be too slow before that is a failure: two scrapes at intervals of 30 or 60 s, three at 15 s. */
+/**
+ * Slow scrapes count as a failure once they have lasted this long: at the second slow scrape with an interval of 30 or 60 s,
+ * at the third with 15 s.
+ */
 const FAILED_AFTER_MS = 25_000;
 
 export interface ScrapeReadOptions<Value> {
@@ -36,7 +39,7 @@ export function createScrapeRead<Value>(
     }
   }
 
-  /** Reports a failure if the store stays slow. One slow answer is none: the store may be busy with a large commit. */
+  /** Reports a failure if the store stays slow. One slow answer is not a failure: the store may be busy with a large commit. */
   function reportSlow(): void {
     const now = clock.monotonic();
     slowSince ??= now;
@@ -74,7 +77,7 @@ async function withTimeout<Value>(
   }
 }
 
-/** Waits until pending input was read: after a pause of the process, timers run before it. */
+/** Waits until pending input is read. After a pause of the process, timers fire before that. */
 async function yieldToInput(): Promise<void> {
   await setImmediate();
   await setImmediate();

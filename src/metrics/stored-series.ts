@@ -1,5 +1,5 @@
 import {
-  WAITING_STATUSES,
+  UNFINISHED_STATUSES,
   statusesOf,
   transitionPairs,
   type Kind,
@@ -13,8 +13,8 @@ import type { ProjectSeries } from './project-series.ts';
 /** Renders the series of projects that are read from the store (docs/metrics.md, "store"). */
 export class StoreRenderer {
   readonly #projects = new FamilyRenderer(STORED_FAMILIES);
-  readonly #prompts = new FamilyRenderer(PROMPT_FAMILIES, { areConstant: true });
-  readonly #datasets = new FamilyRenderer(DATASET_FAMILIES, { areConstant: true });
+  readonly #prompts = new FamilyRenderer(PROMPT_FAMILIES, { areImmutable: true });
+  readonly #datasets = new FamilyRenderer(DATASET_FAMILIES, { areImmutable: true });
 
   add({ labels, datasets }: ProjectSeries, project: ProjectSnapshot): void {
     this.#projects.add(labels, project);
@@ -92,8 +92,8 @@ const PROMPT_FAMILIES: readonly Family<ListingSnapshot>[] = [
     name: 'evalwatch_prompt_oldest_in_state_timestamp_seconds',
     type: 'gauge',
     help: 'When the prompt that has been PENDING or RUNNING for the longest time was first seen in that status, Unix time in seconds.',
-    samples: WAITING_STATUSES.map((status) => ({ labels: { status } })),
-    values: ({ oldest }) => WAITING_STATUSES.map((status) => toSeconds(oldest.get(status))),
+    samples: UNFINISHED_STATUSES.map((status) => ({ labels: { status } })),
+    values: ({ oldest }) => UNFINISHED_STATUSES.map((status) => toSeconds(oldest.get(status))),
   },
 ];
 

@@ -106,9 +106,10 @@ export type MonitorEvent =
       readonly reason: PollFailureReason;
       readonly statusCode: number | undefined;
     }
-  | { readonly type: 'api.retried'; readonly endpoint: Endpoint }
+  | { readonly type: 'api.retry_sent'; readonly endpoint: Endpoint }
   | { readonly type: 'store.committed'; readonly durationMs: number }
   | {
+      /** A read or write of the store failed, or scrapes got no answer for too long. The name is older than its meaning. */
       readonly type: 'store.commit_failed';
       readonly reason: StoreFailureReason;
       readonly error: Error;
@@ -119,10 +120,9 @@ export type MonitorEvent =
       readonly project: string;
       readonly reason: RefusalReason;
       /**
-       * Whether the commit belongs to an earlier ownership of this worker; its current ownership is then not in
-       * question.
+       * Whether this worker made the commit under an earlier ownership. Its current ownership is then still valid.
        */
-      readonly isPast: boolean;
+      readonly isFromEarlierOwnership: boolean;
     }
   | {
       readonly type: 'worker.claimed' | 'worker.released' | 'worker.lease_lost';

@@ -7,7 +7,7 @@ import type { EvaluationService } from './ports/service.ts';
 import type { Shutdown } from './ports/shutdown.ts';
 import type { PendingFailure, Store } from './ports/store.ts';
 
-/** Interval in which the store is asked for due failures. */
+/** Interval of the queries for due failures. */
 const CHECK_INTERVAL_MS = 1000;
 /** Pause after an error of the store. */
 const STORE_PAUSE_MS = 5000;
@@ -168,10 +168,10 @@ async function forEachOf<Item>(
   work: (item: Item) => Promise<void>,
 ): Promise<void> {
   const queue = Iterator.from(items);
-  const worker = async () => {
+  const reportNext = async () => {
     for (const item of queue) await work(item);
   };
-  await Promise.all(Array.from({ length: limit }, worker));
+  await Promise.all(Array.from({ length: limit }, reportNext));
 }
 
 function promptFailed(

@@ -26,7 +26,7 @@ export interface ListingMemory {
 /** What is kept of the listings of one project. */
 export type ListingMemories = Map<Kind, ListingMemory>;
 
-/** Decides how the next listing may refer to the last one. `nextAt` is the time of the project's next poll, epoch ms. */
+/** Returns the options with which the next request uses the previous listing. `nextAt` is the time of the project's next poll, epoch ms. */
 export function revalidationOf(
   memory: ListingMemory | undefined,
   nextAt: number | undefined,
@@ -81,7 +81,7 @@ function afterAnswer(
 }
 
 /** Keeps the answers of a poll. Called only after the commit: a body whose changes were not stored must not count as known. */
-export function remember(
+export function updateMemory(
   memory: ListingMemories,
   answers: ReadonlyMap<Kind, RememberedAnswer>,
   clock: Clock,

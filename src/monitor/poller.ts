@@ -8,7 +8,7 @@ import type { FinishedPoll, Observer, PollFailure } from './events.ts';
 import {
   distrustEtag,
   markNotStored,
-  remember,
+  updateMemory,
   type ListingMemories,
   type ListingMemory,
 } from './listing-memory.ts';
@@ -34,7 +34,7 @@ export interface Poller {
   watch(project: string, health: PollHealth | undefined): void;
   /** Stops watching a project. A running poll of it commits nothing. */
   unwatch(project: string): void;
-  /** Drops the memory of all listings, as another service answers from now on. */
+  /** Drops the memory of all listings. Called when the service was replaced. */
   dropListings(): void;
   health(project: string): PollHealth;
 }
@@ -121,8 +121,8 @@ export function createPoller(options: PollerOptions): Poller {
   }
 
   /**
-   * Reads the listings and compares them. Its result holds only the differences and the store's token, so the other records
-   * can be collected.
+   * Reads the listings and compares them. The result holds only the differences and the store's token, so that the other
+   * records can be garbage-collected.
    */
   async function readAndCompare(
     project: PolledProject,
@@ -167,7 +167,7 @@ export function createPoller(options: PollerOptions): Poller {
         memory.clear();
         return undefined;
       }
-      remember(memory, compared.answers, clock);
+      updateMemory(memory, compared.answers, clock);
       return { health, failure, changes: listings, transitions };
     } catch (error) {
       if (!(error instanceof StoreError)) throw error;

@@ -44,7 +44,10 @@ export type ReadListings = (
   context: ReadingContext,
 ) => Promise<readonly Reading[] | undefined>;
 
-/** Creates a function that requests the listings of a project concurrently; undefined if a shutdown aborted them. */
+/**
+ * Creates a function that requests the listings of a project concurrently. The function resolves to undefined if a shutdown
+ * aborted the requests.
+ */
 export function createReadListings(options: ReadingOptions): ReadListings {
   const { service, clock, emit, shutdown } = options;
 

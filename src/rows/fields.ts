@@ -88,7 +88,7 @@ export function failureFields({
   };
 }
 
-/** Result of one poll; the command `poll` has reasons beyond those of a finished poll. */
+/** Result of one poll; the command `poll` adds reasons of its own. */
 export interface PollResult<Reason extends string = PollFailureReason> {
   readonly project: string;
   /** Why it failed; undefined if it succeeded. */

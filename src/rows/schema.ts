@@ -3,7 +3,7 @@ import { NO_ERROR_INFO_REASONS } from '../domain/failure.ts';
 import { DATASET_STATUSES, PROMPT_STATUSES, type PromptStatus } from '../domain/status.ts';
 import { POLL_FAILURE_REASONS } from '../monitor/errors.ts';
 
-// Declares each row of the API, the event stream and the commands once: the OpenAPI document is made of the schemas, and
+// Declares each row of the API, the event stream and the commands once: the OpenAPI document is generated from the schemas, and
 // fields.ts builds rows of their types.
 
 const time = z.iso.datetime({ precision: 3 }).describe('UTC.');

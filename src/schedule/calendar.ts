@@ -12,7 +12,7 @@ const HORIZON = 9 * 366 * DAY;
 export interface Schedule extends Runs {
   /** Returns the number of runs in (after, until], at most `max`. */
   countBetween(after: number, until: number, max: number): number;
-  /** Returns the longest gap that begins with a run in the next 9 years, or with the first run after (docs/metrics.md#schedule). */
+  /** Returns the longest gap that begins in the next 9 years, or with the next run if that is later (docs/metrics.md#schedule). */
   maxIntervalSeconds(now: number): number;
 }
 

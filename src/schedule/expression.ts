@@ -5,7 +5,7 @@ import { createTimesOfDay, type TimesOfDay } from './times-of-day.ts';
 /** The days and times of a cron expression, without a time zone. */
 export type Expression =
   | { readonly days: Days; readonly times: TimesOfDay; readonly fault?: never }
-  /** What is wrong with the expression: the predicate of a sentence about it, `must …`. */
+  /** The error, written to follow the name of the option: `must …`. */
   | { readonly fault: string };
 
 /** Name and allowed values of each of node-cron's fields. */
@@ -47,7 +47,7 @@ export function readExpression(text: string): Expression {
   return days.next(0) === undefined ? { fault: NEVER } : { days, times: createTimesOfDay(fields) };
 }
 
-/** More than configurations have; days beyond it are computed each time. */
+/** Maximum number of shared `Days`, more than configurations need. Further ones are not shared. */
 const MAX_SHARED_DAYS = 100;
 const sharedDays = new Map<string, Days>();
 

@@ -7,26 +7,26 @@ const SECOND = 1000;
 const HOUR = 60 * 60 * SECOND;
 const DAY = 24 * HOUR;
 
-export interface Calendar extends Runs {
+export interface ScheduleParts extends Runs {
   readonly days: Days;
   readonly times: TimesOfDay;
   readonly zone: Zone;
 }
 
 /**
- * Returns the longest gap in ms between two runs, of the gaps that begin in (from, until] or with the first run after.
- * It compares days, not runs: gaps within a day are the same every day, except where local time jumps.
+ * Returns the longest gap between two runs, ms. Considers the gaps that begin in (from, until], or with the first run after
+ * `from` if that run is after `until`. It compares days, not runs: gaps within a day are the same every day, except where local time jumps.
  */
-export function longestGap(calendar: Calendar, from: number, until: number): number {
+export function longestGap(parts: ScheduleParts, from: number, until: number): number {
   return Math.max(
-    calendar.times.longestGap * SECOND,
-    longestGapBetweenDays(calendar, from, until),
-    longestGapAtJumps(calendar, from, until),
+    parts.times.longestGap * SECOND,
+    longestGapBetweenDays(parts, from, until),
+    longestGapAtJumps(parts, from, until),
   );
 }
 
 function longestGapBetweenDays(
-  { days, times, zone, nextAfter }: Calendar,
+  { days, times, zone, nextAfter }: ScheduleParts,
   from: number,
   until: number,
 ): number {
@@ -34,7 +34,7 @@ function longestGapBetweenDays(
   const beforeLast = times.last * SECOND;
   if (days.every) return DAY + beforeFirst - beforeLast;
   const firstRun = nextAfter(from);
-  // A time that autumn repeats runs twice only if every hour matches.
+  // A local time that occurs twice, when clocks go back, runs twice only if every hour matches.
   const occurrence = times.everyHour ? 'last' : 'first';
   let longest = 0;
   let day: number | undefined = Math.floor((firstRun + zone.segmentAt(firstRun).offset) / DAY);
@@ -50,7 +50,7 @@ function longestGapBetweenDays(
 
 /** Goes through each run around a jump of local time, from the last one before it until runs are regular again. */
 function longestGapAtJumps(
-  { days, times, zone, nextAfter, lastBetween }: Calendar,
+  { days, times, zone, nextAfter, lastBetween }: ScheduleParts,
   from: number,
   until: number,
 ): number {

@@ -20,8 +20,8 @@ export interface ScheduledProject {
   readonly timezone: string;
   /** Epoch ms; undefined if it was never polled. */
   readonly lastPollAt: number | undefined;
-  /** Another worker polls the project: it has a schedule, and is not due. */
-  readonly rests?: boolean;
+  /** Whether another worker polls the project. It then has a schedule but is never due here. */
+  readonly isOwnedElsewhere?: boolean;
 }
 
 /** Times are epoch ms. */
@@ -37,11 +37,11 @@ export interface Scheduler {
    * Schedules these projects instead of those before (docs/specification.md#schedules). A project that keeps its schedule,
    * time zone and jitter keeps its due time; running polls are not touched. A project that is added after the start is
    * polled at once. Two kinds are polled only if they were never polled or missed a run since their last poll: a project
-   * that is added before the start, at the start, and one that another worker owned, at once. `jitterMs` is the time over
+   * that is added before the start, at the start, and one that another worker owned, at once. `maxJitterMs` is the time over
    * which starts are spread.
    * @throws {RangeError} if a schedule or time zone is not valid; then nothing has changed
    */
-  set(projects: readonly ScheduledProject[], jitterMs: number): void;
+  set(projects: readonly ScheduledProject[], maxJitterMs: number): void;
   start(): void;
   /** Starts no more polls. */
   stop(): void;
@@ -52,7 +52,7 @@ export interface Scheduler {
    * undefined for an unknown project.
    */
   next(project: string): number | undefined;
-  /** Schedules for docs/metrics.md#schedule. Resting projects are not due. The longest interval is computed on first use. */
+  /** Schedules for docs/metrics.md#schedule. Projects of other workers are not due. The longest interval is computed on first use. */
   projects(): Iterable<ProjectSchedule>;
 }
 
@@ -78,9 +78,9 @@ interface Entry {
   readonly id: string;
   readonly plan: Plan;
   /** How much later than its schedule the project is polled, ms. */
-  readonly offset: number;
-  readonly rests: boolean;
-  /** Infinite while it rests. */
+  readonly jitterMs: number;
+  readonly isOwnedElsewhere: boolean;
+  /** Infinite while another worker owns it. */
   dueAt: number;
   /** Its last tick, and when that was on the monotonic clock. */
   last: { readonly dueAt: number; readonly at: number } | undefined;
@@ -96,10 +96,11 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
   const running = new Map<string, Promise<void>>();
   let stopHeartbeat: (() => void) | undefined;
   const detectSetback = watchForSetbacks(clock);
-  let spreadMs = 0;
+  let currentMaxJitterMs = 0;
 
-  function set(projects: readonly ScheduledProject[], jitterMs: number): void {
+  function set(projects: readonly ScheduledProject[], maxJitterMs: number): void {
     const now = clock.now();
+    const keepsJitter = maxJitterMs === currentMaxJitterMs;
     const nextPlans = new Map<string, Plan>();
     const nextEntries = new Map<string, Entry>();
     for (const project of projects) {
@@ -107,34 +108,34 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
       const plan = nextPlans.get(key) ?? plans.get(key) ?? planOf(project);
       nextPlans.set(key, plan);
       const old = entries.get(project.id);
-      const offset = old && jitterMs === spreadMs ? old.offset : jitterOf(project.id, jitterMs);
-      const { rests = false } = project;
-      const unchanged = old?.plan === plan && old.offset === offset && old.rests === rests;
-      nextEntries.set(project.id, unchanged ? old : entryOf(project, plan, offset, now));
+      const jitterMs = old && keepsJitter ? old.jitterMs : jitterOf(project.id, maxJitterMs);
+      const unchanged =
+        old?.plan === plan && old.jitterMs === jitterMs && hasSameOwner(old, project);
+      nextEntries.set(project.id, unchanged ? old : entryOf(project, plan, jitterMs, now));
     }
     for (const [id, old] of entries) if (nextEntries.get(id) !== old) clearTimeout(old.timer);
     plans = nextPlans;
     entries = nextEntries;
-    spreadMs = jitterMs;
+    currentMaxJitterMs = maxJitterMs;
     beat(now);
   }
 
   function entryOf(
-    { id, lastPollAt, rests = false }: ScheduledProject,
+    { id, lastPollAt, isOwnedElsewhere = false }: ScheduledProject,
     plan: Plan,
-    offset: number,
+    jitterMs: number,
     now: number,
   ): Entry {
     const old = entries.get(id);
     const isMissed = () =>
-      lastPollAt === undefined || dueAfter({ plan, offset }, lastPollAt) <= now;
+      lastPollAt === undefined || dueAfter({ plan, jitterMs }, lastPollAt) <= now;
     let atOnce = (old?.dueAt ?? now) <= now;
-    if (old?.rests ?? stopHeartbeat === undefined) atOnce = isMissed();
+    if (old?.isOwnedElsewhere ?? stopHeartbeat === undefined) atOnce = isMissed();
     // Another worker's clock may be a little ahead: its run is not polled twice.
     const isAhead = lastPollAt !== undefined && lastPollAt > now && lastPollAt < now + SECOND;
-    const next = dueAfter({ plan, offset }, isAhead ? lastPollAt : now);
-    const dueAt = rests ? Infinity : atOnce ? now : next;
-    return { id, plan, offset, rests, dueAt, last: undefined, timer: undefined };
+    const next = dueAfter({ plan, jitterMs }, isAhead ? lastPollAt : now);
+    const dueAt = isOwnedElsewhere ? Infinity : atOnce ? now : next;
+    return { id, plan, jitterMs, isOwnedElsewhere, dueAt, last: undefined, timer: undefined };
   }
 
   function beat(now: number): void {
@@ -142,7 +143,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
     const setback = detectSetback(now);
     const nextBeatAt = (Math.floor(now / SECOND) + 1) * SECOND;
     for (const entry of entries.values()) {
-      if (setback && !entry.rests) {
+      if (setback && !entry.isOwnedElsewhere) {
         entry.dueAt = Math.min(entry.dueAt, dueAgain(entry, setback));
       }
       if (entry.dueAt <= now) tick(entry, now);
@@ -160,18 +161,18 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
   }
 
   function tick(entry: Entry, now: number): void {
-    const { id, plan, offset } = entry;
+    const { id, plan, jitterMs } = entry;
     // `mayRun` may have set other projects.
     if (!mayRun(id) || entries.get(id) !== entry) return;
-    const ranAt = entry.dueAt - offset;
-    // Of the runs that have come due since, the latest one starts now.
-    const latest = plan.schedule.lastBetween(ranAt, now - offset) ?? ranAt;
+    const ranAt = entry.dueAt - jitterMs;
+    // Starts only the latest of the runs that have come due since.
+    const latest = plan.schedule.lastBetween(ranAt, now - jitterMs) ?? ranAt;
     const missed = plan.schedule.countBetween(ranAt, latest, MAX_MISSED);
     entry.dueAt = dueAfter(entry, now);
-    entry.last = { dueAt: latest + offset, at: clock.monotonic() };
+    entry.last = { dueAt: latest + jitterMs, at: clock.monotonic() };
     if (missed > 0) emit({ type: 'scheduler.missed', project: id, count: missed });
     if (running.has(id)) emit({ type: 'scheduler.overlapped', project: id });
-    else poll(id, { dueAt: latest + offset, nextAt: entry.dueAt });
+    else poll(id, { dueAt: latest + jitterMs, nextAt: entry.dueAt });
   }
 
   function poll(id: string, due: Run): void {
@@ -198,7 +199,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
     },
     next: (project) => {
       const entry = entries.get(project);
-      return entry?.rests === true ? dueAfter(entry, clock.now()) : entry?.dueAt;
+      return entry?.isOwnedElsewhere === true ? dueAfter(entry, clock.now()) : entry?.dueAt;
     },
     *projects() {
       for (const entry of entries.values()) {
@@ -208,10 +209,14 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
   };
 }
 
-function scheduleOf({ id, plan, rests, dueAt }: Entry, now: number): ProjectSchedule {
+function hasSameOwner(entry: Entry, { isOwnedElsewhere = false }: ScheduledProject): boolean {
+  return entry.isOwnedElsewhere === isOwnedElsewhere;
+}
+
+function scheduleOf({ id, plan, isOwnedElsewhere, dueAt }: Entry, now: number): ProjectSchedule {
   plan.maxIntervalSeconds ??= plan.schedule.maxIntervalSeconds(now);
   const { maxIntervalSeconds } = plan;
-  return { project: id, nextPollAt: rests ? undefined : dueAt, maxIntervalSeconds };
+  return { project: id, nextPollAt: isOwnedElsewhere ? undefined : dueAt, maxIntervalSeconds };
 }
 
 function planOf({ schedule, timezone }: ScheduledProject): Plan {
@@ -219,13 +224,13 @@ function planOf({ schedule, timezone }: ScheduledProject): Plan {
 }
 
 /** The first time after this one at which a project is due, epoch ms. */
-function dueAfter({ plan, offset }: Pick<Entry, 'plan' | 'offset'>, ms: number): number {
-  return plan.schedule.nextAfter(ms - offset) + offset;
+function dueAfter({ plan, jitterMs }: Pick<Entry, 'plan' | 'jitterMs'>, ms: number): number {
+  return plan.schedule.nextAfter(ms - jitterMs) + jitterMs;
 }
 
 /**
- * Returns when a project is due after its clock was set back, epoch ms: at the first tick after the time that was reached
- * before. Its last tick does not come again unless the clock was set back by an interval or more.
+ * Returns when a project is next due after the clock was set back, epoch ms: the first tick after the moment of the setback.
+ * The last tick is not repeated, unless the clock was set back by one interval or more.
  */
 function dueAgain(entry: Entry, setback: Setback): number {
   const first = dueAfter(entry, setback.reached(entry.last?.at));
@@ -233,8 +238,8 @@ function dueAgain(entry: Entry, setback: Setback): number {
   return first === entry.last?.dueAt && setback.byMs < second - first ? second : first;
 }
 
-/** Returns the offset of a project, whole ms in [0, jitterMs): random between projects, the same after a restart. */
-function jitterOf(project: string, jitterMs: number): number {
+/** Returns the jitter of a project, whole ms in [0, maxJitterMs): derived from the id, so that it is the same after a restart. */
+function jitterOf(project: string, maxJitterMs: number): number {
   const digest = createHash('sha256').update(project).digest();
-  return Math.floor((digest.readUInt32BE(0) / 2 ** 32) * jitterMs);
+  return Math.floor((digest.readUInt32BE(0) / 2 ** 32) * maxJitterMs);
 }

@@ -1,14 +1,14 @@
 import type { Clock } from '../monitor/ports/clock.ts';
 
-/** Time by which a clock may lag behind from beat to beat without having been set, ms. */
+/** Drift of the wall clock between two beats that does not count as a setback, ms. */
 const MAX_DRIFT_MS = 20;
 
 /** The wall clock was set back since the last beat. */
 export interface Setback {
   readonly byMs: number;
   /**
-   * Returns the wall time that was reached before the clock was set back, as the clock now shows it: at the last beat, or
-   * at a later moment of the monotonic clock.
+   * Converts the moment of the last beat, or the monotonic time `at` if that is later, to wall time of the clock after it
+   * was set back.
    */
   reached(at: number | undefined): number;
 }

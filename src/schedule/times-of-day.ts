@@ -72,7 +72,7 @@ export function createTimesOfDay(fields: ParsedFields): TimesOfDay {
 
 /**
  * Returns the longest gap between two values of a field, in seconds. `spread` is the time from the first to the last run
- * within one value, by which each gap is shorter.
+ * within one value; it is subtracted from each gap.
  */
 function longestStep(values: readonly number[], unit: number, spread: number): number {
   let longest = 0;

@@ -22,8 +22,11 @@ export interface Zone {
   segmentAt(ms: number): Segment;
   /** Returns the segments that begin in (after, until]; each begins with a jump of local time. */
   jumps(after: number, until: number): readonly Segment[];
-  /** Returns when a local time occurs, the first or the last time. A skipped local time occurs later by the gap. */
-  toUtc(local: number, time: 'first' | 'last'): number;
+  /**
+   * Converts a local time to UTC. A local time that occurs twice gives its first or last occurrence; one that is skipped gives
+   * the moment shifted forward by the gap.
+   */
+  toUtc(local: number, occurrence: 'first' | 'last'): number;
 }
 
 const zones = new Map<string, Zone>();
@@ -89,12 +92,12 @@ function createZone(offsetAt: (ms: number) => number): Zone {
       segmentAt(until);
       return segments.filter(({ start }) => start > after && start <= until);
     },
-    toUtc: (local, time) => {
+    toUtc: (local, occurrence) => {
       let segment = segmentAt(local - DAY);
       while (local - segment.offset >= segment.end) segment = segmentAt(segment.end);
       const ms = local - segment.offset;
       if (ms < segment.start) return local - segment.before;
-      if (time === 'first') return ms;
+      if (occurrence === 'first') return ms;
       const next = segmentAt(segment.end);
       const again = local - next.offset;
       return again >= next.start ? again : ms;

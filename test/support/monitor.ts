@@ -56,7 +56,7 @@ export function listingOf(
       return [id, { id, status, statusRaw, name: `name of ${id}`, timestamp: undefined }];
     }),
   );
-  return { records, presentIds: new Set(), complete: true, anomalies: [], ...more };
+  return { records, idsWithoutStatus: new Set(), complete: true, anomalies: [], ...more };
 }
 
 /** The basis of a scripted service's listing: its number among all that were shown, from 1. */

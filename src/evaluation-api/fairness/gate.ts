@@ -1,4 +1,4 @@
-import type { Departure, RateLimit } from '../../monitor/ports/rate-limit.ts';
+import type { SendPermit, RateLimit } from '../../monitor/ports/rate-limit.ts';
 import { createClassQueues } from './class-queues.ts';
 
 /** Class of a request: a listing of a healthy or of a failing project, or the detail of a prompt. */
@@ -93,14 +93,14 @@ export function createGate({ slots, rate }: GateOptions): Gate {
     return undefined;
   }
 
-  function passOf(waiter: Waiter, departure: Departure): Pass {
+  function passOf(waiter: Waiter, permit: SendPermit): Pass {
     return {
       sent: () => {
-        departure.sent();
+        permit.sent();
         admit();
       },
       release: () => {
-        departure.cancelled();
+        permit.cancelled();
         inFlight.delete(waiter);
         admit();
       },
@@ -126,6 +126,6 @@ export function createGate({ slots, rate }: GateOptions): Gate {
     }
   }
 
-  rate.listen?.(admit);
+  rate.onShorterDelay?.(admit);
   return { enter };
 }

@@ -1,5 +1,5 @@
 import type { Clock } from '../../monitor/ports/clock.ts';
-import type { Departure, RateLimit } from '../../monitor/ports/rate-limit.ts';
+import type { SendPermit, RateLimit } from '../../monitor/ports/rate-limit.ts';
 
 /** Tolerance, as requests arrive at the service less regularly than they are sent. */
 const MARGIN_MS = 20;
@@ -24,7 +24,7 @@ export function createRateLimit(perSecond: number, clock: Pick<Clock, 'monotonic
     return sentAt[0] === undefined ? Number.POSITIVE_INFINITY : sentAt[0] + windowMs - now;
   }
 
-  function take(): Departure {
+  function take(): SendPermit {
     reserved += 1;
     let isReserved = true;
     const once = (act: () => void) => () => {

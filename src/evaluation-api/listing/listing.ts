@@ -26,7 +26,7 @@ export interface ListingReader {
 
 export function createListingReader(kind: Kind, scrub: Scrub): ListingReader {
   const records = new Map<string, ObservedRecord>();
-  const presentIds = new Set<string>();
+  const idsWithoutStatus = new Set<string>();
   const anomalies = createAnomalyCounter();
   let complete = true;
 
@@ -40,10 +40,10 @@ export function createListingReader(kind: Kind, scrub: Scrub): ListingReader {
     if (id === undefined || status === undefined) {
       addAnomaly('invalid');
       if (id === undefined) complete = false;
-      else presentIds.add(id);
+      else idsWithoutStatus.add(id);
       return;
     }
-    if (records.has(id) || presentIds.has(id)) addAnomaly('duplicate_id');
+    if (records.has(id) || idsWithoutStatus.has(id)) addAnomaly('duplicate_id');
     if (status.status === 'UNKNOWN') addAnomaly('unknown_status');
     const name = readText(fields['name'], scrub);
     const timestamp = readText(fields['timestamp'], scrub);
@@ -52,7 +52,7 @@ export function createListingReader(kind: Kind, scrub: Scrub): ListingReader {
 
   return {
     add,
-    listing: () => ({ records, presentIds, complete, anomalies: anomalies.summaries() }),
+    listing: () => ({ records, idsWithoutStatus, complete, anomalies: anomalies.summaries() }),
   };
 }
 

@@ -1,5 +1,5 @@
 /** Permission to send one request. */
-export interface Departure {
+export interface SendPermit {
   /** Records that the request goes out now. */
   sent(): void;
   /** Gives the permission back; without effect after `sent`. */
@@ -8,9 +8,12 @@ export interface Departure {
 
 /** Limits how often requests go out. */
 export interface RateLimit {
-  /** Returns the time until one of `waiting` requests may go out, ms; infinite while that depends on something else. */
+  /**
+   * Returns the wait in ms before the first of `waiting` requests may be sent; Infinity while it is not known, such as while
+   * another request is reserved but not sent.
+   */
   delay(waiting: number): number;
-  take(): Departure;
-  /** Registers a callback for each time that the delay becomes shorter by itself. */
-  listen?(wake: () => void): void;
+  take(): SendPermit;
+  /** Registers a callback that is called when the delay becomes shorter without a call from outside. */
+  onShorterDelay?(wake: () => void): void;
 }

@@ -33,7 +33,7 @@ export type ListingAnswer =
       readonly unchanged: false;
       /** With `vanished`, only the records that are new or may have changed. */
       readonly listing: Listing;
-      /** Number of records in the listing, those included that `listing` leaves out. */
+      /** Number of records in the whole listing, including those that `listing` omits. */
       readonly size: number;
       /**
        * Ids that the previous listing had and this one lacks. Records in neither `vanished` nor `listing` are as they were.
@@ -42,7 +42,7 @@ export type ListingAnswer =
       readonly vanished?: readonly string[];
       readonly basis: ListingBasis;
     }
-  /** The bytes of the previous listing once more, perhaps under another ETag. */
+  /** The same bytes as the previous listing, possibly with a different ETag. */
   | { readonly unchanged: true; readonly full: true; readonly basis: ListingBasis }
   /** A 304 to the ETag of the previous listing. */
   | { readonly unchanged: true; readonly full: false; readonly basis?: never };

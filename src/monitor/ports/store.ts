@@ -1,6 +1,6 @@
 import type { Settlement, Tries } from '../../domain/failure.ts';
 import type { KnownListing } from '../../domain/record.ts';
-import type { Kind, Origin, PromptStatus, Status, WaitingStatus } from '../../domain/status.ts';
+import type { Kind, Origin, PromptStatus, Status, UnfinishedStatus } from '../../domain/status.ts';
 import type { Changes, Transition } from '../../domain/transition.ts';
 import type { PollFailureReason } from '../errors.ts';
 
@@ -9,7 +9,7 @@ export interface KnownProject {
   readonly version: number;
   /** One listing for each requested kind. */
   readonly listings: ReadonlyMap<Kind, KnownListing>;
-  /** Opaque to all but the store; spares it reading again for the commit. */
+  /** Opaque to everything but the store. With it, the commit need not read the records again. */
   readonly token?: object | undefined;
 }
 
@@ -74,8 +74,8 @@ export interface ListingSnapshot {
   readonly transitions: readonly (readonly [from: Origin, to: Status, count: number])[];
   /** Epoch ms of the newest transition to FAILED. */
   readonly lastFailureAt: number | undefined;
-  /** Since when the longest waiting record of each waiting status waits, epoch ms. */
-  readonly oldest: ReadonlyMap<WaitingStatus, number>;
+  /** For each of PENDING and RUNNING, when its oldest record was first seen in that status, epoch ms. */
+  readonly oldest: ReadonlyMap<UnfinishedStatus, number>;
 }
 
 export interface ProjectSnapshot {
@@ -162,11 +162,11 @@ export interface RecordedEvents {
   readonly transitions: readonly TransitionRow[];
   /** Settled failures in the order of their settlement. */
   readonly settled: readonly SettledFailureRow[];
-  /** The newest numbers ever used. */
+  /** The highest numbers used so far. */
   readonly end: EventPosition;
 }
 
-/** Query for the moves of prompts in consecutive spans of time from `since` on. */
+/** Query for the number of moves, which are transitions of prompts, in consecutive time spans that begin at `since`. */
 export interface MoveQuery {
   /** Restricts the query to one project; absent for all configured projects. */
   readonly project?: string | undefined;
@@ -191,7 +191,7 @@ export interface MoveCount {
   readonly from: Origin;
   readonly to: Status;
   readonly count: number;
-  /** Number of them by prompts that are not gone. */
+  /** Number of these moves whose prompts are not gone. */
   readonly listed: number;
 }
 

@@ -1,4 +1,4 @@
-import { WAITING_STATUSES } from '../../domain/status.ts';
+import { UNFINISHED_STATUSES } from '../../domain/status.ts';
 import type { Connection } from './connection.ts';
 import { assertIntact, toStoreError, withStoreErrors } from './errors.ts';
 import { takeLock } from './file/lock.ts';
@@ -52,7 +52,7 @@ function* select(db: Connection, table: ContentTable, path: string): Generator<R
   }
 }
 
-const waiting = WAITING_STATUSES.map((status) => `'${status}'`).join(', ');
+const waiting = UNFINISHED_STATUSES.map((status) => `'${status}'`).join(', ');
 
 /** Selects the summary of a listing as JSON. The patch removes null values. */
 function summary(kind: string): string {

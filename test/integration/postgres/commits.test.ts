@@ -128,7 +128,7 @@ describe.skipIf(postgresPrograms === undefined)('commits to PostgreSQL', () => {
 
       expect(await committing).toBeUndefined();
       const refused = worker.log.of('store.commit_refused');
-      expect(refused.map(({ isPast }) => isPast)).toEqual(
+      expect(refused.map(({ isFromEarlierOwnership }) => isFromEarlierOwnership)).toEqual(
         Array.from({ length: counted }, () => true),
       );
     });

@@ -79,7 +79,7 @@ describe.skipIf(postgresPrograms === undefined)('workers on one PostgreSQL', () 
 
       expect(await first.see('p', { x: 'FAILED' })).toBeUndefined();
       expect(first.log.of('store.commit_refused')).toMatchObject([
-        { project: 'p', reason: 'epoch', isPast: false },
+        { project: 'p', reason: 'epoch', isFromEarlierOwnership: false },
       ]);
       expect(await first.claim(['p'])).toEqual([]);
       expect(await first.see('q', { x: 'FAILED' })).toHaveLength(1);

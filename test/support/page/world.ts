@@ -106,7 +106,12 @@ export async function openPageWorld(start = NIGHT): Promise<PageWorld> {
       const records = new Map(
         Object.entries(shown).map(([each, is]) => [each, recordOf(each, is)]),
       );
-      const listing = { records, presentIds: new Set<string>(), complete: true, anomalies: [] };
+      const listing = {
+        records,
+        idsWithoutStatus: new Set<string>(),
+        complete: true,
+        anomalies: [],
+      };
       const changes = detectChanges(known, listing, { at: clock.now(), missingAfter: 2 });
       await commit(id, undefined, new Map([[kind, changes]]), version);
     },

@@ -27,8 +27,8 @@ function setUp(mounts: Readonly<Record<string, string>>) {
 it('says once which files are mounts of their own', async () => {
   const { files, said } = setUp({ '/': '/', [CONFIG]: '/srv/my.yaml', '/run/secrets': '/srv' });
   expect(files.hasAny()).toBe(false);
-  expect(await files.look([CONFIG, KEY])).toEqual([]);
-  expect(await files.look([CONFIG, KEY])).toEqual([]);
+  expect(await files.check([CONFIG, KEY])).toEqual([]);
+  expect(await files.check([CONFIG, KEY])).toEqual([]);
   expect(said()).toEqual([['config.file_mounted', CONFIG]]);
   expect(files.hasAny()).toBe(true);
 });
@@ -38,10 +38,10 @@ it.each([
   ['moved out of the way', '/srv/my.yaml~'],
 ])('says once that one was %s outside', async (_, source) => {
   const { files, mount, said } = setUp({ [CONFIG]: '/srv/my.yaml', [KEY]: '/srv/key' });
-  await files.look([CONFIG, KEY]);
+  await files.check([CONFIG, KEY]);
   mount({ [CONFIG]: source, [KEY]: '/srv/key' });
-  expect(await files.look([CONFIG, KEY])).toEqual([CONFIG]);
-  expect(await files.look([CONFIG, KEY])).toEqual([CONFIG]);
+  expect(await files.check([CONFIG, KEY])).toEqual([CONFIG]);
+  expect(await files.check([CONFIG, KEY])).toEqual([CONFIG]);
   expect(said()).toEqual([
     ['config.file_mounted', CONFIG, KEY],
     ['config.file_replaced', CONFIG],
@@ -50,22 +50,22 @@ it.each([
 
 it('does not take a directory that was renamed outside for a file that was replaced, and says so once', async () => {
   const { files, mount, said } = setUp({ [CONFIG]: '/srv/my.yaml' });
-  await files.look([CONFIG]);
+  await files.check([CONFIG]);
   mount({ [CONFIG]: '/srv-2/my.yaml' });
-  expect(await files.look([CONFIG])).toEqual([]);
-  expect(await files.look([CONFIG])).toEqual([]);
+  expect(await files.check([CONFIG])).toEqual([]);
+  expect(await files.check([CONFIG])).toEqual([]);
   expect(said()).toEqual([
     ['config.file_mounted', CONFIG],
     ['config.file_moved', CONFIG],
   ]);
   mount({ [CONFIG]: '/srv-2/my.yaml//deleted' });
-  expect(await files.look([CONFIG])).toEqual([CONFIG]);
+  expect(await files.check([CONFIG])).toEqual([CONFIG]);
   expect(said()).toEqual([['config.file_replaced', CONFIG]]);
 });
 
 it('says nothing where directories are mounted', async () => {
   const { files, said } = setUp({ '/etc/evalwatch': '/srv', '/run/secrets': '/srv' });
-  expect(await files.look([CONFIG, KEY])).toEqual([]);
+  expect(await files.check([CONFIG, KEY])).toEqual([]);
   expect(files.hasAny()).toBe(false);
   expect(said()).toEqual([]);
 });

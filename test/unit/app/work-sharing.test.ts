@@ -60,7 +60,12 @@ it('reports each lost project in the turn in which it is lost', async () => {
   const taken = onChange.mock.calls.flatMap(([change]) => change.taken);
   expect(taken.map(({ project }) => project).toSorted()).toEqual(PROJECTS.toSorted());
   for (const project of PROJECTS) {
-    sharing.observe({ type: 'store.commit_refused', project, reason: 'epoch', isPast: false });
+    sharing.observe({
+      type: 'store.commit_refused',
+      project,
+      reason: 'epoch',
+      isFromEarlierOwnership: false,
+    });
     expect(onChange).toHaveBeenLastCalledWith({ taken: [], dropped: [project] });
     expect(sharing.worker.mayPoll(project)).toBe(false);
   }
@@ -69,7 +74,7 @@ it('reports each lost project in the turn in which it is lost', async () => {
     type: 'store.commit_refused',
     project: 'p0',
     reason: 'version',
-    isPast: false,
+    isFromEarlierOwnership: false,
   });
   expect(onChange).not.toHaveBeenCalled();
   await sharing.worker.stop();
@@ -90,7 +95,12 @@ it('combines all changes of a turn into one call in the next', async () => {
 
 it('keeps a project of which a commit is refused that was made before it owned it', async () => {
   const { sharing } = await startSharing({ takesAll: false });
-  sharing.observe({ type: 'store.commit_refused', project: 'p0', reason: 'epoch', isPast: true });
+  sharing.observe({
+    type: 'store.commit_refused',
+    project: 'p0',
+    reason: 'epoch',
+    isFromEarlierOwnership: true,
+  });
   expect(sharing.worker.mayPoll('p0')).toBe(true);
   await sharing.worker.stop();
 });

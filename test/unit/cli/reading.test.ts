@@ -35,7 +35,7 @@ async function commit(
   });
   const listing: Listing = {
     records: new Map(records),
-    presentIds: new Set(),
+    idsWithoutStatus: new Set(),
     complete: true,
     anomalies: [],
   };

@@ -70,7 +70,7 @@ function sender(
       sent.push(performance.now());
     }
   }
-  rate.listen(admit);
+  rate.onShorterDelay(admit);
   return {
     rate,
     wants: (count: number) => {
@@ -159,9 +159,9 @@ describe('a rate that workers share', () => {
     const { rate } = sender(queue, 10, () => 1, []);
     rate.delay(1);
     await pass(5);
-    const departure = rate.take();
+    const permit = rate.take();
     expect(rate.delay(0)).toBe(Infinity);
-    departure.cancelled();
+    permit.cancelled();
     expect(rate.delay(0)).toBe(0);
   });
 });

@@ -36,7 +36,7 @@ function listing(statuses: Record<string, Status>, more: Partial<Listing> = {}):
       return [id, { id, status, statusRaw, name: undefined, timestamp: undefined }];
     }),
   );
-  return { records, presentIds: new Set(), complete: true, anomalies: [], ...more };
+  return { records, idsWithoutStatus: new Set(), complete: true, anomalies: [], ...more };
 }
 
 const everyPair = DATASET_STATUSES.flatMap((from) =>
@@ -144,7 +144,7 @@ describe('a record that a listing lacks', () => {
 
 describe('an invalid item with a good id', () => {
   it('is present: its record keeps its status and is not missing', () => {
-    const present = listing({}, { presentIds: new Set(['a']) });
+    const present = listing({}, { idsWithoutStatus: new Set(['a']) });
 
     expect(detectChanges(known({ missing: 0 }), present, options).records).toEqual([]);
     expect(detectChanges(known({ missing: 2 }), present, options).records).toMatchObject([
@@ -153,7 +153,7 @@ describe('an invalid item with a good id', () => {
   });
 
   it('does not make a record that nobody knew', () => {
-    const present = listing({}, { presentIds: new Set(['b']) });
+    const present = listing({}, { idsWithoutStatus: new Set(['b']) });
 
     expect(detectChanges(known(), present, options).records).toEqual([]);
   });

@@ -357,7 +357,7 @@ describe('a failed attempt', () => {
       'api.responded',
       'api.request_finished',
       'api.retry_scheduled',
-      'api.retried',
+      'api.retry_sent',
       'api.responded',
       'api.request_finished',
     ]);

@@ -57,7 +57,7 @@ describe('a failing project', () => {
     const failing = failureOf(service.list('failing', 'prompt', listOptions()));
     await vi.waitFor(() => expect(events.at(-1)?.type).toBe('api.retry_scheduled'));
     await service.list('well', 'prompt', listOptions());
-    expect(events.some(({ type }) => type === 'api.retried')).toBe(false);
+    expect(events.some(({ type }) => type === 'api.retry_sent')).toBe(false);
     expect((await failing).reason).toBe('server_error');
   });
 });

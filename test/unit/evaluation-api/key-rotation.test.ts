@@ -47,7 +47,7 @@ describe.each(CALLS)('%s whose key is refused', (_, call) => {
       await call(service);
 
       expect(requests.map(({ headers }) => headers['x-api-key'])).toEqual([OLD, NEW]);
-      expect(ofType(events, 'api.retried')).toHaveLength(1);
+      expect(ofType(events, 'api.retry_sent')).toHaveLength(1);
     },
   );
 

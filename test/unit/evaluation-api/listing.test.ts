@@ -72,7 +72,7 @@ describe('an item', () => {
     const listing = readBeside(item);
     expect([...listing.records.keys()]).toEqual(['sound']);
     expect(reasons(listing)).toEqual([['invalid', 1]]);
-    expect(listing).toMatchObject({ complete: false, presentIds: new Set() });
+    expect(listing).toMatchObject({ complete: false, idsWithoutStatus: new Set() });
     expect(JSON.stringify(listing.anomalies)).not.toContain('secret');
   });
 
@@ -84,7 +84,7 @@ describe('an item', () => {
   ])('with a good id and %s for a status is invalid, but present', (_, fields) => {
     const listing = readBeside({ id: 'p1', ...fields });
     expect(reasons(listing)).toEqual([['invalid', 1]]);
-    expect(listing).toMatchObject({ complete: true, presentIds: new Set(['p1']) });
+    expect(listing).toMatchObject({ complete: true, idsWithoutStatus: new Set(['p1']) });
   });
 
   it.each(['__proto__', 'constructor', 'hasOwnProperty', '.', '..', ' ', 'a/b', '😀'.repeat(512)])(

@@ -205,7 +205,7 @@ describe('api.retried', () => {
   });
 
   it('is not what is said when the request goes out again', () => {
-    expect(linesOf({ type: 'api.retried', endpoint: 'list_prompts' })).toEqual([]);
+    expect(linesOf({ type: 'api.retry_sent', endpoint: 'list_prompts' })).toEqual([]);
   });
 });
 

@@ -111,7 +111,7 @@ describe('a family', () => {
 
   it('of constant subjects has the labels of each', async () => {
     const values = [1, 2];
-    const renderer = new FamilyRenderer([gauge], { areConstant: true });
+    const renderer = new FamilyRenderer([gauge], { areImmutable: true });
     const subjects: readonly Subjects[] = [
       [
         ['s="1"', values],

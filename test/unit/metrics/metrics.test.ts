@@ -345,7 +345,7 @@ describe('what happens is counted', () => {
     ],
     [
       'a retry when it is sent',
-      { type: 'api.retried', endpoint: 'list_prompts' },
+      { type: 'api.retry_sent', endpoint: 'list_prompts' },
       { 'evalwatch_api_retries_total{endpoint="list_prompts"}': 1 },
     ],
     [
@@ -510,7 +510,12 @@ describe('one of several workers', () => {
 
   it('tells what it owns, until when, and whose commits were refused', async () => {
     const { metrics, scrape } = setUp({ worker });
-    metrics.observe({ type: 'store.commit_refused', project: 'p', reason: 'epoch', isPast: false });
+    metrics.observe({
+      type: 'store.commit_refused',
+      project: 'p',
+      reason: 'epoch',
+      isFromEarlierOwnership: false,
+    });
     const series = await scrape();
     expect(series.get('evalwatch_worker_projects')).toBe(2);
     expect(series.get('evalwatch_worker_lease_expiry_timestamp_seconds')).toBe(

@@ -82,7 +82,7 @@ function expected(history: readonly Served[]) {
 function toListing({ sightings, complete }: Served) {
   const entries = Object.entries(sightings);
   return listingOf(Object.fromEntries(entries.filter(([, seen]) => seen !== 'present')), {
-    presentIds: new Set(entries.filter(([, seen]) => seen === 'present').map(([id]) => id)),
+    idsWithoutStatus: new Set(entries.filter(([, seen]) => seen === 'present').map(([id]) => id)),
     complete,
   });
 }

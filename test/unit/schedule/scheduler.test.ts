@@ -302,7 +302,10 @@ describe('a project that rests', () => {
   const polled = (at: number) => project('bot', { lastPollAt: at });
 
   it('is known with its schedule, and never due', async () => {
-    world.scheduler.set([{ ...project('bot', { lastPollAt: undefined }), rests: true }], 0);
+    world.scheduler.set(
+      [{ ...project('bot', { lastPollAt: undefined }), isOwnedElsewhere: true }],
+      0,
+    );
     world.scheduler.start();
     jump(-5 * SECOND);
     await pass(HOUR);
@@ -318,7 +321,7 @@ describe('a project that rests', () => {
     ['by its schedule if it missed none', START + 20 * SECOND, 0],
     ['by its schedule if a clock slightly ahead polled it just now', START + 30 * SECOND, 0],
   ])('is polled, when its rest is over, %s', async (_, lastPollAt, polls) => {
-    world.scheduler.set([{ ...polled(START), rests: true }], 0);
+    world.scheduler.set([{ ...polled(START), isOwnedElsewhere: true }], 0);
     world.scheduler.start();
     await pass(29.7 * SECOND);
     world.scheduler.set([project('bot', { lastPollAt })], 0);
@@ -334,7 +337,7 @@ describe('a project that rests', () => {
     world.scheduler.start();
     await pass(15 * SECOND);
     const next = world.scheduler.next('other');
-    world.scheduler.set([project('other'), { ...polled(START), rests: true }], 0);
+    world.scheduler.set([project('other'), { ...polled(START), isOwnedElsewhere: true }], 0);
     expect(world.scheduler.next('other')).toBe(next);
     await pass(10 * SECOND);
     expect(times(world, 'other')).toEqual(['10:00:10.000Z', '10:00:20.000Z']);
@@ -347,7 +350,7 @@ it('asks before each run whether it may, even where what it asks sets the projec
   const scheduler = world.create({
     mayRun: (id) => {
       if (id === 'b' || may) return true;
-      scheduler.set([{ ...project('a'), rests: true }, project('b')], 0);
+      scheduler.set([{ ...project('a'), isOwnedElsewhere: true }, project('b')], 0);
       return false;
     },
   });

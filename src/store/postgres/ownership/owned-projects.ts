@@ -41,8 +41,8 @@ export function createOwnedProjects(options: OwnedProjectsOptions): OwnedProject
   const owned = new Map<string, CommitContext>();
 
   const emitRefused: EmitRefused = (project, epoch, reason) => {
-    const isPast = (owned.get(project)?.epoch ?? epoch) !== epoch;
-    emit({ type: 'store.commit_refused', project, reason, isPast });
+    const isFromEarlierOwnership = (owned.get(project)?.epoch ?? epoch) !== epoch;
+    emit({ type: 'store.commit_refused', project, reason, isFromEarlierOwnership });
   };
 
   const summaries = createSummaries(read);

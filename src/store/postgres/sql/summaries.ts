@@ -1,5 +1,5 @@
 import type { KnownListing, KnownRecord } from '../../../domain/record.ts';
-import type { Kind, WaitingStatus } from '../../../domain/status.ts';
+import type { Kind, UnfinishedStatus } from '../../../domain/status.ts';
 import type { Changes } from '../../../domain/transition.ts';
 import type { KnownProject, PollCommit } from '../../../monitor/ports/store.ts';
 import { unknownProject } from '../../rows.ts';
@@ -65,16 +65,16 @@ export function createSummaries(read: Read): Summaries {
     project: string,
     kind: Kind,
     { records }: Changes,
-    statuses: readonly WaitingStatus[],
+    statuses: readonly UnfinishedStatus[],
     { listings, only }: LoadedProject,
-  ): Promise<ReadonlyMap<WaitingStatus, number | undefined>> {
+  ): Promise<ReadonlyMap<UnfinishedStatus, number | undefined>> {
     const changed = new Set(records.map(({ id }) => id));
     const known = listings.get(kind)?.records ?? new Map();
     if (!only.has(kind)) {
       const others = [...known.values()].filter(({ id }) => !changed.has(id));
       return new Map(statuses.map((status) => [status, oldestOf(others, status)]));
     }
-    const rows = await read<{ readonly status: WaitingStatus; readonly since: number }>(
+    const rows = await read<{ readonly status: UnfinishedStatus; readonly since: number }>(
       OLDEST_OTHERS,
       [toStored(project), kind, statuses, Array.from(changed, (id) => toStored(id))],
     );

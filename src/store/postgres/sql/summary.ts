@@ -1,11 +1,11 @@
 import type { KnownRecord } from '../../../domain/record.ts';
 import {
   statusesOf,
-  WAITING_STATUSES,
+  UNFINISHED_STATUSES,
   type Kind,
   type Origin,
   type Status,
-  type WaitingStatus,
+  type UnfinishedStatus,
 } from '../../../domain/status.ts';
 import type { Changes } from '../../../domain/transition.ts';
 import type { ListingSnapshot } from '../../../monitor/ports/store.ts';
@@ -18,7 +18,7 @@ export interface Summary {
   readonly failedAt?: number | undefined;
   readonly counts?: Readonly<Partial<Record<Status, number>>>;
   /** Start of the longest wait in each waiting status, epoch ms. */
-  readonly oldest?: Readonly<Partial<Record<WaitingStatus, number | undefined>>>;
+  readonly oldest?: Readonly<Partial<Record<UnfinishedStatus, number | undefined>>>;
   readonly totals?: readonly Total[];
 }
 
@@ -32,7 +32,7 @@ export function nextSummary(
   old: Summary,
   changes: Changes,
   before: ReadonlyMap<string, KnownRecord>,
-  oldestOthers: ReadonlyMap<WaitingStatus, number | undefined>,
+  oldestOthers: ReadonlyMap<UnfinishedStatus, number | undefined>,
   at: number,
 ): Summary {
   const counts = { ...old.counts };
@@ -46,7 +46,7 @@ export function nextSummary(
     count(before.get(record.id), -1);
     count(record, 1);
   }
-  const oldest = WAITING_STATUSES.map((status) => {
+  const oldest = UNFINISHED_STATUSES.map((status) => {
     const others = oldestOthers.has(status) ? oldestOthers.get(status) : old.oldest?.[status];
     return [status, earliest(others, oldestOf(changes.records, status))] as const;
   });
@@ -75,8 +75,8 @@ export function lostOldest(
   old: Summary,
   changes: Changes,
   before: ReadonlyMap<string, KnownRecord>,
-): readonly WaitingStatus[] {
-  return WAITING_STATUSES.filter((status) =>
+): readonly UnfinishedStatus[] {
+  return UNFINISHED_STATUSES.filter((status) =>
     changes.records.some(({ id }) => {
       const known = before.get(id);
       return known?.status === status && !known.gone && known.since <= (old.oldest?.[status] ?? 0);
@@ -87,7 +87,7 @@ export function lostOldest(
 /** Returns the start of the longest wait of these records in this status, epoch ms; undefined if none waits. */
 export function oldestOf(
   records: Iterable<KnownRecord>,
-  status: WaitingStatus,
+  status: UnfinishedStatus,
 ): number | undefined {
   let oldest: number | undefined;
   for (const record of records) {
@@ -111,7 +111,7 @@ export function toListingSnapshot(kind: Kind, summary: Summary): ListingSnapshot
     transitions: summary.totals ?? [],
     lastFailureAt,
     oldest: new Map(
-      WAITING_STATUSES.flatMap((status) => {
+      UNFINISHED_STATUSES.flatMap((status) => {
         const since = oldest?.[status];
         return since === undefined ? [] : [[status, since] as const];
       }),

@@ -1,11 +1,11 @@
 import {
-  isWaiting,
+  isUnfinished,
   KINDS,
   statusesOf,
   type Kind,
   type Origin,
   type Status,
-  type WaitingStatus,
+  type UnfinishedStatus,
 } from '../../../domain/status.ts';
 import type {
   ListingSnapshot,
@@ -114,11 +114,11 @@ function createListingCounter(db: Connection): (projectKey: number, kind: Kind) 
     const listing = findListing.get(projectKey, kind);
     const rows = listing === undefined ? [] : countStatuses.all(listing.listing_key);
     const counts = new Map(statusesOf(kind).map((status) => [status, 0]));
-    const oldest = new Map<WaitingStatus, number>();
+    const oldest = new Map<UnfinishedStatus, number>();
     let missing = 0;
     for (const row of rows) {
       counts.set(row.status, row.count);
-      if (isWaiting(row.status)) oldest.set(row.status, row.oldest);
+      if (isUnfinished(row.status)) oldest.set(row.status, row.oldest);
       missing += row.missing;
     }
     return {

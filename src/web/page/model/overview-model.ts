@@ -1,4 +1,4 @@
-import { WAITING_STATUSES } from '../../../domain/status.ts';
+import { UNFINISHED_STATUSES } from '../../../domain/status.ts';
 import { StoreError } from '../../../monitor/errors.ts';
 import type {
   FailureCount,
@@ -144,7 +144,7 @@ export async function longestWaiting(
   store: Pick<PageContent['store'], 'statuses'>,
   projects: readonly ProjectSnapshot[],
 ): Promise<readonly StatusRow[]> {
-  const queries = WAITING_STATUSES.flatMap((status) =>
+  const queries = UNFINISHED_STATUSES.flatMap((status) =>
     projects
       .flatMap(({ project, listings }) => {
         const since = listings.get('prompt')?.oldest.get(status);

@@ -1,5 +1,5 @@
 import { html } from 'hono/html';
-import { WAITING_STATUSES } from '../../../domain/status.ts';
+import { UNFINISHED_STATUSES } from '../../../domain/status.ts';
 import type { FailureRow, StatusRow, TransitionRow } from '../../../monitor/ports/store.ts';
 import { badge } from './plot.ts';
 import { table } from './table.ts';
@@ -8,7 +8,7 @@ import { untrustedMessage, untrustedName, shortUntrustedName } from '../text/unt
 import type { Html } from '../html.ts';
 import { NO_ERROR_INFO_WORDS } from '../text/words.ts';
 
-const WAITING = WAITING_STATUSES.join(' or ');
+const WAITING = UNFINISHED_STATUSES.join(' or ');
 
 /** Page that a list is shown on. */
 export interface ListContext {

@@ -5,30 +5,30 @@ const MAX_CAUSES = 4;
 const MAX_DEPTH = 8;
 
 /**
- * Returns the fields as they may be printed: every text scrubbed of keys and well-formed, at any depth, and every error
+ * Returns a copy that is safe to print: every text at any depth is scrubbed of keys and well-formed, and every error is
  * described by type, message, code and causes. Values are scrubbed before JSON escapes characters that a key may contain.
  */
-export function presentFields(
+export function printableFields(
   fields: Readonly<Record<string, unknown>>,
   scrub: Scrub,
 ): Record<string, unknown> {
-  const clean: Scrub = (text, enough) => scrub(text, enough).toWellFormed();
-  return presentObject(fields, clean, 0);
+  const clean: Scrub = (text, maxLength) => scrub(text, maxLength).toWellFormed();
+  return printableObject(fields, clean, 0);
 }
 
-function presentObject(value: object, clean: Scrub, depth: number): Record<string, unknown> {
+function printableObject(value: object, clean: Scrub, depth: number): Record<string, unknown> {
   return Object.fromEntries(
-    Object.entries(value).map(([name, member]) => [name, present(member, clean, depth + 1)]),
+    Object.entries(value).map(([name, member]) => [name, printable(member, clean, depth + 1)]),
   );
 }
 
-function present(value: unknown, clean: Scrub, depth: number): unknown {
+function printable(value: unknown, clean: Scrub, depth: number): unknown {
   if (typeof value === 'string') return clean(value);
   if (value instanceof Error) return describeError(value, clean, 0);
   if (typeof value !== 'object' || value === null) return value;
   if (depth > MAX_DEPTH) return '[nested too deeply]';
-  if (Array.isArray(value)) return value.map((member) => present(member, clean, depth + 1));
-  return presentObject(value, clean, depth);
+  if (Array.isArray(value)) return value.map((member) => printable(member, clean, depth + 1));
+  return printableObject(value, clean, depth);
 }
 
 function describeError(error: unknown, clean: Scrub, depth: number): Record<string, unknown> {
