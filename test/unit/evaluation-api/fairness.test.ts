@@ -1,5 +1,6 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { answering, connect, failureOf, listOptions, RUNNING, serve } from './harness.ts';
 
 const BODY = JSON.stringify([{ id: 'p1', status: 'RUNNING' }]);
@@ -81,12 +82,13 @@ describe('the service', () => {
     expect(most).toBe(3);
   });
 
-  it('never sees more requests in a second than allowed, listings and details together', async () => {
-    const arrivals: number[] = [];
-    const { url } = await serve((_, response) => {
-      arrivals.push(performance.now());
-      response.end(BODY);
-    });
+  it('is sent no more requests in a second than allowed, listings and details together', async () => {
+    // On a busy machine requests arrive later than they are sent, and closer to each other.
+    const departures: number[] = [];
+    const noteDeparture = () => departures.push(performance.now());
+    subscribe('undici:client:sendHeaders', noteDeparture);
+    onTestFinished(() => void unsubscribe('undici:client:sendHeaders', noteDeparture));
+    const { url } = await serve((_, response) => response.end(BODY));
     const { service } = connect({ baseUrl: url, maxConcurrency: 8, maxRequestsPerSecond: 4.5 });
     await Promise.allSettled(
       Array.from({ length: 5 }, (_, index) => [
@@ -94,9 +96,10 @@ describe('the service', () => {
         service.getErrorInfo('p', `p${index}`, RUNNING),
       ]).flat(),
     );
-    expect(arrivals).toHaveLength(10);
-    for (const from of arrivals) {
-      expect(arrivals.filter((at) => at >= from && at < from + 950).length).toBeLessThanOrEqual(4);
+    expect(departures).toHaveLength(10);
+    for (const from of departures) {
+      const inASecond = departures.filter((at) => at >= from && at < from + 1000);
+      expect(inASecond.length).toBeLessThanOrEqual(4);
     }
   });
 });
