@@ -107,7 +107,7 @@ function valuesOf(families: Families): string {
     }
   }
   return table(
-    ['label', 'of', 'values'],
+    ['label', 'metrics', 'values'],
     [...rows.values()]
       .toSorted((a, b) => a.label.localeCompare(b.label, 'en'))
       .map(({ label, metrics, values }) => [code(label), codes(metrics), values]),

@@ -28,7 +28,7 @@ export const USEFUL_QUERIES: readonly UsefulQuery[] = [
     query: 'time() - max by (project, status) (evalwatch_prompt_oldest_in_state_timestamp_seconds)',
   },
   {
-    question: 'How long were 90 % of the prompts RUNNING at most, over the last day?',
+    question: 'Within which time did 90 % of the prompts leave RUNNING, over the last day?',
     query: `histogram_quantile(
   0.9,
   sum by (project, le) (increase(evalwatch_prompt_state_duration_seconds_bucket{status="RUNNING"}[1d]))
@@ -56,7 +56,7 @@ export const USEFUL_QUERIES: readonly UsefulQuery[] = [
 - sum(evalwatch_worker_projects)`,
   },
   {
-    question: 'Which share of the polls found no change?',
+    question: 'What share of the polls found no change?',
     query: `sum by (project) (rate(evalwatch_polls_unchanged_total[1h]))
 / sum by (project) (rate(evalwatch_polls_total[1h]))`,
   },

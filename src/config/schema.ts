@@ -52,7 +52,7 @@ const service = {
   ),
   retries: wholeNumber(
     [3, 0, 10],
-    'Further attempts to fetch a listing after the first one. A single prompt is fetched once per try.',
+    'Further attempts to fetch a listing after the first one. They do not apply to single prompts.',
   ),
   max_concurrency: wholeNumber([8, 1, 256], 'Maximum number of requests in flight.'),
   max_requests_per_second: z
@@ -185,7 +185,7 @@ const root = {
   timezone: timezone().prefault('UTC').meta({ description: 'IANA time zone of the schedules.' }),
   jitter: duration(
     ['0s', '0s', '1h'],
-    'Maximum delay of the start of a poll. Each project has a fixed delay up to it.',
+    'Maximum delay of the start of a poll. Each project always has the same delay.',
   ),
   missing_after: wholeNumber(
     [3, 1, 1000],
