@@ -185,7 +185,7 @@ const root = {
   timezone: timezone().prefault('UTC').meta({ description: 'IANA time zone of the schedules.' }),
   jitter: duration(
     ['0s', '0s', '1h'],
-    'Maximum delay of the start of a poll. Each project always has the same delay.',
+    'Maximum delay of the start of a poll. Each project has its own delay, which stays the same.',
   ),
   missing_after: wholeNumber(
     [3, 1, 1000],
