@@ -1,28 +1,30 @@
 import type { Clock } from '../monitor/ports/clock.ts';
 
 const SECOND = 1000;
+/** Time by which a timer may fire before the wall clock has reached its second, ms. */
+const TIMER_TOLERANCE_MS = 20;
 
 /**
  * Calls `beat` at the start of every second of wall time, and within a second of real time after the clock was set,
  * either way, or the machine slept. Returns the function that stops it.
  */
 export function startHeartbeat(clock: Clock, beat: () => void): () => void {
-  let lastSecond = Math.floor(clock.now() / SECOND);
-  let timer = setTimeout(wake, timeToNextSecond(clock.now()));
+  let dueAt: number;
+  let timer: NodeJS.Timeout;
+
+  function wait(now: number): void {
+    dueAt = (Math.floor(now / SECOND) + 1) * SECOND;
+    timer = setTimeout(wake, dueAt - now);
+  }
 
   function wake(): void {
     const now = clock.now();
-    timer = setTimeout(wake, timeToNextSecond(now));
-    const second = Math.floor(now / SECOND);
-    // A timer can fire a moment before the second that it waits for.
-    if (second === lastSecond) return;
-    lastSecond = second;
-    beat();
+    const earlyBy = dueAt - now;
+    wait(now);
+    // Earlier than that, the clock was set back meanwhile.
+    if (earlyBy <= 0 || earlyBy > TIMER_TOLERANCE_MS) beat();
   }
 
+  wait(clock.now());
   return () => clearTimeout(timer);
-}
-
-function timeToNextSecond(now: number): number {
-  return SECOND - (now % SECOND);
 }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
+import { startHeartbeat } from '../../../src/schedule/heartbeat.ts';
 import {
   DAY,
   HOUR,
@@ -142,6 +143,18 @@ describe('when the loop was blocked', () => {
     expect(times(world, 'bot')).toEqual(['10:00:03.500Z']);
     expect(world.polls[0]?.dueAt).toBe(Date.parse('2025-11-21T10:00:03Z'));
     expect(missed(world, 'bot')).toBe(2);
+  });
+
+  it('a clock that is set back within a second beats within a second', async () => {
+    const beats: number[] = [];
+    const start = performance.now();
+    const stop = startHeartbeat(systemClock, () => beats.push(performance.now() - start));
+    await pass(2 * SECOND);
+    jump(-900);
+    await pass(3 * SECOND);
+    stop();
+    // START is a quarter of a second after a whole one.
+    expect(beats.map(Math.round)).toEqual([750, 1750, 2750, 3650, 4650]);
   });
 
   it('a clock that is seconds behind the timers does not end the beats', async () => {
