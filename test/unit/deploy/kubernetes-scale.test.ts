@@ -17,6 +17,7 @@ interface Deployment extends Manifest {
 
 interface Pod {
   readonly topologySpreadConstraints?: readonly object[];
+  readonly terminationGracePeriodSeconds: number;
   readonly containers: readonly [{ readonly volumeMounts: readonly Named[] }];
   readonly volumes: readonly Named[];
 }
@@ -35,9 +36,15 @@ function byKind(file: string): Readonly<Record<string, Manifest>> {
   return Object.fromEntries(readManifests(file).map((manifest) => [manifest.kind, manifest]));
 }
 
-/** What of a pod has nothing to do with its store. */
+/** The parts of a pod that do not depend on its store. */
 function common(all: Pod): object {
-  const { topologySpreadConstraints: _, containers, volumes, ...pod } = all;
+  const {
+    topologySpreadConstraints: _,
+    terminationGracePeriodSeconds: __,
+    containers,
+    volumes,
+    ...pod
+  } = all;
   const [{ volumeMounts, ...container }] = containers;
   const kept = ({ name }: Named) => !['data', 'tmp', 'api-key', 'secrets'].includes(name);
   return {
@@ -64,6 +71,10 @@ describe('several workers in Kubernetes', () => {
     const { template: one } = (alone['Deployment'] as Deployment).spec;
     expect(template.metadata).toEqual(one.metadata);
     expect(common(template.spec)).toEqual(common(one.spec));
+  });
+
+  it('have 30 s to stop, as a database that does not answer takes them up to 15 s', () => {
+    expect(template.spec.terminationGracePeriodSeconds).toBe(30);
   });
 
   it('are three, replaced one by one, on machines and in zones of their own, never two away at once', () => {
