@@ -154,8 +154,7 @@ export function openDatabase(options: DatabaseOptions): Database {
       keepsPlans = true;
     },
     close: async () => {
-      await openWork.ended();
-      openWork.refuse();
+      await openWork.close();
       await servers.close();
     },
   };

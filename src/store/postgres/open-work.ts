@@ -7,8 +7,8 @@ export interface OpenWork {
   /** Refuses work from now on. */
   refuse(): void;
   readonly isRefused: () => boolean;
-  /** Resolves when no work runs. */
-  ended(): Promise<void>;
+  /** Resolves when no work runs, and refuses work from then on. */
+  close(): Promise<void>;
 }
 
 export function createOpenWork(): OpenWork {
@@ -29,8 +29,10 @@ export function createOpenWork(): OpenWork {
       isRefused = true;
     },
     isRefused: () => isRefused,
-    ended: async () => {
+    close: async () => {
       while (underWay.size > 0) await Promise.allSettled(underWay);
+      // In the same turn, so that no work begins in between.
+      isRefused = true;
     },
   };
 }

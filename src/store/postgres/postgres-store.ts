@@ -125,7 +125,7 @@ function createStore(
 
   async function close(): Promise<void> {
     openWork.refuse();
-    await openWork.ended();
+    await openWork.close();
     await ownedProjects.close();
     await onClosed();
   }
