@@ -4,12 +4,7 @@ import type { Config } from '../config/config.ts';
 import { ConfigError } from '../config/config-error.ts';
 import type { Logger } from '../log/logger.ts';
 import { StoreError } from '../monitor/errors.ts';
-
-export interface ReloadResult {
-  readonly ok: boolean;
-  /** Reasons for the failure, one line each; empty after a success. */
-  readonly reasons: readonly string[];
-}
+import type { ReloadResult } from '../web/reload-result.ts';
 
 export interface Reload {
   /** Reloads the configuration; concurrent calls run one after the other. Rejects only because of a bug. */

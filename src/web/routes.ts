@@ -5,6 +5,7 @@ import type { OnBug } from './handler.ts';
 import type { PageContent } from './page/content.ts';
 import { createPage } from './page/routes.ts';
 import { PATHS } from './paths.ts';
+import type { ReloadResult } from './reload-result.ts';
 import { createScrapes } from './scrapes.ts';
 
 /** Sources of the pages and endpoints. */
@@ -21,7 +22,7 @@ export interface WebContent {
   /** Whether the configuration allows a reload over HTTP. */
   isReloadAllowed(): boolean;
   /** Reloads the configuration. `reasons` has the errors of a failed reload. */
-  reload(): Promise<{ readonly ok: boolean; readonly reasons: readonly string[] }>;
+  reload(): Promise<ReloadResult>;
 }
 
 /** The HTTP interface (docs/specification.md#endpoints). Every error is JSON: `{"error": text}`. */

@@ -2,6 +2,7 @@ import type { StoreFailureReason } from '../../monitor/errors.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
 import type { PollHealth, StoreReader } from '../../monitor/ports/store.ts';
 import type { WatchedProject } from '../../monitor/ports/watched-project.ts';
+import type { ReloadResult } from '../reload-result.ts';
 
 /** Sources of the status page. Times are epoch ms. */
 export interface PageContent {
@@ -44,11 +45,8 @@ interface CommitFailure {
   readonly reason: StoreFailureReason;
 }
 
-export interface LastReload {
+export interface LastReload extends ReloadResult {
   readonly at: number;
-  readonly ok: boolean;
-  /** Reasons of a failed reload, one line each. */
-  readonly reasons: readonly string[];
 }
 
 /** Whether a project is polled successfully. */
