@@ -8,7 +8,7 @@ import type { Clock } from '../monitor/ports/clock.ts';
 import type { RateLimit } from '../monitor/ports/rate-limit.ts';
 import type { PollHealth, Store } from '../monitor/ports/store.ts';
 import type { PollRun } from '../monitor/reading.ts';
-import type { Shared } from '../store/open.ts';
+import type { SharedStore } from '../store/open.ts';
 import { version } from './version.ts';
 
 /** Maximum number of polls for one run, when another process commits first. */
@@ -43,7 +43,7 @@ export interface WorkSharing {
 }
 
 export interface WorkSharingOptions {
-  readonly shared: Shared;
+  readonly shared: SharedStore;
   readonly clock: Clock;
   readonly emit: Observer;
   /** Aborted when the process stops: no poll is tried again. */

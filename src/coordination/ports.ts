@@ -81,7 +81,7 @@ export interface Coordinator {
 
 /**
  * The store's view of the projects that its worker owns, by which it refuses late commits. Call `own` and `disown` in the same
- * turn of the event loop as the poller's `watch` and `forget`. After `store.commit_refused` with the reason `epoch`, disown
+ * turn of the event loop as the poller's `watch` and `unwatch`. After `store.commit_refused` with the reason `epoch`, disown
  * and release the project: the store may have missed an answer that changed its ownership.
  */
 export interface Ownership {

@@ -123,6 +123,7 @@ export function createWorker(options: WorkerOptions): Worker {
   function onFailure(error: unknown): void {
     if (!(error instanceof StoreError)) return options.onError(error);
     setAnswered(false);
+    // Drops an expired lease now: its timer may fire late.
     lease.isHeld();
   }
 

@@ -28,7 +28,11 @@ export interface Comparison {
   readonly answers: ReadonlyMap<Kind, RememberedAnswer>;
 }
 
-/** Compares the listings of a poll with the stored records. `memory` holds summaries of the last listings; `at` is the time of the poll, epoch ms. @throws {StoreError} */
+/**
+ * Compares the listings of a poll with the stored records. `memory` holds summaries of the last listings; `at` is the time
+ * of the poll, epoch ms.
+ * @throws {StoreError}
+ */
 export type Compare = (
   project: string,
   readings: readonly Reading[],

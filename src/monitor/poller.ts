@@ -141,13 +141,8 @@ export function createPoller(options: PollerOptions): Poller {
     const unchanged = readings.every((each) => 'answer' in each && each.answer.unchanged);
     const anomalies = anomaliesOf(readings, memory);
     for (const reading of readings) if (isInvalid(reading)) distrustEtag(memory, reading.kind);
-    try {
-      const compared = await compare(project.id, readings, memory, at);
-      return { at, failure, unchanged, anomalies, compared };
-    } catch (error) {
-      if (!(error instanceof StoreError)) throw error;
-      return { at, failure, unchanged, anomalies, compared: error };
-    }
+    const compared = await compare(project.id, readings, memory, at).catch(asStoreError);
+    return { at, failure, unchanged, anomalies, compared };
   }
 
   async function commit(
@@ -173,7 +168,7 @@ export function createPoller(options: PollerOptions): Poller {
       if (!(error instanceof StoreError)) throw error;
       if (states.get(project) !== state) return undefined;
       markNotStored(memory);
-      return notStored(state.health, failure ?? toStoreFailure(error), at);
+      return failedOutcome(state.health, failure ?? toStoreFailure(error), at);
     }
   }
 
@@ -200,8 +195,14 @@ function isInvalid(reading: Reading): boolean {
   return 'error' in reading && reading.error.reason === 'invalid_response';
 }
 
+/** Returns an error of the store; throws any other. */
+function asStoreError(error: unknown): StoreError {
+  if (error instanceof StoreError) return error;
+  throw error;
+}
+
 /** Returns the outcome of a poll whose commit failed. */
-function notStored(before: PollHealth, failure: PollFailure, at: number): Outcome {
+function failedOutcome(before: PollHealth, failure: PollFailure, at: number): Outcome {
   const health = afterPoll(before, failure, at);
   return { health, failure, changes: new Map(), transitions: [] };
 }

@@ -20,10 +20,10 @@ export interface OpenStore {
   /** Whether the store is still the one that the configuration names. */
   readonly isInPlace: () => boolean;
   /** Coordination of several workers; undefined for SQLite, which serves one process. */
-  readonly shared: Shared | undefined;
+  readonly shared: SharedStore | undefined;
 }
 
-export interface Shared extends Postgres {
+export interface SharedStore extends Postgres {
   /** Name of this worker, unique across restarts. */
   readonly name: string;
   readonly leaseMs: number;

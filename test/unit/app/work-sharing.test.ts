@@ -4,7 +4,7 @@ import type { Config } from '../../../src/config/config.ts';
 import type { Coordinator } from '../../../src/coordination/ports.ts';
 import type { OwnershipChange } from '../../../src/coordination/share.ts';
 import type { Store } from '../../../src/monitor/ports/store.ts';
-import type { Shared } from '../../../src/store/open.ts';
+import type { SharedStore } from '../../../src/store/open.ts';
 import type { FailingProject } from '../../../src/store/postgres/postgres-store.ts';
 import { coalesce } from '../../../src/app/coalesce.ts';
 import { createWorkSharing } from '../../../src/app/work-sharing.ts';
@@ -36,7 +36,7 @@ async function startSharing({ takesAll }: { readonly takesAll: boolean }) {
       failingProjects: () => Promise.resolve(failing),
       pendingFailures,
     },
-  } as unknown as Shared;
+  } as unknown as SharedStore;
   const sharing = createWorkSharing({
     shared,
     clock: { ...fakeClock(), monotonic: () => performance.now() },
