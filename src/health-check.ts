@@ -1,12 +1,8 @@
 import { once } from 'node:events';
 import { get as getPlain, type IncomingMessage } from 'node:http';
 import { get as getSecure } from 'node:https';
-import {
-  type Checked,
-  DEFAULT_LISTEN,
-  type ListenAddress,
-  parseListen,
-} from './config/values/address.ts';
+import { DEFAULT_LISTEN, type ListenAddress, parseListen } from './config/values/address.ts';
+import type { Checked } from './config/values/checked.ts';
 import { ConfigError } from './config/config-error.ts';
 import { configFile, environment } from './config/environment.ts';
 import { localAddresses, readListenAddress } from './config/listen-address.ts';

@@ -40,7 +40,7 @@ export const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
     'cli/cli.ts main',
     'cli/configuration.ts loadConfiguration',
     'cli/configuration.ts loadForStore',
-    'cli/options.ts duration',
+    'cli/options.ts interval',
     'cli/options.ts portNumber',
     'cli/options.ts positiveInteger',
     'cli/query.ts assertKnownProject',

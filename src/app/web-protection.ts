@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { ConfigError } from '../config/config-error.ts';
-import type { WebConfig } from '../config/web-file/web-config.ts';
-import { loadWebConfig } from '../config/web-file/web-file.ts';
+import { loadWebConfig, type WebConfig } from '../config/web-file/web-file.ts';
 import { versionOf } from '../files/regular-file.ts';
 import type { Logger } from '../log/logger.ts';
 import type { Clock } from '../monitor/ports/clock.ts';

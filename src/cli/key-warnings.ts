@@ -1,4 +1,4 @@
-import { describeUnsetVariable } from '../config/redaction.ts';
+import { describeUnsetVariable, quoteId } from '../config/redaction.ts';
 import type { ProjectConfig } from '../config/config.ts';
 import type { SecretSource } from '../domain/secret-source.ts';
 import { ApiError } from '../monitor/errors.ts';
@@ -12,7 +12,7 @@ export async function keyWarnings(projects: readonly ProjectConfig[]): Promise<r
   const warnings = await Promise.all(
     [...bySource.values()].map(async ([project, ...others]) => {
       const fault = project && (await keyFault(project.key));
-      return fault && `project ${project.id}${andMore(others.length)}: ${fault}`;
+      return fault && `project ${quoteId(project.id)}${andMore(others.length)}: ${fault}`;
     }),
   );
   return warnings.filter((warning) => warning !== undefined);

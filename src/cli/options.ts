@@ -68,13 +68,23 @@ function promptStatus(text: string): Status {
 }
 
 /** Parses a duration to ms, with the grammar of the configuration, for an argument of commander. */
-export function duration(text: string): number {
+function duration(text: string): number {
   const ms = parseDuration(text);
   if (ms !== undefined && Number.isSafeInteger(ms)) return ms;
   const suggestion = didYouMean(suggestDuration(text, '24h'));
   throw new InvalidArgumentError(
     `It must be a duration such as 30m, 24h or 7d${suggestion || '.'}`,
   );
+}
+
+/** Longer timers run at once. */
+const MAX_INTERVAL_MS = 2 ** 31 - 1;
+
+/** Parses the time between two repetitions to ms, for an argument of commander. */
+export function interval(text: string): number {
+  const ms = duration(text);
+  if (ms >= 1 && ms <= MAX_INTERVAL_MS) return ms;
+  throw new InvalidArgumentError('It must be from 1ms to 24d.');
 }
 
 /** Parses a whole number of 1 or more, for an argument of commander. */

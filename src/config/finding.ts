@@ -12,14 +12,23 @@ export interface Finding {
 }
 
 const MAX_STEP_LENGTH = 64;
-const PLAIN_STEP = /^[\w@:+-][\w@.:+-]{0,63}$/;
+const PLAIN_STEP = /^[\w@+-][\w@.+-]{0,63}$/;
 
-/** Name of an option, such as `projects[2].id`. A step with unusual characters, such as a line break, is quoted. */
+/**
+ * Returns the name of an option, such as `projects[2].id`. Quotes a step with unusual characters, such as a line break, and
+ * cuts it after a colon: without the space behind it, a value is part of the key, and can be a secret.
+ */
 export function optionName(path: Path): string {
   return path.reduce<string>((before, step) => {
     if (typeof step === 'number') return `${before}[${step}]`;
     const text = String(step);
-    const shown = PLAIN_STEP.test(text) ? text : JSON.stringify(text.slice(0, MAX_STEP_LENGTH));
+    const shown = PLAIN_STEP.test(text) ? text : JSON.stringify(shortStep(text));
     return `${before}${before && '.'}${shown}`;
   }, '');
+}
+
+function shortStep(text: string): string {
+  const short = text.slice(0, MAX_STEP_LENGTH);
+  const colon = short.indexOf(':');
+  return colon === -1 ? short : `${short.slice(0, colon + 1)}…`;
 }

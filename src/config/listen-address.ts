@@ -1,4 +1,5 @@
-import { DEFAULT_LISTEN, type ListenAddress, parseListen, type Checked } from './values/address.ts';
+import { DEFAULT_LISTEN, type ListenAddress, parseListen } from './values/address.ts';
+import type { Checked } from './values/checked.ts';
 import { type Env, readVariable } from './environment.ts';
 import { MAX_CONFIG_BYTES, readDocument } from './document/read-document.ts';
 import { isMapping, mappingAt } from './document/tree.ts';

@@ -1,6 +1,6 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { resolve } from 'node:path';
-import type { Checked } from './values/address.ts';
+import type { Checked } from './values/checked.ts';
 import { readTextFile } from './document/text-file.ts';
 import { mappingAt, type Tree } from './document/tree.ts';
 import type { Finding } from './finding.ts';
@@ -8,7 +8,7 @@ import { isPath } from './values/option-types.ts';
 
 const MAX_CERTIFICATES_BYTES = 16 * 1024 * 1024;
 const MAX_KEY_BYTES = 1024 * 1024;
-const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
+const BEGINNING = '-----BEGIN ';
 
 /** The PEM file that an option names. */
 export interface PemFile {
@@ -20,7 +20,7 @@ export interface PemFile {
 }
 
 /**
- * Reads the PEM file that an option names. An option that is absent or not a path has none, and no findings.
+ * Reads the PEM file that an option names. Returns no text and no findings for an option that is absent or not a path.
  * @param directory where relative paths start
  */
 export async function readPemFile(
@@ -40,13 +40,22 @@ export async function readPemFile(
 /** Reads a PEM file with one or more certificates, all of them valid. */
 export async function readCertificates(path: string): Promise<Checked<string>> {
   return await readPem(path, MAX_CERTIFICATES_BYTES, (text) => {
-    const certificates = text.match(CERTIFICATE);
-    if (certificates === null) return 'is not a PEM file: no certificate found';
+    const certificates = certificatesIn(text);
+    if (certificates.length === 0) return 'is not a PEM file: no certificate found';
     const damaged = certificates.findIndex((pem) => !parses(() => new X509Certificate(pem)));
     return damaged === -1
       ? undefined
       : `has a damaged certificate (${damaged + 1} of ${certificates.length})`;
   });
+}
+
+/** Splits a text at the beginnings of its blocks, so that a block without an end counts, as a damaged one. */
+function certificatesIn(text: string): readonly string[] {
+  return text
+    .split(BEGINNING)
+    .slice(1)
+    .filter((block) => block.startsWith('CERTIFICATE-----'))
+    .map((block) => BEGINNING + block);
 }
 
 /** Reads a PEM file with a private key that is not encrypted. */

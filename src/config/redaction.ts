@@ -2,7 +2,7 @@
 const MAX_LENGTH = 40;
 /** Characters of valid values, without the `@` of a login. */
 const PLAIN = /^[\w.:/+*[\] -]+$/;
-const MAX_ID_LENGTH = 64;
+const MAX_SHOWN_ID_LENGTH = 64;
 
 /**
  * Returns `, not …` with the wrong value of an option that is no secret. Returns nothing for a value that is longer than
@@ -25,7 +25,9 @@ function isPlain(text: string): boolean {
 
 /** Returns an id in quotes; only the start of a long one. */
 export function quoteId(id: string): string {
-  return JSON.stringify(id.length > MAX_ID_LENGTH ? `${id.slice(0, MAX_ID_LENGTH)}…` : id);
+  return JSON.stringify(
+    id.length > MAX_SHOWN_ID_LENGTH ? `${id.slice(0, MAX_SHOWN_ID_LENGTH)}…` : id,
+  );
 }
 
 /**

@@ -113,6 +113,9 @@ const project = {
   datasets: flag(false, "Also watch the project's datasets."),
 };
 
+/** A database address, as URL or as `key=value` pairs, in the place of the path of its file. */
+const ADDRESS = /:\/\/|\b(?:host|hostaddr|user|password|dbname)\s*=|:[^/@]*@/i;
+
 const store = {
   path: path('SQLite database; relative to this file.')
     .refine((value) => !/(^|\/)postgres(ql)?:\//i.test(value), {
@@ -123,7 +126,7 @@ const store = {
   postgres_url_file: path(
     'File that contains the postgres:// address of a database, with its login; relative to this file. It selects PostgreSQL instead of path, for several workers.',
   )
-    .refine((value) => !value.includes('://'), {
+    .refine((value) => !ADDRESS.test(value), {
       error: 'must be the path of a file that contains the address, not the address itself',
     })
     .optional(),

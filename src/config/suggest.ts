@@ -5,8 +5,8 @@ export function didYouMean(suggestion: string | undefined): string {
 
 /**
  * Returns the candidate that `text` is probably meant to be; undefined if there is none. The closest candidate may differ
- * in up to a third of the letters; case, `_` and `-` are ignored. If none
- * is, returns a candidate that begins with `text`, or that `text` begins with.
+ * in up to a third of the letters; case, `_` and `-` are ignored. If none is that close, returns a candidate that begins
+ * with `text`, or that `text` begins with.
  */
 export function closest(text: string, candidates: readonly string[]): string | undefined {
   const plain = simplify(text);

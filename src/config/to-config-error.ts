@@ -106,7 +106,7 @@ function place(
 }
 
 /** Sorts faults by position and removes duplicates; `total` includes those that are left out. */
-function invalid(faults: readonly ConfigFault[], total = faults.length): ConfigError {
+function invalid(faults: readonly ConfigFault[], total: number): ConfigError {
   const sorted = faults.toSorted(
     (one, other) =>
       one.line - other.line || one.column - other.column || one.file.localeCompare(other.file),
@@ -122,5 +122,5 @@ function invalid(faults: readonly ConfigFault[], total = faults.length): ConfigE
 /** Returns the error for a file that is a list or a text. */
 export function notAMapping(document: YamlDocument, file: string): ConfigError {
   const message = 'the file must be a mapping (key: value)';
-  return invalid([{ file, ...document.locate([]), message }]);
+  return new ConfigError('invalid', [{ file, ...document.locate([]), message }]);
 }

@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises';
 import type { SecretSource } from '../domain/secret-source.ts';
-import { readRegularFileSync } from '../files/regular-file.ts';
+import { describeFault, readRegularFileSync } from '../files/regular-file.ts';
 import { ApiError } from '../monitor/errors.ts';
 
 const MIN_KEY_LENGTH = 8;
@@ -47,15 +47,8 @@ function faultOf(key: string): string | undefined {
  */
 function readKeyFile(path: string, place: string): string {
   const { bytes, fault } = readRegularFileSync(path, MAX_FILE_BYTES);
-  switch (fault) {
-    case undefined:
-      return bytes.toString('utf8');
-    case 'NOT_REGULAR':
-    case 'EISDIR':
-      throw new ApiError('auth', `${place} is not a regular file`);
-    case 'TOO_LARGE':
-      throw new ApiError('auth', `${place} is too large for a key`);
-    default:
-      throw new ApiError('auth', `${place} cannot be read: ${fault}`);
-  }
+  if (fault === undefined) return bytes.toString('utf8');
+  const reason =
+    fault === 'TOO_LARGE' ? 'is too large for a key' : `cannot be read: ${describeFault(fault)}`;
+  throw new ApiError('auth', `${place} ${reason}`);
 }

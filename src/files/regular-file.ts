@@ -116,3 +116,19 @@ function refusedBySystem(error: unknown): FileContent {
   const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
   return { fault: code, cause: error };
 }
+
+const FAULTS: ReadonlyMap<string, string> = new Map([
+  ['ENOENT', 'there is no such file'],
+  ['ENOTDIR', 'there is no such file'],
+  ['EACCES', 'permission denied: check the permissions of the file and its directories'],
+  ['EPERM', 'permission denied: check the permissions of the file and its directories'],
+  ['EISDIR', 'this is a directory, not a file'],
+  ['ELOOP', 'the symbolic links of this path form a loop'],
+  ['NOT_REGULAR', 'this is a pipe, a socket or a device, and only regular files are read'],
+  ['OVERDUE', 'the file could not be read within 5 s: its file system does not answer'],
+]);
+
+/** Returns a sentence about the fault of a {@link FileContent}. */
+export function describeFault(fault: string): string {
+  return FAULTS.get(fault) ?? `reading the file failed (${fault})`;
+}

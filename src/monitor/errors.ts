@@ -68,3 +68,15 @@ export class StoreError extends Error {
     this.reason = reason;
   }
 }
+
+/** Returns the result of `work`; undefined if the store fails, which is reported elsewhere. */
+export async function unlessStoreFails<Result>(
+  work: () => Promise<Result>,
+): Promise<Result | undefined> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof StoreError) return undefined;
+    throw error;
+  }
+}

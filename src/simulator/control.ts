@@ -49,7 +49,7 @@ export async function control(
   try {
     const body = await text(request);
     const url = new URL(request.url ?? '', 'http://localhost');
-    const since = Number(url.searchParams.get('since') ?? 0);
+    const since = readSince(url.searchParams.get('since') ?? '0');
     switch (`${request.method} ${url.pathname.slice(PREFIX.length).split('/', 1).join('')}`) {
       case 'GET moves':
         replyLines(response, controlled.world.moves(since));
@@ -125,6 +125,11 @@ function readErrorInfo(value: unknown): ErrorInfo | null | undefined {
   if (value === undefined || value === null) return value;
   const info = readObject(value);
   return { error_id: readText(info, 'error_id'), error_msg: readText(info, 'error_msg') };
+}
+
+function readSince(given: string): number {
+  if (/^\d{1,15}$/.test(given)) return Number(given);
+  throw new Error('Expected "since" to be a whole number.');
 }
 
 function readObject(value: unknown): Json {

@@ -96,7 +96,7 @@ describe('a key', UNHURRIED, () => {
   );
 
   it.each([
-    ['missing', (file: string) => rmSync(file), 'cannot be read: ENOENT'],
+    ['missing', (file: string) => rmSync(file), 'cannot be read: there is no such file'],
     ['empty', (file: string) => writeFileSync(file, ''), 'is empty'],
   ])('whose file is %s fails the poll, says so, and recovers', async (_, spoil, words) => {
     await using service = await startAlpha();

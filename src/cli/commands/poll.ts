@@ -1,6 +1,7 @@
 import type { Config } from '../../config/config.ts';
+import { quoteId } from '../../config/redaction.ts';
 import type { Engine } from '../../app/engine.ts';
-import { StoreError, type PollFailureReason } from '../../monitor/errors.ts';
+import { StoreError, unlessStoreFails, type PollFailureReason } from '../../monitor/errors.ts';
 import { pollResult, pollResultFields, type PollResult } from '../../rows/fields.ts';
 import type { Action, Context, Register } from '../command.ts';
 import { loadConfiguration } from '../configuration.ts';
@@ -78,7 +79,7 @@ async function pollOnce(
     const projects = config.projects.filter(({ id }) => only === undefined || id === only);
     if (only !== undefined && projects.length === 0) {
       assertKnownProject(only, config, await engine.store.projects());
-      throw new UsageError(`project ${JSON.stringify(only)} is no longer in the configuration`);
+      throw new UsageError(`project ${quoteId(only)} is no longer in the configuration`);
     }
     const ids = projects.map(({ id }) => id);
     // Refuse before changing anything that a polling daemon depends on.
@@ -122,22 +123,14 @@ async function printResults(
 /** Returns the result of a project whose poll resolved without an outcome. */
 async function toNotPolled(engine: Engine, project: string): Promise<Polled> {
   const reason: NotPolledReason = engine.mayPoll(project) ? 'outdated' : 'not_owned';
-  const owner = reason === 'outdated' ? undefined : await ownerIfKnown(engine, project);
+  const owner =
+    reason === 'outdated' ? undefined : await unlessStoreFails(() => engine.ownerOf(project));
   const notPolled = { project, reason, owner };
   return { project, reason, prompts: undefined, transitions: 0, durationMs: undefined, notPolled };
 }
 
-async function ownerIfKnown(engine: Engine, project: string): Promise<string | undefined> {
-  try {
-    return await engine.ownerOf(project);
-  } catch (error) {
-    if (error instanceof StoreError) return undefined;
-    throw error;
-  }
-}
-
 function describeNotPolled({ project, reason, owner }: NotPolled): string {
-  const what = `project ${JSON.stringify(project)} was not polled`;
+  const what = `project ${quoteId(project)} was not polled`;
   if (reason === 'outdated') {
     return `${what}: other processes committed it first each time; run the command again`;
   }
@@ -160,7 +153,7 @@ async function assertNotOwned(engine: Engine, projects: readonly string[]): Prom
   for (const project of projects) {
     const owner = await engine.ownerOf(project);
     if (owner === undefined) continue;
-    const what = `project ${JSON.stringify(project)} is polled by daemon ${owner}: stop that daemon first`;
+    const what = `project ${quoteId(project)} is polled by daemon ${owner}: stop that daemon first`;
     throw new StoreError('busy', what);
   }
 }

@@ -5,7 +5,7 @@ import { faultSyntax, parseFaults } from '../../simulator/faults/fault-text.ts';
 import { DEFAULT_PROJECTS } from '../../simulator/world/sample-texts.ts';
 import { DEFAULT_PROMPTS_PER_PROJECT } from '../../simulator/world/world.ts';
 import type { Action, Register } from '../command.ts';
-import { duration, portNumber, positiveInteger } from '../options.ts';
+import { interval, portNumber, positiveInteger } from '../options.ts';
 
 interface SimulateOptions {
   readonly port: number;
@@ -30,7 +30,7 @@ export const registerSimulate: Register = (program, withContext) => {
     )
     .addOption(
       new Option('--tick <duration>', 'time between two steps of the simulation')
-        .argParser(duration)
+        .argParser(interval)
         .default(1000, '1s'),
     )
     .addOption(

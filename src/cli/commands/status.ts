@@ -1,7 +1,7 @@
 import type { StatusRow } from '../../monitor/ports/store.ts';
 import { promptFields } from '../../rows/fields.ts';
 import type { Action, Register } from '../command.ts';
-import { addQueryOptions, duration, statusOption, type QueryOptions } from '../options.ts';
+import { addQueryOptions, interval, statusOption, type QueryOptions } from '../options.ts';
 import { queryAction, type View } from '../query.ts';
 import { statusColor } from '../output/status-color.ts';
 import { formatTime } from '../output/text.ts';
@@ -41,7 +41,7 @@ export const registerStatus: Register = (program, withContext) => {
       .option(
         '--watch [duration]',
         'refresh the table on the terminal, at this interval (default: 2s)',
-        duration,
+        interval,
       ),
   )
     .addHelpText('after', HELP)

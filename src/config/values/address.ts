@@ -1,12 +1,7 @@
 import { isIP, isIPv4 } from 'node:net';
 import { actualValue } from '../redaction.ts';
 import { didYouMean } from '../suggest.ts';
-
-/** A parsed value, or the error as `must …`. */
-export type Checked<T> =
-  | { readonly value: T; readonly fault?: never; readonly hint?: never }
-  /** `hint` finds a valid value that may have been meant. */
-  | { readonly fault: string; readonly hint?: () => string | undefined; readonly value?: never };
+import type { Checked } from './checked.ts';
 
 export interface ListenAddress {
   /** Without brackets if it is an IPv6 address. */

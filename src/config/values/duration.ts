@@ -26,9 +26,7 @@ const UNIT_NAMES: readonly (readonly [RegExp, string])[] = [
  * Suggests a duration for an invalid one, such as `10s` for `10 seconds`; undefined if there is none. A bare number gets
  * the unit of `example`.
  */
-export function suggestDuration(input: unknown, example: string): string | undefined {
-  if (typeof input !== 'string' && typeof input !== 'number') return undefined;
-  const text = String(input);
+export function suggestDuration(text: string, example: string): string | undefined {
   if (/^\d+$/.test(text)) return text + example.replace(/^\d+/, '');
   const respelled = UNIT_NAMES.reduce(
     (spelling, [pattern, unit]) => spelling.replace(pattern, unit),

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Checked } from './address.ts';
+import type { Checked } from './checked.ts';
 import { DURATION_PATTERN, parseDuration, suggestDuration } from './duration.ts';
 import { VARIABLE_NAME } from '../environment.ts';
 import { parseSize, SIZE_PATTERN, suggestSize } from './size.ts';
@@ -142,7 +142,7 @@ function quantity(
   });
 }
 
-/** A text that `parse` converts. For a number, `parse` supplies the error message, with its hint. */
+/** A text that `parse` converts. For a number, `parse` supplies the error message. */
 export function parsedText<T>(what: string, parse: (value: string) => Checked<T>) {
   return z
     .string({

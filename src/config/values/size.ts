@@ -18,9 +18,8 @@ export function parseSize(text: string): number | undefined {
 }
 
 /** Suggests a size for an invalid one, such as `64MiB` for `64MB`; undefined if there is none. */
-export function suggestSize(input: unknown): string | undefined {
-  if (typeof input !== 'string' && typeof input !== 'number') return undefined;
-  const [, digits, prefix] = /^(\d+)\s*([kmg]?)(?:i?b|bytes?)?$/i.exec(String(input)) ?? [];
+export function suggestSize(text: string): string | undefined {
+  const [, digits, prefix] = /^(\d+)\s*([kmg]?)(?:i?b|bytes?)?$/i.exec(text) ?? [];
   if (digits === undefined || prefix === undefined) return undefined;
   return `${digits}${prefix === '' ? 'B' : `${prefix.toUpperCase()}iB`}`;
 }

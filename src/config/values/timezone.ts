@@ -1,5 +1,5 @@
 import { closest } from '../suggest.ts';
-import type { Checked } from './address.ts';
+import type { Checked } from './checked.ts';
 import { actualValue } from '../redaction.ts';
 
 let usualNames: ReadonlySet<string> | undefined;

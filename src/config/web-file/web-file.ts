@@ -7,11 +7,16 @@ import { readDocument } from '../document/read-document.ts';
 import type { Finding } from '../finding.ts';
 import { isMapping, mappingAt, type Tree } from '../document/tree.ts';
 import type { Protection, TlsSettings } from '../../domain/protection.ts';
-import type { WebConfig } from './web-config.ts';
 import { WEB_KEYS, webFileSchema, type WebFile } from './web-schema.ts';
 
 const MAX_FILE_BYTES = 1024 * 1024;
 const SECTION = 'tls_server_config';
+
+/** Content of a valid web configuration file (docs/web-configuration.md). */
+export interface WebConfig extends Protection {
+  /** Absolute paths: the file itself, and all files that it names. */
+  readonly files: readonly string[];
+}
 
 /**
  * Reads and checks a web configuration file, and the certificates and keys that it names (docs/web-configuration.md).
@@ -39,7 +44,7 @@ export async function loadWebConfig(file: string): Promise<WebConfig> {
   const checked = { file, document, keys: WEB_KEYS };
   const error = toConfigError({ ...checked, issues, findings });
   if (!parsed.success || error !== undefined) throw error ?? parsed.error;
-  const config = toWebConfig(parsed.data, { cert: cert.text, key: key.text, ca: ca.text });
+  const config = toProtection(parsed.data, { cert: cert.text, key: key.text, ca: ca.text });
   const unusable = toConfigError({ ...checked, issues: [], findings: checkCombination(config) });
   if (unusable !== undefined) throw unusable;
   return { ...config, files: [file, ...[cert, key, ca].flatMap(({ path }) => path ?? [])] };
@@ -82,7 +87,7 @@ function checkUsers(users: Tree): readonly Finding[] {
     }));
 }
 
-function toWebConfig(content: WebFile, pems: Pems): Protection {
+function toProtection(content: WebFile, pems: Pems): Protection {
   const { tls_server_config: tls, basic_auth_users: users, http_server_config: http } = content;
   const headers = Object.entries(http.headers).flatMap(([name, value]) =>
     value ? [[name, value] as const] : [],

@@ -81,8 +81,7 @@ const NEXT: Readonly<Record<ServiceStatus, Next>> = {
   FAILED: rerun,
 };
 
-/** Returns the status after this step; undefined if it does not change. A status that the service does not document never
- * changes. */
+/** Returns the status after this step; undefined if it stays. A status that the service does not document never changes. */
 export function nextStatus(status: string, random: Random, rates: Rates): string | undefined {
   const known = SERVICE_STATUSES.find((each) => each === status);
   return known && NEXT[known](random, rates);

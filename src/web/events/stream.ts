@@ -1,4 +1,4 @@
-import { StoreError } from '../../monitor/errors.ts';
+import { unlessStoreFails } from '../../monitor/errors.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
 import type { EventPosition } from '../../monitor/ports/store.ts';
 import { eventText, type EventType, type StreamedEvent, writeId } from './event.ts';
@@ -69,7 +69,7 @@ async function* follow(
     const version = feed.version();
     // Before the page is read, so that the page, or an earlier one, has the commits of these polls.
     const finished = feed.polls(polls);
-    const page = await readable(feed.read(position, { client, isBehind, gone }));
+    const page = await unlessStoreFails(() => feed.read(position, { client, isBehind, gone }));
     const { texts, lastId } = textsOf(page ?? nothingAfter(position), isWanted);
     position = page?.next ?? position;
     sentId = lastId ?? sentId;
@@ -89,16 +89,6 @@ async function* follow(
     yield id === sentId ? ': still here\n\n' : `: still here\nid: ${id}\n\n`;
     sentId = id;
     quietUntil = clock.monotonic() + HEARTBEAT_MS;
-  }
-}
-
-/** Returns undefined while the store cannot be read; the stream continues afterwards. The failure is reported elsewhere. */
-async function readable(page: Promise<EventPage>): Promise<EventPage | undefined> {
-  try {
-    return await page;
-  } catch (error) {
-    if (error instanceof StoreError) return undefined;
-    throw error;
   }
 }
 

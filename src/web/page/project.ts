@@ -1,3 +1,4 @@
+import { unlessStoreFails } from '../../monitor/errors.ts';
 import { html } from 'hono/html';
 import type { Status } from '../../domain/status.ts';
 import type { FailureRow, StatusRow, TransitionRow } from '../../monitor/ports/store.ts';
@@ -9,7 +10,6 @@ import {
   historyOf,
   longestWaiting,
   read,
-  unlessUnreadable,
   viewsOf,
   type ProjectView,
   type Reading,
@@ -50,7 +50,7 @@ export async function readProject(
   const isConfigured = content.projects().some(({ id }) => id === project);
   const isKnown = isConfigured || (await store.projects()).includes(project);
   if (!isKnown) return undefined;
-  const found = await unlessUnreadable(async () => {
+  const found = await unlessStoreFails(async () => {
     const reading = await read(content, now, project);
     const own = reading.snapshot.projects.filter((each) => each.project === project);
     const [failures, transitions, prompts, waiting] = await Promise.all([

@@ -98,15 +98,15 @@ describe('check warns, and exits 0,', () => {
   }
 
   it.each([
-    ['a key file that is missing', { api_key_file: 'missing' }, /^warning: project a: .*missing/],
-    ['an empty key file', { api_key_file: 'empty' }, /^warning: project a: .*empty/],
+    ['a key file that is missing', { api_key_file: 'missing' }, /^warning: project "a": .*missing/],
+    ['an empty key file', { api_key_file: 'empty' }, /^warning: project "a": .*empty/],
     [
       'a variable that is not set',
       { api_key_env: 'THE_KEY' },
-      /^warning: project a: .*THE_KEY.* not set/m,
+      /^warning: project "a": .*THE_KEY.* not set/m,
     ],
-    ['an unusable key', { api_key_file: 'tiny' }, /^warning: project a: .*fewer than 8/],
-    ['a short key', { api_key_file: 'short' }, /^warning: project a: .*fewer than 16/],
+    ['an unusable key', { api_key_file: 'tiny' }, /^warning: project "a": .*fewer than 8/],
+    ['a short key', { api_key_file: 'short' }, /^warning: project "a": .*fewer than 16/],
   ])('of %s', async (_, key, warning) => {
     const stderr = await warnings([{ id: 'a', ...key }]);
     expect(stderr).toMatch(warning);
@@ -117,7 +117,7 @@ describe('check warns, and exits 0,', () => {
     const stderr = await warnings([{ id: 'a' }, { id: 'b' }, { id: 'c' }], {
       service: { api_key_file: 'missing' },
     });
-    expect(stderr).toMatch(/^warning: project a and 2 more: [^\n]+\n$/);
+    expect(stderr).toMatch(/^warning: project "a" and 2 more: [^\n]+\n$/);
   });
 
   it('never with the name of a variable that might be the key', async () => {

@@ -117,6 +117,9 @@ describe('bad usage', () => {
     [['status', '--limit', '1.5'], /'1.5' is invalid/],
     [['status', '--limit', '0x10'], /'0x10' is invalid/],
     [['status', '--limit', '99999999999999999999'], /is invalid/],
+    [['simulate', '--tick', '30d'], /'30d' is invalid.*from 1ms to 24d/],
+    [['simulate', '--tick', '0s'], /'0s' is invalid.*from 1ms to 24d/],
+    [['status', '--watch', '25d'], /'25d' is invalid.*from 1ms to 24d/],
     [['simulate', '--projects', 'a,b, a'], /Project "a" is named twice\./],
     [['simulate', '--projects', 'a,,b'], /A project id must not be empty\./],
   ])('%j exits 2 and says why', async (args, message) => {

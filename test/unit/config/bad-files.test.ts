@@ -188,6 +188,10 @@ const EXPECTED: Readonly<Record<string, readonly string[]>> = {
   'store-url-as-file': [
     '7:22 store.postgres_url_file must be the path of a file that contains the address, not the address itself',
   ],
+  'store-address-as-file': [
+    '7:22 store.postgres_url_file must be the path of a file that contains the address, not the address itself',
+  ],
+  'path-with-nul': ['4:17 service.api_key_file must be a path'],
   'store-url-as-path': [
     '7:9 store.path must be the path of a SQLite file; for PostgreSQL use postgres_url_file or postgres_url_env',
   ],

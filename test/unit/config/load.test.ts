@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { rootCertificates } from 'node:tls';
 import { describe, expect, it } from 'vitest';
@@ -421,6 +421,11 @@ describe('a ca_file', () => {
       'no certificate found',
     ],
     ['damage', `${rootCertificates[1]}\n${damaged}`, 'ca.pem" has a damaged certificate (2 of 2)'],
+    [
+      'a certificate without an end before a damaged one',
+      `${rootCertificates[0]}\n${rootCertificates[1]?.replace('-----END CERTIFICATE-----', '')}\n${damaged}`,
+      'ca.pem" has a damaged certificate (2 of 3)',
+    ],
     ['bytes', Buffer.from([0xff, 0xfe, 0]), 'the file is not UTF-8 text'],
   ])('with %s in it is a mistake', async (_what, content, message) => {
     writeFileSync(join(directory, 'ca.pem'), content);
@@ -438,8 +443,11 @@ describe('a file that cannot be read is one mistake', () => {
     ['evalwatch.yaml/inside.yaml', `there is no such file${ADVICE}`],
     ['', `this is a directory, not a file${ADVICE}`],
     ['nul\0.yaml', `reading the file failed (ERR_INVALID_ARG_VALUE)${ADVICE}`],
+    ['loop.yaml', `the symbolic links of this path form a loop${ADVICE}`],
   ])('%j', async (name, message) => {
     await loadText(directory, minimal());
+    rmSync(join(directory, 'loop.yaml'), { force: true });
+    symlinkSync('loop.yaml', join(directory, 'loop.yaml'));
     const file = join(directory, name);
     const error = await errorOf(load(file));
     expect(error.reason).toBe('unreadable');

@@ -132,7 +132,7 @@ basic_auth_users:
       [
         `2:10 basic_auth_users.alice ${hash}`,
         `3:8 basic_auth_users.bob ${hash}, not a number`,
-        '4:8 basic_auth_users.a:b has a colon in its name: basic authentication does not allow one',
+        '4:8 basic_auth_users."a:…" has a colon in its name: basic authentication does not allow one',
         `5:9 basic_auth_users.dear ${hash}`,
       ],
     ],
@@ -207,6 +207,19 @@ basic_auth_users:
       [
         `1:33 ${section}.cert_file "HERE/damaged.crt" has a damaged certificate (1 of 1)`,
         `1:56 ${section}.key_file "HERE/locked.key" has an encrypted private key: store it without a passphrase`,
+      ],
+    ],
+    [
+      'with a file that is no key',
+      'tls_server_config: { cert_file: server.crt, key_file: text }\n',
+      [`1:55 ${section}.key_file "HERE/text" is not a PEM file: no usable private key found`],
+    ],
+    [
+      'with a user whose hash is part of the key',
+      `basic_auth_users: { "alice:${HASH}": "" }\n`,
+      [
+        `1:91 basic_auth_users."alice:…" ${hash}`,
+        '1:91 basic_auth_users."alice:…" has a colon in its name: basic authentication does not allow one',
       ],
     ],
     [

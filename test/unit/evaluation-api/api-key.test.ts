@@ -60,7 +60,11 @@ describe('reading a key', () => {
   it.each([
     ['no project', undefined, 'no API key'],
     ['an unset variable', { env: 'KEY', value: undefined }, 'the variable KEY is empty'],
-    ['no such file', { file: '/nowhere/key' }, '/nowhere/key cannot be read: ENOENT'],
+    [
+      'no such file',
+      { file: '/nowhere/key' },
+      '/nowhere/key cannot be read: there is no such file',
+    ],
   ])('says so when there is %s', async (_, source, wording) => {
     const { reason, message } = await failureOf(readKey(source));
     expect(reason).toBe('auth');
@@ -79,10 +83,14 @@ describe('reading a key', () => {
 
   it('takes none from what is no regular file, and waits for no writer of a pipe', async () => {
     await using directory = await temporaryDirectory();
-    for (const file of Object.values(await notFiles(directory.path))) {
+    for (const [what, file] of Object.entries(await notFiles(directory.path))) {
+      const reason =
+        what === 'a directory'
+          ? 'this is a directory, not a file'
+          : 'this is a pipe, a socket or a device, and only regular files are read';
       expect(await failureOf(readKey({ file }))).toMatchObject({
         reason: 'auth',
-        message: `the key file ${file} is not a regular file`,
+        message: `the key file ${file} cannot be read: ${reason}`,
       });
     }
   });

@@ -87,6 +87,10 @@ describe('From another process', () => {
     ['DELETE', 'prompts/checkout-bot/x', undefined, 'has no prompt'],
     ['POST', 'keys', {}, 'Expected \\"set\\" to be a text.'],
     ['POST', 'keys', undefined, 'JSON'],
+    ['POST', 'keys', [], 'Expected a JSON object.'],
+    ['POST', 'faults', ['hang'], 'Expected a JSON object.'],
+    ['GET', 'moves?since=abc', undefined, 'Expected \\"since\\" to be a whole number.'],
+    ['GET', 'journal?since=-1', undefined, 'Expected \\"since\\" to be a whole number.'],
   ])('%s %s with %j is refused', async (method, path, body, message) => {
     const { control } = await steered();
 

@@ -1,5 +1,5 @@
 import { UNFINISHED_STATUSES } from '../../../domain/status.ts';
-import { StoreError } from '../../../monitor/errors.ts';
+import { unlessStoreFails } from '../../../monitor/errors.ts';
 import type {
   FailureCount,
   FailureRow,
@@ -65,7 +65,7 @@ interface Lists {
 
 /** Reads the content of the overview; if the store cannot be read, only what is in memory. */
 export async function readOverview(content: PageContent, now: number): Promise<Overview> {
-  const store = await unlessUnreadable(async () => {
+  const store = await unlessStoreFails(async () => {
     const reading = await read(content, now);
     const [failures, transitions, waiting] = await Promise.all([
       content.store.failures({ limit: FAILURES_SHOWN }),
@@ -87,16 +87,6 @@ export async function read(content: PageContent, now: number, project?: string):
   ]);
   const knownSince = Math.max(history.since, now - content.retentionMs);
   return { snapshot, history, failureCounts, knownSince };
-}
-
-/** Returns the result of `action`; undefined if the store cannot be read. */
-export async function unlessUnreadable<T>(action: () => Promise<T>): Promise<T | undefined> {
-  try {
-    return await action();
-  } catch (error) {
-    if (error instanceof StoreError) return undefined;
-    throw error;
-  }
 }
 
 export function viewsOf(
