@@ -141,7 +141,7 @@ export const SECTIONS: readonly Section[] = [
       evalwatch_store_commit_failures_total: process,
       evalwatch_store_commits_refused_total: {
         ...worker,
-        note: '`epoch`: the worker no longer owned the project. `version`: another commit came first. The project is polled again.',
+        note: '`epoch`: the worker no longer owned the project. `version`: another commit came first, and the project is polled again.',
       },
       evalwatch_store_info: { ...process, note: '`engine` is `sqlite` or `postgresql`.' },
     },

@@ -139,7 +139,7 @@ function createStoreMetrics(registers: Registry[], isWorker: boolean) {
     }),
     storeCommitFailures: new Counter({
       name: 'evalwatch_store_commit_failures_total',
-      help: 'Failed reads and writes of the store by reason, including replaced files and scrapes that got no answer in time.',
+      help: 'Failed writes of the store, and failed reads for polls, failure reports and scrapes, by reason.',
       labelNames: ['reason'],
       registers,
     }),
