@@ -45,7 +45,9 @@ describe('the status page of a daemon', UNHURRIED, () => {
     const [failed] = daemon.of('poll.failed');
     expect(failed).toMatchObject({
       reason: 'auth',
-      err: { message: expect.stringMatching(/the key file .*key cannot be read: there is no such file/) },
+      err: {
+        message: expect.stringMatching(/the key file .*key cannot be read: there is no such file/),
+      },
     });
     expect(failed).not.toHaveProperty('status_code');
 
