@@ -1,0 +1,43 @@
+import type { DurationCount } from './durations.ts';
+import {
+  DEFAULT_LIMIT_MS,
+  learnLimit,
+  typicalDuration,
+  type LimitContext,
+} from './learned-limit.ts';
+import type { UnfinishedStatus } from './status.ts';
+
+/** How long a prompt may stay in a status: a time in ms, learned from the project's own prompts, or without a limit. */
+export type ConfiguredLimit = number | 'auto' | 'off';
+
+/** What is expected of the prompts of a project (docs/configuration.md). */
+export interface Expectations {
+  readonly limits: Readonly<Record<UnfinishedStatus, ConfiguredLimit>>;
+  /** Share of the prompts that finish which may fail; undefined without an objective. */
+  readonly maxFailureRatio: number | undefined;
+}
+
+/** What is expected of the prompts of a project in one status. */
+export interface StateExpectation {
+  /** How long a prompt may stay in the status, ms; undefined without a limit. */
+  readonly limitMs: number | undefined;
+  /** Where the limit comes from. */
+  readonly source: 'learned' | 'configured' | 'default' | 'off';
+  /** Median time in the status over the last 30 days, ms; undefined while too few durations are known. */
+  readonly typicalMs: number | undefined;
+}
+
+/** Returns what is expected in a status, given the durations of the last 30 days. */
+export function expectationOf(
+  configured: ConfiguredLimit,
+  durations: readonly DurationCount[],
+  context: LimitContext,
+): StateExpectation {
+  const typicalMs = typicalDuration(durations, context.now);
+  if (configured === 'off') return { limitMs: undefined, source: 'off', typicalMs };
+  if (configured !== 'auto') return { limitMs: configured, source: 'configured', typicalMs };
+  const learned = learnLimit(durations, context);
+  return learned === undefined
+    ? { limitMs: DEFAULT_LIMIT_MS[context.status], source: 'default', typicalMs }
+    : { limitMs: learned, source: 'learned', typicalMs };
+}
