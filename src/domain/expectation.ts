@@ -27,17 +27,31 @@ export interface StateExpectation {
   readonly typicalMs: number | undefined;
 }
 
-/** Returns what is expected in a status, given the durations of the last 30 days. */
+/** What the durations of a project's prompts in one status show. */
+export interface LearnedState {
+  /** Limit learned from the durations, ms; undefined while too few are known. */
+  readonly limitMs: number | undefined;
+  /** As in {@link StateExpectation}. */
+  readonly typicalMs: number | undefined;
+}
+
+/** Learns from the durations of the last 30 days and of today. */
+export function learn(counts: readonly DurationCount[], context: LimitContext): LearnedState {
+  return {
+    limitMs: learnLimit(counts, context),
+    typicalMs: typicalDuration(counts, context.now),
+  };
+}
+
+/** Returns what is expected in a status, given the configured limit and what was learned. */
 export function expectationOf(
+  status: UnfinishedStatus,
   configured: ConfiguredLimit,
-  durations: readonly DurationCount[],
-  context: LimitContext,
+  { limitMs, typicalMs }: LearnedState,
 ): StateExpectation {
-  const typicalMs = typicalDuration(durations, context.now);
   if (configured === 'off') return { limitMs: undefined, source: 'off', typicalMs };
   if (configured !== 'auto') return { limitMs: configured, source: 'configured', typicalMs };
-  const learned = learnLimit(durations, context);
-  return learned === undefined
-    ? { limitMs: DEFAULT_LIMIT_MS[context.status], source: 'default', typicalMs }
-    : { limitMs: learned, source: 'learned', typicalMs };
+  return limitMs === undefined
+    ? { limitMs: DEFAULT_LIMIT_MS[status], source: 'default', typicalMs }
+    : { limitMs, source: 'learned', typicalMs };
 }
