@@ -13,6 +13,8 @@ interface Option {
   readonly minimum?: number;
   readonly maximum?: number;
   readonly enum?: readonly string[];
+  readonly const?: string;
+  readonly anyOf?: readonly Option[];
   readonly properties?: Readonly<Record<string, Option>>;
   readonly items?: Option;
   readonly required?: readonly string[];
@@ -22,7 +24,16 @@ const schema = configJsonSchema() as Option;
 
 function typeOf(option: Option): string {
   if (option.enum !== undefined) return option.enum.map((value) => `\`${value}\``).join(', ');
+  if (option.properties !== undefined) return 'mapping';
+  if (option.anyOf !== undefined) return option.anyOf.map(typeOf).join(' or ');
+  if (option.const !== undefined) return `\`${option.const}\``;
   if (option.pattern === DURATION_PATTERN) return 'duration';
+  const words = /^\^\(([a-z|]+)\)\$\|/.exec(option.pattern ?? '')?.[1];
+  if (words !== undefined)
+    return `${words
+      .split('|')
+      .map((word) => `\`${word}\``)
+      .join(', ')} or duration`;
   if (option.pattern === SIZE_PATTERN) return 'size';
   const range = option.minimum === undefined ? '' : `, ${option.minimum} to ${option.maximum}`;
   if (option.type === 'integer') return `whole number${range}`;
@@ -84,6 +95,7 @@ projects:
 - **Values**: write durations as \`500ms\`, \`10s\`, \`5m\`, \`1h\`, \`90d\` or \`1h30m\`, and sizes as \`512KiB\` or \`64MiB\`. Relative paths are resolved against the directory of the file. An empty section has its defaults.
 - **Schedules** are [cron expressions](specification.md#cron-expressions); daylight saving affects them [as specified](specification.md#schedules).
 - **Store**: a SQLite file (\`path\`), or a PostgreSQL database for several workers ([scaling.md](scaling.md)), not both.
+- **Expectations**: the alerts compare each project with its \`expect\`; the rules file of Prometheus needs no change. [Learned limits](specification.md#learned-limits) follow the durations of the project's own prompts.
 - **Reload**: send SIGHUP to the process, or \`POST /-/reload\` if \`web.enable_lifecycle\` is on. \`store\`, \`web.listen\`, \`web.config_file\`, and turning TLS on or off need a restart: a reload that changes one of them is rejected and changes nothing ([rules](specification.md#reload)).
 
 ## Top level

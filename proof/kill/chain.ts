@@ -212,6 +212,8 @@ function watcherConfiguration(
       schedule: '* * * * * *',
       timezone: 'UTC',
       key: { file: beside('key') },
+      team: '',
+      expect: { limits: { PENDING: 'auto', RUNNING: 'auto' }, maxFailureRatio: 0.2 },
     })),
     store: { path: beside('evalwatch.db'), retentionMs: 90 * 24 * 60 * 60 * 1000 },
     log: { level: 'debug' },

@@ -1,3 +1,4 @@
+import type { Expectations } from '../domain/expectation.ts';
 import type { LogLevel } from '../domain/log-level.ts';
 import type { ListenAddress } from './values/address.ts';
 import type { SecretSource } from '../domain/secret-source.ts';
@@ -24,6 +25,9 @@ export interface ProjectConfig {
   readonly timezone: string;
   readonly key: SecretSource;
   readonly datasets: boolean;
+  /** Empty without a team. */
+  readonly team: string;
+  readonly expect: Expectations;
 }
 
 /** A valid configuration, deeply frozen. Paths are absolute, durations are in ms. */

@@ -41,11 +41,12 @@ const ADVICE = '; name one with --config, or start from a copy of config/evalwat
 
 /** Returns the file with an empty mapping in each section that is absent or empty. */
 function withSections(root: Tree): Tree {
-  const { service, store, web, log } = root;
+  const { service, expect, store, web, log } = root;
   return {
     __proto__: null,
     ...root,
     service: service ?? {},
+    expect: expect ?? {},
     store: store ?? {},
     web: web ?? {},
     log: log ?? {},

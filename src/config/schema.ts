@@ -11,6 +11,7 @@ import {
   parsedText,
   choice,
   duration,
+  durationOr,
   flag,
   mapping,
   path,
@@ -22,6 +23,7 @@ import {
   wrongValue,
 } from './values/option-types.ts';
 import { parseTimezone } from './values/timezone.ts';
+import { actualValue } from './redaction.ts';
 
 // Rules for several options are in rules.ts, because zod skips the rules of an object that has any error.
 
@@ -87,6 +89,40 @@ const service = {
 const timezone = () => parsedText('a time zone such as UTC or Europe/Berlin', parseTimezone);
 const schedule = () => text('a cron expression', { isShown: true });
 
+const stateLimit = (status: string, atFirst: string) =>
+  durationOr(
+    ['auto', 'off'],
+    ['30m', '1s', '365d'],
+    `How long a prompt may be ${status}. \`auto\` is learned from the project's own prompts, and ${atFirst} until enough are known; \`off\` sets no limit.`,
+  );
+const maxFailureRatio = () => {
+  const error = wrongValue('a number from 0 to 0.8, or off');
+  return z
+    .union([z.number({ error }).min(0, { error }).max(0.8, { error }), z.literal('off')], { error })
+    .meta({
+      description: 'Share of the prompts that finish which may fail; `off` sets no objective.',
+    });
+};
+
+const maxPending = () => stateLimit('PENDING', '1h');
+const maxRunning = () => stateLimit('RUNNING', '4h');
+
+const expect = {
+  max_pending: maxPending().prefault('auto'),
+  max_running: maxRunning().prefault('auto'),
+  max_failure_ratio: maxFailureRatio().prefault(0.2),
+};
+
+/** The same options without defaults. */
+const projectExpect = {
+  max_pending: maxPending().optional(),
+  max_running: maxRunning().optional(),
+  max_failure_ratio: maxFailureRatio().optional(),
+};
+
+/** Names of teams: they become label values, and Alertmanager routes by them. */
+const TEAM = /^[A-Za-z0-9_.-]{1,64}$/;
+
 /** Maximum length of an id at the service, in code points. */
 const MAX_ID_LENGTH = 512;
 
@@ -111,6 +147,15 @@ const project = {
     .optional(),
   ...keySource,
   datasets: flag(false, "Also watch the project's datasets."),
+  team: text('the name of a team', { isShown: true })
+    .regex(TEAM, {
+      error: ({ input }) => `must be 1 to 64 letters, digits, _, . or -${actualValue(input)}`,
+    })
+    .meta({ description: 'Team that is told: a label of every alert about the project.' })
+    .optional(),
+  expect: mapping(projectExpect)
+    .meta({ description: 'Options of `expect` that are different for this project.' })
+    .optional(),
 };
 
 /** A database address, as URL or as `key=value` pairs, in the place of the path of its file. */
@@ -194,6 +239,9 @@ const root = {
     [3, 1, 1000],
     'Number of complete listings in a row that lack a prompt before it counts as gone.',
   ),
+  expect: mapping(expect).prefault({}).meta({
+    description: 'What is normal for the prompts of every project; the alerts compare with it.',
+  }),
   projects: z
     .array(mapping(project), {
       error: ({ input }) =>
@@ -217,11 +265,13 @@ export const fileSchema = mapping(root);
 /** The parsed content of the file. */
 export type ConfigFile = z.output<typeof fileSchema>;
 
-/** Names of the options in each section. `''` is the top level, `projects` is one project. */
+/** Names of the options in each section. `''` is the top level, `projects` is one project, `projects.expect` its section. */
 export const KEYS: Readonly<Record<string, readonly string[]>> = {
   '': Object.keys(root),
   service: Object.keys(service),
+  expect: Object.keys(expect),
   projects: Object.keys(project),
+  'projects.expect': Object.keys(projectExpect),
   store: Object.keys(store),
   web: Object.keys(web),
   log: Object.keys(log),

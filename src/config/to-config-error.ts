@@ -5,7 +5,7 @@ import { isSafeKey } from './redaction.ts';
 import { closest, didYouMean } from './suggest.ts';
 import type { Path, YamlDocument } from './document/yaml-document.ts';
 
-/** Names of the options in each section. `''` is the top level. */
+/** Names of the options in each section, such as `store` or `projects.expect`. `''` is the top level. */
 type Keys = Readonly<Record<string, readonly string[]>>;
 
 /** Maximum number of errors that are shown. A file may have a million. */
@@ -73,8 +73,13 @@ function placeUnknownKey(
   return {
     file,
     ...document.locateKey([...path, key]),
-    message: describeUnknownKey(key, String(path[0] ?? ''), keys),
+    message: describeUnknownKey(key, sectionOf(path), keys),
   };
+}
+
+/** Returns the name of a section as in {@link Keys}: its path without the positions in lists. */
+function sectionOf(path: Path): string {
+  return path.filter((step) => typeof step === 'string').join('.');
 }
 
 function describeUnknownKey(key: string, section: string, keys: Keys): string {

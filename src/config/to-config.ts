@@ -1,4 +1,5 @@
 import { dirname, resolve } from 'node:path';
+import type { Expectations } from '../domain/expectation.ts';
 import type { SecretSource } from '../domain/secret-source.ts';
 import type { Config } from './config.ts';
 import { type Env, readVariable } from './environment.ts';
@@ -26,7 +27,15 @@ export function toConfig(content: ConfigFile, { file, env, authorities }: Config
   const projects = content.projects.map((project) => {
     const { id, schedule = content.schedule, timezone = content.timezone, datasets } = project;
     const place = givenOption(project, API_KEY_OPTIONS) ? project : service;
-    return { id, schedule, timezone, key: secret(place.api_key_file, place.api_key_env), datasets };
+    return {
+      id,
+      schedule,
+      timezone,
+      key: secret(place.api_key_file, place.api_key_env),
+      datasets,
+      team: project.team ?? '',
+      expect: toExpectations(content.expect, project.expect ?? {}),
+    };
   });
   const named = [
     file,
@@ -64,6 +73,21 @@ export function toConfig(content: ConfigFile, { file, env, authorities }: Config
     },
     log: { level: content.log.level },
   });
+}
+
+/** Returns the expectations of a project: its own options, and those for all projects where it has none. */
+function toExpectations(
+  all: ConfigFile['expect'],
+  own: NonNullable<ConfigFile['projects'][number]['expect']>,
+): Expectations {
+  const ratio = own.max_failure_ratio ?? all.max_failure_ratio;
+  return {
+    limits: {
+      PENDING: own.max_pending ?? all.max_pending,
+      RUNNING: own.max_running ?? all.max_running,
+    },
+    maxFailureRatio: ratio === 'off' ? undefined : ratio,
+  };
 }
 
 function deepFreeze<T>(value: T): T {

@@ -115,6 +115,25 @@ export function duration(
     .meta({ description: `${description} From ${min} to ${max}.`, pattern: DURATION_PATTERN });
 }
 
+/** A duration within a range, parsed to ms, or one of these words. */
+export function durationOr<const Word extends string>(
+  words: readonly Word[],
+  [example, min, max]: readonly [string, string, string],
+  description: string,
+) {
+  const what = `${words.join(', ')} or a duration such as ${example}`;
+  const amount = createAmount(what, [min, max], parseDuration, (input) =>
+    suggestDuration(input, example),
+  );
+  return parsedText<number | Word>(what, (value) => {
+    const word = words.find((each) => each === value);
+    return word === undefined ? amount(value) : { value: word };
+  }).meta({
+    description: `${description} Durations from ${min} to ${max}.`,
+    pattern: `^(${words.join('|')})$|${DURATION_PATTERN}`,
+  });
+}
+
 /** A size within a range, parsed to bytes. */
 export function size([fallback, min, max]: readonly [string, string, string], description: string) {
   return quantity(`a size such as ${fallback}`, [min, max], parseSize, suggestSize)
@@ -123,15 +142,20 @@ export function size([fallback, min, max]: readonly [string, string, string], de
 }
 
 /** A number with a unit, within a range. */
-function quantity(
+function quantity(...limits: Parameters<typeof createAmount>) {
+  return parsedText(limits[0], createAmount(...limits));
+}
+
+/** Returns the function that parses a number with a unit, within a range. */
+function createAmount(
   what: string,
   [min, max]: readonly [string, string],
   parse: (value: string) => number | undefined,
   suggest: (value: string) => string | undefined,
-) {
+): (value: string) => Checked<number> {
   const minAmount = parse(min) ?? 0;
   const maxAmount = parse(max) ?? Infinity;
-  return parsedText(what, (value) => {
+  return (value) => {
     const amount = parse(value);
     const but = actualValue(value);
     if (amount === undefined)
@@ -139,7 +163,7 @@ function quantity(
     if (amount < minAmount || amount > maxAmount)
       return { fault: `must be from ${min} to ${max}${but}` };
     return { value: amount };
-  });
+  };
 }
 
 /** A text that `parse` converts. For a number, `parse` supplies the error message. */

@@ -12,6 +12,8 @@ function projects(count: number, schedule: string, datasets = false): readonly P
     timezone: 'UTC',
     key: { file: '/key' },
     datasets,
+    team: '',
+    expect: { limits: { PENDING: 'auto', RUNNING: 'auto' }, maxFailureRatio: 0.2 },
   }));
 }
 

@@ -32,6 +32,8 @@ describe('a configuration file', () => {
           timezone: 'UTC',
           key: { file: join(directory, 'key') },
           datasets: false,
+          team: '',
+          expect: { limits: { PENDING: 'auto', RUNNING: 'auto' }, maxFailureRatio: 0.2 },
         },
       ],
       store: { path: join(directory, 'data/evalwatch.db'), retentionMs: 7_776_000_000 },
@@ -66,12 +68,20 @@ schedule: "0 * * * *"
 timezone: europe/berlin
 jitter: 5s
 missing_after: 1
+expect:
+  max_pending: off
+  max_running: 1h30m
+  max_failure_ratio: off
 projects:
   - id: b
     schedule: "*/10 * * * * *"
     timezone: Asia/Tokyo
     api_key_file: keys/b
     datasets: true
+    team: search.ranking_2-b
+    expect:
+      max_pending: auto
+      max_failure_ratio: 0
   - id: a
 store:
   path: /var/lib/evalwatch/evalwatch.db
@@ -111,6 +121,8 @@ log:
           timezone: 'Asia/Tokyo',
           key: { file: join(directory, 'keys/b') },
           datasets: true,
+          team: 'search.ranking_2-b',
+          expect: { limits: { PENDING: 'auto', RUNNING: 5_400_000 }, maxFailureRatio: 0 },
         },
         {
           id: 'a',
@@ -118,6 +130,8 @@ log:
           timezone: 'Europe/Berlin',
           key: { env: 'EVALUATION_KEY', value: ' 12345678 ' },
           datasets: false,
+          team: '',
+          expect: { limits: { PENDING: 'off', RUNNING: 5_400_000 }, maxFailureRatio: undefined },
         },
       ],
       store: { path: '/var/lib/evalwatch/evalwatch.db', retentionMs: 2_592_000_000 },
