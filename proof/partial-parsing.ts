@@ -84,6 +84,7 @@ async function play(
     clock: { now: () => time, monotonic: () => time },
     emit: (event) => events.push(event),
     missingAfter: () => 2,
+    maxIntervalMs: () => 60_000,
     shutdown: { waits: new AbortController().signal, requests: new AbortController().signal },
   });
   const seen: Seen[] = [];

@@ -48,6 +48,7 @@ async function openMetrics(task: Task) {
     clock: systemClock,
     store: engine.store,
     schedule: () => schedule,
+    expectationsOf: engine.expectations.of,
     emit: engine.emit,
     onError: endProcess,
   });

@@ -41,7 +41,7 @@ for (let round = 0; round < ROUNDS; round += 1) {
   await persistently(() => settleOne(store, round));
 }
 const commits = failed.length - afterOpening;
-await persistently(() => store.prune(0));
+await persistently(() => store.prune({ before: 0, firstDay: 0 }));
 await store.close();
 const report: WorkloadReport = { opened: true, failed, commits, counted };
 writeSync(1, JSON.stringify(report));

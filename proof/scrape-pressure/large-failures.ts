@@ -19,6 +19,7 @@ export async function storeLargeFailures(directory: string, project: string): Pr
     clock: systemClock,
     emit,
     missingAfter: () => 3,
+    maxIntervalMs: () => 60_000,
     shutdown: neverStopping(),
   });
   await store.configureProjects([project], systemClock.now());

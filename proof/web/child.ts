@@ -2,6 +2,7 @@
  * Serves the HTTP interface of a copy of src/ three times: open, with a login, and with client certificates. Arguments: the
  * copy, and a file with certificates. Writes its addresses as a line of JSON. Each answer names its route.
  */
+import { BY_DEFAULT } from '../../test/support/expected.ts';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import bcrypt from 'bcrypt';
@@ -88,7 +89,9 @@ const content = {
     retentionMs: 1000,
     isReady: () => true,
     projects: () =>
-      PROJECTS.map((id) => ({ id, datasets: false, health: NEVER_POLLED, nextPollAt })),
+      PROJECTS.map((id) => {
+        return { ...BY_DEFAULT, id, datasets: false, health: NEVER_POLLED, nextPollAt };
+      }),
     monitor: () => watchMonitor(clock).state(),
   },
   isReloadAllowed: () => true,

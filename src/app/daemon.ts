@@ -72,6 +72,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     clock,
     store,
     schedule: () => scheduling.projects(),
+    expectationsOf: engine.expectations.of,
     emit: engine.emit,
     onError: endProcess,
   });
@@ -136,17 +137,14 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
 
   await sharing?.worker.start();
   scheduling.apply();
-  const { pid } = process;
-  const { length } = config.projects;
-  logger.info(
-    { event: 'daemon.started', version, pid, url: web.url, projects: length },
-    'Daemon started',
-  );
+  const started = { version, pid: process.pid, url: web.url, projects: config.projects.length };
+  logger.info({ event: 'daemon.started', ...started }, 'Daemon started');
   reporter.start();
   scheduling.start();
   void mounted.check(filesOf(config));
   const stopMaintenance = startMaintenance({
     store,
+    expectations: engine.expectations,
     retentionMs: config.store.retentionMs,
     clock,
     checkMounts: () => {

@@ -9,6 +9,7 @@ import { createShutdown, endProcess, type ShutdownControl } from './lifecycle.ts
 import type { Logger } from '../log/logger.ts';
 import { createLogObserver } from '../log/observer.ts';
 import { emitTo, type FinishedPoll, type Observer } from '../monitor/events.ts';
+import { createExpectations, type LearnedExpectations } from '../monitor/expectations.ts';
 import { createFailureReporter, type FailureReporter } from '../monitor/failure-reporter.ts';
 import { NEVER_POLLED } from '../monitor/poll-health.ts';
 import { createPoller, type Poller } from '../monitor/poller.ts';
@@ -54,6 +55,8 @@ export interface Engine {
   configure(config: Config): Promise<void>;
   /** The configured projects, in the order of the configuration. */
   projects(): readonly (ProjectConfig & WatchedProject)[];
+  /** What is expected of the prompts of each project. Knows nothing before its first refresh. */
+  readonly expectations: LearnedExpectations;
   /**
    * Polls a project once, like `Poller.poll`. Also resolves to undefined if the project is not configured or another worker
    * owns it.
@@ -98,7 +101,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   if (sharing !== undefined) observers.push(sharing.observe);
   const store = sharing?.store ?? opened.store;
 
-  const inForce = createConfigInForce(config);
+  const inForce = createConfigInForce(config, clock);
   const createService = (settings: Config['service']) =>
     createEvaluationService({
       service: settings,
@@ -111,7 +114,16 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     });
   const service = createReplaceableService(createService(config.service));
   const missingAfter = () => inForce.config().missingAfter;
-  const poller = createPoller({ service, store, clock, emit, missingAfter, shutdown });
+  const { maxIntervalMs, projects } = inForce;
+  const poller = createPoller({
+    service,
+    store,
+    clock,
+    emit,
+    missingAfter,
+    maxIntervalMs,
+    shutdown,
+  });
   sharing?.onOwnershipChange(({ taken, dropped }) => {
     for (const project of dropped) poller.unwatch(project);
     for (const { project, health } of taken) poller.watch(project, health);
@@ -157,6 +169,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       clock,
       keepsOthers: sharing !== undefined && takesAll,
     }),
+    expectations: createExpectations({ store, clock, projects, maxIntervalMs }),
     projects: () =>
       Array.from(inForce.projects().values(), (project) => ({
         ...project,

@@ -1,33 +1,57 @@
+import { dayOf } from '../domain/durations.ts';
+import { LEARNED_DAYS } from '../domain/learned-limit.ts';
 import { StoreError } from '../monitor/errors.ts';
+import type { LearnedExpectations } from '../monitor/expectations.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import type { Store } from '../monitor/ports/store.ts';
 import { endProcess } from './lifecycle.ts';
 
 const PRUNE_INTERVAL_MS = 60 * 60 * 1000;
 const CHECK_INTERVAL_MS = 60 * 1000;
+/** After this time at most, the limits of a new project and its first typical durations show. */
+const LEARN_INTERVAL_MS = 15 * 1000;
 
 export interface MaintenanceOptions {
   readonly store: Pick<Store, 'prune'>;
+  readonly expectations: Pick<LearnedExpectations, 'refresh'>;
   readonly retentionMs: number;
   readonly clock: Pick<Clock, 'now'>;
   /** Called every minute to find mounted files that were replaced. */
   readonly checkMounts: () => void;
 }
 
-/** Prunes the store now and every hour, and calls `checkMounts` every minute. Returns the function that stops it. */
+/**
+ * Prunes the store now and every hour, refreshes the expectations now and every 15 s, and calls `checkMounts` every minute.
+ * Returns the function that stops it.
+ */
 export function startMaintenance(options: MaintenanceOptions): () => void {
-  const { store, retentionMs, clock, checkMounts } = options;
-  const prune = () => {
-    store.prune(clock.now() - retentionMs).catch((error: unknown) => {
-      // The store has emitted the failure already, and prunes again in an hour.
-      if (!(error instanceof StoreError)) endProcess(error);
-    });
+  const { store, expectations, retentionMs, clock, checkMounts } = options;
+  const prune = async () => {
+    const now = clock.now();
+    await store.prune({ before: now - retentionMs, firstDay: dayOf(now) - LEARNED_DAYS });
   };
+  const stops = [repeat(prune, PRUNE_INTERVAL_MS), repeat(expectations.refresh, LEARN_INTERVAL_MS)];
   const checking = setInterval(checkMounts, CHECK_INTERVAL_MS);
-  const pruning = setInterval(prune, PRUNE_INTERVAL_MS);
-  prune();
   return () => {
     clearInterval(checking);
-    clearInterval(pruning);
+    for (const stop of stops) stop();
   };
+}
+
+/** Does some work with the store now and at an interval, unless it is still running. Returns the function that stops it. */
+function repeat(work: () => Promise<void>, intervalMs: number): () => void {
+  let running: Promise<void> | undefined;
+  const run = () => {
+    running ??= work()
+      .catch((error: unknown) => {
+        // The store or the next scrape emits the failure, and the work is repeated.
+        if (!(error instanceof StoreError)) endProcess(error);
+      })
+      .finally(() => {
+        running = undefined;
+      });
+  };
+  const timer = setInterval(run, intervalMs);
+  run();
+  return () => clearInterval(timer);
 }

@@ -51,8 +51,8 @@ export async function startWeb(options: WebOptions): Promise<WebServer> {
         retentionMs: config.store.retentionMs,
         isReady: isScheduling,
         projects: () =>
-          engine.projects().map(({ id, datasets, health }) => {
-            return { id, datasets, health, nextPollAt: nextPollAt(id) };
+          engine.projects().map(({ id, datasets, health, team, expect }) => {
+            return { id, datasets, health, team, expect, nextPollAt: nextPollAt(id) };
           }),
         monitor: () => monitor.state(),
       },

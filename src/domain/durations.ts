@@ -4,7 +4,7 @@ import type { Transition } from './transition.ts';
 /** Upper bounds of two neighbouring buckets differ by this factor. */
 const GROWTH = 1.15;
 /** Number of the last bucket, which also counts every longer duration: about ten days. */
-const LAST_BUCKET = 98;
+export const LAST_BUCKET = 98;
 const DAY_MS = 24 * 60 * 60 * 1000;
 
 /** Number of durations in one bucket, of the prompts that left one status on one day. */
@@ -40,11 +40,14 @@ export function longestOf(bucket: number): number {
 /**
  * Counts how long prompts were in the statuses that they left with these transitions of one poll
  * (docs/specification.md#durations). Leaves out stays that began before `steadySince`, because polls were missing while
- * they lasted. Times are epoch ms.
+ * they lasted; without it, counts all. Times are epoch ms.
  */
 export function countDurations(
   transitions: readonly Transition[],
-  { at, steadySince }: { readonly at: number; readonly steadySince: number },
+  {
+    at,
+    steadySince = -Infinity,
+  }: { readonly at: number; readonly steadySince?: number | undefined },
 ): readonly AddedDurations[] {
   const day = dayOf(at);
   const counts = new Map<string, AddedDurations>();

@@ -1,11 +1,13 @@
 import { setImmediate } from 'node:timers/promises';
 import { Registry } from 'prom-client';
 import type { Observer } from '../monitor/events.ts';
+import type { ExpectationsOf } from '../monitor/ports/expectations.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import type { LogLevel } from '../domain/log-level.ts';
 import type { PollHealth, ProjectSnapshot, Store, StoreSnapshot } from '../monitor/ports/store.ts';
 import type { ProjectSchedule, WatchedProject } from '../monitor/ports/watched-project.ts';
 import type { WorkerReading } from '../monitor/ports/worker.ts';
+import { ExpectationRenderer } from './expectation-series.ts';
 import { FamilyRenderer, renderGauge, toSeconds } from './exposition.ts';
 import { createMetricsObserver } from './observer.ts';
 import { createProcessMetrics, type BuildInfo } from './process-metrics.ts';
@@ -19,6 +21,7 @@ export interface MetricsOptions extends BuildInfo {
   readonly store: Pick<Store, 'snapshot' | 'size'>;
   /** Every configured project. */
   readonly schedule: () => Iterable<ProjectSchedule>;
+  readonly expectationsOf: ExpectationsOf;
   /** Returns the figures of this worker; absent if the store allows only one process. */
   readonly worker?: () => WorkerReading;
   /** Receives `store.commit_failed` when scrapes cannot read the store (docs/specification.md#scrapes). */
@@ -45,7 +48,7 @@ export interface Metrics {
 
 /** Creates the metrics of one daemon on a registry of their own. */
 export function createMetrics(options: MetricsOptions): Metrics {
-  const { clock, store, schedule, worker, emit, onError } = options;
+  const { clock, store, schedule, expectationsOf, worker, emit, onError } = options;
   const registry = new Registry();
   const metrics = createProcessMetrics(registry, options, {
     startedAt: clock.now(),
@@ -98,6 +101,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const healthSeries = new FamilyRenderer(HEALTH_FAMILIES);
   const countedSeries = new FamilyRenderer(COUNTED_FAMILIES);
   const scheduleSeries = new FamilyRenderer(SCHEDULE_FAMILIES);
+  const expectationSeries = new ExpectationRenderer();
   const storeSeries = new StoreRenderer();
 
   /** Reads each project at one moment, and lets other work run between projects. */
@@ -112,12 +116,14 @@ export function createMetrics(options: MetricsOptions): Metrics {
       if (health !== undefined) healthSeries.add(series.labels, health);
       countedSeries.add(series.labels, series);
       if (item !== undefined) scheduleSeries.add(series.labels, item);
+      expectationSeries.add(series, expectationsOf(series.id));
       if (project !== undefined) storeSeries.add(series, project);
     }
     return (
       (await healthSeries.finish()) +
       (await countedSeries.finish()) +
       (await scheduleSeries.finish()) +
+      (await expectationSeries.finish()) +
       (await storeSeries.finish())
     );
   }
@@ -129,10 +135,10 @@ export function createMetrics(options: MetricsOptions): Metrics {
     setProjects(measured) {
       const before = new Map(projects);
       projects.clear();
-      for (const { id, datasets, health } of measured) {
-        const series = before.get(id) ?? new ProjectSeries(id, datasets, health);
-        series.datasets = datasets;
-        projects.set(id, series);
+      for (const project of measured) {
+        const series = before.get(project.id) ?? new ProjectSeries(project);
+        series.configure(project);
+        projects.set(project.id, series);
       }
     },
     countLogLine(level) {

@@ -3,6 +3,7 @@ import { UNFINISHED_STATUSES, type UnfinishedStatus } from '../domain/status.ts'
 import { POLL_FAILURE_REASONS } from '../monitor/errors.ts';
 import type { MonitorEvent } from '../monitor/events.ts';
 import type { PollHealth } from '../monitor/ports/store.ts';
+import type { WatchedProject } from '../monitor/ports/watched-project.ts';
 import { SINGLE, renderLabels, type Family } from './exposition.ts';
 import { Histogram, histogramSamples } from './histogram.ts';
 
@@ -13,7 +14,10 @@ export class ProjectSeries {
   readonly id: string;
   /** Its `project` label, rendered. */
   readonly labels: string;
-  datasets: boolean;
+  /** Its labels `project` and `team`, rendered. */
+  infoLabels = '';
+  datasets = false;
+  expect: WatchedProject['expect'];
   health: PollHealth;
   polls = 0;
   unchanged = 0;
@@ -29,11 +33,19 @@ export class ProjectSeries {
   /** The values of both histograms; the array is replaced when they change. */
   durations: readonly number[] = this.#durationValues();
 
-  constructor(id: string, datasets: boolean, health: PollHealth) {
-    this.id = id;
-    this.labels = renderLabels({ project: id });
+  constructor(project: WatchedProject) {
+    this.id = project.id;
+    this.labels = renderLabels({ project: project.id });
+    this.health = project.health;
+    this.expect = project.expect;
+    this.configure(project);
+  }
+
+  /** Sets what a reload can change. */
+  configure({ datasets, expect, team }: Omit<WatchedProject, 'health'>): void {
     this.datasets = datasets;
-    this.health = health;
+    this.expect = expect;
+    this.infoLabels = renderLabels({ project: this.id, team });
   }
 
   pollFinished(event: Extract<MonitorEvent, { type: 'poll.finished' }>): void {

@@ -9,21 +9,44 @@ export const NEVER_POLLED: PollHealth = {
   lastSuccessAt: undefined,
 };
 
-/** Returns the poll health after a poll that failed with `failure` or, without it, succeeded. `at` is epoch ms. */
+/** Longest time between two successful polls without a missing one, in intervals of the schedule: one may fail, not two. */
+const STEADY_INTERVALS = 2.5;
+
+/** A poll that ended, for the health after it. */
+export interface EndedPoll {
+  /** Undefined if it succeeded. */
+  readonly failure: Pick<PollFailure, 'reason' | 'details'> | undefined;
+  /** Epoch ms. */
+  readonly at: number;
+  /** Longest interval of the project's schedule, ms. */
+  readonly maxIntervalMs: number;
+}
+
+/** Returns the poll health after a poll. */
 export function afterPoll(
   before: PollHealth,
-  failure: Pick<PollFailure, 'reason' | 'details'> | undefined,
-  at: number,
+  { failure, at, maxIntervalMs }: EndedPoll,
 ): PollHealth {
-  return failure === undefined
-    ? { up: true, consecutiveFailures: 0, reason: undefined, lastPollAt: at, lastSuccessAt: at }
-    : {
-        up: false,
-        consecutiveFailures: before.consecutiveFailures + 1,
-        reason: failure.reason,
-        keyWasRefused:
-          failure.reason === 'auth' ? failure.details.statusCode !== undefined : undefined,
-        lastPollAt: at,
-        lastSuccessAt: before.lastSuccessAt,
-      };
+  const { lastSuccessAt, steadySince } = before;
+  if (failure === undefined) {
+    const isSteady =
+      lastSuccessAt !== undefined && at - lastSuccessAt <= STEADY_INTERVALS * maxIntervalMs;
+    return {
+      up: true,
+      consecutiveFailures: 0,
+      reason: undefined,
+      lastPollAt: at,
+      lastSuccessAt: at,
+      steadySince: isSteady ? steadySince : at,
+    };
+  }
+  return {
+    up: false,
+    consecutiveFailures: before.consecutiveFailures + 1,
+    reason: failure.reason,
+    keyWasRefused: failure.reason === 'auth' ? failure.details.statusCode !== undefined : undefined,
+    lastPollAt: at,
+    lastSuccessAt,
+    steadySince,
+  };
 }

@@ -1,3 +1,4 @@
+import { countDurations } from '../domain/durations.ts';
 import type { AnomalySummary } from '../domain/record.ts';
 import type { Kind } from '../domain/status.ts';
 import type { Changes } from '../domain/transition.ts';
@@ -12,13 +13,13 @@ import {
   type ListingMemories,
   type ListingMemory,
 } from './listing-memory.ts';
-import { afterPoll, NEVER_POLLED } from './poll-health.ts';
+import { afterPoll, type EndedPoll, NEVER_POLLED } from './poll-health.ts';
 import { createReadListings, type PolledProject, type PollRun, type Reading } from './reading.ts';
 import { takeSteps } from './steps.ts';
 import type { Clock } from './ports/clock.ts';
 import type { EvaluationService } from './ports/service.ts';
 import type { Shutdown } from './ports/shutdown.ts';
-import type { CommittedTransition, PollHealth, Store } from './ports/store.ts';
+import type { CommittedTransition, PollCommit, PollHealth, Store } from './ports/store.ts';
 
 export interface Poller {
   /**
@@ -46,6 +47,8 @@ export interface PollerOptions {
   readonly emit: Observer;
   /** Read at each poll, as it can change at run time. */
   readonly missingAfter: () => number;
+  /** Returns the longest interval of a project's schedule, ms. */
+  readonly maxIntervalMs: (project: string) => number;
   readonly shutdown: Shutdown;
 }
 
@@ -79,7 +82,7 @@ interface Outcome {
 
 /** Creates the poller, which alone decides the order of a poll's steps (docs/specification.md#commits). */
 export function createPoller(options: PollerOptions): Poller {
-  const { service, store, clock, emit, missingAfter, shutdown } = options;
+  const { service, store, clock, emit, missingAfter, maxIntervalMs, shutdown } = options;
   const readListings = createReadListings({ service, clock, emit, shutdown });
   const compare = createComparison({ store, missingAfter });
   const states = new Map<string, ProjectState>();
@@ -151,24 +154,24 @@ export function createPoller(options: PollerOptions): Poller {
     state: ProjectState,
     memory: ListingMemories,
   ): Promise<Outcome | undefined> {
-    const health = afterPoll(state.health, failure, at);
+    const ended = { at, maxIntervalMs: maxIntervalMs(project) };
+    const health = afterPoll(state.health, { ...ended, failure });
     try {
       if (compared instanceof StoreError) throw compared;
-      const { version, token, changes: listings } = compared;
       // The project was unwatched or taken over anew: the store may be newer than this reading.
       if (states.get(project) !== state) return undefined;
-      const transitions = await store.commitPoll({ project, at, health, version, token, listings });
+      const transitions = await store.commitPoll(toCommit(project, at, health, compared));
       if (transitions === undefined) {
         memory.clear();
         return undefined;
       }
       updateMemory(memory, compared.answers, clock);
-      return { health, failure, changes: listings, transitions };
+      return { health, failure, changes: compared.changes, transitions };
     } catch (error) {
       if (!(error instanceof StoreError)) throw error;
       if (states.get(project) !== state) return undefined;
       markNotStored(memory);
-      return failedOutcome(state.health, failure ?? toStoreFailure(error), at);
+      return failedOutcome(state.health, { ...ended, failure: failure ?? toStoreFailure(error) });
     }
   }
 
@@ -201,10 +204,26 @@ function asStoreError(error: unknown): StoreError {
   throw error;
 }
 
+function toCommit(
+  project: string,
+  at: number,
+  health: PollHealth,
+  { version, token, changes }: Comparison,
+): PollCommit {
+  const durations = countDurations(changes.get('prompt')?.transitions ?? [], {
+    at,
+    steadySince: health.steadySince,
+  });
+  return { project, at, health, version, token, listings: changes, durations };
+}
+
 /** Returns the outcome of a poll whose commit failed. */
-function failedOutcome(before: PollHealth, failure: PollFailure, at: number): Outcome {
-  const health = afterPoll(before, failure, at);
-  return { health, failure, changes: new Map(), transitions: [] };
+function failedOutcome(
+  before: PollHealth,
+  ended: EndedPoll & { readonly failure: PollFailure },
+): Outcome {
+  const { failure } = ended;
+  return { health: afterPoll(before, ended), failure, changes: new Map(), transitions: [] };
 }
 
 function toStoreFailure(error: StoreError): PollFailure {

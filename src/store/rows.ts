@@ -22,6 +22,7 @@ export interface HealthColumns {
   readonly reason: PollHealth['reason'] | null;
   readonly last_poll_at: number | null;
   readonly last_success_at: number | null;
+  readonly steady_since: number | null;
 }
 
 export function toHealth(row: HealthColumns): PollHealth {
@@ -31,6 +32,7 @@ export function toHealth(row: HealthColumns): PollHealth {
     reason: row.reason ?? undefined,
     lastPollAt: row.last_poll_at ?? undefined,
     lastSuccessAt: row.last_success_at ?? undefined,
+    steadySince: row.steady_since ?? undefined,
   };
 }
 
@@ -41,6 +43,7 @@ export function toHealthColumns(health: PollHealth): HealthColumns {
     reason: health.reason ?? null,
     last_poll_at: health.lastPollAt ?? null,
     last_success_at: health.lastSuccessAt ?? null,
+    steady_since: health.steadySince ?? null,
   };
 }
 

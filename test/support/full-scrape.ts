@@ -1,3 +1,4 @@
+import { BY_DEFAULT, UNLEARNED } from './expected.ts';
 import { join } from 'node:path';
 import { KINDS } from '../../src/domain/status.ts';
 import { createMetrics } from '../../src/metrics/metrics.ts';
@@ -46,6 +47,13 @@ export async function scrapeOf(
         projects.map((project) => {
           return { project, nextPollAt: clock.now(), maxIntervalSeconds: 30 };
         }),
+      expectationsOf: () => ({
+        ...UNLEARNED,
+        ...(history === 'everything happened' && {
+          PENDING: { ...UNLEARNED.PENDING, typicalMs: 1000 },
+          RUNNING: { ...UNLEARNED.RUNNING, typicalMs: 1000 },
+        }),
+      }),
       ...(history === 'everything happened' && {
         worker: () => ({ projects: 1, leaseExpiresAt: clock.now() }),
       }),
@@ -57,7 +65,12 @@ export async function scrapeOf(
     metrics.setProjects(
       await Promise.all(
         projects.map(async (id) => {
-          return { id, datasets: id === PROJECT, health: await store.loadHealth(id) };
+          return {
+            ...BY_DEFAULT,
+            id,
+            datasets: id === PROJECT,
+            health: await store.loadHealth(id),
+          };
         }),
       ),
     );
@@ -80,7 +93,7 @@ async function show(
       return [kind, change] as const;
     }),
   );
-  const health = afterPoll(NEVER_POLLED, undefined, at);
+  const health = afterPoll(NEVER_POLLED, { failure: undefined, at, maxIntervalMs: 60_000 });
   await store.commitPoll({ project: PROJECT, at, health, version, listings: changes });
 }
 
@@ -91,7 +104,11 @@ async function fail(
   at: number,
 ): Promise<void> {
   const { version } = await store.loadKnown(project, KINDS);
-  const health = afterPoll(NEVER_POLLED, { reason, details: {} }, at);
+  const health = afterPoll(NEVER_POLLED, {
+    failure: { reason, details: {} },
+    at,
+    maxIntervalMs: 60_000,
+  });
   await store.commitPoll({ project, at, health, version, listings: new Map() });
 }
 

@@ -1,3 +1,4 @@
+import type { AddedDurations, DurationCount } from '../../domain/durations.ts';
 import type { Settlement, Tries } from '../../domain/failure.ts';
 import type { KnownListing } from '../../domain/record.ts';
 import type { Kind, Origin, PromptStatus, Status, UnfinishedStatus } from '../../domain/status.ts';
@@ -24,6 +25,8 @@ export interface PollHealth {
   readonly keyWasRefused?: boolean | undefined;
   readonly lastPollAt: number | undefined;
   readonly lastSuccessAt: number | undefined;
+  /** The first successful poll after which no poll has been missing; undefined in a store of an earlier version. */
+  readonly steadySince?: number | undefined;
 }
 
 /** The outcome of one poll, committed in one transaction (docs/specification.md#commits). */
@@ -38,6 +41,8 @@ export interface PollCommit {
   readonly token?: object | undefined;
   /** Changes by kind; empty for a failed or an unchanged poll. */
   readonly listings: ReadonlyMap<Kind, Changes>;
+  /** Durations that end with the transitions of prompts, to be added to the stored ones; absent without any. */
+  readonly durations?: readonly AddedDurations[];
 }
 
 export interface CommittedTransition extends Transition {
@@ -211,6 +216,17 @@ export interface FailureCount {
   readonly count: number;
 }
 
+/** A status of the prompts of a project. */
+export interface ProjectState {
+  readonly project: string;
+  readonly status: UnfinishedStatus;
+}
+
+/** How long the prompts of a project were in a status, by day and bucket. */
+export interface StateDurations extends ProjectState {
+  readonly counts: readonly DurationCount[];
+}
+
 /** Read access, also while a daemon writes. Every method rejects with a {@link StoreError} if the store fails. */
 export interface StoreReader {
   /** Ids of all stored projects, including removed ones. */
@@ -226,7 +242,17 @@ export interface StoreReader {
   moves(query: MoveQuery): Promise<MoveHistory>;
   /** Projects without failures are absent. */
   failureCounts(query: FailureCountQuery): Promise<readonly FailureCount[]>;
+  /** Durations in these statuses of this day and later, days since 1970. One entry for each state, in the same order. */
+  durations(states: readonly ProjectState[], firstDay: number): Promise<readonly StateDurations[]>;
   close(): Promise<void>;
+}
+
+/** What retention deletes. */
+export interface PruneLimits {
+  /** Transitions, settled failures and removed projects older than this time are deleted, epoch ms. */
+  readonly before: number;
+  /** Durations of days before this one are deleted, days since 1970. */
+  readonly firstDay: number;
 }
 
 /**
@@ -257,8 +283,8 @@ export interface Store extends StoreReader {
   /** Records the outcome of a failure; called after its line was logged. */
   settleFailure(transitionId: number, settlement: Settlement, at: number): Promise<void>;
   postponeFailure(transitionId: number, tries: Tries): Promise<void>;
-  /** Deletes transitions, settled failures and removed projects older than this time (docs/specification.md#retention). */
-  prune(before: number): Promise<void>;
+  /** Deletes what is older than its retention (docs/specification.md#retention). */
+  prune(limits: PruneLimits): Promise<void>;
   /** Size in bytes; `wal` is undefined if the engine has no write-ahead log for this store alone. */
   size(): Promise<{ readonly database: number; readonly wal: number | undefined }>;
 }

@@ -1,3 +1,4 @@
+import type { Expectations } from '../../domain/expectation.ts';
 import type { PollHealth } from './store.ts';
 
 /** A configured project, for metrics and the status page. */
@@ -7,6 +8,9 @@ export interface WatchedProject {
   readonly datasets: boolean;
   /** Current poll health, also while the store cannot be written. */
   readonly health: PollHealth;
+  /** Empty without a team. */
+  readonly team: string;
+  readonly expect: Expectations;
 }
 
 /** Next poll of a project by its current schedule. */

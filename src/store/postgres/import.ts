@@ -9,7 +9,7 @@ import { readUrl } from './url.ts';
 const TABLES = {
   project: `project_key bigint, id text, configured_at bigint, removed_at bigint, version bigint,
     up boolean, consecutive_failures integer, reason text, last_poll_at bigint,
-    last_success_at bigint, prompts json, datasets json`,
+    last_success_at bigint, steady_since bigint, prompts json, datasets json`,
   record: `project_key bigint, kind text, id text, since bigint, missing integer, gone boolean,
     status text, status_raw text, name text, timestamp text`,
   transition: `transition_id bigint, project_key bigint, at bigint, epoch bigint, version bigint,
@@ -18,6 +18,7 @@ const TABLES = {
     first_try_at bigint, last_try_at bigint, next_try_at bigint, settled_at bigint, error_id text,
     error_msg text, error_msg_truncated boolean, reason text`,
   settlement: 'settlement_id bigint, transition_id bigint',
+  prompt_duration: 'project_key bigint, status text, day integer, bucket integer, count bigint',
 } as const;
 
 type Table = keyof typeof TABLES;
@@ -48,7 +49,14 @@ interface Imported {
 type ImportedRows =
   'projects' | 'prompts' | 'datasets' | 'transitions' | 'failures' | 'pending_failures';
 
-const TABLE_NAMES = ['project', 'record', 'transition', 'failure', 'settlement'] as const;
+const TABLE_NAMES = [
+  'project',
+  'record',
+  'transition',
+  'failure',
+  'settlement',
+  'prompt_duration',
+] as const;
 const MAX_BATCH = 2000;
 const TIMEOUT_MS = 60_000;
 

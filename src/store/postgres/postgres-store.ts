@@ -3,7 +3,7 @@ import type { Coordinator, Ownership } from '../../coordination/ports.ts';
 import { StoreError } from '../../monitor/errors.ts';
 import type { Observer } from '../../monitor/events.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
-import type { Store } from '../../monitor/ports/store.ts';
+import type { PruneLimits, Store } from '../../monitor/ports/store.ts';
 import {
   type HealthColumns,
   type PendingColumns,
@@ -159,6 +159,7 @@ function createStore(
     events: guarded(reads.events),
     moves: guarded(reads.moves),
     failureCounts: guarded(reads.failureCounts),
+    durations: guarded(reads.durations),
     configureProjects: guarded(async (ids, at) => {
       await inProjectQueue(() =>
         configure(
@@ -186,7 +187,7 @@ function createStore(
     postponeFailure: guarded(async (transitionId, tries) => {
       await write(POSTPONE, postponeParameters(transitionId, tries));
     }),
-    prune: guarded((before) => prune(before, deleteRows, openWork.isRefused)),
+    prune: guarded((limits) => prune(limits, deleteRows, openWork.isRefused)),
     size: async () => {
       if (!openWork.isRefused()) await openWork.run(measure);
       return { database: size, wal: undefined };
@@ -200,12 +201,12 @@ function createStore(
 
 /** Runs the pruning steps. A close ends it between two steps. */
 async function prune(
-  before: number,
+  limits: PruneLimits,
   deleteRows: Database['query'],
   isClosing: () => boolean,
 ): Promise<void> {
-  for (const statement of PRUNING) {
-    const values = statement.text.includes('$1') ? [before] : [];
+  for (const { limit, ...statement } of PRUNING) {
+    const values = limit === undefined ? [] : [limits[limit]];
     do {
       if (isClosing()) return;
     } while ((await deleteRows(statement, values)).length > 0);

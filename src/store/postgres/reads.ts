@@ -1,5 +1,6 @@
 import type { StoreReader } from '../../monitor/ports/store.ts';
 import type { Database } from './database.ts';
+import { createDurationQuery } from './sql/duration-query.ts';
 import { createEventQuery } from './sql/event-query.ts';
 import { createFailureCounts } from './sql/failure-counts.ts';
 import { createMoveQuery } from './sql/move-query.ts';
@@ -17,5 +18,6 @@ export function createReads(database: Pick<Database, 'query'>): Omit<StoreReader
     events: createEventQuery(database),
     moves: createMoveQuery(database),
     failureCounts: createFailureCounts(database),
+    durations: createDurationQuery(database),
   };
 }

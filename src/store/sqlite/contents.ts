@@ -5,7 +5,8 @@ import { takeLock } from './file/lock.ts';
 import { findStore, openReadable } from './sqlite-reader.ts';
 
 /** Tables of the store as PostgreSQL has them, in an order in which they can be filled. */
-type ContentTable = 'project' | 'record' | 'transition' | 'failure' | 'settlement';
+type ContentTable =
+  'project' | 'record' | 'transition' | 'failure' | 'settlement' | 'prompt_duration';
 
 /** Values by column; booleans are 0 or 1. */
 type Row = Readonly<Record<string, string | number | null>>;
@@ -74,7 +75,7 @@ function summary(kind: string): string {
 /** Leaves out listings without a project, and their rows: retention is deleting them. */
 const SELECTS: Readonly<Record<ContentTable, string>> = {
   project: `SELECT project_key, id, configured_at, removed_at, version, up, consecutive_failures,
-      reason, last_poll_at, last_success_at,
+      reason, last_poll_at, last_success_at, steady_since,
       ${summary('prompt')} AS prompts, ${summary('dataset')} AS datasets
     FROM project p ORDER BY project_key`,
   record: `SELECT l.project_key, l.kind, r.id, r.since, r.missing, r.gone, r.status, r.status_raw,
@@ -95,4 +96,7 @@ const SELECTS: Readonly<Record<ContentTable, string>> = {
     JOIN failure f ON f.transition_id = s.transition_id
     JOIN listing l ON l.listing_key = f.listing_key
     WHERE l.project_key IS NOT NULL ORDER BY s.settlement_id`,
+  prompt_duration: `SELECT l.project_key, d.status, d.day, d.bucket, d.count
+    FROM prompt_duration d JOIN listing l ON l.listing_key = d.listing_key
+    WHERE l.project_key IS NOT NULL ORDER BY d.listing_key, d.status, d.day, d.bucket`,
 };

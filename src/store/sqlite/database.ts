@@ -1,7 +1,8 @@
-import type { Store } from '../../monitor/ports/store.ts';
+import type { PruneLimits, Store } from '../../monitor/ports/store.ts';
 import { connect, type Connection } from './connection.ts';
 import { makeDurable } from './file/durability.ts';
 import { assertIntact } from './errors.ts';
+import { createDurationQuery } from './sql/duration-query.ts';
 import { createEventQuery } from './sql/event-query.ts';
 import { createFailureCounts } from './sql/failure-counts.ts';
 import { createFailures } from './sql/failures.ts';
@@ -37,6 +38,7 @@ export interface Reads {
   readonly events: Immediate<'events'>;
   readonly moves: Immediate<'moves'>;
   readonly failureCounts: Immediate<'failureCounts'>;
+  readonly durations: Immediate<'durations'>;
   readonly loadHealth: Immediate<'loadHealth'>;
   readonly loadKnown: (...args: Parameters<Store['loadKnown']>) => KnownPage;
   /** The next page of a `loadKnown`. */
@@ -53,7 +55,7 @@ export interface Writes {
   readonly settleFailure: Immediate<'settleFailure'>;
   readonly postponeFailure: Immediate<'postponeFailure'>;
   /** Runs one transaction of a pruning step. Returns whether to run this step again or the next one, or to stop. */
-  readonly prune: (step: number, before: number) => 'again' | 'next' | 'done';
+  readonly prune: (step: number, limits: PruneLimits) => 'again' | 'next' | 'done';
 }
 
 export type WriteResult = ReturnType<Writes[keyof Writes]>;
@@ -139,6 +141,7 @@ function createReads(db: Connection, counted: Set<string>): Omit<Reads, 'assertI
     events: createEventQuery(db),
     moves: createMoveQuery(db),
     failureCounts: createFailureCounts(db),
+    durations: createDurationQuery(db),
     snapshot: () => {
       const news = snapshot(counted);
       for (const { project } of news.projects) counted.add(project);
@@ -168,8 +171,8 @@ function createWrites(db: Connection, changed: Set<string>): Writes {
     },
     settleFailure: failures.settle,
     postponeFailure: failures.postpone,
-    prune: (step, before) => {
-      const found = pruning[step]?.run(before);
+    prune: (step, limits) => {
+      const found = pruning[step]?.run(limits);
       if (found === undefined) return 'done';
       return found ? 'again' : 'next';
     },

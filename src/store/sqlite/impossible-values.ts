@@ -1,5 +1,6 @@
 import { NO_ERROR_INFO_REASONS } from '../../domain/failure.ts';
-import { DATASET_STATUSES, KINDS } from '../../domain/status.ts';
+import { LAST_BUCKET } from '../../domain/durations.ts';
+import { DATASET_STATUSES, KINDS, UNFINISHED_STATUSES } from '../../domain/status.ts';
 import { POLL_FAILURE_REASONS } from '../../monitor/errors.ts';
 
 const isNoTime = (column: string) => `${column} NOT BETWEEN 0 AND 8640000000000000`;
@@ -31,7 +32,14 @@ const ORIGINS = ['NEW', ...DATASET_STATUSES];
 export const IMPOSSIBLE_VALUES: string = [
   impossible('project', "'project ' || project_key", {
     ...columns(isTooLong, 'id'),
-    ...columns(isNoTime, 'configured_at', 'removed_at', 'last_poll_at', 'last_success_at'),
+    ...columns(
+      isNoTime,
+      'configured_at',
+      'removed_at',
+      'last_poll_at',
+      'last_success_at',
+      'steady_since',
+    ),
     ...columns(isNoCount, 'version', 'consecutive_failures'),
     ...columns(isNoFlag, 'up'),
     reason: isNoneOf('reason', POLL_FAILURE_REASONS),
@@ -59,6 +67,11 @@ export const IMPOSSIBLE_VALUES: string = [
     ...columns(isNoCount, 'count'),
     from_status: isNoneOf('from_status', ORIGINS),
     to_status: isNoneOf('to_status', DATASET_STATUSES),
+  }),
+  impossible('prompt_duration', "'duration of listing ' || listing_key", {
+    status: isNoneOf('status', UNFINISHED_STATUSES),
+    ...columns(isNoCount, 'day', 'count'),
+    bucket: `bucket NOT BETWEEN 0 AND ${LAST_BUCKET}`,
   }),
   impossible('failure', "'failure ' || transition_id", {
     ...columns(isNoCount, 'tries', 'useless_tries'),

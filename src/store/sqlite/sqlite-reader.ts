@@ -6,6 +6,7 @@ import type { StoreReader } from '../../monitor/ports/store.ts';
 import { connect, distrust, type Connection } from './connection.ts';
 import { isSqliteError, isSystemError, withStoreErrors } from './errors.ts';
 import { assertNotNewer, readMigrations, SCHEMA_VERSION, schemaVersion } from './sql/migrate.ts';
+import { createDurationQuery } from './sql/duration-query.ts';
 import { createEventQuery } from './sql/event-query.ts';
 import { createFailureCounts } from './sql/failure-counts.ts';
 import { createMoveQuery } from './sql/move-query.ts';
@@ -81,6 +82,7 @@ function createReader(
   const snapshot = createSnapshotReader(db);
   const moves = createMoveQuery(db);
   const failureCounts = createFailureCounts(db);
+  const durations = createDurationQuery(db);
   const read = <Result>(work: () => Result) =>
     withStoreErrors(path, () => {
       if (!db.open) throw new StoreError('other', `the store is closed (${path})`);
@@ -97,6 +99,7 @@ function createReader(
     events: (after, limit) => read(() => events(after, limit)),
     moves: (query) => read(() => moves(query)),
     failureCounts: (query) => read(() => failureCounts(query)),
+    durations: (...args) => read(() => durations(...args)),
     close: () => withStoreErrors(path, close),
   };
 }

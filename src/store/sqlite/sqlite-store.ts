@@ -110,6 +110,7 @@ function createStore(
     events: (...args) => read({ method: 'events', args }),
     moves: (...args) => read({ method: 'moves', args }),
     failureCounts: (...args) => read({ method: 'failureCounts', args }),
+    durations: (...args) => read({ method: 'durations', args }),
     configureProjects: (...args) => write({ method: 'configureProjects', args }),
     loadHealth: (...args) => readOrEmit({ method: 'loadHealth', args }),
     loadKnown: async (...args) =>
@@ -123,12 +124,12 @@ function createStore(
     pendingFailures: (...args) => readOrEmit({ method: 'pendingFailures', args }),
     settleFailure: (...args) => write({ method: 'settleFailure', args }),
     postponeFailure: (...args) => write({ method: 'postponeFailure', args }),
-    prune: async (before) => {
+    prune: async (limits) => {
       let step = 0;
       for (;;) {
         // A close ends the pruning between two steps.
         if (closing !== undefined) return;
-        const outcome = await write({ method: 'prune', args: [step, before] });
+        const outcome = await write({ method: 'prune', args: [step, limits] });
         if (outcome === 'done') return;
         if (outcome === 'next') step += 1;
       }

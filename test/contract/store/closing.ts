@@ -27,7 +27,7 @@ export function describeClosing(h: Harness): void {
       await h.see('p', {}, 1000);
       const many = Array.from({ length: 5001 }, (_, index) => [`x${index}`, 'RUNNING']);
       await h.see('p', Object.fromEntries(many), 1000);
-      const pruning = h.store.prune(2000);
+      const pruning = h.store.prune({ before: 2000, firstDay: 0 });
       await h.store.close();
       await pruning;
       expect(h.log.of('store.commit_failed')).toEqual([]);

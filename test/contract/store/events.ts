@@ -57,7 +57,7 @@ export function describeEvents(h: Harness): void {
     it('go with retention, and no number of theirs comes again', async () => {
       const [old = 0] = await h.fail('p', ['x'], 1000);
       await h.store.settleFailure(old, { reason: 'not_found' }, 1500);
-      await h.store.prune(5000);
+      await h.store.prune({ before: 5000, firstDay: 0 });
       await h.reopen();
       const end = { transition: 1, settlement: 1 };
       expect(await h.store.events(START, 10)).toEqual({ transitions: [], settled: [], end });

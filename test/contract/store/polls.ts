@@ -202,7 +202,7 @@ export function describePolls(h: Harness): void {
     it('tells of every commit and how long it took', async () => {
       h.log.clear();
       await h.see('p', { x: 'RUNNING' }, 1000);
-      await h.store.prune(0);
+      await h.store.prune({ before: 0, firstDay: 0 });
       expect(h.log.of('store.committed')[0]?.durationMs).toBeGreaterThanOrEqual(0);
       expect(h.log.of('store.commit_failed')).toEqual([]);
     });

@@ -10,18 +10,18 @@ export function describeRetention(h: Harness): void {
       const [old = 0] = await h.fail('p', ['x'], 1000);
       await h.see('p', { x: 'COMPLETED' }, 2000);
       await h.store.settleFailure(old, { reason: 'not_found' }, 1500);
-      await h.store.prune(2000);
+      await h.store.prune({ before: 2000, firstDay: 0 });
       expect(await h.store.transitions({})).toMatchObject([{ to: 'COMPLETED', at: 2000 }]);
       expect(await h.store.failures({})).toEqual([]);
     });
 
     it('keeps what has a pending failure until it is settled', async () => {
       const [old = 0] = await h.fail('p', ['x'], 1000);
-      await h.store.prune(9000);
+      await h.store.prune({ before: 9000, firstDay: 0 });
       expect(await h.pendingIds()).toEqual(['x']);
       expect(await h.store.failures({})).toHaveLength(1);
       await h.store.settleFailure(old, { reason: 'unavailable' }, 9500);
-      await h.store.prune(9000);
+      await h.store.prune({ before: 9000, firstDay: 0 });
       expect(await h.store.transitions({})).toEqual([]);
     });
 
@@ -34,7 +34,7 @@ export function describeRetention(h: Harness): void {
       }
       const before = [await h.store.snapshot(), await h.store.loadKnown('p', KINDS)];
       expect(await h.listing('p')).toMatchObject({ goneTotal: 1, lastFailureAt: 1000 });
-      await h.store.prune(9_999_999);
+      await h.store.prune({ before: 9_999_999, firstDay: 0 });
       expect(await h.store.transitions({})).toEqual([]);
       expect([await h.store.snapshot(), await h.store.loadKnown('p', KINDS)]).toEqual(before);
       await h.reopen();
@@ -46,7 +46,7 @@ export function describeRetention(h: Harness): void {
     it('never uses a transition id twice', async () => {
       await h.see('p', { x: 'PENDING' }, 1000);
       const first = await h.see('p', { x: 'RUNNING' }, 1000);
-      await h.store.prune(5000);
+      await h.store.prune({ before: 5000, firstDay: 0 });
       await h.reopen();
       const second = await h.see('p', { x: 'COMPLETED' }, 6000);
       expect(second?.[0]?.transitionId).toBeGreaterThan(first?.[0]?.transitionId ?? 0);
@@ -57,9 +57,9 @@ export function describeRetention(h: Harness): void {
       await h.store.settleFailure(old, { reason: 'not_found' }, 1500);
       await h.store.snapshot();
       await h.store.configureProjects(['q'], 2000);
-      await h.store.prune(2000);
+      await h.store.prune({ before: 2000, firstDay: 0 });
       expect(await h.store.projects()).toEqual(['p', 'q']);
-      await h.store.prune(2001);
+      await h.store.prune({ before: 2001, firstDay: 0 });
       expect(await h.store.projects()).toEqual(['q']);
       await h.store.configureProjects(['p', 'q'], 3000);
       expect((await h.store.snapshot()).projects[0]?.configuredAt).toBe(3000);
@@ -70,7 +70,7 @@ export function describeRetention(h: Harness): void {
     it('keeps a removed project with a pending failure', async () => {
       await h.fail('p', ['x'], 1000);
       await h.store.configureProjects(['q'], 2000);
-      await h.store.prune(9000);
+      await h.store.prune({ before: 9000, firstDay: 0 });
       expect(await h.pendingIds()).toEqual(['x']);
       expect(await h.store.projects()).toEqual(['p', 'q']);
     });
@@ -83,7 +83,7 @@ export function describeRetention(h: Harness): void {
         await h.see('p', statuses(status), 1000);
       }
       await h.see('q', { y: 'PENDING' }, 1000);
-      const pruning = h.store.prune(3000);
+      const pruning = h.store.prune({ before: 3000, firstDay: 0 });
       await h.see('q', { y: 'RUNNING' }, 4000);
       expect((await h.store.transitions({})).length).toBeGreaterThan(1);
       await pruning;
@@ -96,7 +96,7 @@ export function describeRetention(h: Harness): void {
       );
       await h.see('p', statuses, 1000);
       await h.store.configureProjects(['q'], 2000);
-      const pruning = h.store.prune(3000);
+      const pruning = h.store.prune({ before: 3000, firstDay: 0 });
       await h.store.configureProjects(['p', 'q'], 4000);
       await h.see('p', { x1: 'FAILED' }, 5000);
       await pruning;

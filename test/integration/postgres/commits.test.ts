@@ -83,7 +83,7 @@ describe.skipIf(postgresPrograms === undefined)('commits to PostgreSQL', () => {
       await first.claim(['p']);
       await first.see('p', { x: 'RUNNING' });
       await first.store.configureProjects([], 2);
-      await first.store.prune(3);
+      await first.store.prune({ before: 3, firstDay: 0 });
       await first.store.configureProjects(['p'], 4);
       await using second = await startWorker(url);
       await second.claim(['p']);

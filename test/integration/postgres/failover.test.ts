@@ -36,6 +36,7 @@ describe.skipIf(postgresPrograms === undefined)('a PostgreSQL that lost its last
       clock: systemClock,
       emit: worker.log.emit,
       missingAfter: () => 2,
+      maxIntervalMs: () => 60_000,
       shutdown: neverStopping(),
     });
     await worker.store.configureProjects(['p'], 1);

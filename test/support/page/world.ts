@@ -1,3 +1,4 @@
+import { BY_DEFAULT } from '../expected.ts';
 import { join } from 'node:path';
 import type { Settlement } from '../../../src/domain/failure.ts';
 import type { ObservedRecord } from '../../../src/domain/record.ts';
@@ -59,11 +60,11 @@ export async function openPageWorld(start = NIGHT): Promise<PageWorld> {
   ): Promise<void> {
     const project = projectOf(id);
     const at = clock.now();
-    const health = afterPoll(
-      project.health,
-      reason && { reason, details: { statusCode: 401 } },
+    const health = afterPoll(project.health, {
+      failure: reason && { reason, details: { statusCode: 401 } },
       at,
-    );
+      maxIntervalMs: 60_000,
+    });
     await store.commitPoll({ project: id, at, health, version, listings });
     projects.set(id, { ...project, health });
   }
@@ -96,7 +97,13 @@ export async function openPageWorld(start = NIGHT): Promise<PageWorld> {
       for (const [index, id] of ids.entries()) {
         const known = health[index];
         if (known === undefined) throw new Error('not loaded');
-        projects.set(id, { id, datasets, health: known, nextPollAt: clock.now() + 20 * SECOND });
+        projects.set(id, {
+          ...BY_DEFAULT,
+          id,
+          datasets,
+          health: known,
+          nextPollAt: clock.now() + 20 * SECOND,
+        });
       }
     },
     see: async (id, shown, kind = 'prompt') => {

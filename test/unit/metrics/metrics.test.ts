@@ -1,3 +1,4 @@
+import { BY_DEFAULT } from '../../support/expected.ts';
 import { describe, expect, it } from 'vitest';
 import { StoreError, type PollFailureReason } from '../../../src/monitor/errors.ts';
 import type { MonitorEvent } from '../../../src/monitor/events.ts';
@@ -139,7 +140,7 @@ describe('a project', () => {
   it('starts with the health that the store remembers', async () => {
     const { metrics, scrape } = setUp();
     const health: PollHealth = { ...NEVER_POLLED, consecutiveFailures: 4, reason: 'auth' };
-    metrics.setProjects([{ id: 'p', datasets: false, health }]);
+    metrics.setProjects([{ ...BY_DEFAULT, id: 'p', datasets: false, health }]);
     const series = await scrape();
     expect(series.get('evalwatch_project_up{project="p"}')).toBe(0);
     expect(series.get('evalwatch_project_consecutive_poll_failures{project="p"}')).toBe(4);
@@ -155,7 +156,12 @@ describe('a project', () => {
       );
     const poll = (reason: PollFailureReason | undefined) => {
       const failure = reason && { reason, message: 'm', details: {} };
-      metrics.observe(finished('p', { failure, health: afterPoll(NEVER_POLLED, failure, START) }));
+      metrics.observe(
+        finished('p', {
+          failure,
+          health: afterPoll(NEVER_POLLED, { failure, at: START, maxIntervalMs: 60_000 }),
+        }),
+      );
     };
     expect(await failing()).toEqual([]);
     poll('auth');
@@ -578,7 +584,7 @@ describe('one of several workers', () => {
         size: async () => ({ database: 1, wal: undefined }),
       },
     });
-    metrics.setProjects([{ id: 'p', datasets: false, health: here }]);
+    metrics.setProjects([{ ...BY_DEFAULT, id: 'p', datasets: false, health: here }]);
     const series = await scrape();
     expect(series.get('evalwatch_project_up{project="p"}')).toBe(isUp);
     expect(series.get('evalwatch_project_consecutive_poll_failures{project="p"}')).toBe(failures);

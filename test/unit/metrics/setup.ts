@@ -1,3 +1,4 @@
+import { BY_DEFAULT } from '../../support/expected.ts';
 import { createMetrics, type MetricsOptions } from '../../../src/metrics/metrics.ts';
 import type { MonitorEvent } from '../../../src/monitor/events.ts';
 import type {
@@ -55,6 +56,7 @@ export function setUp(options: Partial<MetricsOptions> = {}) {
       size: async () => ({ database: 4096, wal: 0 }),
     },
     schedule: () => [],
+    expectationsOf: () => undefined,
     emit: (event) => {
       emitted.push(event);
       metrics.observe(event);
@@ -66,7 +68,9 @@ export function setUp(options: Partial<MetricsOptions> = {}) {
   });
   /** Configures projects that were never polled. */
   const configure = (...ids: readonly string[]) =>
-    metrics.setProjects(ids.map((id) => ({ id, datasets: false, health: NEVER_POLLED })));
+    metrics.setProjects(
+      ids.map((id) => ({ ...BY_DEFAULT, id, datasets: false, health: NEVER_POLLED })),
+    );
   /** Every series by name and labels, from a text that is valid. */
   const scrape = async (): Promise<ReadonlyMap<string, number>> => {
     const families = parseExposition(await metrics.render());

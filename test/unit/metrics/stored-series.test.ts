@@ -1,3 +1,4 @@
+import { BY_DEFAULT } from '../../support/expected.ts';
 import { describe, expect, it } from 'vitest';
 import { transitionPairs, type Kind } from '../../../src/domain/status.ts';
 import type { ProjectSnapshot, StoreSnapshot } from '../../../src/monitor/ports/store.ts';
@@ -12,7 +13,12 @@ async function scrapeStore(
     store: { snapshot: async () => snapshot, size: async () => ({ database: 1, wal: 1 }) },
   });
   metrics.setProjects(
-    snapshot.projects.map(({ project: id }) => ({ id, datasets, health: NEVER_POLLED })),
+    snapshot.projects.map(({ project: id }) => ({
+      ...BY_DEFAULT,
+      id,
+      datasets,
+      health: NEVER_POLLED,
+    })),
   );
   return await scrape();
 }

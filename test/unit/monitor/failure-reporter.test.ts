@@ -32,6 +32,7 @@ async function setUp() {
     clock,
     emit: () => {},
     missingAfter: () => 3,
+    maxIntervalMs: () => 60_000,
     shutdown,
   });
   const fails = async (...ids: readonly string[]) => {

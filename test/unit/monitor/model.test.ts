@@ -101,6 +101,7 @@ async function play(steps: readonly Step[]) {
       clock,
       emit,
       missingAfter: () => MISSING_AFTER,
+      maxIntervalMs: () => 60_000,
       shutdown: neverStopping(),
       store: {
         loadKnown: (...asked) => opened.loadKnown(...asked),

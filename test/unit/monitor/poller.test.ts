@@ -30,6 +30,7 @@ async function setUp() {
     clock,
     emit: log.emit,
     missingAfter: () => 3,
+    maxIntervalMs: () => 60_000,
     shutdown: { waits: shutdown.waits.signal, requests: shutdown.requests.signal },
     store: {
       loadKnown: (...asked) => {

@@ -1,3 +1,4 @@
+import { BY_DEFAULT, UNLEARNED } from '../../support/expected.ts';
 import { afterPoll, NEVER_POLLED } from '../../../src/monitor/poll-health.ts';
 import { parseExposition } from '../metrics/parse-exposition.ts';
 import { listing, setUp, snapshotOf, stored } from '../metrics/setup.ts';
@@ -13,8 +14,12 @@ export async function exportedMetrics(): Promise<ReadonlyMap<string, ReadonlySet
       ['RUNNING', 1000],
     ]),
   });
-  const health = afterPoll(NEVER_POLLED, undefined, 999);
-  const failing = afterPoll(health, { reason: 'auth', details: {} }, 1000);
+  const health = afterPoll(NEVER_POLLED, { failure: undefined, at: 999, maxIntervalMs: 60_000 });
+  const failing = afterPoll(health, {
+    failure: { reason: 'auth', details: {} },
+    at: 1000,
+    maxIntervalMs: 60_000,
+  });
   const listings = new Map([
     ['prompt' as const, full],
     ['dataset' as const, full],
@@ -26,11 +31,12 @@ export async function exportedMetrics(): Promise<ReadonlyMap<string, ReadonlySet
   const { metrics } = setUp({
     store: { snapshot: async () => snapshot, size: async () => ({ database: 1, wal: 1 }) },
     worker: () => ({ projects: 1, leaseExpiresAt: 1000 }),
+    expectationsOf: () => UNLEARNED,
     schedule: () => [{ project: 'p', nextPollAt: 1000, maxIntervalSeconds: 10 }],
   });
   metrics.setProjects([
-    { id: 'p', datasets: true, health },
-    { id: 'failing', datasets: false, health: failing },
+    { ...BY_DEFAULT, id: 'p', datasets: true, health },
+    { ...BY_DEFAULT, id: 'failing', datasets: false, health: failing },
   ]);
   const exported = new Map([
     ['up', new Set(LABELS_OF_A_TARGET)],

@@ -174,7 +174,7 @@ describe('the event stream', () => {
       const { open, poll, store, clock, settle } = await setUp();
       await poll('p', { a: 'FAILED', b: 'RUNNING' });
       await settle(1);
-      await store.prune(clock.now() + 1);
+      await store.prune({ before: clock.now() + 1, firstDay: 0 });
       await poll('p', { a: 'FAILED', b: 'COMPLETED' });
       const { events } = await open('?after=t0.f0');
       const received = await take(events, 2);
@@ -188,7 +188,7 @@ describe('the event stream', () => {
     it('that retention has deleted everything', async () => {
       const { open, poll, store, clock } = await setUp();
       await poll('p', { a: 'COMPLETED', b: 'RUNNING' });
-      await store.prune(clock.now() + 1);
+      await store.prune({ before: clock.now() + 1, firstDay: 0 });
       const { events } = await open('?after=t0.f0');
       expect(await take(events, 1)).toMatchObject([{ type: 'reset', lastEventId: 't1.f0' }]);
       const { ids } = await open('', 't1.f0');
@@ -210,7 +210,7 @@ describe('the event stream', () => {
     it('nothing, where nothing is missing', async () => {
       const { open, poll, store, clock } = await setUp();
       await poll('p', { a: 'COMPLETED', b: 'RUNNING' });
-      await store.prune(clock.now() + 1);
+      await store.prune({ before: clock.now() + 1, firstDay: 0 });
       const { events } = await open('', 't1.f0');
       const next = events.next();
       await poll('p', { a: 'RUNNING', b: 'RUNNING' });

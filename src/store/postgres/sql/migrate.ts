@@ -11,6 +11,7 @@ import type { Database, Statement } from '../database.ts';
 const MIGRATIONS = [
   { file: '0001-init.sql', compatibleFrom: 1 },
   { file: '0002-transition-failed.sql', compatibleFrom: 1 },
+  { file: '0003-durations.sql', compatibleFrom: 1 },
 ] as const;
 
 /** The schema version that this program writes. */

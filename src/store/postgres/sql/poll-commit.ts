@@ -33,7 +33,7 @@ WITH fenced AS (
   UPDATE evalwatch.project
   SET version = version + 1, prompts = coalesce($4::json, prompts), datasets = coalesce($5::json, datasets),
     up = $9, consecutive_failures = $10, reason = $11, last_poll_at = $12, last_success_at = $13,
-    next_tick_at = coalesce($14, next_tick_at)
+    next_tick_at = coalesce($14, next_tick_at), steady_since = $16
   WHERE id = $1 AND epoch = $2 AND version = $3 AND owner = $15
   RETURNING project_key, epoch, version
 ),
@@ -66,6 +66,13 @@ moved AS (
   ORDER BY m.position
   RETURNING transition_id, project_key, kind, to_status
 ),
+counted AS (
+  INSERT INTO evalwatch.prompt_duration AS stored (project_key, status, day, bucket, count)
+  SELECT fenced.project_key, d.status, d.day, d.bucket, d.count
+  FROM fenced CROSS JOIN json_to_recordset($17)
+    AS d(status text, day integer, bucket integer, count bigint)
+  ON CONFLICT (project_key, status, day, bucket) DO UPDATE SET count = stored.count + excluded.count
+),
 failed AS (
   INSERT INTO evalwatch.failure (transition_id, project_key)
   SELECT transition_id, project_key FROM moved WHERE kind = 'prompt' AND to_status = 'FAILED'
@@ -75,12 +82,12 @@ FROM fenced`,
 };
 
 export function commitParameters(
-  { project, at, health, version, listings }: PollCommit,
+  { project, at, health, version, listings, durations = [] }: PollCommit,
   after: ReadonlyMap<Kind, ListingAfter>,
   { epoch, nextTickAt }: CommitContext,
   worker: string,
 ): readonly unknown[] {
-  const { up, consecutive_failures, reason, last_poll_at, last_success_at } =
+  const { up, consecutive_failures, reason, last_poll_at, last_success_at, steady_since } =
     toHealthColumns(health);
   const records: object[] = [];
   const moves: object[] = [];
@@ -125,6 +132,8 @@ export function commitParameters(
     last_success_at,
     nextTickAt ?? null,
     worker,
+    steady_since,
+    JSON.stringify(durations),
   ];
 }
 

@@ -3,7 +3,8 @@ import type { Statement } from '../database.ts';
 import type { WaitingHealth } from '../health-queue.ts';
 import { toStored } from './text.ts';
 
-const HEALTH_COLUMNS = 'up, consecutive_failures, reason, last_poll_at, last_success_at';
+const HEALTH_COLUMNS =
+  'up, consecutive_failures, reason, last_poll_at, last_success_at, steady_since';
 
 /**
  * Makes these the configured projects. A removed project loses its owner, even one whose configuration still has it: that
@@ -46,10 +47,11 @@ export const FLUSH: Statement = {
   text: `
 UPDATE evalwatch.project p
 SET up = h.up, consecutive_failures = h.consecutive_failures, reason = h.reason,
-  last_poll_at = h.last_poll_at, last_success_at = h.last_success_at,
+  last_poll_at = h.last_poll_at, last_success_at = h.last_success_at, steady_since = h.steady_since,
   next_tick_at = coalesce(h.next_tick_at, p.next_tick_at)
 FROM json_to_recordset($1) AS h(id text, epoch bigint, version bigint, up boolean,
-  consecutive_failures integer, reason text, last_poll_at bigint, last_success_at bigint, next_tick_at bigint)
+  consecutive_failures integer, reason text, last_poll_at bigint, last_success_at bigint,
+  steady_since bigint, next_tick_at bigint)
 WHERE p.id = h.id AND p.epoch = h.epoch AND p.owner = $2 AND (h.version IS NULL OR p.version = h.version)
 RETURNING p.id`,
 };

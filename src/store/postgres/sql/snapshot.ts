@@ -9,7 +9,7 @@ export const SNAPSHOT: Statement = {
   name: 'snapshot',
   text: `
 SELECT (SELECT json_agg(json_build_array(id, configured_at, up, consecutive_failures, reason,
-      last_poll_at, last_success_at, prompts, datasets) ORDER BY id)
+      last_poll_at, last_success_at, steady_since, prompts, datasets) ORDER BY id)
     FROM evalwatch.project WHERE removed_at IS NULL) AS projects,
   pending.count, (SELECT at FROM evalwatch.transition WHERE transition_id = pending.oldest) AS oldest_at
 FROM (SELECT count(*) AS count, min(transition_id) AS oldest
@@ -30,6 +30,7 @@ type ProjectRow = readonly [
   reason: PollHealth['reason'] | null,
   lastPollAt: number | null,
   lastSuccessAt: number | null,
+  steadySince: number | null,
   prompts: Summary,
   datasets: Summary,
 ];
@@ -37,9 +38,11 @@ type ProjectRow = readonly [
 export function toSnapshot({ projects, count, oldest_at }: SnapshotRow): StoreSnapshot {
   return {
     projects: (projects ?? []).map((row) => {
-      const [project, configuredAt, up, consecutive_failures, reason, last_poll_at] = row;
-      const health = { up, consecutive_failures, reason, last_poll_at, last_success_at: row[6] };
-      const summaries = { prompt: row[7], dataset: row[8] };
+      const [project, configuredAt, up, consecutive_failures, reason] = row;
+      const [, , , , , last_poll_at, last_success_at, steady_since, prompt, dataset] = row;
+      const times = { last_poll_at, last_success_at, steady_since };
+      const health = { up, consecutive_failures, reason, ...times };
+      const summaries = { prompt, dataset };
       return {
         project,
         configuredAt,

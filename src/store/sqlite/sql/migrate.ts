@@ -6,7 +6,12 @@ import type { Connection } from '../connection.ts';
 export const APPLICATION_ID = 0x45565754;
 
 /** Migrations in the order in which they are applied; the first makes schema version 1. A released one never changes. */
-const MIGRATIONS = ['0001-init.sql', '0002-settlement.sql', '0003-transition-failed.sql'] as const;
+const MIGRATIONS = [
+  '0001-init.sql',
+  '0002-settlement.sql',
+  '0003-transition-failed.sql',
+  '0004-durations.sql',
+] as const;
 
 /** The schema version that this program reads and writes. */
 export const SCHEMA_VERSION: number = MIGRATIONS.length;

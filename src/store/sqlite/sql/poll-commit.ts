@@ -49,7 +49,7 @@ export function createPollCommit(
     changes: ListingRows,
     at: number,
   ): readonly CommittedTransition[] {
-    const { kind, baseline, records, transitions, gone } = changes;
+    const { kind, baseline, records, transitions, gone, durations } = changes;
     const failed = transitions.some(({ to }) => to === 'FAILED');
     const listing = statements.upsertListing.get({
       projectKey,
@@ -62,6 +62,9 @@ export function createPollCommit(
     const key = listing.listing_key;
     upsertRecords(key, records);
     addTotals(key, transitions);
+    for (const { status, day, bucket, count } of durations) {
+      statements.addDurations.run(key, status, day, bucket, count);
+    }
     return transitions.map((transition) => addTransition(key, kind, transition, at));
   }
 
@@ -129,7 +132,7 @@ function prepare(db: Connection) {
         `UPDATE project SET
            up = :up, consecutive_failures = :consecutive_failures, reason = :reason,
            last_poll_at = :last_poll_at, last_success_at = :last_success_at,
-           version = version + :increment
+           steady_since = :steady_since, version = version + :increment
          WHERE id = :project AND (:increment = 0 OR version = :version)
          RETURNING project_key`,
       )
@@ -150,6 +153,11 @@ function prepare(db: Connection) {
        VALUES (?, ?, ?, ?)
        ON CONFLICT (listing_key, from_status, to_status) DO UPDATE SET
          count = count + excluded.count`,
+    ),
+    addDurations: db.prepare(
+      `INSERT INTO prompt_duration (listing_key, status, day, bucket, count)
+       VALUES (?, ?, ?, ?, ?)
+       ON CONFLICT (listing_key, status, day, bucket) DO UPDATE SET count = count + excluded.count`,
     ),
     insertTransition: db.prepare(
       `INSERT INTO transition (listing_key, record_id, record_name, at, from_status, to_status)

@@ -1,3 +1,4 @@
+import type { AddedDurations } from '../../../domain/durations.ts';
 import type { KnownRecord } from '../../../domain/record.ts';
 import type { Kind } from '../../../domain/status.ts';
 import type { Changes, Transition } from '../../../domain/transition.ts';
@@ -5,7 +6,7 @@ import type { PollCommit } from '../../../monitor/ports/store.ts';
 import type { RecordColumns } from '../../rows.ts';
 
 /** A `PollCommit`, or a part of it, as it is sent to the thread of the store. */
-export interface PollPart extends Omit<PollCommit, 'listings'> {
+export interface PollPart extends Omit<PollCommit, 'listings' | 'durations'> {
   /** Whether another part of the same poll precedes this one in the transaction. */
   readonly isContinued: boolean;
   readonly listings: readonly ListingRows[];
@@ -18,14 +19,16 @@ export interface ListingRows {
   readonly transitions: readonly Transition[];
   /** Number of records that became gone. */
   readonly gone: number;
+  /** Of prompts only. */
+  readonly durations: readonly AddedDurations[];
 }
 
 /** Maximum number of rows in a message to the thread: copying them takes about a millisecond on either side. */
 export const PART_ROWS = 1000;
 
 /** Counts the rows that a poll writes besides its project's own. */
-export function countRows({ listings }: PollCommit): number {
-  let count = 0;
+export function countRows({ listings, durations = [] }: PollCommit): number {
+  let count = durations.length;
   for (const { records, transitions } of listings.values()) {
     count += records.length + transitions.length;
   }
@@ -35,7 +38,9 @@ export function countRows({ listings }: PollCommit): number {
 /** Cuts a poll into parts that are committed in one transaction; most polls are one part. */
 export function* toParts(poll: PollCommit): Generator<PollPart, void> {
   if (countRows(poll) <= PART_ROWS) {
-    const whole = [...poll.listings].map(([kind, changes]) => toRows(kind, changes, 0, PART_ROWS));
+    const whole = Array.from(poll.listings, ([kind, changes]) =>
+      toRows(poll, kind, changes, [0, PART_ROWS]),
+    );
     yield { ...poll, isContinued: false, listings: whole };
     return;
   }
@@ -43,20 +48,27 @@ export function* toParts(poll: PollCommit): Generator<PollPart, void> {
   for (const [kind, changes] of poll.listings) {
     const length = Math.max(1, changes.records.length, changes.transitions.length);
     for (let start = 0; start < length; start += PART_ROWS) {
-      const rows = toRows(kind, changes, start, start + PART_ROWS);
+      const rows = toRows(poll, kind, changes, [start, start + PART_ROWS]);
       yield { ...poll, isContinued, listings: [rows] };
       isContinued = true;
     }
   }
 }
 
-function toRows(kind: Kind, changes: Changes, start: number, end: number): ListingRows {
+function toRows(
+  { durations = [] }: PollCommit,
+  kind: Kind,
+  changes: Changes,
+  [start, end]: readonly [number, number],
+): ListingRows {
+  const isFirst = start === 0;
   return {
     kind,
     baseline: changes.baseline,
     records: changes.records.slice(start, end).map(toRow),
     transitions: changes.transitions.slice(start, end),
-    gone: start === 0 ? changes.gone.length : 0,
+    gone: isFirst ? changes.gone.length : 0,
+    durations: isFirst && kind === 'prompt' ? durations : [],
   };
 }
 

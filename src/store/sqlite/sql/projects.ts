@@ -2,7 +2,8 @@ import type { PollHealth } from '../../../monitor/ports/store.ts';
 import { type HealthColumns, toHealth, unknownProject } from '../../rows.ts';
 import type { Connection } from '../connection.ts';
 
-export const HEALTH_COLUMNS = 'up, consecutive_failures, reason, last_poll_at, last_success_at';
+export const HEALTH_COLUMNS =
+  'up, consecutive_failures, reason, last_poll_at, last_success_at, steady_since';
 
 export interface Projects {
   /** `Store.configureProjects`, to be run in a transaction. */

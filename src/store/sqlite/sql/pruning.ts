@@ -1,3 +1,5 @@
+import { UNFINISHED_STATUSES } from '../../../domain/status.ts';
+import type { PruneLimits } from '../../../monitor/ports/store.ts';
 import type { Connection } from '../connection.ts';
 
 /** Maximum number of rows that one transaction deletes, so that polls wait for a short time only. */
@@ -5,16 +7,19 @@ const MAX_ROWS = 2000;
 
 /** One step of the pruning. */
 export interface PruningStep {
-  /** Deletes up to {@link MAX_ROWS} rows older than this time, epoch ms; false if none was left. */
-  run(before: number): boolean;
+  /** Deletes up to {@link MAX_ROWS} rows; false if none was left. */
+  run(limits: PruneLimits): boolean;
 }
 
 /**
- * Steps that delete rows older than the retention (docs/specification.md#retention), to be run in this order, each until it
+ * Steps that delete rows older than their retention (docs/specification.md#retention), to be run in this order, each until it
  * deletes nothing. A removed project is deleted at once, so that it returns as a new one; its listings then have no project
  * and are deleted in chunks, with other writes in between. Rows with a pending failure stay.
  */
 export function createPruning(db: Connection): readonly PruningStep[] {
+  const states = UNFINISHED_STATUSES.map((status) => `SELECT '${status}' AS status`).join(
+    ' UNION ALL ',
+  );
   const waste = 'SELECT listing_key FROM listing WHERE project_key IS NULL';
   const steps = [
     `DELETE FROM project
@@ -29,9 +34,16 @@ export function createPruning(db: Connection): readonly PruningStep[] {
     `DELETE FROM record WHERE (listing_key, id) IN (
        SELECT listing_key, id FROM record WHERE listing_key IN (${waste}) LIMIT ${MAX_ROWS})`,
     'DELETE FROM listing WHERE project_key IS NULL',
+    // The cross joins look up the first days of each status in the primary key instead of reading every row.
+    `DELETE FROM prompt_duration WHERE (listing_key, status, day, bucket) IN (
+       SELECT d.listing_key, d.status, d.day, d.bucket
+       FROM listing l CROSS JOIN (${states}) s
+       CROSS JOIN prompt_duration d
+         ON d.listing_key = l.listing_key AND d.status = s.status AND d.day < :firstDay
+       LIMIT ${MAX_ROWS})`,
   ];
   return steps.map((sql) => {
-    const statement = db.prepare<{ before: number }>(sql);
-    return { run: (before) => statement.run({ before }).changes > 0 };
+    const statement = db.prepare<PruneLimits>(sql);
+    return { run: (limits) => statement.run(limits).changes > 0 };
   });
 }

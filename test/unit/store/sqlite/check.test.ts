@@ -45,12 +45,12 @@ describe('a store', () => {
       if (transitionId > 2) await store.settleFailure(transitionId, { reason: 'not_found' }, 41);
     }
     // The pending failure of the first move stays where what followed it is deleted.
-    await store.prune(35);
+    await store.prune({ before: 35, firstDay: 0 });
     expect(await broken()).toEqual([]);
     await see(store, 'p', { a: 'PENDING', b: 'PENDING' }, 50);
     expect(await broken()).toEqual([]);
     await store.configureProjects([], 60);
-    await store.prune(100);
+    await store.prune({ before: 100, firstDay: 0 });
     expect(await broken()).toEqual([]);
     await store.close();
   });

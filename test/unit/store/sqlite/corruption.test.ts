@@ -66,7 +66,7 @@ describe('a damaged store', () => {
       await attempt(() => store.loadKnown('p', KINDS));
       await attempt(() => store.pendingFailures({ limitPerProject: 9 }));
       await attempt(() => see(store, 'RUNNING'));
-      await attempt(() => store.prune(1));
+      await attempt(() => store.prune({ before: 1, firstDay: 0 }));
       await attempt(() => store.close());
     }
     return errors;

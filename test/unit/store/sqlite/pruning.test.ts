@@ -30,7 +30,7 @@ it('a pruned project leaves no row behind', async () => {
     await store.settleFailure(transitionId, { reason: 'not_found' }, 6);
   }
   await store.configureProjects([], 10);
-  await store.prune(11);
+  await store.prune({ before: 11, firstDay: 0 });
   await store.close();
 
   const db = new Database(path, { readonly: true });

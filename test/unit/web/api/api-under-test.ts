@@ -25,7 +25,15 @@ export async function startApi(projects: readonly string[] = ['p', 'q']) {
   const service = scriptedService();
   const missingAfter = () => 3;
   const shutdown = neverStopping();
-  const poller = createPoller({ service, store, clock, emit, missingAfter, shutdown });
+  const poller = createPoller({
+    service,
+    store,
+    clock,
+    emit,
+    missingAfter,
+    maxIntervalMs: () => 60_000,
+    shutdown,
+  });
   const feed = createEventFeed(store, clock);
   observers.push(feed.observe);
   const content = {

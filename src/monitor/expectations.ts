@@ -1,0 +1,107 @@
+import { dayOf } from '../domain/durations.ts';
+import {
+  expectationOf,
+  learn,
+  type Expectations,
+  type LearnedState,
+} from '../domain/expectation.ts';
+import { LEARNED_DAYS } from '../domain/learned-limit.ts';
+import { UNFINISHED_STATUSES, type UnfinishedStatus } from '../domain/status.ts';
+import type { Clock } from './ports/clock.ts';
+import type { ExpectationsOf } from './ports/expectations.ts';
+import type { StoreReader } from './ports/store.ts';
+
+/** A configured project. */
+export interface ExpectingProject {
+  readonly id: string;
+  readonly expect: Expectations;
+}
+
+export interface ExpectationsOptions {
+  readonly store: Pick<StoreReader, 'durations'>;
+  readonly clock: Pick<Clock, 'now'>;
+  /** Returns the configured projects by id. */
+  readonly projects: () => ReadonlyMap<string, ExpectingProject>;
+  /** Returns the longest interval of a project's schedule, ms. */
+  readonly maxIntervalMs: (project: string) => number;
+}
+
+/** Expectations of all configured projects, kept in memory for scrapes, pages and commands. */
+export interface LearnedExpectations {
+  readonly of: ExpectationsOf;
+  /**
+   * Learns again what can have changed: each state once a day, or after another schedule, and at any time a state with too
+   * few durations for a typical one. @throws {StoreError} and the rest is learned at the next call
+   */
+  refresh(): Promise<void>;
+}
+
+/** Number of states whose durations are read at once, which takes some milliseconds. */
+const STATES_PER_READ = 40;
+
+/** A status of a project's prompts, with what its limit depends on besides the durations. */
+interface LearningState {
+  readonly project: string;
+  readonly status: UnfinishedStatus;
+  readonly maxIntervalMs: number;
+}
+
+interface Remembered extends LearnedState {
+  /** The UTC day for which it was learned, days since 1970. */
+  readonly day: number;
+  readonly maxIntervalMs: number;
+}
+
+/** Creates expectations that know nothing before the first `refresh` (docs/specification.md#learned-limits). */
+export function createExpectations(options: ExpectationsOptions): LearnedExpectations {
+  const { store, clock, projects, maxIntervalMs } = options;
+  const remembered = new Map<string, Partial<Record<UnfinishedStatus, Remembered>>>();
+
+  function isCurrent({ project, status, maxIntervalMs: interval }: LearningState): boolean {
+    const last = remembered.get(project)?.[status];
+    return (
+      last?.typicalMs !== undefined &&
+      last.day === dayOf(clock.now()) &&
+      last.maxIntervalMs === interval
+    );
+  }
+
+  async function learnStates(states: readonly LearningState[]): Promise<void> {
+    const now = clock.now();
+    const asked = states.map(({ project, status }) => ({ project, status }));
+    const durations = await store.durations(asked, dayOf(now) - LEARNED_DAYS);
+    for (const [index, { project, status, maxIntervalMs: interval }] of states.entries()) {
+      const counts = durations[index]?.counts ?? [];
+      const learned = learn(counts, { status, now, maxIntervalMs: interval });
+      const others = remembered.get(project);
+      const entry = { ...learned, day: dayOf(now), maxIntervalMs: interval };
+      remembered.set(project, { ...others, [status]: entry });
+    }
+  }
+
+  return {
+    of: (id) => {
+      const project = projects().get(id);
+      const { PENDING: pending, RUNNING: running } = remembered.get(id) ?? {};
+      if (project === undefined || pending === undefined || running === undefined) return undefined;
+      const { limits } = project.expect;
+      return {
+        PENDING: expectationOf('PENDING', limits.PENDING, pending),
+        RUNNING: expectationOf('RUNNING', limits.RUNNING, running),
+      };
+    },
+    refresh: async () => {
+      const ids = [...projects().keys()];
+      for (const id of remembered.keys()) if (!projects().has(id)) remembered.delete(id);
+      const states = ids.flatMap((project) =>
+        UNFINISHED_STATUSES.map((status) => {
+          return { project, status, maxIntervalMs: maxIntervalMs(project) };
+        }),
+      );
+      const outdated = states.filter((state) => !isCurrent(state));
+      for (let start = 0; start < outdated.length; start += STATES_PER_READ) {
+        await learnStates(outdated.slice(start, start + STATES_PER_READ));
+      }
+    },
+  };
+}

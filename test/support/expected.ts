@@ -1,0 +1,14 @@
+import type { StateExpectations } from '../../src/monitor/ports/expectations.ts';
+import type { WatchedProject } from '../../src/monitor/ports/watched-project.ts';
+
+/** Team and expectations of a project that configures neither. */
+export const BY_DEFAULT: Pick<WatchedProject, 'team' | 'expect'> = {
+  team: '',
+  expect: { limits: { PENDING: 'auto', RUNNING: 'auto' }, maxFailureRatio: 0.2 },
+};
+
+/** Expectations of a project of which too few durations are known. */
+export const UNLEARNED: StateExpectations = {
+  PENDING: { limitMs: 3_600_000, source: 'default', typicalMs: undefined },
+  RUNNING: { limitMs: 14_400_000, source: 'default', typicalMs: undefined },
+};
