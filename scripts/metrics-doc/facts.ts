@@ -47,6 +47,15 @@ export const SECTIONS: readonly Section[] = [
         ...process,
         note: 'As precise as the schedule: a status begins and ends with the poll that finds it.',
       },
+      evalwatch_prompt_state_limit_seconds: {
+        ...store,
+        note: 'Configured in `expect`, or [learned](specification.md#learned-limits). Absent with `off`, and for the first seconds of a process. Changes at a reload and at 0:00 UTC.',
+      },
+      evalwatch_prompt_state_typical_seconds: {
+        ...store,
+        absentUntil: '20 durations of the last 30 days are known',
+        note: 'Of whole days, once these have 20 durations.',
+      },
     },
   },
   {
@@ -75,6 +84,14 @@ export const SECTIONS: readonly Section[] = [
         ...store,
         absentUntil: 'a poll of the project fails, and again when one succeeds',
         note: 'Up to date even while the store cannot be written.',
+      },
+      evalwatch_project_info: {
+        ...process,
+        note: 'For joins: `* on (project) group_left (team) max by (project, team) (evalwatch_project_info)`.',
+      },
+      evalwatch_project_max_failure_ratio: {
+        ...process,
+        note: 'The option `max_failure_ratio` of `expect`. Absent with `off`.',
       },
       evalwatch_project_configured_timestamp_seconds: store,
       evalwatch_project_schedule_max_interval_seconds: {

@@ -35,6 +35,15 @@ export const USEFUL_QUERIES: readonly UsefulQuery[] = [
 )`,
   },
   {
+    question: 'Which statuses have prompts that stay longer than the limit?',
+    query: `time() - max by (project, status) (evalwatch_prompt_oldest_in_state_timestamp_seconds)
+> max by (project, status) (evalwatch_prompt_state_limit_seconds)`,
+  },
+  {
+    question: 'Which projects does the team search own?',
+    query: 'max by (project) (evalwatch_project_info{team="search"})',
+  },
+  {
     question: 'Which projects cannot be polled, and why?',
     query: 'max by (project, reason) (evalwatch_project_poll_failing)',
   },

@@ -79,6 +79,15 @@ export const METRICS: readonly MetricFact[] = [
     labels: one('status', WAITING),
     absentAtFirst: true,
   }),
+  fact('prompt_state_limit_seconds', 'gauge', 'store', 'project', {
+    labels: one('status', WAITING),
+  }),
+  fact('prompt_state_typical_seconds', 'gauge', 'store', 'project', {
+    labels: one('status', WAITING),
+    absentAtFirst: true,
+  }),
+  fact('project_info', 'gauge', 'process', 'project', { labels: [{ team: '' }] }),
+  fact('project_max_failure_ratio', 'gauge', 'process', 'project'),
   fact('datasets', 'gauge', 'store', 'datasets', { labels: one('status', DATASET_STATUSES) }),
   fact('dataset_transitions_total', 'counter', 'store', 'datasets', {
     labels: pairs(DATASET_STATUSES),
