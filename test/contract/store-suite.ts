@@ -1,5 +1,6 @@
 import { describe } from 'vitest';
 import { describeClosing } from './store/closing.ts';
+import { describeDurations } from './store/durations.ts';
 import { describeEvents } from './store/events.ts';
 import { describeFailureCounts } from './store/failure-counts.ts';
 import { describeFailures } from './store/failures.ts';
@@ -25,6 +26,7 @@ export function describeStore(name: string, open: OpenStore): void {
     describeRows(harness);
     describeEvents(harness);
     describeMoves(harness);
+    describeDurations(harness);
     describeRetention(harness);
     describeClosing(harness);
   });

@@ -1,6 +1,9 @@
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { bucketOf, dayOf } from '../../../../src/domain/durations.ts';
+import { UNFINISHED_STATUSES } from '../../../../src/domain/status.ts';
+import { createDurationQuery } from '../../../../src/store/sqlite/sql/duration-query.ts';
 import { createFailureCounts } from '../../../../src/store/sqlite/sql/failure-counts.ts';
 import {
   migrate,
@@ -70,6 +73,70 @@ describe('migrations', () => {
     migrate(db, migrations);
     const query = { since: 200, limitPerProject: 9 };
     expect(createFailureCounts(db)(query)).toEqual([{ project: 'p', count: 2 }]);
+  });
+
+  it('count the durations that transitions tell, of prompts that waited', async () => {
+    const migrations = await readMigrations();
+    migrate(db, migrations.slice(0, 3));
+    const day = 86_400_000;
+    db.exec(`
+      INSERT INTO project (project_key, id, configured_at) VALUES (1, 'p', 0);
+      INSERT INTO listing VALUES (1, 1, 'prompt', 1, 0, NULL), (2, 1, 'dataset', 1, 0, NULL);
+      INSERT INTO transition (listing_key, record_id, at, from_status, to_status) VALUES
+        (1, 'in the baseline', ${day}, 'RUNNING', 'COMPLETED'),
+        (1, 'x', ${day}, 'NEW', 'PENDING'),
+        (1, 'y', ${day} + 1000, 'NEW', 'RUNNING'),
+        (1, 'x', ${day} + 1000, 'PENDING', 'RUNNING'),
+        (2, 'x', ${day} + 5000, 'NEW', 'RUNNING'),
+        (2, 'x', ${day} + 9000, 'RUNNING', 'COMPLETED'),
+        (1, 'y', ${day} + 61000, 'RUNNING', 'FAILED'),
+        (1, 'x', ${day} + 61000, 'RUNNING', 'COMPLETED'),
+        (1, 'y', ${day} + 71000, 'FAILED', 'RUNNING'),
+        (1, 'y', 41 * ${day}, 'RUNNING', 'UNKNOWN'),
+        (1, 'y', 42 * ${day}, 'UNKNOWN', 'PENDING'),
+        (1, 'y', 42 * ${day} - 9, 'PENDING', 'RUNNING');`);
+    migrate(db, migrations);
+    const durations = createDurationQuery(db);
+    const states = UNFINISHED_STATUSES.map((status) => ({ project: 'p', status }));
+    expect(durations(states, 0)).toEqual([
+      {
+        ...states[0],
+        counts: [
+          { day: 1, bucket: bucketOf(1000), count: 1 },
+          { day: 41, bucket: 0, count: 1 },
+        ],
+      },
+      {
+        ...states[1],
+        counts: [
+          { day: 1, bucket: bucketOf(60_000), count: 2 },
+          { day: 41, bucket: bucketOf(40 * day - 71_000), count: 1 },
+        ],
+      },
+    ]);
+  });
+
+  it('count each duration in the bucket in which the program counts it', async () => {
+    const migrations = await readMigrations();
+    migrate(db, migrations.slice(0, 3));
+    const lengths = Array.from({ length: 400 }, (_, index) => Math.round(1.06 ** index));
+    db.exec(`
+      INSERT INTO project (project_key, id, configured_at) VALUES (1, 'p', 0);
+      INSERT INTO listing VALUES (1, 1, 'prompt', 1, 0, NULL);`);
+    const insert = db.prepare(
+      `INSERT INTO transition (listing_key, record_id, at, from_status, to_status)
+       VALUES (1, ?, ?, ?, ?)`,
+    );
+    for (const [index, ms] of lengths.entries()) {
+      insert.run(`x${index}`, 0, 'NEW', 'RUNNING');
+      insert.run(`x${index}`, ms, 'RUNNING', 'COMPLETED');
+    }
+    migrate(db, migrations);
+    const [found] = createDurationQuery(db)([{ project: 'p', status: 'RUNNING' }], 0);
+    const counts = Map.groupBy(lengths, (ms) => `${dayOf(ms)}/${bucketOf(ms)}`);
+    expect(
+      new Map(found?.counts.map(({ day, bucket, count }) => [`${day}/${bucket}`, count])),
+    ).toEqual(new Map(Array.from(counts, ([key, { length }]) => [key, length])));
   });
 
   it('put the failures that were settled before into an order', async () => {
