@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { bucketOf } from '../../../src/domain/durations.ts';
 import { openDatabase } from '../../../src/store/postgres/database.ts';
 import { migrate } from '../../../src/store/postgres/sql/migrate.ts';
 import { readUrl } from '../../../src/store/postgres/url.ts';
@@ -16,7 +17,11 @@ const SLOW_INDEXES = `
     INSERT INTO public.seen VALUES (current_setting('statement_timeout'), current_setting('client_connection_check_interval'));
   END $$;
   CREATE EVENT TRIGGER slow ON ddl_command_start WHEN TAG IN ('CREATE INDEX') EXECUTE FUNCTION slow();`;
-const TO_VERSION_1 = `DROP INDEX evalwatch.transition_failed; UPDATE evalwatch.schema_version SET version = 1`;
+const TO_VERSION_1 = `
+  DROP INDEX evalwatch.transition_failed;
+  DROP TABLE evalwatch.prompt_duration;
+  ALTER TABLE evalwatch.project DROP COLUMN steady_since;
+  UPDATE evalwatch.schema_version SET version = 1`;
 const INDEX = `SELECT indexdef FROM pg_indexes WHERE indexname = 'transition_failed'`;
 const VERSION = 'SELECT version FROM evalwatch.schema_version';
 
@@ -51,10 +56,37 @@ describe.skipIf(postgresPrograms === undefined)('the upgrade of a PostgreSQL sto
 
     await Promise.all([one.migrate(), other.migrate()]);
 
-    expect(await server.query(name, VERSION)).toEqual([{ version: 2 }]);
+    expect(await server.query(name, VERSION)).toEqual([{ version: 3 }]);
     expect(await server.query(name, INDEX)).toHaveLength(1);
-    expect(await server.query(name, 'SELECT * FROM seen')).toEqual([
+    expect(await server.query(name, 'SELECT DISTINCT * FROM seen')).toEqual([
       { statement_timeout: '1d', check_interval: '10s' },
+    ]);
+  });
+
+  it('counts the durations that transitions tell, of prompts that waited', async () => {
+    const { url, name } = await makeOld();
+    const day = 86_400_000;
+    await server.query(
+      name,
+      `INSERT INTO evalwatch.project (project_key, id, configured_at) VALUES (1, 'p', 0);
+       INSERT INTO evalwatch.transition
+         (project_key, epoch, version, kind, record_id, at, from_status, to_status)
+       SELECT 1, 0, 0, * FROM (VALUES
+         ('prompt', 'in the baseline', ${day}, 'RUNNING', 'COMPLETED'),
+         ('prompt', 'x', ${day}, 'NEW', 'PENDING'),
+         ('prompt', 'x', ${day} + 900, 'PENDING', 'RUNNING'),
+         ('dataset', 'x', ${day} + 5000, 'NEW', 'RUNNING'),
+         ('dataset', 'x', ${day} + 9000, 'RUNNING', 'COMPLETED'),
+         ('prompt', 'x', ${day} + 60900, 'RUNNING', 'FAILED'),
+         ('prompt', 'x', ${day} + 70900, 'FAILED', 'RUNNING'),
+         ('prompt', 'x', ${day} + 130900, 'RUNNING', 'UNKNOWN')) t`,
+    );
+    await using worker = await open(url);
+    await worker.migrate();
+    const counted = 'SELECT status, day, bucket, count FROM evalwatch.prompt_duration ORDER BY 1';
+    expect(await server.query(name, counted)).toEqual([
+      { status: 'PENDING', day: 1, bucket: 0, count: '1' },
+      { status: 'RUNNING', day: 1, bucket: bucketOf(60_000), count: '2' },
     ]);
   });
 
@@ -78,7 +110,7 @@ describe.skipIf(postgresPrograms === undefined)('the upgrade of a PostgreSQL sto
 
     await worker.migrate();
 
-    expect(await server.query(name, VERSION)).toEqual([{ version: 2 }]);
+    expect(await server.query(name, VERSION)).toEqual([{ version: 3 }]);
     expect(await server.query(name, INDEX)).toEqual([index]);
   });
 
@@ -108,6 +140,6 @@ describe.skipIf(postgresPrograms === undefined)('the upgrade of a PostgreSQL sto
     await blocking.end();
     await using next = await open(url);
     await next.migrate();
-    expect(await server.query(name, VERSION)).toEqual([{ version: 2 }]);
+    expect(await server.query(name, VERSION)).toEqual([{ version: 3 }]);
   });
 });

@@ -1,6 +1,3 @@
--- The first successful poll after which no poll has been missing; NULL before the next one.
-ALTER TABLE evalwatch.project ADD COLUMN steady_since bigint;
-
 -- How long prompts were in a status that they left, for limits that are learned (docs/specification.md#durations).
 CREATE TABLE evalwatch.prompt_duration (
   project_key bigint NOT NULL,
@@ -31,3 +28,7 @@ FROM (
 ) stay
 WHERE from_status IN ('PENDING', 'RUNNING') AND began_as = from_status
 GROUP BY 1, 2, 3, 4;
+
+-- The first successful poll after which no poll has been missing; NULL before the next one. Comes last, because workers of
+-- the version before cannot commit from here to the end of the migration.
+ALTER TABLE evalwatch.project ADD COLUMN steady_since bigint;
