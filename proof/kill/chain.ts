@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import type { Config } from '../../src/config/config.ts';
 import type { JournalEntry } from '../../src/simulator/world/journal.ts';
+import { checkStore } from '../../src/store/sqlite/check.ts';
 import { startSimulator } from '../../src/simulator/server.ts';
 import { differences } from '../../test/support/oracle.ts';
 import type {
@@ -161,7 +162,9 @@ export async function chain(options: ChainOptions): Promise<ChainReport> {
       ...shown.failures
         .filter(({ settled }) => !settled)
         .map((row) => `pending for ever: ${JSON.stringify(row)}`),
-      ...(checkIntegrity(store) === 'ok' ? [] : ['the store is damaged at the end']),
+      ...(await checkStore(store)).flatMap(({ rule, findings }) =>
+        findings.map((finding) => `at the end the store breaks the rule ${rule}: ${finding}`),
+      ),
     ],
   };
 }

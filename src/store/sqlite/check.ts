@@ -116,6 +116,17 @@ const RULES: readonly Rule[] = [
       GROUP BY t.listing_key, from_status, to_status HAVING count(*) > coalesce(total.count, 0)`,
   },
   {
+    rule: 'no more durations are counted than prompts left the status',
+    sql: `SELECT 'listing ' || d.listing_key || ', ' || d.status || ': ' || sum(d.count) || ' counted, '
+        || moved.count || ' left it'
+      FROM prompt_duration d
+      JOIN (SELECT l.listing_key, s.status, coalesce(sum(t.count), 0) AS count
+            FROM listing l CROSS JOIN (SELECT 'PENDING' AS status UNION ALL SELECT 'RUNNING') s
+            LEFT JOIN transition_total t ON t.listing_key = l.listing_key AND t.from_status = s.status
+            GROUP BY 1, 2) moved USING (listing_key, status)
+      GROUP BY d.listing_key, d.status HAVING sum(d.count) > moved.count`,
+  },
+  {
     rule: 'each move of a prompt to FAILED has a failure',
     sql: `SELECT 'transition ' || t.transition_id || ' has no failure'
       FROM transition t JOIN listing l USING (listing_key)

@@ -115,6 +115,17 @@ describe('a store', () => {
       'UPDATE failure SET transition_id = (SELECT max(transition_id) FROM transition) WHERE transition_id > 2',
       'each failure belongs to a move of a prompt to FAILED',
     ],
+    [
+      'UPDATE prompt_duration SET count = count + 1',
+      'no more durations are counted than prompts left the status: listing 1, PENDING: 2 counted, 1 left it',
+    ],
+    [
+      'UPDATE prompt_duration SET status = lower(status)',
+      impossible('duration of listing 1: status'),
+    ],
+    ['UPDATE prompt_duration SET bucket = 99', impossible('duration of listing 1: bucket')],
+    ['UPDATE prompt_duration SET day = -1', impossible('duration of listing 1: day')],
+    ['UPDATE project SET steady_since = -1', impossible('project 1: steady_since')],
     ['UPDATE transition SET at = 8640000000000001', impossible('transition 1: at')],
     ['UPDATE transition SET at = -1', impossible('transition 1: at')],
     ["UPDATE transition SET from_status = 'x\u001b[2J'", impossible('transition 1: from_status')],
