@@ -29,8 +29,9 @@ export function afterPoll(
 ): PollHealth {
   const { lastSuccessAt, steadySince } = before;
   if (failure === undefined) {
-    const isSteady =
-      lastSuccessAt !== undefined && at - lastSuccessAt <= STEADY_INTERVALS * maxIntervalMs;
+    // A clock that was set back leaves times in the future: then nothing would count until they have passed.
+    const gapMs = at - (lastSuccessAt ?? -Infinity);
+    const isSteady = gapMs >= 0 && gapMs <= STEADY_INTERVALS * maxIntervalMs;
     return {
       up: true,
       consecutiveFailures: 0,

@@ -1,5 +1,7 @@
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { bucketOf, dayOf } from '../../../src/domain/durations.ts';
+import { UNFINISHED_STATUSES } from '../../../src/domain/status.ts';
 import { StoreError } from '../../../src/monitor/errors.ts';
 import { createPoller } from '../../../src/monitor/poller.ts';
 import type { PolledProject } from '../../../src/monitor/reading.ts';
@@ -511,3 +513,52 @@ async function commitElsewhere(store: Store): Promise<void> {
     listings: new Map([['prompt', changes]]),
   });
 }
+
+describe('durations', () => {
+  const PENDING = { a: 'PENDING', b: 'RUNNING' };
+
+  /** Polls after this time, which shows these statuses. */
+  async function show(statuses: Readonly<Record<string, string>>, afterMs = 0) {
+    given.clock.advance(afterMs);
+    given.service.shows(listingOf(statuses));
+    await given.poll();
+  }
+
+  /** Counted durations of both statuses as `status bucket: count`. */
+  async function counted() {
+    const states = UNFINISHED_STATUSES.map((status) => ({ project: 'p', status }));
+    const durations = await given.store.durations(states, dayOf(given.clock.now()));
+    return durations.flatMap(({ status, counts }) =>
+      counts.map(({ bucket, count }) => `${status} ${bucket}: ${count}`),
+    );
+  }
+
+  it('are from the poll that found a status to the one that found the next', async () => {
+    await show(PENDING);
+    await show({ a: 'RUNNING', b: 'RUNNING' }, 29_000);
+    await show({ a: 'COMPLETED', b: 'FAILED' }, 29_000);
+    expect(await counted()).toEqual([
+      `PENDING ${bucketOf(30_000)}: 1`,
+      `RUNNING ${bucketOf(30_000)}: 1`,
+      `RUNNING ${bucketOf(60_000)}: 1`,
+    ]);
+  });
+
+  it('of a stay during which polls were missing are not counted', async () => {
+    await show(PENDING);
+    await show({ a: 'RUNNING', b: 'RUNNING' }, 200_000);
+    await show({ a: 'COMPLETED', b: 'COMPLETED' }, 29_000);
+    expect(await counted()).toEqual([`RUNNING ${bucketOf(30_000)}: 1`]);
+  });
+
+  it('are counted once if the commit fails and is repeated', async () => {
+    await show(PENDING);
+    given.broken.add('commitPoll');
+    await show({ a: 'PENDING', b: 'COMPLETED' });
+    expect(await counted()).toEqual([]);
+    given.broken.clear();
+    await show({ a: 'PENDING', b: 'COMPLETED' });
+    await show({ a: 'PENDING', b: 'COMPLETED' });
+    expect(await counted()).toEqual([`RUNNING ${bucketOf(2000)}: 1`]);
+  });
+});

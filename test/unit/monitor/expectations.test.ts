@@ -1,0 +1,137 @@
+import { describe, expect, it } from 'vitest';
+import { bucketOf, dayOf, type DurationCount, longestOf } from '../../../src/domain/durations.ts';
+import type { Expectations } from '../../../src/domain/expectation.ts';
+import type { UnfinishedStatus } from '../../../src/domain/status.ts';
+import { StoreError } from '../../../src/monitor/errors.ts';
+import { createExpectations } from '../../../src/monitor/expectations.ts';
+
+const DAY = 86_400_000;
+const MINUTE = 60_000;
+const START = 20_000 * DAY + 1000;
+const TEN_MINUTES = bucketOf(10 * MINUTE);
+
+/** Expectations over counts that a test can change; `asked` has the states of each read. */
+function setUp(...ids: readonly string[]) {
+  const clock = { time: START, now: () => clock.time };
+  const asked: string[][] = [];
+  const stored = new Map<string, readonly DurationCount[]>();
+  const projects = new Map<string, { id: string; expect: Expectations }>();
+  const configure = (id: string, limits: Partial<Expectations['limits']> = {}) =>
+    projects.set(id, {
+      id,
+      expect: { limits: { PENDING: 'auto', RUNNING: 'auto', ...limits }, maxFailureRatio: 0.2 },
+    });
+  for (const id of ids) configure(id);
+  const intervals = new Map<string, number>();
+  let failure: Error | undefined;
+  const expectations = createExpectations({
+    store: {
+      durations: async (states, firstDay) => {
+        asked.push(states.map(({ project, status }) => `${project} ${status}`));
+        if (failure !== undefined) throw failure;
+        return states.map(({ project, status }) => {
+          const counts = stored.get(`${project} ${status}`) ?? [];
+          return { project, status, counts: counts.filter(({ day }) => day >= firstDay) };
+        });
+      },
+    },
+    clock,
+    projects: () => projects,
+    maxIntervalMs: (id) => intervals.get(id) ?? 30_000,
+  });
+  return {
+    clock,
+    asked,
+    projects,
+    configure,
+    intervals,
+    expectations,
+    /** Sets what is known of a status: this many durations of ten minutes on each of these days before today. */
+    know: (project: string, status: UnfinishedStatus, count: number, ...daysAgo: number[]) => {
+      const today = dayOf(clock.time);
+      const counts = daysAgo.map((ago) => ({ day: today - ago, bucket: TEN_MINUTES, count }));
+      stored.set(`${project} ${status}`, counts);
+    },
+    fail: (error: Error | undefined) => {
+      failure = error;
+    },
+  };
+}
+
+describe('expectations', () => {
+  it('are unknown before the first refresh, and of projects that are not configured', async () => {
+    const { expectations } = setUp('p');
+    expect(expectations.of('p')).toBeUndefined();
+    await expectations.refresh();
+    expect(expectations.of('q')).toBeUndefined();
+    expect(expectations.of('p')).toEqual({
+      PENDING: { limitMs: 60 * MINUTE, source: 'default', typicalMs: undefined },
+      RUNNING: { limitMs: 240 * MINUTE, source: 'default', typicalMs: undefined },
+    });
+  });
+
+  it('are learned of each status by itself', async () => {
+    const { expectations, know } = setUp('p', 'q');
+    know('p', 'RUNNING', 10, 1, 3, 8);
+    know('q', 'PENDING', 20, 0);
+    await expectations.refresh();
+    const learned = expectations.of('p')?.RUNNING;
+    expect(learned?.source).toBe('learned');
+    expect(learned?.limitMs).toBeGreaterThanOrEqual(2 * longestOf(TEN_MINUTES - 1));
+    expect(learned?.limitMs).toBeLessThanOrEqual(3 * longestOf(TEN_MINUTES));
+    expect(expectations.of('p')?.PENDING.source).toBe('default');
+    expect(expectations.of('q')?.PENDING.source).toBe('default');
+    expect(expectations.of('q')?.PENDING.typicalMs).toBeGreaterThan(9 * MINUTE);
+    expect(expectations.of('q')?.RUNNING.typicalMs).toBeUndefined();
+  });
+
+  it('follow the configuration at once, whatever was learned', async () => {
+    const { expectations, know, configure, projects, asked } = setUp('p');
+    know('p', 'RUNNING', 10, 1, 3, 8);
+    await expectations.refresh();
+    const typicalMs = expectations.of('p')?.RUNNING.typicalMs;
+    configure('p', { RUNNING: 5000, PENDING: 'off' });
+    expect(expectations.of('p')).toEqual({
+      PENDING: { limitMs: undefined, source: 'off', typicalMs: undefined },
+      RUNNING: { limitMs: 5000, source: 'configured', typicalMs },
+    });
+    projects.delete('p');
+    expect(expectations.of('p')).toBeUndefined();
+    await expectations.refresh();
+    configure('p');
+    expect(expectations.of('p')).toBeUndefined();
+    expect(asked).toEqual([['p PENDING', 'p RUNNING']]);
+  });
+
+  it('are read again only where they can have changed', async () => {
+    const { expectations, know, clock, intervals, asked } = setUp('p');
+    know('p', 'RUNNING', 10, 1, 3, 8);
+    know('p', 'PENDING', 19, 0);
+    await expectations.refresh();
+    await expectations.refresh();
+    know('p', 'PENDING', 20, 0);
+    await expectations.refresh();
+    await expectations.refresh();
+    clock.time += DAY;
+    await expectations.refresh();
+    intervals.set('p', 3_600_000);
+    await expectations.refresh();
+    const both = ['p PENDING', 'p RUNNING'];
+    expect(asked).toEqual([both, ['p PENDING'], ['p PENDING'], both, both]);
+    expect(expectations.of('p')?.RUNNING.limitMs).toBeGreaterThanOrEqual(2 * 3_600_000 + MINUTE);
+  });
+
+  it('of many projects are read in parts, and the rest later if the store fails', async () => {
+    const { expectations, asked, fail } = setUp(
+      ...Array.from({ length: 45 }, (_, index) => `p${index}`),
+    );
+    fail(new StoreError('io', 'no disk'));
+    await expect(expectations.refresh()).rejects.toThrow('no disk');
+    expect(expectations.of('p0')).toBeUndefined();
+    fail(undefined);
+    asked.length = 0;
+    await expectations.refresh();
+    expect(asked.map(({ length }) => length)).toEqual([40, 40, 10]);
+    expect(expectations.of('p44')?.PENDING.source).toBe('default');
+  });
+});
