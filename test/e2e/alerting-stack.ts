@@ -4,6 +4,7 @@ import { startSimulator } from '../../src/simulator/server.ts';
 import { World } from '../../src/simulator/world/world.ts';
 import { startDaemon, workspace } from '../support/evalwatch.ts';
 import { freePort } from '../support/free-port.ts';
+import { startAlertmanager } from './alertmanager.ts';
 import { startServer } from './server.ts';
 import { type Addresses, shipped } from './shipped.ts';
 import { startWebhook, type Webhook } from './webhook.ts';
@@ -64,7 +65,14 @@ export async function startAlerting(
   opened.defer(() => daemon[Symbol.asyncDispose]());
   for (const project of projects) await daemon.line('project.baseline', { project });
 
-  opened.use(await startAlertmanager(programs.alertmanager, directory, addresses));
+  const alertmanager = opened.use(
+    await startAlertmanager(
+      programs.alertmanager,
+      directory,
+      addresses.alertmanager,
+      await shipped('alertmanager/alertmanager.yml', addresses),
+    ),
+  );
   opened.use(await startPrometheus(programs.prometheus, directory, addresses));
   const all = opened.move();
 
@@ -77,9 +85,10 @@ export async function startAlerting(
       simulator.faults.set([{ fault: { kind: 'reset', when: 'before' }, project }]),
     mendConnections: () => simulator.faults.clear(),
     heldBack: async () => {
-      const url = `http://${addresses.alertmanager}/api/v2/alerts?active=false&silenced=false`;
-      const alerts = (await (await fetch(url)).json()) as { labels: Record<string, string> }[];
-      return alerts.map(({ labels }) => labels['alertname'] ?? '');
+      const alerts = await alertmanager.shown();
+      return alerts
+        .filter(({ status }) => status.state === 'suppressed')
+        .map(({ labels }) => labels['alertname'] ?? '');
     },
     stopDaemon: async () => {
       await daemon.stop();
@@ -98,22 +107,6 @@ function promptOf(project: string): string {
 
 function keyOf(project: string): string {
   return `the-api-key-of-${project}`;
-}
-
-async function startAlertmanager(
-  program: string,
-  directory: string,
-  addresses: Addresses,
-): Promise<AsyncDisposable> {
-  const config = join(directory, 'alertmanager.yml');
-  await writeFile(config, await shipped('alertmanager/alertmanager.yml', addresses));
-  const args = [
-    `--config.file=${config}`,
-    `--storage.path=${join(directory, 'alertmanager')}`,
-    `--web.listen-address=${addresses.alertmanager}`,
-    '--cluster.listen-address=',
-  ];
-  return await startServer(program, args, `http://${addresses.alertmanager}/-/ready`);
 }
 
 async function startPrometheus(

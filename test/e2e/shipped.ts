@@ -21,9 +21,14 @@ export interface Addresses {
  * A shipped file as text, at a pace of seconds and with these addresses. Whatever else it says, the expressions first of
  * all, stays as it is.
  * @param file below config/
+ * @param edit changes its text as its user would
  */
-export async function shipped(file: string, addresses: Addresses): Promise<string> {
-  const content: unknown = parse(await readFile(join(CONFIG, file), 'utf8'));
+export async function shipped(
+  file: string,
+  addresses: Addresses,
+  edit: (text: string) => string = (text) => text,
+): Promise<string> {
+  const content: unknown = parse(edit(await readFile(join(CONFIG, file), 'utf8')));
   // JSON is YAML too.
   return JSON.stringify(content, (key, value: unknown) => hurried(key, value, addresses));
 }
@@ -38,6 +43,9 @@ function hurried(key: string, value: unknown, addresses: Addresses): unknown {
     case 'evaluation_interval':
     case 'group_interval':
       return '1s';
+    case 'repeat_interval':
+      // Of the watchdog; the others are hours.
+      return value === '50s' ? '1500ms' : value;
     case 'group_wait':
       return '0s';
     case 'targets':

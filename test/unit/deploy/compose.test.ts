@@ -258,6 +258,14 @@ describe('Prometheus in compose.yaml', () => {
   });
 });
 
+it('Alertmanager in compose.yaml has its configuration mounted where it looks for it', () => {
+  const { alertmanager } = compose.services as Record<string, Service>;
+  const target = '/etc/alertmanager/alertmanager.yml';
+  expect(alertmanager?.command).toContain(`--config.file=${target}`);
+  const source = './alertmanager/alertmanager.yml';
+  expect(mounts(alertmanager as Service)).toContainEqual({ source, target, mode: 'ro' });
+});
+
 describe('Grafana in compose.yaml', () => {
   const { grafana, prometheus } = compose.services as Record<string, Service>;
 

@@ -1,10 +1,13 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it, vi } from 'vitest';
+import { parse } from 'yaml';
 import { debianTool } from '../../support/debian-tool.ts';
 import { freePort } from '../../support/free-port.ts';
+import { withTeams, withWatchdog } from '../../support/team-routes.ts';
 import { temporaryDirectory } from '../../support/temporary.ts';
 import { CONFIG, alerts } from './rules-file.ts';
 
@@ -25,10 +28,29 @@ describe.skipIf(amtool === '')('with amtool', { timeout: 60_000 }, () => {
     ['severity=info', 'info'],
     ['severity=unheard-of', 'warning'],
     ['alertname=EvalwatchServiceFailing', 'critical'],
-  ])('an alert with %s goes to the receiver %s', async (label, receiver) => {
-    const args = ['config', 'routes', 'test', `--config.file=${FILE}`, label];
+    ['alertname=EvalwatchWatchdog severity=none', 'watchdog'],
+    ['team=search severity=critical', 'critical'],
+    ['team=search severity=warning', 'warning'],
+  ])('an alert with %s goes to the receiver %s', async (labels, receiver) => {
+    const args = ['config', 'routes', 'test', `--config.file=${FILE}`, ...labels.split(' ')];
     expect((await run(amtool, args)).stdout.trim()).toBe(receiver);
   });
+
+  it('the configuration is valid with what its comments add', async () => {
+    await using directory = await temporaryDirectory();
+    const file = join(directory.path, 'alertmanager.yml');
+    const text = await readFile(FILE, 'utf8');
+    await writeFile(file, withWatchdog(withTeams(text, ['search', 'ads'])));
+    const { stdout } = await run(amtool, ['check-config', file]);
+    expect(stdout).toContain('SUCCESS');
+    expect(stdout).toContain('8 receivers');
+  });
+});
+
+it('only the receiver of the watchdog sends nothing', async () => {
+  const { receivers } = parse(await readFile(FILE, 'utf8')) as { receivers: readonly object[] };
+  const silent = receivers.filter((receiver) => Object.keys(receiver).length === 1);
+  expect(silent).toEqual([{ name: 'watchdog' }]);
 });
 
 const PATIENCE = { timeout: 20_000, interval: 100 };
@@ -121,9 +143,10 @@ describe.skipIf(alertmanager === '')('in Alertmanager', { timeout: 60_000 }, () 
     await expect.poll(() => manager.suppressed(), PATIENCE).toEqual(['EvalwatchCrashLooping x']);
   });
 
-  it('where there is no evalwatch at all, nothing else is told', async () => {
-    const others = alerts.map(({ alert }) => alert).filter((name) => name !== 'EvalwatchAbsent');
-    const firing = ['EvalwatchAbsent', ...others, 'SomebodyElses'].map((alertname) => ({
+  it('where there is no evalwatch at all, nothing else is told but the watchdog', async () => {
+    const exceptions = ['EvalwatchAbsent', 'EvalwatchWatchdog'];
+    const others = alerts.map(({ alert }) => alert).filter((name) => !exceptions.includes(name));
+    const firing = [...exceptions, ...others, 'SomebodyElses'].map((alertname) => ({
       alertname,
       project: 'a',
     }));
