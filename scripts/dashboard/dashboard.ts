@@ -9,6 +9,7 @@ import {
   type Dashboard,
 } from '@grafana/grafana-foundation-sdk/dashboard';
 import { DATASOURCE } from './panels.ts';
+import { ofTeams } from './queries.ts';
 import { api } from './rows/api.ts';
 import { overview } from './rows/overview.ts';
 import { poller } from './rows/poller.ts';
@@ -31,19 +32,12 @@ export function evalwatchDashboard(): Dashboard {
     .withVariable(
       new DatasourceVariableBuilder('datasource').label('Prometheus').type('prometheus'),
     )
+    .withVariable(choice('team').label('Team').query('label_values(evalwatch_project_info, team)'))
     .withVariable(
-      new QueryVariableBuilder('project')
+      choice('project')
         .label('Project')
-        .datasource(DATASOURCE)
-        .query('label_values(evalwatch_project_up, project)')
-        .refresh(VariableRefresh.OnTimeRangeChanged)
-        // oxlint-disable-next-line unicorn/no-array-sort -- not an array
-        .sort(VariableSort.AlphabeticalAsc)
-        .multi(true)
-        .includeAll(true)
-        // Without this, the query would list every project by name.
-        .allValue('.*')
-        .current({ selected: true, text: ['All'], value: ['$__all'] }),
+        .query(`query_result(${ofTeams('last_over_time(evalwatch_project_up[$__range])')})`)
+        .regex('/\\bproject="([^"]*)"/'),
     );
   let id = 0;
   for (const { title, panels } of ROWS) {
@@ -51,4 +45,20 @@ export function evalwatchDashboard(): Dashboard {
     for (const panel of panels) dashboard.withPanel(panel.id((id += 1)));
   }
   return dashboard.build();
+}
+
+/** Lets users choose one, several or all values of a label. */
+function choice(name: string): QueryVariableBuilder {
+  return (
+    new QueryVariableBuilder(name)
+      .datasource(DATASOURCE)
+      .refresh(VariableRefresh.OnTimeRangeChanged)
+      // oxlint-disable-next-line unicorn/no-array-sort -- not an array
+      .sort(VariableSort.AlphabeticalAsc)
+      .multi(true)
+      .includeAll(true)
+      // Without this, queries would list every value, and leave out projects without a team.
+      .allValue('.*')
+      .current({ selected: true, text: ['All'], value: ['$__all'] })
+  );
 }

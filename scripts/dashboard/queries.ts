@@ -5,14 +5,22 @@
 
 const PROJECT = 'project=~"$project"';
 
-/** Selects the series of the selected projects. */
-export function chosen(metric: string, matchers = ''): string {
+/** Selects the series of the selected projects, of any team. */
+function chosen(metric: string, matchers = ''): string {
   return `${metric}{${[PROJECT, matchers].filter((part) => part !== '').join(', ')}}`;
+}
+
+/**
+ * Drops the series of projects that are not of the selected teams. It drops rather than keeps, so that with all teams
+ * selected it shows every project, also while evalwatch_project_info does not exist yet.
+ */
+export function ofTeams(vector: string): string {
+  return `${vector} unless on (project) evalwatch_project_info{team!~"$team"}`;
 }
 
 /** Returns a gauge of the store, or of a project's schedule, by these labels. */
 export function told(by: string, metric: string, matchers = ''): string {
-  return `max by (${by}) (${chosen(metric, matchers)})`;
+  return `max by (${by}) (${ofTeams(chosen(metric, matchers))})`;
 }
 
 /**
@@ -21,12 +29,22 @@ export function told(by: string, metric: string, matchers = ''): string {
  */
 export function grown(by: string, metric: string, range: string, matchers = ''): string {
   const total = chosen(metric, matchers);
-  return `max by (${by}) (${total} - min_over_time(${total}[${range}]))`;
+  return `max by (${by}) (${ofTeams(`${total} - min_over_time(${total}[${range}])`)})`;
+}
+
+/** Returns the increase of process counters of projects in a range, added up by these labels. */
+export function added(by: string, metric: string, range: string, matchers = ''): string {
+  return `sum by (${by}) (${ofTeams(`increase(${chosen(metric, matchers)}[${range}])`)})`;
 }
 
 /** Returns the increase of process counters in an interval, added up by these labels, without series that did not grow. */
 export function counted(by: string, metric: string): string {
-  return `sum by (${by}) (increase(${chosen(metric)}[$__rate_interval])) > 0`;
+  return `${added(by, metric, '$__rate_interval')} > 0`;
+}
+
+/** Returns the rate per second of a counter of the projects, over all of them. */
+export function projectRate(metric: string): string {
+  return `sum(${ofTeams(`rate(${chosen(metric)}[$__rate_interval])`)})`;
 }
 
 /** Returns the rate per second over all processes, by these labels or in total. */

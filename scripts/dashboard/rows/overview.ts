@@ -1,6 +1,6 @@
 import { figures } from '../charts.ts';
 import { RUNBOOKS, thresholds, withStatusColors, type Row } from '../panels.ts';
-import { chosen, grown, staleness, told } from '../queries.ts';
+import { grown, ofTeams, staleness, told } from '../queries.ts';
 import { SECONDS, table, yesOrNo } from '../tables.ts';
 
 const failing = figures(
@@ -82,20 +82,29 @@ const prompts = withStatusColors(
   ),
 );
 
+const FIRING =
+  'ALERTS{alertname=~"Evalwatch.*", alertname!="EvalwatchWatchdog", alertstate="firing", project=~"$project|"}';
+
 const alerts = table(
   {
     title: 'Firing alerts',
     description:
-      'Firing alerts of the selected projects and of evalwatch itself. Needs the alert rules in the same Prometheus. Click a name to open its runbook.',
+      'Firing alerts of the selected projects and of evalwatch itself, without the watchdog, which always fires. Needs the alert rules in the same Prometheus. Click a name to open its runbook.',
     unit: 'short',
     width: 8,
     height: 9,
   },
-  { alertname: 'Alert', severity: 'Severity', project: 'Project', status: 'Status' },
+  {
+    alertname: 'Alert',
+    severity: 'Severity',
+    team: 'Team',
+    project: 'Project',
+    status: 'Status',
+  },
   [
     {
       title: 'Firing',
-      expr: 'max by (alertname, severity, project, status) (ALERTS{alertname=~"Evalwatch.*", alertstate="firing", project=~"$project|"})',
+      expr: `max by (alertname, severity, team, project, status) (${ofTeams(FIRING)})`,
       hidden: true,
     },
   ],
@@ -112,7 +121,7 @@ const projects = table(
   {
     title: 'Projects',
     description:
-      'The selected projects: health of their polls, age of their data, and prompts by status. Click a name to see the dashboard for that project alone.',
+      'The selected projects: team, health of their polls, age of their data, and prompts by status. Click a name to see the dashboard for that project alone.',
     unit: 'short',
     width: 16,
     height: 9,
@@ -123,8 +132,13 @@ const projects = table(
       'EvalwatchDatasetFailed',
     ],
   },
-  { project: 'Project' },
+  { project: 'Project', team: 'Team' },
   [
+    {
+      title: 'Known',
+      expr: told('project, team', 'evalwatch_project_info'),
+      hidden: true,
+    },
     {
       title: 'Last poll',
       expr: told('project', 'evalwatch_project_up'),
@@ -151,7 +165,7 @@ const projects = table(
     },
     ...['PENDING', 'RUNNING', 'FAILED'].map((status) => ({
       title: status,
-      expr: `max by (project) (${chosen('evalwatch_prompts', `status="${status}"`)})`,
+      expr: told('project', 'evalwatch_prompts', `status="${status}"`),
     })),
     {
       title: 'Last failure',

@@ -1,6 +1,6 @@
 import { bars, lines } from '../charts.ts';
 import type { Row } from '../panels.ts';
-import { chosen, counted, quantile, rate } from '../queries.ts';
+import { counted, projectRate, quantile } from '../queries.ts';
 
 const DURATION = 'evalwatch_poll_duration_seconds';
 const LAG = 'evalwatch_scheduler_lag_seconds';
@@ -15,9 +15,9 @@ export const poller: Row = {
         unit: 'ops',
         width: 12,
       },
-      ['finished', rate(chosen('evalwatch_polls_total'))],
-      ['unchanged', rate(chosen('evalwatch_polls_unchanged_total'))],
-      ['failed', rate(chosen('evalwatch_poll_failures_total'))],
+      ['finished', projectRate('evalwatch_polls_total')],
+      ['unchanged', projectRate('evalwatch_polls_unchanged_total')],
+      ['failed', projectRate('evalwatch_poll_failures_total')],
     ),
     bars(
       {

@@ -5,9 +5,15 @@ import { grown, told } from '../queries.ts';
 const MOVES = 'evalwatch_prompt_transitions_total';
 const INTERVAL = '$__rate_interval';
 
-/** Prompts that moved to these statuses within the preceding day, by project. */
-function finished(to: string): string {
-  return `sum by (project) (${grown('project, from, to', MOVES, '1d', to)})`;
+const OBJECTIVE = told('project', 'evalwatch_project_max_failure_ratio');
+/** 3 days, looked at once an hour: every sample of 3 days, at each point of the chart, is too much to read. */
+const DAYS = '3d:1h';
+const FAILED = 'to="FAILED"';
+const FINISHED = 'to=~"COMPLETED|FAILED"';
+
+/** Prompts that moved to these statuses within the preceding range, by project. */
+function moved(to: string, range: string): string {
+  return `sum by (project) (${grown('project, from, to', MOVES, range, to)})`;
 }
 
 function moves(metric: string): string {
@@ -44,28 +50,41 @@ export const statuses: Row = {
         title: 'Failures by project',
         description: 'Prompts that moved to FAILED. The log has one line prompt.failed for each.',
         unit: 'short',
-        width: 12,
+        width: 8,
         alerts: ['EvalwatchPromptFailed'],
       },
-      [
-        '{{project}}',
-        `sum by (project) (${grown('project, from', MOVES, INTERVAL, 'to="FAILED"')}) > 0`,
-      ],
+      ['{{project}}', `sum by (project) (${grown('project, from', MOVES, INTERVAL, FAILED)}) > 0`],
     ),
+    lines(
+      {
+        title: 'Failure ratio over a day',
+        description:
+          'Share of failed prompts among those that finished within the preceding 24 hours, and the objective of the project, dashed. An alert fires for an outage, in which many more prompts fail.',
+        unit: 'percentunit',
+        width: 8,
+        alerts: ['EvalwatchPromptFailureRatioHigh'],
+      },
+      ['{{project}}', `${moved(FAILED, '1d')} / ${moved(FINISHED, '1d')}`],
+      ['{{project}} objective', OBJECTIVE],
+    )
+      .max(1)
+      .overrideByRegexp('/ objective$/', [
+        { id: 'custom.lineStyle', value: { fill: 'dash', dash: [10, 10] } },
+        { id: 'custom.fillOpacity', value: 0 },
+      ]),
     limits(
       lines(
         {
-          title: 'Failure ratio over a day',
+          title: 'Failures beyond the objective over 3 days',
           description:
-            'Share of failed prompts among those that finished within the preceding 24 hours. Over 20 % of at least 20 prompts, an alert fires.',
-          unit: 'percentunit',
-          width: 12,
-          alerts: ['EvalwatchPromptFailureRatioHigh'],
+            'Number of prompts that failed within the preceding 3 days, less the number that the objective of the project allows. An alert fires at 10.',
+          unit: 'short',
+          width: 8,
         },
-        ['{{project}}', `${finished('to="FAILED"')} / ${finished('to=~"COMPLETED|FAILED"')}`],
-      ).max(1),
-      [0.2, 'red'],
-    ),
+        ['{{project}}', `${moved(FAILED, DAYS)} - ${OBJECTIVE} * ${moved(FINISHED, DAYS)} > 0`],
+      ),
+      [10, 'red'],
+    ).noValue('None'),
     bars(
       {
         title: 'Missing and gone prompts',

@@ -37,6 +37,7 @@ interface Variable {
   readonly query: string;
   readonly multi: boolean;
   readonly includeAll: boolean;
+  readonly regex?: string;
 }
 
 /** The dashboard that is shipped. */
@@ -57,9 +58,15 @@ export const queries = panels.flatMap(({ title, type, targets }) =>
     type,
     refId,
     legend: legendFormat,
-    expr: expr
-      .replaceAll('$project', '.*')
-      .replaceAll('$__rate_interval', '1m')
-      .replaceAll('$__range', '6h'),
+    expr: interpolated(expr),
   })),
 );
+
+/** Replaces the variables of a query as Grafana does. */
+export function interpolated(expr: string, team = '.*'): string {
+  return expr
+    .replaceAll('$team', team)
+    .replaceAll('$project', '.*')
+    .replaceAll('$__rate_interval', '1m')
+    .replaceAll('$__range', '6h');
+}

@@ -31,7 +31,7 @@ it('has a row for each question, and no more panels than one can read', () => {
     'Store',
     'Process',
   ]);
-  expect(panels.length).toBeLessThanOrEqual(35);
+  expect(panels.length).toBeLessThanOrEqual(37);
 });
 
 describe('every panel', () => {
@@ -69,17 +69,26 @@ it('links the runbook of every alert, and only pages that there are', () => {
   expect(missing).toEqual([]);
 });
 
-it('lets one choose the Prometheus, and one, several or all projects', () => {
+it('lets one choose the Prometheus, and one, several or all teams and projects', () => {
+  const choice = {
+    type: 'query',
+    multi: true,
+    includeAll: true,
+    allValue: '.*',
+    current: { value: ['$__all'] },
+  };
   expect(dashboard.templating.list).toMatchObject([
     { name: 'datasource', type: 'datasource', query: 'prometheus' },
-    {
-      name: 'project',
-      type: 'query',
-      query: 'label_values(evalwatch_project_up, project)',
-      multi: true,
-      includeAll: true,
-    },
+    { ...choice, name: 'team', query: 'label_values(evalwatch_project_info, team)' },
+    { ...choice, name: 'project', query: expect.stringMatching(/^query_result\(.+\)$/) },
   ]);
+});
+
+it('finds the id of a project in what Prometheus answers', () => {
+  const { regex = '' } = dashboard.templating.list.find(({ name }) => name === 'project') ?? {};
+  const answer =
+    'evalwatch_project_up{a_project="x", instance="y", project="checkout-bot"} 1 1790000000000';
+  expect(new RegExp(regex.slice(1, -1)).exec(answer)?.[1]).toBe('checkout-bot');
 });
 
 /** The cells of Grafana's grid, 24 wide, that a panel covers. */

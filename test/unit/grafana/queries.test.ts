@@ -4,17 +4,21 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
+import { told as gaugeOf } from '../../../scripts/dashboard/queries.ts';
 import { debianTool } from '../../support/debian-tool.ts';
 import { knownLabels } from '../../support/known-labels.ts';
 import { METRICS, WORKER_METRICS } from '../../support/metrics-table.ts';
 import { resultLabels, selectorsOf } from '../../support/promql.ts';
 import { temporaryDirectory } from '../../support/temporary.ts';
 import { alerts, recordings } from '../prometheus/rules-file.ts';
-import { dashboard, queries } from './dashboard-file.ts';
+import { dashboard, interpolated, queries } from './dashboard-file.ts';
 
 const labelsOf = await knownLabels();
 const ALL = [...METRICS, ...WORKER_METRICS];
 const facts = new Map(ALL.map((fact) => [fact.name, fact]));
+
+/** What queries are filtered with; not shown, so neither replicas nor chosen projects matter. */
+const TEAM_FILTER = 'evalwatch_project_info';
 
 function factOf(series: string) {
   return facts.get(series) ?? facts.get(series.replace(/_(bucket|sum|count)$/, ''));
@@ -40,6 +44,7 @@ describe('the dashboard', () => {
   it.each(queries)('$title, $refId: holds with several replicas', ({ expr }) => {
     const wrong = selectorsOf(expr).filter(({ metric, aggregation }) => {
       const fact = factOf(metric);
+      if (metric === TEAM_FILTER && aggregation !== undefined) return false;
       if (fact === undefined) return aggregation === undefined;
       const addsUp = fact.from === 'process' && fact.type !== 'gauge';
       return aggregation !== (addsUp ? 'sum' : 'max');
@@ -49,9 +54,19 @@ describe('the dashboard', () => {
 
   it.each(queries)('$title, $refId: shows the projects chosen', ({ expr }) => {
     const unchosen = selectorsOf(expr).filter(
-      ({ metric, labels }) => labelsOf(metric)?.has('project') && !labels.includes('project'),
+      ({ metric, labels }) =>
+        metric !== TEAM_FILTER && labelsOf(metric)?.has('project') && !labels.includes('project'),
     );
     expect(unchosen).toEqual([]);
+  });
+
+  it.each(queries)('$title, $refId: shows the teams chosen', ({ expr }) => {
+    const selectors = selectorsOf(expr);
+    const isAboutProjects = selectors.some(({ metric }) => labelsOf(metric)?.has('project'));
+    const isFiltered = selectors.some(
+      ({ metric, labels }) => metric === TEAM_FILTER && labels.includes('team'),
+    );
+    expect(isFiltered).toBe(isAboutProjects);
   });
 
   it('shows every metric of evalwatch', () => {
@@ -62,13 +77,14 @@ describe('the dashboard', () => {
     expect(ALL.filter(({ name }) => !base.has(name)).map(({ name }) => name)).toEqual([]);
   });
 
-  it('finds its projects by a metric and a label that exist', () => {
-    const [, metric = '', label = ''] =
-      dashboard.templating.list
-        .map(({ query }) => /^label_values\((\w+), (\w+)\)$/.exec(query))
-        .find((match) => match !== null) ?? [];
-    expect([...(labelsOf(metric) ?? [])]).toContain(label);
-  });
+  it.each(dashboard.templating.list.filter(({ type }) => type === 'query'))(
+    'finds its $name by metrics and a label that exist',
+    ({ name, query }) => {
+      const [, metric = '', label = ''] = /^label_values\((\w+), (\w+)\)$/.exec(query) ?? [];
+      const [, expr = metric] = /^query_result\((.+)\)$/.exec(query) ?? [];
+      expect(resultLabels(interpolated(expr), labelsOf)).toContain(label || name);
+    },
+  );
 });
 
 describe('the rules', () => {
@@ -86,6 +102,40 @@ describe('the rules', () => {
 });
 
 const promtool = debianTool('prometheus', 'promtool') ?? '';
+
+describe.skipIf(promtool === '')('a team that is chosen', () => {
+  const up = (project: string) => ({
+    series: series('evalwatch_project_up', { project }),
+    values: '1',
+  });
+  const info = (project: string, team: string) => ({
+    series: series('evalwatch_project_info', { project, team }),
+    values: '1',
+  });
+  const ups = ['a', 'b', 'c'].map(up);
+  const infos = [info('a', 'search'), info('b', 'ads'), info('c', '')];
+
+  it.each([
+    ['all teams', '.*', [...ups, ...infos], ['a', 'b', 'c']],
+    ['one', 'search', [...ups, ...infos], ['a']],
+    ['two', '(search|ads)', [...ups, ...infos], ['a', 'b']],
+    ['all teams, before there is any', '.*', ups, ['a', 'b', 'c']],
+  ])('%s: restricts the projects', async (_, team, input_series, projects) => {
+    const expr = interpolated(gaugeOf('project', 'evalwatch_project_up'), team);
+    const exp_samples = projects.map((project) => ({ labels: series('', { project }), value: 1 }));
+    const promql_expr_test = [{ expr, eval_time: '0', exp_samples }];
+    await using directory = await temporaryDirectory();
+    const file = join(directory.path, 'team.test.yml');
+    await writeFile(file, stringify({ tests: [{ input_series, promql_expr_test }] }));
+    const { stdout } = await promisify(execFile)(promtool, ['test', 'rules', file]);
+    expect(stdout).toContain('SUCCESS');
+  });
+
+  function series(metric: string, labels: Readonly<Record<string, string>>): string {
+    const pairs = Object.entries(labels).map(([name, value]) => `${name}="${value}"`);
+    return `${metric}{${pairs.join(',')}}`;
+  }
+});
 
 it.skipIf(promtool === '')('Prometheus takes every query of the dashboard', async () => {
   const rules = queries.map(({ expr }, index) => ({ record: `query:${index}`, expr }));
