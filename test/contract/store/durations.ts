@@ -22,7 +22,7 @@ export function describeDurations(h: Harness): void {
     async function counted(
       project = 'p',
       status: AddedDurations['status'] = 'RUNNING',
-      { firstDay = 0, reader = h.store as StoreReader } = {},
+      { firstDay = 0, reader = h.store }: { firstDay?: number; reader?: StoreReader } = {},
     ) {
       const [found, ...others] = await reader.durations([{ project, status }], firstDay);
       expect(others).toEqual([]);
