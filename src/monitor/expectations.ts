@@ -37,7 +37,7 @@ export interface LearnedExpectations {
 }
 
 /** Number of states whose durations are read at once, which takes some milliseconds. */
-const STATES_PER_READ = 40;
+const STATES_PER_READ = 10;
 
 /** A status of a project's prompts, with what its limit depends on besides the durations. */
 interface LearningState {
