@@ -32,15 +32,15 @@ export function bucketOf(ms: number): number {
   return Math.min(LAST_BUCKET, Math.ceil(Math.log(ms / 1000) / Math.log(GROWTH)));
 }
 
-/** Returns the longest duration that a bucket counts, in ms. */
-export function longestOf(bucket: number): number {
-  return 1000 * GROWTH ** bucket;
+/** Returns the geometric middle of a bucket, in ms: at most 7.3 % from each duration that the bucket counts. */
+export function middleOf(bucket: number): number {
+  return bucket === 0 ? 1000 : 1000 * GROWTH ** (bucket - 0.5);
 }
 
 /**
  * Counts how long prompts were in the statuses that they left with these transitions of one poll
- * (docs/specification.md#durations). Leaves out stays that began before `steadySince`, because polls were missing while
- * they lasted; without it, counts all. Times are epoch ms.
+ * (docs/specification.md#durations). Leaves out stays that began before `steadySince` (by default none), because polls
+ * were missing while they lasted, and stays of 0 ms, because the clock was set back. Times are epoch ms.
  */
 export function countDurations(
   transitions: readonly Transition[],
@@ -52,7 +52,8 @@ export function countDurations(
   const day = dayOf(at);
   const counts = new Map<string, AddedDurations>();
   for (const { from, heldMs } of transitions) {
-    if (heldMs === undefined || !isUnfinished(from) || at - heldMs < steadySince) continue;
+    if (heldMs === undefined || heldMs === 0 || !isUnfinished(from) || at - heldMs < steadySince)
+      continue;
     const bucket = bucketOf(heldMs);
     const key = `${from} ${bucket}`;
     const count = (counts.get(key)?.count ?? 0) + 1;

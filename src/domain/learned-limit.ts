@@ -1,4 +1,4 @@
-import { dayOf, longestOf, type DurationCount } from './durations.ts';
+import { dayOf, middleOf, type DurationCount } from './durations.ts';
 import type { UnfinishedStatus } from './status.ts';
 
 /** How long a prompt may stay in a status if nothing is configured or learned, ms. */
@@ -12,6 +12,14 @@ export const LEARNED_DAYS = 30;
 const MIN_DURATIONS = 20;
 const MIN_DAYS = 3;
 const MIN_AGE_DAYS = 7;
+/** Number of days with hung prompts that must not raise the limit. */
+const HUNG_DAYS = 2;
+/** On a hung day some prompt takes this many times as long as on the third-longest day. */
+const HUNG_FACTOR = 3;
+const LIMIT_FACTOR = 2.5;
+/** Of fewer durations, the third-longest is below the 99th percentile. */
+const ENOUGH_DURATIONS = 300;
+const MIN_LIMIT_MS = 5 * 60 * 1000;
 
 export interface LimitContext {
   readonly status: UnfinishedStatus;
@@ -33,12 +41,16 @@ export function learnLimit(
   const today = dayOf(now);
   const known = counts.filter(({ day }) => day < today && day >= today - LEARNED_DAYS);
   const longest = longestByDay(known);
-  const days = [...longest.keys()];
-  if (total(known) < MIN_DURATIONS || days.length < MIN_DAYS) return undefined;
-  if (Math.min(...days) > today - MIN_AGE_DAYS) return undefined;
-  const third = [...longest.values()].toSorted((a, b) => b - a)[2] ?? 0;
-  const learned = Math.min(Math.max(3 * quantile(known, 0.99), 2 * third), 3 * third);
-  return Math.min(Math.max(learned, 2 * maxIntervalMs + 60_000), 12 * DEFAULT_LIMIT_MS[status]);
+  if (total(known) < MIN_DURATIONS || longest.size < MIN_DAYS) return undefined;
+  const age = today - Math.min(...longest.keys());
+  if (age < MIN_AGE_DAYS) return undefined;
+  // Longer ones are yet to come if little is known. With a heavy tail (α = 3) they grow by the cube root.
+  const missing = Math.max(LEARNED_DAYS / age, ENOUGH_DURATIONS / total(known));
+  const longestYet = usualLongest([...longest.values()]) * Math.cbrt(Math.max(1, missing));
+  const learned = toSeconds(LIMIT_FACTOR * longestYet);
+  // Below twice the interval, a prompt that two polls find would exceed the limit.
+  const min = Math.max(MIN_LIMIT_MS, 2 * maxIntervalMs + 60_000);
+  return Math.max(min, Math.min(learned, 12 * DEFAULT_LIMIT_MS[status]));
 }
 
 /**
@@ -50,13 +62,21 @@ export function typicalDuration(counts: readonly DurationCount[], now: number): 
   const known = counts.filter(({ day }) => day >= today - LEARNED_DAYS);
   const past = known.filter(({ day }) => day < today);
   const used = total(past) < MIN_DURATIONS ? known : past;
-  return total(used) < MIN_DURATIONS ? undefined : quantile(used, 0.5);
+  return total(used) < MIN_DURATIONS ? undefined : toSeconds(median(used));
+}
+
+/** Returns the third-longest of the days' longest durations, leaving out hung days. */
+function usualLongest(longest: readonly number[]): number {
+  const sorted = longest.toSorted((a, b) => b - a);
+  const third = sorted[HUNG_DAYS] ?? 0;
+  const usual = sorted.filter((duration) => duration <= HUNG_FACTOR * third);
+  return usual[HUNG_DAYS] ?? usual.at(-1) ?? 0;
 }
 
 function longestByDay(counts: readonly DurationCount[]): ReadonlyMap<number, number> {
   const longest = new Map<number, number>();
   for (const { day, bucket } of counts) {
-    longest.set(day, Math.max(longest.get(day) ?? 0, longestOf(bucket)));
+    longest.set(day, Math.max(longest.get(day) ?? 0, middleOf(bucket)));
   }
   return longest;
 }
@@ -65,13 +85,16 @@ function total(counts: readonly DurationCount[]): number {
   return counts.reduce((sum, { count }) => sum + count, 0);
 }
 
-/** Returns the duration that this share of the durations does not exceed, in ms. */
-function quantile(counts: readonly DurationCount[], share: number): number {
-  const wanted = share * total(counts);
+function median(counts: readonly DurationCount[]): number {
+  const half = total(counts) / 2;
   let passed = 0;
   for (const { bucket, count } of counts.toSorted((a, b) => a.bucket - b.bucket)) {
     passed += count;
-    if (passed >= wanted) return longestOf(bucket);
+    if (passed >= half) return middleOf(bucket);
   }
   return 0;
+}
+
+function toSeconds(ms: number): number {
+  return Math.round(ms / 1000) * 1000;
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { bucketOf, dayOf, type DurationCount, longestOf } from '../../../src/domain/durations.ts';
+import { bucketOf, dayOf, type DurationCount, middleOf } from '../../../src/domain/durations.ts';
 import type { Expectations } from '../../../src/domain/expectation.ts';
 import type { UnfinishedStatus } from '../../../src/domain/status.ts';
 import { StoreError } from '../../../src/monitor/errors.ts';
@@ -77,8 +77,8 @@ describe('expectations', () => {
     await expectations.refresh();
     const learned = expectations.of('p')?.RUNNING;
     expect(learned?.source).toBe('learned');
-    expect(learned?.limitMs).toBeGreaterThanOrEqual(2 * longestOf(TEN_MINUTES - 1));
-    expect(learned?.limitMs).toBeLessThanOrEqual(3 * longestOf(TEN_MINUTES));
+    expect(learned?.limitMs).toBeGreaterThan(2 * middleOf(TEN_MINUTES));
+    expect(learned?.limitMs).toBeLessThan(6 * middleOf(TEN_MINUTES));
     expect(expectations.of('p')?.PENDING.source).toBe('default');
     expect(expectations.of('q')?.PENDING.source).toBe('default');
     expect(expectations.of('q')?.PENDING.typicalMs).toBeGreaterThan(9 * MINUTE);
