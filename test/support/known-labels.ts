@@ -21,6 +21,8 @@ export async function knownLabels(): Promise<LabelsOf> {
     known.set(name, labels.union(new Set(TARGET)));
   }
   const labelsOf: LabelsOf = (metric) => known.get(metric);
-  for (const { record, expr } of recordings) known.set(record, resultLabels(expr, labelsOf));
+  for (const { record, expr, labels } of recordings) {
+    known.set(record, resultLabels(expr, labelsOf).union(new Set(Object.keys(labels ?? {}))));
+  }
   return labelsOf;
 }

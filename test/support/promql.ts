@@ -12,18 +12,23 @@ export interface Selector {
   readonly aggregation: string | undefined;
 }
 
-/** Every selector of a query. @throws {Error} on a syntax error, or a selector without the name of a metric */
+/**
+ * Every selector of a query, except those that match the names of several metrics.
+ * @throws {Error} on a syntax error, or a selector without the name of a metric
+ */
 export function selectorsOf(query: string): readonly Selector[] {
   const selectors: Selector[] = [];
   parse(query).iterate({
     enter: ({ name, node }) => {
       if (name !== 'VectorSelector') return;
       const metric = textOf(query, node.getChild('Identifier'));
-      if (metric === '') throw new Error(`a selector without a metric in ${query}`);
       const matchers = node.getChild('LabelMatchers')?.getChildren('UnquotedLabelMatcher') ?? [];
+      const labels = matchers.map((matcher) => textOf(query, matcher.getChild('LabelName')));
+      if (metric === '' && labels.includes('__name__')) return;
+      if (metric === '') throw new Error(`a selector without a metric in ${query}`);
       selectors.push({
         metric,
-        labels: matchers.map((matcher) => textOf(query, matcher.getChild('LabelName'))),
+        labels,
         aggregation: textOf(query, aggregationAround(node)) || undefined,
       });
     },
@@ -135,6 +140,8 @@ function labelsOfAggregation(node: SyntaxNode, context: Context): Labels {
   if (operand === undefined) throw new Error(`nothing to aggregate in ${text}`);
   const modifier = node.getChild('AggregateModifier');
   const names = namesIn(context.query, modifier?.getChild('GroupingLabels'));
+  const name = textOf(context.query, node.getChild('AggregateOp'));
+  if (name === 'topk' || name === 'bottomk') return operand;
   requireAll(names, operand, text);
   return modifier?.getChild('Without') ? operand.difference(names) : names;
 }

@@ -9,6 +9,7 @@ export const RULES_FILE = join(CONFIG, 'prometheus/evalwatch.rules.yml');
 interface RecordingRule {
   readonly record: string;
   readonly expr: string;
+  readonly labels?: Readonly<Record<string, string>>;
 }
 
 interface AlertingRule {

@@ -6,11 +6,24 @@ import { alerts, groups, recordings } from './rules-file.ts';
 
 const labelsOf = await knownLabels();
 
-it('is one group, so that alerts see what was recorded in the same evaluation', () => {
-  expect(groups.map(({ name }) => name)).toEqual(['evalwatch']);
+it('reads across groups only teams, so that alerts see what was recorded in the same evaluation', () => {
+  const recordedBy = new Map(
+    groups.flatMap(({ name, rules }) =>
+      rules.flatMap((rule) => ('record' in rule ? [[rule.record, name] as const] : [])),
+    ),
+  );
+  const foreign = groups.flatMap(({ name, rules }) =>
+    rules
+      .flatMap(({ expr }) => selectorsOf(expr))
+      .filter(({ metric }) => (recordedBy.get(metric) ?? name) !== name)
+      .map(({ metric }) => metric),
+  );
+  expect(groups.map(({ name }) => name)).toEqual(['evalwatch', 'evalwatch-failures']);
+  expect(new Set(foreign)).toEqual(new Set(['project_team:evalwatch_project_info:group']));
 });
 
 it.each([
+  ['EvalwatchWatchdog', '0s', 'none'],
   ['EvalwatchDown', '5m', 'critical'],
   ['EvalwatchAbsent', '10m', 'critical'],
   ['EvalwatchDataStale', '5m', 'critical'],
@@ -20,7 +33,8 @@ it.each([
   ['EvalwatchProjectPollFailing', '5m', 'warning'],
   ['EvalwatchPromptFailed', '0s', 'warning'],
   ['EvalwatchDatasetFailed', '0s', 'warning'],
-  ['EvalwatchPromptFailureRatioHigh', '15m', 'critical'],
+  ['EvalwatchPromptFailureRatioHigh', '0s', 'critical'],
+  ['EvalwatchPromptFailureBudgetBurning', '15m', 'warning'],
   ['EvalwatchPromptStuck', '10m', 'warning'],
   ['EvalwatchPromptsMissing', '0s', 'info'],
   ['EvalwatchPromptsVanished', '2m', 'warning'],
@@ -40,7 +54,7 @@ it.each([
 });
 
 it('has no other alerts', () => {
-  expect(alerts).toHaveLength(22);
+  expect(alerts).toHaveLength(24);
 });
 
 it.each(alerts)('$alert says what is wrong, with which project, and what to do first', (rule) => {
@@ -49,6 +63,11 @@ it.each(alerts)('$alert says what is wrong, with which project, and what to do f
   expect(description).toMatch(/\. First [a-z]+ /);
   const aboutOne = resultLabels(rule.expr, labelsOf).has('project');
   expect(description.includes('{{ $labels.project }}')).toBe(aboutOne);
+});
+
+it.each(alerts)('$alert has a team if it is about a project', ({ expr }) => {
+  const labels = resultLabels(expr, labelsOf);
+  expect(labels.has('team')).toBe(labels.has('project'));
 });
 
 it('asks only for metrics and labels that are exported or recorded', async () => {
@@ -74,7 +93,19 @@ it('asks only for metrics and labels that are exported or recorded', async () =>
 
 it('records nothing that no alert uses', () => {
   const used = new Set(
-    [...alerts, ...recordings].flatMap(({ expr }) => selectorsOf(expr)).map(({ metric }) => metric),
+    [
+      ...[...alerts, ...recordings].map(({ expr }) => expr),
+      ...alerts.flatMap(({ annotations }) => queriesIn(annotations.description)),
+    ]
+      .flatMap((query) => selectorsOf(query))
+      .map(({ metric }) => metric),
   );
   expect(recordings.filter(({ record }) => !used.has(record))).toEqual([]);
 });
+
+/** The queries of a template, with a text in the place of each variable. */
+function queriesIn(template: string): readonly string[] {
+  return [...template.matchAll(/printf ("(?:[^"\\]|\\.)*")/g)]
+    .map(([, format = '']) => format.slice(1, -1).replaceAll('%q', '"text"'))
+    .filter((query) => query.includes('{'));
+}
