@@ -4,6 +4,7 @@ import { startSimulator } from '../../src/simulator/server.ts';
 import { World } from '../../src/simulator/world/world.ts';
 import { startDaemon, workspace } from '../support/evalwatch.ts';
 import { freePort } from '../support/free-port.ts';
+import { withTeams } from '../support/team-routes.ts';
 import { startAlertmanager } from './alertmanager.ts';
 import { startServer } from './server.ts';
 import { type Addresses, shipped } from './shipped.ts';
@@ -15,9 +16,21 @@ export interface Programs {
   readonly alertmanager: string;
 }
 
+export interface StackOptions {
+  /** Teams that have a route in Alertmanager. */
+  readonly teams?: readonly string[];
+  /** Options of a project in the configuration of evalwatch. */
+  readonly optionsOf?: (project: string) => object;
+}
+
 /** A simulated service, evalwatch, Prometheus, Alertmanager and whoever it pages; `await using` ends them all. */
 export interface AlertingStack extends AsyncDisposable {
   readonly webhook: Webhook;
+  readonly world: World;
+  /** Values of an expression in Prometheus. */
+  query(expression: string): Promise<readonly number[]>;
+  /** Changes the options of the projects and reloads evalwatch. */
+  reload(optionsOf: (project: string) => object): Promise<void>;
   /** Makes the one prompt of a project, RUNNING till then, FAILED. */
   failPrompt(project: string): void;
   revokeKey(project: string): void;
@@ -38,6 +51,7 @@ export interface AlertingStack extends AsyncDisposable {
 export async function startAlerting(
   programs: Programs,
   projects: readonly string[],
+  { teams = [], optionsOf = () => ({}) }: StackOptions = {},
 ): Promise<AlertingStack> {
   await using opened = new AsyncDisposableStack();
   const webhook = opened.use(await startWebhook());
@@ -53,12 +67,11 @@ export async function startAlerting(
     alertmanager: `127.0.0.1:${await freePort()}`,
     webhook: webhook.url,
   };
-  const place = opened.use(
-    await workspace(simulator.url, {
-      web: { listen: addresses.daemon },
-      projects: projects.map((id) => ({ id, api_key_file: `${id}.key` })),
-    }),
-  );
+  const configured = (options: (project: string) => object) => ({
+    web: { listen: addresses.daemon },
+    projects: projects.map((id) => ({ id, api_key_file: `${id}.key`, ...options(id) })),
+  });
+  const place = opened.use(await workspace(simulator.url, configured(optionsOf)));
   const { directory } = place;
   for (const id of projects) await writeFile(join(directory, `${id}.key`), keyOf(id));
   let daemon = startDaemon(place);
@@ -70,14 +83,21 @@ export async function startAlerting(
       programs.alertmanager,
       directory,
       addresses.alertmanager,
-      await shipped('alertmanager/alertmanager.yml', addresses),
+      await shipped('alertmanager/alertmanager.yml', addresses, (text) => withTeams(text, teams)),
     ),
   );
-  opened.use(await startPrometheus(programs.prometheus, directory, addresses));
+  const prometheus = opened.use(await startPrometheus(programs.prometheus, directory, addresses));
   const all = opened.move();
 
   return {
     webhook,
+    world,
+    query: (expression) => prometheus.query(expression),
+    reload: async (options) => {
+      await place.configure(configured(options));
+      daemon.process.kill('SIGHUP');
+      await daemon.line('config.reloaded');
+    },
     failPrompt: (project) => world.setStatus(project, promptOf(project), 'FAILED'),
     revokeKey: (project) => simulator.keys.revoke(keyOf(project)),
     giveKeyBack: (project) => simulator.keys.set(keyOf(project), project),
@@ -101,7 +121,8 @@ export async function startAlerting(
   };
 }
 
-function promptOf(project: string): string {
+/** Id of the one prompt that a project has from the start. */
+export function promptOf(project: string): string {
   return `prompt-of-${project}`;
 }
 
@@ -113,7 +134,7 @@ async function startPrometheus(
   program: string,
   directory: string,
   addresses: Addresses,
-): Promise<AsyncDisposable> {
+): Promise<AsyncDisposable & Pick<AlertingStack, 'query'>> {
   for (const file of ['prometheus.yml', 'evalwatch.rules.yml']) {
     await writeFile(join(directory, file), await shipped(`prometheus/${file}`, addresses));
   }
@@ -123,5 +144,15 @@ async function startPrometheus(
     `--storage.tsdb.path=${join(directory, 'prometheus')}`,
     `--web.listen-address=${address}`,
   ];
-  return await startServer(program, args, `http://${address}/-/ready`);
+  const server = await startServer(program, args, `http://${address}/-/ready`);
+  return {
+    query: async (expression) => {
+      const url = `http://${address}/api/v1/query?query=${encodeURIComponent(expression)}`;
+      const { data } = (await (await fetch(url)).json()) as {
+        data: { result: readonly { value: readonly [number, string] }[] };
+      };
+      return data.result.map(({ value }) => Number(value[1]));
+    },
+    [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
+  };
 }

@@ -5,8 +5,13 @@ import { parse } from 'yaml';
 const CONFIG = join(import.meta.dirname, '../../config');
 /** In place of every `for` that is more than none: what a stalled machine does not reach. */
 const HELD = '5s';
-/** In place of those of alerts that have to come before others, or that the time until the first scrape is no cause for. */
-const HELD_OTHERWISE: Readonly<Record<string, string>> = { '0s': '0s', '3m': '3s', '10m': '30s' };
+/** The same of alerts that have to come before others, or that the time until the first scrape is no cause for. */
+const HELD_OTHERWISE: Readonly<Record<string, string>> = {
+  EvalwatchServiceFailing: '3s',
+  EvalwatchAbsent: '30s',
+  EvalwatchConfigReloadFailed: '30s',
+  EvalwatchErrorInfoBacklog: '30s',
+};
 
 export interface Addresses {
   /** `host:port`. */
@@ -30,13 +35,14 @@ export async function shipped(
 ): Promise<string> {
   const content: unknown = parse(edit(await readFile(join(CONFIG, file), 'utf8')));
   // JSON is YAML too.
-  return JSON.stringify(content, (key, value: unknown) => hurried(key, value, addresses));
+  return JSON.stringify(content, function (this: { alert?: string }, key, value: unknown) {
+    if (key !== 'for') return hurried(key, value, addresses);
+    return value === '0s' ? value : (HELD_OTHERWISE[this.alert ?? ''] ?? HELD);
+  });
 }
 
 function hurried(key: string, value: unknown, addresses: Addresses): unknown {
   switch (key) {
-    case 'for':
-      return HELD_OTHERWISE[String(value)] ?? HELD;
     case 'keep_firing_for':
       return '20s';
     case 'scrape_interval':
