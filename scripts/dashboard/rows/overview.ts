@@ -93,6 +93,7 @@ const alerts = table(
     unit: 'short',
     width: 8,
     height: 9,
+    alerts: ['EvalwatchWatchdog'],
   },
   {
     alertname: 'Alert',

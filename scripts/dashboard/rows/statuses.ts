@@ -80,6 +80,7 @@ export const statuses: Row = {
             'Number of prompts that failed within the preceding 3 days, less the number that the objective of the project allows. An alert fires at 10.',
           unit: 'short',
           width: 8,
+          alerts: ['EvalwatchPromptFailureBudgetBurning'],
         },
         ['{{project}}', `${moved(FAILED, DAYS)} - ${OBJECTIVE} * ${moved(FINISHED, DAYS)} > 0`],
       ),
