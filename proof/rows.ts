@@ -7,6 +7,7 @@ import { fuzz } from './fuzz.ts';
 import { growth } from './growth.ts';
 import { hostile } from './hostile.ts';
 import { kills } from './kills.ts';
+import { limits } from './limits.ts';
 import { partialParsing } from './partial-parsing.ts';
 import { powerLoss } from './power-loss.ts';
 import { scrapePressure } from './scrape-pressure.ts';
@@ -28,6 +29,7 @@ export const ROWS: readonly Row[] = [
   fuzz,
   growth,
   hostile,
+  limits,
   partialParsing,
   web,
   workers,

@@ -1,50 +1,84 @@
 /**
  * Exposes the daemon and its store to faults and compares the result with the guarantees (docs/reliability.md):
  * `node scripts/proof.ts [row …] [--short] [--seed N]`. Exits 1 if a guarantee is broken.
+ * `node scripts/proof.ts limits --durations FILE` prints the limits that are learned from the durations in a CSV file.
  */
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import { parseArgs } from 'node:util';
+import { limitsOfFile } from '../proof/limits/durations-file.ts';
+import { environment, resolveFromUser } from '../src/config/environment.ts';
 import { noticeOf } from '../proof/bug.ts';
 import { ROWS } from '../proof/rows.ts';
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { short: { type: 'boolean', default: false }, seed: { type: 'string', default: '1' } },
+  options: {
+    short: { type: 'boolean', default: false },
+    seed: { type: 'string', default: '1' },
+    durations: { type: 'string' },
+  },
 });
 const { short } = values;
 const seed = Number(values.seed);
 const names = ROWS.map(({ name }) => name);
 const unknown = positionals.filter((name) => !names.includes(name));
-if (unknown.length > 0 || !Number.isSafeInteger(seed)) {
-  console.error(`usage: proof.ts [${names.join('|')} …] [--short] [--seed N]`);
+const { durations } = values;
+const hasDurations = durations !== undefined;
+if (
+  unknown.length > 0 ||
+  !Number.isSafeInteger(seed) ||
+  (hasDurations && positionals.join(' ') !== 'limits')
+) {
+  console.error(`usage: proof.ts [${names.join('|')} …] [--short] [--seed N]
+       proof.ts limits --durations FILE`);
   process.exit(2);
 }
+if (hasDurations) await printLimits(durations);
+else await runRows();
 
-const broken: string[] = [];
-for (const row of ROWS) {
-  if (positionals.length > 0 && !positionals.includes(row.name)) continue;
-  console.log(`${row.name}, seed ${seed}${short ? ', short' : ''}`);
-  const started = performance.now();
+/** Prints the limits that are learned from the durations in a file. */
+async function printLimits(file: string): Promise<void> {
   try {
-    const figures = await row.run({ short, seed, print: (line) => console.log(`  … ${line}`) });
-    for (const [figure, value] of figures) say(figure, value);
-    if (figures.some((texts) => texts.some((text) => text.startsWith('FAILED')))) {
+    const path = resolveFromUser(file, environment());
+    await pipeline(Readable.from(limitsOfFile(path)), process.stdout, { end: false });
+  } catch (error) {
+    // The reader, such as `head`, has seen enough.
+    if (error instanceof Error && 'code' in error && error.code === 'EPIPE') return;
+    console.error(`${file}: ${error instanceof Error ? error.message : String(error)}`);
+    process.exitCode = 1;
+  }
+}
+
+/** Runs the rows and prints their figures. */
+async function runRows(): Promise<void> {
+  const broken: string[] = [];
+  for (const row of ROWS) {
+    if (positionals.length > 0 && !positionals.includes(row.name)) continue;
+    console.log(`${row.name}, seed ${seed}${short ? ', short' : ''}`);
+    const started = performance.now();
+    try {
+      const figures = await row.run({ short, seed, print: (line) => console.log(`  … ${line}`) });
+      for (const [figure, value] of figures) say(figure, value);
+      if (figures.some((texts) => texts.some((text) => text.startsWith('FAILED')))) {
+        broken.push(row.name);
+      }
+      for (const bug of [row.bug ?? []].flat()) {
+        // A proof must also find the mistakes that it plants itself.
+        const notice = await noticeOf(bug, (options) =>
+          row.run({ short: true, seed, print: () => {}, ...options }),
+        );
+        say(`bug: ${bug.what}`, `noticed: ${notice.slice(0, 160)}`);
+      }
+    } catch (error) {
+      console.log('  FAILED', error);
       broken.push(row.name);
     }
-    for (const bug of [row.bug ?? []].flat()) {
-      // A proof must also find the mistakes that it plants itself.
-      const notice = await noticeOf(bug, (options) =>
-        row.run({ short: true, seed, print: () => {}, ...options }),
-      );
-      say(`bug: ${bug.what}`, `noticed: ${notice.slice(0, 160)}`);
-    }
-  } catch (error) {
-    console.log('  FAILED', error);
-    broken.push(row.name);
+    say('took', `${Math.round((performance.now() - started) / 1000)} s`);
   }
-  say('took', `${Math.round((performance.now() - started) / 1000)} s`);
+  console.log(broken.length === 0 ? 'every guarantee held' : `broken: ${broken.join(', ')}`);
+  process.exitCode = broken.length === 0 ? 0 : 1;
 }
-console.log(broken.length === 0 ? 'every guarantee held' : `broken: ${broken.join(', ')}`);
-process.exitCode = broken.length === 0 ? 0 : 1;
 
 function say(figure: string, value: string): void {
   console.log(`  ${figure.padEnd(48)} ${value}`);
