@@ -77,7 +77,15 @@ const content = {
   onBug: (error: unknown) => {
     throw error;
   },
-  api: { store, feed, clock, health: () => NEVER_POLLED, nextPollAt: () => nextPollAt },
+  api: {
+    store,
+    feed,
+    clock,
+    health: () => NEVER_POLLED,
+    nextPollAt: () => nextPollAt,
+    projects: () => new Map(),
+    expectationsOf: () => undefined,
+  },
   page: {
     version: PROTECTED,
     clock,
@@ -90,7 +98,8 @@ const content = {
     isReady: () => true,
     projects: () =>
       PROJECTS.map((id) => {
-        return { ...BY_DEFAULT, id, datasets: false, health: NEVER_POLLED, nextPollAt };
+        const none = { nextPollAt, expectations: undefined };
+        return { ...BY_DEFAULT, id, datasets: false, health: NEVER_POLLED, ...none };
       }),
     monitor: () => watchMonitor(clock).state(),
   },

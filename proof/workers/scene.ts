@@ -109,7 +109,9 @@ export async function createScene(options: SceneOptions): Promise<Scene> {
     return {
       transitions: transitions.map(transitionFields) as unknown as readonly TransitionRow[],
       failures: failures.map(failureFields) as unknown as readonly FailureRow[],
-      statuses: statuses.map(promptFields) as unknown as readonly StatusRow[],
+      statuses: statuses.map((row) =>
+        promptFields(row, undefined),
+      ) as unknown as readonly StatusRow[],
     };
   }
 

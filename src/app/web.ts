@@ -7,6 +7,7 @@ import type { EventFeed } from '../web/events/feed.ts';
 import type { MonitorWatch } from '../web/page/model/monitor-state.ts';
 import type { ChangingProtection } from '../web/protection/changing-protection.ts';
 import { startWebServer, type WebServer } from '../web/server.ts';
+import { projectsOf } from './config-in-force.ts';
 import type { Engine } from './engine.ts';
 import type { Reload } from './reload.ts';
 import type { Scheduling } from './scheduling.ts';
@@ -36,6 +37,7 @@ export async function startWeb(options: WebOptions): Promise<WebServer> {
   const { config, engine, scheduling, metrics, feed, monitor, reload, isScheduling } = options;
   const { store } = engine;
   const { clock } = options;
+  const expectationsOf = engine.expectations.of;
   const nextPollAt = (project: string) => scheduling.next(project);
   return await startWebServer(
     {
@@ -43,7 +45,15 @@ export async function startWeb(options: WebOptions): Promise<WebServer> {
       metricsContentType: metrics.contentType,
       isReady: () => isScheduling() && engine.isStoreInPlace(),
       onBug: createRequestFailureLog(options.logger),
-      api: { store, feed, clock, health: (project) => engine.health(project), nextPollAt },
+      api: {
+        store,
+        feed,
+        clock,
+        health: (project) => engine.health(project),
+        nextPollAt,
+        projects: () => projectsOf(engine.config()),
+        expectationsOf,
+      },
       page: {
         version,
         clock,
@@ -52,7 +62,8 @@ export async function startWeb(options: WebOptions): Promise<WebServer> {
         isReady: isScheduling,
         projects: () =>
           engine.projects().map(({ id, datasets, health, team, expect }) => {
-            return { id, datasets, health, team, expect, nextPollAt: nextPollAt(id) };
+            const expectations = expectationsOf(id);
+            return { id, datasets, health, team, expect, expectations, nextPollAt: nextPollAt(id) };
           }),
         monitor: () => monitor.state(),
       },

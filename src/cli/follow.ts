@@ -25,7 +25,7 @@ export async function follow(
     stdout.writeLines(
       options.json ? rows.map((row) => toJsonLine(view.toJson(row))) : table.lines(rows),
     );
-  return await withReader(options, context, async (reader) => {
+  return await withReader(options, context, async ({ reader }) => {
     const query = toQuery(options, context);
     let last = await newestTransitionId(reader);
     const newest = await reader.transitions({ ...query, limit: query.limit ?? FIRST_ROWS });

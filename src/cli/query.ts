@@ -1,8 +1,9 @@
 import { quoteId } from '../config/redaction.ts';
 import { closest, didYouMean } from '../config/suggest.ts';
 import type { Config } from '../config/config.ts';
+import type { Clock } from '../monitor/ports/clock.ts';
 import type { RowQuery, StoreReader } from '../monitor/ports/store.ts';
-import { isSqlite, openStoreReader } from '../store/open.ts';
+import { openStoreReader } from '../store/open.ts';
 import type { Action, Context } from './command.ts';
 import { loadForStore } from './configuration.ts';
 import { UsageError } from './outcome.ts';
@@ -12,11 +13,19 @@ import { jsonLines, tableLines, type Column } from './output/table.ts';
 /** Maximum number of known projects in the message about an unknown one. */
 const MAX_LISTED = 10;
 
+/** An open store, with the configuration that names it. */
+export interface Source {
+  readonly reader: StoreReader;
+  readonly config: Config;
+  readonly clock: Clock;
+}
+
 /** Rows that a reading command prints, and their format. */
 export interface View<Row> {
   /** Name of the rows in the plural, for the message that there are none. */
   readonly noun: string;
-  readonly read: (reader: StoreReader, query: RowQuery) => Promise<readonly Row[]>;
+  /** Returns the function that reads rows; it may keep what it needs again at the next read. */
+  readonly open: (source: Source) => (query: RowQuery) => Promise<readonly Row[]>;
   readonly columns: readonly Column<Row>[];
   /** Returns the row of the JSON document (docs/specification.md#rows). */
   readonly toJson: (row: Row) => object;
@@ -26,7 +35,7 @@ export interface View<Row> {
 export function queryAction<Row>(view: View<Row>): Action<QueryOptions> {
   return async (options, context) => {
     const query = toQuery(options, context);
-    const rows = await withReader(options, context, (reader) => view.read(reader, query));
+    const rows = await withReader(options, context, (source) => view.open(source)(query));
     if (options.json) {
       await context.stdout.writeLines(jsonLines(rows, view.toJson));
     } else if (rows.length > 0) {
@@ -44,20 +53,20 @@ export function toQuery(options: QueryOptions, { clock }: Context): RowQuery {
 }
 
 /**
- * Runs `work` with a reader of the store. A daemon may run meanwhile. `path` is that of a SQLite store.
+ * Runs `work` with a reader of the store. A daemon may run meanwhile.
  * @throws {UsageError} for an unknown project
  */
 export async function withReader<Result>(
   options: Pick<QueryOptions, 'config' | 'project'>,
   context: Context,
-  work: (reader: StoreReader, path: string | undefined) => Promise<Result>,
+  work: (source: Source) => Promise<Result>,
 ): Promise<Result> {
   const config = await loadForStore(options.config, context);
   const reader = await openStoreReader(config.store);
   try {
     const { project } = options;
     if (project !== undefined) assertKnownProject(project, config, await reader.projects());
-    return await work(reader, isSqlite(config.store) ? config.store.path : undefined);
+    return await work({ reader, config, clock: context.clock });
   } finally {
     await reader.close();
   }

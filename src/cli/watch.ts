@@ -29,14 +29,15 @@ export async function watch<Row>(
   if (stdout.width === undefined || options.json) {
     throw new UsageError('--watch needs a terminal and cannot be used with --json');
   }
-  return await withReader(options, context, async (reader) => {
+  return await withReader(options, context, async (source) => {
+    const read = view.open(source);
     await stdout.write(CLEAR);
     while (true) {
       const { width = 80, height = 24, color } = stdout;
       // Three lines hold the title, the header and the cursor.
       const room = Math.max(1, height - 3);
       const limit = Math.min(options.limit ?? room, room);
-      const rows = await view.read(reader, { ...toQuery(options, context), limit });
+      const rows = await read({ ...toQuery(options, context), limit });
       const title = `${formatTime(clock.now())}  the newest ${rows.length} ${view.noun}, every ${options.intervalMs / 1000} s`;
       const lines = [
         truncate(title, width),

@@ -17,12 +17,15 @@ export interface Expectations {
   readonly maxFailureRatio: number | undefined;
 }
 
+/** Where a limit comes from; `default` applies until enough durations are known to learn one. */
+export const LIMIT_SOURCES = ['learned', 'configured', 'default', 'off'] as const;
+type LimitSource = (typeof LIMIT_SOURCES)[number];
+
 /** What is expected of the prompts of a project in one status. */
 export interface StateExpectation {
   /** How long a prompt may stay in the status, ms; undefined without a limit. */
   readonly limitMs: number | undefined;
-  /** Where the limit comes from. */
-  readonly source: 'learned' | 'configured' | 'default' | 'off';
+  readonly source: LimitSource;
   /** Median time in the status over the last 30 days, ms; undefined while too few durations are known. */
   readonly typicalMs: number | undefined;
 }
@@ -54,4 +57,9 @@ export function expectationOf(
   return limitMs === undefined
     ? { limitMs: DEFAULT_LIMIT_MS[status], source: 'default', typicalMs }
     : { limitMs, source: 'learned', typicalMs };
+}
+
+/** Whether a prompt that has been in the status for so long, in ms, is stuck: beyond the limit. */
+export function isStuck(waitingMs: number, expectation: StateExpectation | undefined): boolean {
+  return expectation?.limitMs !== undefined && waitingMs > expectation.limitMs;
 }

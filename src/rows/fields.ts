@@ -1,6 +1,8 @@
+import type { StateExpectation } from '../domain/expectation.ts';
 import type { PromptStatus } from '../domain/status.ts';
 import type { PollFailureReason } from '../monitor/errors.ts';
 import type { FinishedPoll } from '../monitor/events.ts';
+import { expectationIn, type StateExpectations } from '../monitor/ports/expectations.ts';
 import type {
   FailureRow,
   PollHealth,
@@ -8,7 +10,9 @@ import type {
   StatusRow,
   TransitionRow,
 } from '../monitor/ports/store.ts';
+import type { WatchedProject } from '../monitor/ports/watched-project.ts';
 import type {
+  ExpectationFields,
   FailureFields,
   PollFields,
   ProjectFields,
@@ -19,12 +23,21 @@ import type {
 // Builds the JSON of each row that schema.ts declares (docs/specification.md#rows). schema.ts loads zod, which many
 // commands do without: import nothing but types from it.
 
-/** @param polls health and next poll of the project, from memory: the store can be behind while it cannot be written */
+/** What a process has in memory of a project. */
+export interface ProjectInMemory {
+  /** Current, also while the store cannot be written. */
+  readonly health: PollHealth;
+  readonly nextPollAt: number | undefined;
+  /** Undefined if the project is not in the configuration of this process. */
+  readonly configured: Pick<WatchedProject, 'team' | 'expect'> | undefined;
+  /** Undefined until its durations were read for the first time. */
+  readonly expectations: StateExpectations | undefined;
+}
+
 export function projectFields(
   { project, listings }: ProjectSnapshot,
-  polls: { readonly health: PollHealth; readonly nextPollAt: number | undefined },
+  { health, nextPollAt, configured, expectations }: ProjectInMemory,
 ): ProjectFields {
-  const { health, nextPollAt } = polls;
   const prompts = listings.get('prompt');
   const count = (status: PromptStatus) => prompts?.counts.get(status) ?? 0;
   return {
@@ -43,10 +56,28 @@ export function projectFields(
       UNKNOWN: count('UNKNOWN'),
     },
     missing: prompts?.missing ?? 0,
+    team: configured?.team || null,
+    expectations: {
+      PENDING: expectationFields(expectations?.PENDING),
+      RUNNING: expectationFields(expectations?.RUNNING),
+    },
+    max_failure_ratio: configured?.expect.maxFailureRatio ?? null,
   };
 }
 
-export function promptFields(row: StatusRow): PromptFields {
+function expectationFields(expectation: StateExpectation | undefined): ExpectationFields {
+  return {
+    limit_seconds: secondsOrNull(expectation?.limitMs),
+    limit_source: expectation?.source ?? null,
+    typical_seconds: secondsOrNull(expectation?.typicalMs),
+  };
+}
+
+/** @param expectations of the project; undefined while unknown */
+export function promptFields(
+  row: StatusRow,
+  expectations: StateExpectations | undefined,
+): PromptFields {
   return {
     project: row.project,
     prompt_id: row.promptId,
@@ -55,6 +86,7 @@ export function promptFields(row: StatusRow): PromptFields {
     status_raw: row.statusRaw ?? null,
     since: isoTime(row.since),
     missing: row.missing,
+    ...expectationFields(expectationIn(row.status, expectations)),
   };
 }
 
@@ -147,4 +179,9 @@ export function isoTime(ms: number): string {
 
 function isoTimeOrNull(ms: number | undefined): string | null {
   return ms === undefined ? null : isoTime(ms);
+}
+
+/** Rounded to milliseconds. */
+function secondsOrNull(ms: number | undefined): number | null {
+  return ms === undefined ? null : Math.round(ms) / 1000;
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { LIMIT_SOURCES } from '../domain/expectation.ts';
 import { NO_ERROR_INFO_REASONS } from '../domain/failure.ts';
 import { DATASET_STATUSES, PROMPT_STATUSES, type PromptStatus } from '../domain/status.ts';
 import { POLL_FAILURE_REASONS } from '../monitor/errors.ts';
@@ -11,6 +12,7 @@ const count = z.int().min(0);
 const project = z.string().describe('The id of the project.');
 const promptId = z.string().describe('The id of the prompt.');
 const transitionId = z.int().min(1).describe('Increases with every transition; never reused.');
+const seconds = z.number().min(0).nullable();
 const reason = z.enum(POLL_FAILURE_REASONS).nullable();
 
 const counts: Readonly<Record<PromptStatus, typeof count>> = {
@@ -20,6 +22,22 @@ const counts: Readonly<Record<PromptStatus, typeof count>> = {
   FAILED: count,
   UNKNOWN: count,
 };
+
+export type ExpectationFields = z.output<typeof expectationSchema>;
+const expectationSchema = z.object({
+  limit_seconds: seconds.describe(
+    'How long a prompt may stay in the status; null without a limit.',
+  ),
+  limit_source: z
+    .enum(LIMIT_SOURCES)
+    .nullable()
+    .describe(
+      'Where the limit comes from: the durations of earlier prompts, the configuration, or the default while too few durations are known. Null if the status has no limits, the project is not configured, or its durations have not been read yet.',
+    ),
+  typical_seconds: seconds.describe(
+    'Median time in the status over the last 30 days; null while fewer than 20 durations are known.',
+  ),
+});
 
 export type ProjectFields = z.output<typeof projectSchema>;
 export const projectSchema = z
@@ -35,6 +53,16 @@ export const projectSchema = z
     missing: count.describe(
       'Number of these prompts that were missing from the last complete listing.',
     ),
+    team: z.string().nullable().describe('The team of the project; null without one.'),
+    expectations: z
+      .object({ PENDING: expectationSchema, RUNNING: expectationSchema })
+      .describe('How long prompts may stay in a status, and usually do.'),
+    max_failure_ratio: z
+      .number()
+      .min(0)
+      .max(0.8)
+      .nullable()
+      .describe('Share of the prompts that finish which may fail; null without an objective.'),
   })
   .describe('A configured project and its poll health.');
 
@@ -49,6 +77,7 @@ export const promptSchema = z
     since: time.describe('Time when it was first seen in this status, UTC.'),
     missing: count.describe('Number of consecutive complete listings without this prompt.'),
   })
+  .extend(expectationSchema.shape)
   .describe('A prompt that is not gone.');
 
 const transition = {

@@ -1,5 +1,8 @@
 import type { Config, ProjectConfig } from '../../config/config.ts';
 import { ConfigError } from '../../config/config-error.ts';
+import type { ConfiguredLimit } from '../../domain/expectation.ts';
+import { DEFAULT_LIMIT_MS } from '../../domain/learned-limit.ts';
+import type { UnfinishedStatus } from '../../domain/status.ts';
 import type { Action, Context, Register } from '../command.ts';
 import { loadConfiguration } from '../configuration.ts';
 import { keyWarnings } from '../key-warnings.ts';
@@ -9,10 +12,11 @@ import { rateWarnings } from '../rate-warnings.ts';
 import { storeWarnings } from '../store-warnings.ts';
 import { jsonLines, tableLines, type Column } from '../output/table.ts';
 import { toJsonLine } from '../output/json.ts';
-import { formatZonedTime } from '../output/text.ts';
+import { formatDuration, formatZonedTime } from '../output/text.ts';
 
 const HELP = `
-Sends no request and opens no store. Warns if an API key or the address of the database is missing or unusable, and
+Sends no request and opens no store. Limits are printed as configured; auto is learned from the project's own prompts,
+and the time in parentheses applies until enough of them are known. Warns if an API key or the address of the database is missing or unusable, and
 if the schedules need more requests than max_requests_per_second allows. If the configuration is invalid, prints every
 error and exits 2.
 
@@ -23,7 +27,9 @@ Examples:
 export const registerCheck: Register = (program, withContext) => {
   program
     .command('check')
-    .description('Validate the configuration and print the next polls of each project')
+    .description(
+      'Validate the configuration and print the next polls and expectations of each project',
+    )
     .addOption(configOption())
     .addOption(jsonOption())
     .addHelpText('after', HELP)
@@ -38,7 +44,7 @@ const check: Action<ConfigOption & JsonOption> = async (options, context) => {
   });
   if (config === undefined) return 2;
   const planned = await planProjects(config.projects, context.clock.now());
-  await (options.json ? printJson(planned, context) : printTable(planned, context));
+  await (options.json ? printJson(planned, context) : printTables(planned, context));
   const warnings = [
     ...(await keyWarnings(config.projects)),
     ...(await storeWarnings(config.store)),
@@ -63,6 +69,12 @@ function printJson(planned: readonly PlannedProject[], { stdout }: Context): Pro
       schedule: project.schedule,
       timezone: project.timezone,
       next_runs: nextRuns.map((at) => new Date(at).toISOString()),
+      team: project.team || null,
+      expect: {
+        max_pending: limitText(project.expect.limits.PENDING),
+        max_running: limitText(project.expect.limits.RUNNING),
+        max_failure_ratio: project.expect.maxFailureRatio ?? 'off',
+      },
     })),
   );
 }
@@ -80,12 +92,35 @@ const COLUMNS: readonly Column<Line>[] = [
   { name: 'next_runs', cell: ({ nextRun }) => nextRun },
 ];
 
-function printTable(planned: readonly PlannedProject[], { stdout }: Context): Promise<void> {
+const EXPECTATION_COLUMNS: readonly Column<PlannedProject>[] = [
+  { name: 'project', cell: ({ project }) => project.id, isTruncatable: true },
+  { name: 'team', cell: ({ project }) => project.team || undefined, isTruncatable: true },
+  { name: 'max_pending', cell: ({ project }) => limitCell('PENDING', project) },
+  { name: 'max_running', cell: ({ project }) => limitCell('RUNNING', project) },
+  {
+    name: 'max_failure_ratio',
+    cell: ({ project }) => String(project.expect.maxFailureRatio ?? 'off'),
+  },
+];
+
+function limitCell(status: UnfinishedStatus, { expect }: ProjectConfig): string {
+  const limit = limitText(expect.limits[status]);
+  return limit === 'auto' ? `auto (${formatDuration(DEFAULT_LIMIT_MS[status])} at first)` : limit;
+}
+
+/** The limit as the configuration writes it. */
+function limitText(limit: ConfiguredLimit): string {
+  return typeof limit === 'number' ? formatDuration(limit) : limit;
+}
+
+async function printTables(planned: readonly PlannedProject[], { stdout }: Context): Promise<void> {
   const lines = planned.flatMap(({ project, nextRuns }) =>
     nextRuns.map((at, index): Line => {
       const nextRun = formatZonedTime(at, project.timezone);
       return index === 0 ? { project, nextRun } : { nextRun };
     }),
   );
-  return stdout.writeLines(tableLines(lines, COLUMNS, stdout));
+  await stdout.writeLines(tableLines(lines, COLUMNS, stdout));
+  await stdout.write('\n');
+  await stdout.writeLines(tableLines(planned, EXPECTATION_COLUMNS, stdout));
 }

@@ -7,6 +7,7 @@ import { csvLine } from '../output/csv.ts';
 import { toJsonLine } from '../output/json.ts';
 import { readTransitionsAfter, type TransitionFilter } from '../transition-pages.ts';
 import { addHistoryOptions, type HistoryOptions } from '../options.ts';
+import { isSqlite } from '../../store/open.ts';
 import { toQuery, withReader } from '../query.ts';
 
 const FORMATS = {
@@ -57,7 +58,7 @@ export const registerExport: Register = (program, withContext) => {
 
 const exportTransitions: Action<ExportOptions> = async (options, context) => {
   const { format, output, force } = options;
-  await withReader(options, context, async (reader, path) => {
+  await withReader(options, context, async ({ reader, config: { store } }) => {
     const chunks = toChunks(reader, toQuery(options, context), format);
     if (output === undefined || output === '-') {
       for await (const chunk of chunks) await context.stdout.write(chunk);
@@ -68,7 +69,7 @@ const exportTransitions: Action<ExportOptions> = async (options, context) => {
       import('../../store/sqlite/file/own-files.ts'),
     ]);
     const target = resolveFromUser(output, context.env);
-    if (path !== undefined) await assertNotOwn(path, target);
+    if (isSqlite(store)) await assertNotOwn(store.path, target);
     await writeWhole(target, force ?? false, async ({ file }) => {
       for await (const chunk of chunks) await file.appendFile(chunk);
     });

@@ -7,7 +7,10 @@ import { formatTime } from '../output/text.ts';
 
 const view: View<FailureRow> = {
   noun: 'failures',
-  read: (reader, query) => reader.failures(query),
+  open:
+    ({ reader }) =>
+    (query) =>
+      reader.failures(query),
   columns: [
     { name: 'transition_id', cell: (row) => String(row.transitionId) },
     { name: 'time', cell: (row) => formatTime(row.at) },

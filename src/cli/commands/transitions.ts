@@ -9,7 +9,10 @@ import { formatTime } from '../output/text.ts';
 
 const view: View<TransitionRow> = {
   noun: 'transitions',
-  read: (reader, query) => reader.transitions(query),
+  open:
+    ({ reader }) =>
+    (query) =>
+      reader.transitions(query),
   columns: [
     { name: 'transition_id', cell: (row) => String(row.transitionId) },
     { name: 'time', cell: (row) => formatTime(row.at) },

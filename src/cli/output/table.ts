@@ -9,6 +9,8 @@ export interface Column<Row> {
   readonly cell: (row: Row) => string | undefined;
   /** Whether the column may be truncated to fit the terminal. */
   readonly isTruncatable?: true;
+  /** Whether the column is left out on a terminal that is too narrow for all columns. */
+  readonly isOptional?: true;
   readonly color?: (row: Row) => Color | undefined;
 }
 
@@ -33,26 +35,26 @@ export interface Table<Row> {
   lines(rows: readonly Row[]): Generator<string>;
 }
 
-export function createTable<Row>(columns: readonly Column<Row>[], style: TableStyle): Table<Row> {
-  let naturalWidths = columns.map(({ name }) => name.length);
-  let hasHeader = false;
+export function createTable<Row>(all: readonly Column<Row>[], style: TableStyle): Table<Row> {
+  const naturalWidths = new Map(all.map((column) => [column, column.name.length]));
+  let columns: readonly Column<Row>[] | undefined;
   return {
     *lines(rows) {
-      naturalWidths = columns.map((column, index) =>
-        rows.reduce(
-          (widest, row) => Math.max(widest, widthOf(cellText(column, row))),
-          naturalWidths[index] ?? 0,
-        ),
-      );
-      const widths = [...naturalWidths];
+      for (const [column, width] of naturalWidths) {
+        const widen = (widest: number, row: Row) =>
+          Math.max(widest, widthOf(cellText(column, row)));
+        naturalWidths.set(column, rows.reduce(widen, width));
+      }
+      const isFirst = columns === undefined;
+      columns ??= fitting(naturalWidths, style.width);
+      const widths = columns.map((column) => naturalWidths.get(column) ?? 0);
       if (style.width !== undefined) shrink(widths, columns, style.width);
-      if (!hasHeader) {
+      if (isFirst) {
         yield line(
           columns.map(({ name }) => ({ text: name })),
           widths,
         );
       }
-      hasHeader = true;
       for (const row of rows) {
         const cells = columns.map((column) => ({
           text: cellText(column, row),
@@ -78,12 +80,27 @@ function cellText<Row>(column: Column<Row>, row: Row): string {
   return text === undefined ? '-' : visible(text);
 }
 
+/** Returns all columns if they fit the terminal once they are truncated, otherwise those that are not optional. */
+function fitting<Row>(
+  widths: ReadonlyMap<Column<Row>, number>,
+  available: number = Infinity,
+): readonly Column<Row>[] {
+  const all = [...widths.keys()];
+  const minWidths = Array.from(widths, ([{ isTruncatable }, width]) =>
+    isTruncatable ? Math.min(width, MIN_COLUMN_WIDTH) : width,
+  );
+  return tableWidth(minWidths) <= available ? all : all.filter(({ isOptional }) => !isOptional);
+}
+
+function tableWidth(widths: readonly number[]): number {
+  return widths.reduce((sum, each) => sum + each, COLUMN_GAP.length * (widths.length - 1));
+}
+
 /** Shortens the widest column that may be truncated, until the table fits or all of them are at their minimum. */
 function shrink(widths: number[], columns: readonly Column<never>[], width: number): void {
   const widthAt = (index: number) => widths[index] ?? 0;
   const truncatable = [...columns.keys()].filter((index) => columns[index]?.isTruncatable);
-  let excess =
-    widths.reduce((sum, each) => sum + each, COLUMN_GAP.length * (widths.length - 1)) - width;
+  let excess = tableWidth(widths) - width;
   for (; excess > 0; excess -= 1) {
     const widest = Math.max(...truncatable.map(widthAt));
     if (widest <= MIN_COLUMN_WIDTH) return;

@@ -6,6 +6,7 @@ import type { z } from 'zod';
 import { visibleJson } from '../../domain/visible.ts';
 import { StoreError } from '../../monitor/errors.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
+import type { ExpectationsOf } from '../../monitor/ports/expectations.ts';
 import type {
   PollHealth,
   PromptPosition,
@@ -14,6 +15,7 @@ import type {
   StoreReader,
   TransitionRow,
 } from '../../monitor/ports/store.ts';
+import type { WatchedProject } from '../../monitor/ports/watched-project.ts';
 import { failureFields, projectFields, promptFields, transitionFields } from '../../rows/fields.ts';
 import { readCursor } from './cursor.ts';
 import { readId } from '../events/event.ts';
@@ -50,6 +52,9 @@ export interface ApiContent {
   health(project: string): PollHealth;
   /** Time of the next poll, epoch ms; undefined if the project is not configured. */
   nextPollAt(project: string): number | undefined;
+  /** The configured projects by id. */
+  projects(): ReadonlyMap<string, Pick<WatchedProject, 'team' | 'expect'>>;
+  readonly expectationsOf: ExpectationsOf;
 }
 
 /**
@@ -117,10 +122,15 @@ export function createApi(content: ApiContent): Hono<ConnectionEnv> {
   api.get('/projects', async (context) => {
     await read(context, operations['/projects']);
     const { projects } = await store.snapshot();
+    const configured = content.projects();
     const data = projects.map((snapshot) => {
       const { project } = snapshot;
-      const polls = { health: content.health(project), nextPollAt: content.nextPollAt(project) };
-      return projectFields(snapshot, polls);
+      return projectFields(snapshot, {
+        health: content.health(project),
+        nextPollAt: content.nextPollAt(project),
+        configured: configured.get(project),
+        expectations: content.expectationsOf(project),
+      });
     });
     return json(context, visibleJson(JSON.stringify({ data, next_cursor: null })));
   });
@@ -133,7 +143,7 @@ export function createApi(content: ApiContent): Hono<ConnectionEnv> {
         store.statuses({ project, status, limit: count, afterPrompt: last }),
       // One read, because each read sorts all rows.
       maxPerRead: Infinity,
-      toFields: promptFields,
+      toFields: (row) => promptFields(row, content.expectationsOf(row.project)),
       toPosition: ({ since, project: id, promptId }) => [since, id, promptId],
     };
     return json(context, await readPage(source, limit));

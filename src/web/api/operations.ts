@@ -24,7 +24,8 @@ export const schemas = {
 /** Parameters and rows of each path under `/api/v1`: the API parses its parameters by this table (docs/api.md). */
 export const operations = {
   '/projects': {
-    summary: 'Configured projects, with the health of their polls and their prompts by status',
+    summary:
+      'Configured projects, with the health of their polls, their prompts by status and what is expected of them',
     parameters: z.object({}),
     gives: 'Project',
   },

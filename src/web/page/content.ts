@@ -1,5 +1,6 @@
 import type { StoreFailureReason } from '../../monitor/errors.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
+import type { StateExpectations } from '../../monitor/ports/expectations.ts';
 import type { PollHealth, StoreReader } from '../../monitor/ports/store.ts';
 import type { WatchedProject } from '../../monitor/ports/watched-project.ts';
 import type { ReloadResult } from '../reload-result.ts';
@@ -25,6 +26,8 @@ export interface PageContent {
 export interface ShownProject extends WatchedProject {
   /** In the past if a tick is late; undefined while nothing is due. */
   readonly nextPollAt: number | undefined;
+  /** Undefined until its durations were read for the first time. */
+  readonly expectations: StateExpectations | undefined;
 }
 
 export interface MonitorState {

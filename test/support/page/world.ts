@@ -1,4 +1,4 @@
-import { BY_DEFAULT } from '../expected.ts';
+import { BY_DEFAULT, UNLEARNED } from '../expected.ts';
 import { join } from 'node:path';
 import type { Settlement } from '../../../src/domain/failure.ts';
 import type { ObservedRecord } from '../../../src/domain/record.ts';
@@ -38,8 +38,8 @@ export interface PageWorld extends AsyncDisposable {
   fail(project: string, reason: PollFailureReason, count?: number): Promise<void>;
   /** How each failure that is pending ends; undefined leaves it pending. */
   settle(settlementOf: (promptId: string) => Settlement | undefined): Promise<void>;
-  /** When a project is polled next, epoch ms. */
-  due(project: string, at: number): void;
+  /** Changes what the configuration and the monitor say of a project. */
+  change(project: string, change: Partial<Omit<ShownProject, 'id' | 'health'>>): void;
   /** Serves the whole HTTP interface. */
   serve(): Promise<AsyncDisposable & { readonly url: string }>;
 }
@@ -99,6 +99,7 @@ export async function openPageWorld(start = NIGHT): Promise<PageWorld> {
         if (known === undefined) throw new Error('not loaded');
         projects.set(id, {
           ...BY_DEFAULT,
+          expectations: UNLEARNED,
           id,
           datasets,
           health: known,
@@ -137,8 +138,8 @@ export async function openPageWorld(start = NIGHT): Promise<PageWorld> {
         }
       }
     },
-    due: (id, nextPollAt) => {
-      projects.set(id, { ...projectOf(id), nextPollAt });
+    change: (id, change) => {
+      projects.set(id, { ...projectOf(id), ...change });
     },
     serve: async () => {
       const server = await startWebServer(
@@ -155,6 +156,8 @@ export async function openPageWorld(start = NIGHT): Promise<PageWorld> {
             clock,
             health: (id) => projectOf(id).health,
             nextPollAt: () => undefined,
+            projects: () => projects,
+            expectationsOf: (id) => projects.get(id)?.expectations,
           },
           page: content,
           isReloadAllowed: () => false,

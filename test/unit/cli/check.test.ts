@@ -13,13 +13,35 @@ describe('check', () => {
     const { code, stdout, stderr } = await evalwatch(['check', '--config', config]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     const lines = stdout.trimEnd().split('\n');
-    expect(lines).toHaveLength(11);
+    expect(lines).toHaveLength(15);
     expect(lines[0]).toMatch(/^project +schedule +timezone +next_runs$/);
     expect(lines[1]).toMatch(
       /^nightly +0 3 \* \* \* +Asia\/Kolkata +\d{4}-\d\d-\d\dT03:00:00\+05:30$/,
     );
     expect(lines[2]).toMatch(/^ +\d{4}-\d\d-\d\dT03:00:00\+05:30$/);
     expect(lines[6]).toMatch(/^often +\*\/10 \* \* \* \* \* +UTC +\S+:\d0\+00:00$/);
+    expect(lines[11]).toBe('');
+  });
+
+  it('prints what is expected of each project, as configured', async () => {
+    const projects = [
+      { id: 'plain' },
+      { id: 'own', team: 'search', expect: { max_running: '90m', max_failure_ratio: 0.05 } },
+    ];
+    const more: object = { expect: { max_pending: 'off', max_failure_ratio: 'off' } };
+    const config = writeConfiguration(temporaryDirectory(), projects, more);
+    const { stdout } = await commandLine(['check', '--config', config]);
+    const table = stdout.trimEnd().split('\n').slice(-3);
+    expect(table.map((line) => line.split(/ {2,}/))).toEqual([
+      ['project', 'team', 'max_pending', 'max_running', 'max_failure_ratio'],
+      ['plain', '-', 'off', 'auto (4h at first)', 'off'],
+      ['own', 'search', 'off', '1h30m', '0.05'],
+    ]);
+    const { stdout: json } = await commandLine(['check', '--config', config, '--json']);
+    expect(JSON.parse(json)).toMatchObject([
+      { team: null, expect: { max_pending: 'off', max_running: 'auto', max_failure_ratio: 'off' } },
+      { team: 'search', expect: { max_running: '1h30m', max_failure_ratio: 0.05 } },
+    ]);
   });
 
   it('prints one JSON document with times in UTC', async () => {
@@ -35,6 +57,8 @@ describe('check', () => {
       schedule: '0 3 * * *',
       timezone: 'Asia/Kolkata',
       next_runs: Array.from({ length: 5 }, () => expect.stringMatching(/T21:30:00\.000Z$/)),
+      team: null,
+      expect: { max_pending: 'auto', max_running: 'auto', max_failure_ratio: 0.2 },
     });
     const runs = row?.['next_runs'] as string[];
     expect(runs).toEqual([...new Set(runs)].toSorted());

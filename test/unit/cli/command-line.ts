@@ -47,9 +47,10 @@ export async function execute(
   return { code, signal, stdout, stderr };
 }
 
-/** Runs a command line without a process of its own. */
-export async function commandLine(args: readonly string[]): Promise<Finished> {
+/** Runs a command line without a process of its own; on a terminal with so many columns if they are given. */
+export async function commandLine(args: readonly string[], columns?: number): Promise<Finished> {
   const [stdout, stderr] = [new PassThrough(), new PassThrough()];
+  if (columns !== undefined) Object.assign(stdout, { isTTY: true, columns });
   const texts = [text(stdout), text(stderr)] as const;
   const code = await main(args, { stdout, stderr }, { onSignal: undefined });
   stdout.end();

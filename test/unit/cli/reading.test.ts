@@ -2,8 +2,10 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { stripVTControlCharacters } from 'node:util';
+import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
+import { dayOf, type AddedDurations } from '../../../src/domain/durations.ts';
 import type { Listing } from '../../../src/domain/record.ts';
 import { statusOf, type Kind } from '../../../src/domain/status.ts';
 import type { Store } from '../../../src/monitor/ports/store.ts';
@@ -14,6 +16,8 @@ import { detectChanges } from '../../support/at-once.ts';
 
 const HOUR = 60 * 60 * 1000;
 const NOW = Date.now();
+/** A prompt that does not wait has none of these. */
+const NO_LIMIT = { limit_seconds: null, limit_source: null, typical_seconds: null };
 const iso = (ms: number) => new Date(ms).toISOString();
 
 /** What a listing shows: statuses by id, a name where there is one. */
@@ -25,6 +29,7 @@ async function commit(
   at: number,
   shown: Shown,
   kind: Kind = 'prompt',
+  durations: readonly AddedDurations[] = [],
 ) {
   const records = Object.entries(shown).map(([id, item]) => {
     const raw = typeof item === 'string' ? item : item.status;
@@ -55,6 +60,7 @@ async function commit(
     },
     version: known.version,
     listings: new Map([[kind, changes]]),
+    durations,
   });
   return committed?.map(({ transitionId }) => transitionId) ?? [];
 }
@@ -123,19 +129,64 @@ describe('status', () => {
       .trimEnd()
       .split('\n')
       .map((line) => line.split(/ {2,}/));
+    const HOURS = expect.stringMatching(/^1h(?:\d+[ms])?$/) as string;
+    const DAY = expect.stringMatching(/^1d6h$/) as string;
     expect(rows).toEqual([
-      ['project', 'prompt_id', 'status', 'since', 'missing', 'prompt_name'],
-      ['search', 'prompt-1', 'UNKNOWN', `${iso(NOW - HOUR).slice(0, 19)}Z`, '0', '-'],
-      ['search', 'prompt-3', 'FAILED', `${iso(NOW - HOUR).slice(0, 19)}Z`, '0', '-'],
+      [
+        'project',
+        'prompt_id',
+        'status',
+        'since',
+        'for',
+        'usual',
+        'limit',
+        'missing',
+        'prompt_name',
+      ],
+      [
+        'search',
+        'prompt-1',
+        'UNKNOWN',
+        `${iso(NOW - HOUR).slice(0, 19)}Z`,
+        HOURS,
+        '-',
+        '-',
+        '0',
+        '-',
+      ],
+      [
+        'search',
+        'prompt-3',
+        'FAILED',
+        `${iso(NOW - HOUR).slice(0, 19)}Z`,
+        HOURS,
+        '-',
+        '-',
+        '0',
+        '-',
+      ],
       [
         'checkout-bot',
         'prompt-1',
         'RUNNING',
         `${iso(NOW - 30 * HOUR).slice(0, 19)}Z`,
+        DAY,
+        '-',
+        '4h',
         '0',
         'Refund tone',
       ],
-      ['checkout-bot', 'prompt-2', 'FAILED', `${iso(NOW - 30 * HOUR).slice(0, 19)}Z`, '0', '-'],
+      [
+        'checkout-bot',
+        'prompt-2',
+        'FAILED',
+        `${iso(NOW - 30 * HOUR).slice(0, 19)}Z`,
+        DAY,
+        '-',
+        '-',
+        '0',
+        '-',
+      ],
     ]);
   });
 
@@ -150,6 +201,7 @@ describe('status', () => {
         status_raw: 'queued',
         since: iso(NOW - HOUR),
         missing: 0,
+        ...NO_LIMIT,
       },
       {
         project: 'search',
@@ -159,8 +211,70 @@ describe('status', () => {
         status_raw: null,
         since: iso(NOW - HOUR),
         missing: 0,
+        ...NO_LIMIT,
       },
     ]);
+  });
+
+  it('shows how long is usual and how long it may take, learned or configured', async () => {
+    const day = dayOf(NOW);
+    const expected = { max_pending: 'off', max_running: '90s' };
+    config = writeConfiguration(join(config, '..'), [
+      { id: 'checkout-bot', expect: expected },
+      { id: 'search' },
+    ]);
+    await withStore(async (store) => {
+      const durations = Array.from({ length: 10 }, (_, ago): AddedDurations => {
+        return { status: 'RUNNING', day: day - 1 - ago, bucket: 40, count: 3 };
+      });
+      await commit(
+        store,
+        'search',
+        NOW - 2 * HOUR,
+        { slow: 'RUNNING', queued: 'PENDING' },
+        'prompt',
+        durations,
+      );
+      await commit(store, 'checkout-bot', NOW - HOUR, { slow: 'RUNNING', queued: 'PENDING' });
+    });
+    const { stdout } = await run('status');
+    const cells = stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => line.split(/ {2,}/))
+      .slice(1);
+    expect(
+      cells.map(([project, , status, , , usual, limit]) => [project, status, usual, limit]),
+    ).toEqual([
+      ['checkout-bot', 'PENDING', '-', 'off'],
+      ['checkout-bot', 'RUNNING', '-', '1m30s'],
+      ['search', 'PENDING', '-', '1h'],
+      ['search', 'RUNNING', '4m27s', '13m23s'],
+    ]);
+    expect(await json('status')).toMatchObject([
+      { limit_seconds: null, limit_source: 'off', typical_seconds: null },
+      { limit_seconds: 90, limit_source: 'configured', typical_seconds: null },
+      { limit_seconds: 3600, limit_source: 'default', typical_seconds: null },
+      { limit_seconds: 803.591, limit_source: 'learned', typical_seconds: 267.864 },
+    ]);
+  });
+
+  it('shows the time of a prompt beyond its limit in red', async () => {
+    await withStore((store) =>
+      commit(store, 'search', NOW - 2 * HOUR, { a: 'PENDING', b: 'RUNNING' }),
+    );
+    vi.stubEnv('TERM', 'xterm');
+    vi.stubEnv('NO_COLOR', undefined);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const { stdout } = await commandLine(['status', '--config', config], 80);
+    const lines = stripVTControlCharacters(stdout).trimEnd().split('\n');
+    expect(lines[0]).toMatch(
+      /^project +prompt_id +status +for +usual +limit +missing +prompt_name$/,
+    );
+    expect(Math.max(...lines.map(({ length }) => length))).toBeLessThanOrEqual(80);
+    const marked = stdout.replaceAll('\u001b[31m', '<red>');
+    expect(marked).toMatch(/ <red>2h/);
+    expect(marked).toMatch(/ 2h(?:\d+s)? +- +4h /);
   });
 
   it.each([

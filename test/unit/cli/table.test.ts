@@ -48,6 +48,22 @@ describe('a table', () => {
     expect(lines(rows, 10)[1]).toBe('iiiiiii…  COMPLETED  nnnnnnn…');
   });
 
+  it('leaves out what is optional on a terminal that is too narrow for all columns', () => {
+    const withTime = columns.toSpliced(2, 0, {
+      name: 'since',
+      cell: () => '2026-11-21T03:12:40Z',
+      isOptional: true,
+    });
+    const rows = [{ id: 'i'.repeat(40), status: 'COMPLETED', name: 'n'.repeat(60) }];
+    const headers = [50, 51, undefined].map((width) => {
+      const [header = '', row = ''] = tableLines(rows, withTime, { width, color: false });
+      expect(widthOf(row)).toBeLessThanOrEqual(width ?? Infinity);
+      return header.split(/ +/);
+    });
+    const all = ['id', 'status', 'since', 'name'];
+    expect(headers).toEqual([['id', 'status', 'name'], all, all]);
+  });
+
   it('stays aligned beside wide characters', () => {
     const rows = [
       { id: '日本', status: 'A', name: 'x' },

@@ -1,5 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { truncate, formatTime, widthOf, formatZonedTime } from '../../../src/cli/output/text.ts';
+import { parseDuration } from '../../../src/config/values/duration.ts';
+import {
+  truncate,
+  formatDuration,
+  formatTime,
+  widthOf,
+  formatZonedTime,
+} from '../../../src/cli/output/text.ts';
 
 describe('widthOf', () => {
   it.each([
@@ -29,6 +36,21 @@ describe('truncate', () => {
     ['xy', 1, '…'],
   ])('%j to %i columns is %j', (text, width, kept) => {
     expect(truncate(text, width)).toBe(kept);
+  });
+});
+
+describe('a duration', () => {
+  it.each([
+    [0, '0s', '0s'],
+    [500, '500ms', '500ms'],
+    [5_400_000, '1h30m', '1h30m'],
+    [3_600_001, '1h1ms', '1h'],
+    [93_784_005, '1d2h3m4s5ms', '1d2h'],
+    [86_460_000, '1d1m', '1d'],
+    [1_246_783.4, '20m46s783ms', '20m46s'],
+  ])('of %d ms is %s, or %s in two units', (ms, whole, short) => {
+    expect([formatDuration(ms), formatDuration(ms, 2)]).toEqual([whole, short]);
+    expect(parseDuration(whole)).toBe(Math.floor(ms));
   });
 });
 

@@ -25,6 +25,8 @@ const api = {
   },
   health: () => NEVER_POLLED,
   nextPollAt: () => undefined,
+  projects: () => new Map(),
+  expectationsOf: () => undefined,
 };
 const clock = fakeClock();
 const statusPage = {

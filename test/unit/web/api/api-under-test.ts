@@ -6,6 +6,7 @@ import { openStore } from '../../../../src/store/sqlite/sqlite-store.ts';
 import { createApi } from '../../../../src/web/api/api.ts';
 import { createEventFeed } from '../../../../src/web/events/feed.ts';
 import { fakeClock, listingOf, neverStopping, scriptedService } from '../../../support/monitor.ts';
+import { BY_DEFAULT, UNLEARNED } from '../../../support/expected.ts';
 import { temporaryDirectory } from '../../../support/temporary.ts';
 
 /** An API over a real store and a real poller, whose service shows what a test says. */
@@ -42,6 +43,8 @@ export async function startApi(projects: readonly string[] = ['p', 'q']) {
     clock,
     health: (project: string) => poller.health(project),
     nextPollAt: (project: string) => (project === 'p' ? clock.now() + 5000 : undefined),
+    projects: () => new Map([['p', { ...BY_DEFAULT, team: 'search' }]]),
+    expectationsOf: (project: string) => (project === 'p' ? UNLEARNED : undefined),
   };
   const api = createApi(content);
 

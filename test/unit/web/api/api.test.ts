@@ -4,6 +4,7 @@ import { systemClock } from '../../../../src/app/clock.ts';
 import { StoreError } from '../../../../src/monitor/errors.ts';
 import type { FailureRow } from '../../../../src/monitor/ports/store.ts';
 import { createApi } from '../../../../src/web/api/api.ts';
+import { BY_DEFAULT } from '../../../support/expected.ts';
 import { startApi } from './api-under-test.ts';
 
 interface Page {
@@ -46,10 +47,80 @@ describe('/projects', () => {
           next_poll: new Date(clock.now() + 5000).toISOString(),
           prompts: { PENDING: 0, RUNNING: 1, COMPLETED: 0, FAILED: 5, UNKNOWN: 0 },
           missing: 0,
+          team: 'search',
+          expectations: {
+            PENDING: { limit_seconds: 3600, limit_source: 'default', typical_seconds: null },
+            RUNNING: { limit_seconds: 14_400, limit_source: 'default', typical_seconds: null },
+          },
+          max_failure_ratio: 0.2,
         },
       ],
       next_cursor: null,
     });
+  });
+
+  it('shows what is expected of them, with null for what is off or unknown', async () => {
+    const { content } = await setUp();
+    const rowWith = async (change: Partial<typeof content>) => {
+      const api = createApi({ ...content, ...change });
+      return ((await (await api.request('/projects')).json()) as Page).data[0];
+    };
+    const unknown = { limit_seconds: null, limit_source: null, typical_seconds: null };
+
+    const learned = { limitMs: 1_246_783.4, source: 'learned', typicalMs: 20_700.5 } as const;
+    const off = { limitMs: undefined, source: 'off', typicalMs: 20_000 } as const;
+    expect(
+      await rowWith({ expectationsOf: () => ({ PENDING: learned, RUNNING: off }) }),
+    ).toMatchObject({
+      expectations: {
+        PENDING: { limit_seconds: 1246.783, limit_source: 'learned', typical_seconds: 20.701 },
+        RUNNING: { limit_seconds: null, limit_source: 'off', typical_seconds: 20 },
+      },
+    });
+    const expects = { ...BY_DEFAULT.expect, maxFailureRatio: undefined };
+    expect(
+      await rowWith({ projects: () => new Map([['p', { team: '', expect: expects }]]) }),
+    ).toMatchObject({ team: null, max_failure_ratio: null });
+    expect(
+      await rowWith({ projects: () => new Map(), expectationsOf: () => undefined }),
+    ).toMatchObject({
+      team: null,
+      max_failure_ratio: null,
+      expectations: { PENDING: unknown, RUNNING: unknown },
+    });
+  });
+});
+
+describe('/prompts', () => {
+  it('shows limit and usual time of those that wait', async () => {
+    const { get, poll } = await setUp();
+    await poll('p', { running: 'RUNNING', queued: 'PENDING' });
+
+    const { data } = (await get('/prompts')).body;
+    const limits = data.map(({ prompt_id, limit_seconds, limit_source, typical_seconds }) => {
+      return [prompt_id, limit_seconds, limit_source, typical_seconds];
+    });
+
+    expect(limits).toContainEqual(['running', 14_400, 'default', null]);
+    expect(limits).toContainEqual(['queued', 3600, 'default', null]);
+    expect(limits).toContainEqual(['a', null, null, null]);
+    expect((await get('/prompts?project=q')).body.data).toMatchObject([
+      { limit_seconds: null, limit_source: null, typical_seconds: null },
+    ]);
+  });
+
+  it.each(['/projects', '/prompts'])('%s has another ETag once a limit changes', async (path) => {
+    const { content } = await setUp();
+    let limitMs = 60_000;
+    const expectation = () => ({ limitMs, source: 'learned', typicalMs: 5000 }) as const;
+    const expectationsOf = () => ({ PENDING: expectation(), RUNNING: expectation() });
+    const api = createApi({ ...content, expectationsOf });
+    const etag = (await api.request(path)).headers.get('etag') ?? '';
+    const ask = () => api.request(path, { headers: { 'if-none-match': etag } });
+
+    expect((await ask()).status).toBe(304);
+    limitMs = 61_000;
+    expect((await ask()).status).toBe(200);
   });
 });
 
