@@ -64,6 +64,7 @@ export const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
     'config/values/option-types.ts variableName',
     'config/values/option-types.ts wrongValue',
     'metrics/exposition.ts renderGauge',
+    'web/page/text/words.ts capitalized',
   ],
   'is a part of what loadConfig and loadWebConfig do, or made of such parts': [
     'config/listen-address.ts localAddresses',

@@ -203,7 +203,9 @@ describe.runIf(runs)('the status page in Chromium', { timeout: 120_000 }, () => 
 
       await expect
         .poll(() => spoken.innerText(), SLOW)
-        .toMatch(/^2 of 6 projects not monitored. \d+ failures in the last 24 hours.$/);
+        .toMatch(
+          /^2 of 6 projects not monitored. \d+ failures in the last 24 hours. Stuck prompts in 2 projects.$/,
+        );
       expect(await page.title()).toMatch(/^2 of 6 projects not monitored · \d+ failures/);
     });
 

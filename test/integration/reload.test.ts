@@ -218,6 +218,87 @@ describe('a reload', UNHURRIED, () => {
     expect([before.status, reloaded.status, (await byName()).status]).toEqual([421, 200, 200]);
   });
 
+  it('takes over what is expected, and of which team a project is', async () => {
+    await using service = await startAlpha();
+    service.set({ p: 'RUNNING' });
+    await using place = await workspace(service.url, {
+      schedule: '0 0 1 1 *',
+      expect: { max_running: '2h' },
+      projects: [{ id: 'alpha', team: 'search', expect: { max_pending: 'off' } }],
+    });
+    await using daemon = startDaemon(place);
+    await daemon.line('project.baseline');
+    const url = await daemon.url();
+    const shown = async () => {
+      const json = async (path: string) =>
+        ((await (await fetch(`${url}/api/v1/${path}`)).json()) as { data: object[] }).data;
+      const page = await (await fetch(`${url}/projects/alpha`)).text();
+      const words = page.replaceAll(/<[^>]*>/g, ' ').replaceAll(/\s+/g, ' ');
+      const { samples } = await scrape(url);
+      return {
+        limits: ['PENDING', 'RUNNING'].map((status) =>
+          samples.get(`evalwatch_prompt_state_limit_seconds{project="alpha",status="${status}"}`),
+        ),
+        objective: samples.get('evalwatch_project_max_failure_ratio{project="alpha"}'),
+        teams: [...samples.keys()].filter((name) => name.startsWith('evalwatch_project_info')),
+        project: (await json('projects'))[0],
+        prompt: (await json('prompts'))[0],
+        page: /What is expected (.*?) A limit/.exec(words)?.[1],
+      };
+    };
+
+    await vi.waitFor(
+      async () =>
+        expect(await shown()).toMatchObject({
+          limits: [undefined, 7200],
+          objective: 0.2,
+          teams: ['evalwatch_project_info{project="alpha",team="search"}'],
+          project: {
+            team: 'search',
+            expectations: {
+              PENDING: { limit_seconds: null, limit_source: 'off' },
+              RUNNING: { limit_seconds: 7200, limit_source: 'configured' },
+            },
+            max_failure_ratio: 0.2,
+          },
+          prompt: { prompt_id: 'p', limit_seconds: 7200, limit_source: 'configured' },
+          page: 'Team search PENDING no limit RUNNING limit 2 h (configured) Objective at most 20 % of the prompts that finish fail',
+        }),
+      PATIENCE,
+    );
+
+    await place.configure({
+      expect: { max_running: '1500ms', max_failure_ratio: 'off' },
+      projects: [{ id: 'alpha', team: 'risk' }],
+    });
+    daemon.process.kill('SIGHUP');
+    await daemon.line('config.reloaded');
+
+    const { page: _page, ...now } = await shown();
+    expect(now).toMatchObject({
+      limits: [3600, 1.5],
+      objective: undefined,
+      teams: ['evalwatch_project_info{project="alpha",team="risk"}'],
+      project: {
+        team: 'risk',
+        expectations: {
+          PENDING: { limit_seconds: 3600, limit_source: 'default' },
+          RUNNING: { limit_seconds: 1.5, limit_source: 'configured' },
+        },
+        max_failure_ratio: null,
+      },
+      prompt: { limit_seconds: 1.5, limit_source: 'configured' },
+    });
+    // A page is kept for a second.
+    await vi.waitFor(
+      async () =>
+        expect((await shown()).page).toBe(
+          'Team risk PENDING limit 1 h (default) RUNNING limit 1 s (configured) Objective none',
+        ),
+      PATIENCE,
+    );
+  });
+
   it('over HTTP needs web.enable_lifecycle', async () => {
     await using service = await startAlpha();
     await using place = await workspace(service.url);

@@ -39,6 +39,7 @@ export interface ConfigurationChange {
   readonly log?: object;
   readonly schedule?: string;
   readonly missing_after?: number;
+  readonly expect?: object;
   readonly projects?: readonly object[];
 }
 

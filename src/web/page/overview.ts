@@ -21,7 +21,7 @@ import { projectCard } from './parts/project-card.ts';
 import { isUnmonitored } from './model/project-state.ts';
 import { ago } from './text/time.ts';
 import type { Html } from './html.ts';
-import { counted, grouped } from './text/words.ts';
+import { capitalized, counted, grouped } from './text/words.ts';
 
 /** Characters of a message that unfold on the overview; the page of the project has all of them. */
 const WHOLE_MESSAGE = 4000;
@@ -48,16 +48,27 @@ export function overviewPage(
   const verdict = verdictOf(checks, overview.projects);
   const failures = allFailures(overview.projects);
   const failedText = failures && failuresText(failures, retentionMs);
-  const context: ListContext = { now, root: './', project: undefined };
+  const views = new Map(overview.projects.map((view) => [view.watched.id, view]));
+  const context: ListContext = { now, root: './', project: undefined, views };
+  const stuck = overview.projects.filter(({ hasStuckPrompts }) => hasStuckPrompts).length;
+  const stuckText = stuck === 0 ? '' : `stuck prompts in ${counted(stuck, 'project')}`;
   const { store } = overview;
   return {
-    title: [verdict, ...(failures ? [failureCount(failures)] : []), 'evalwatch'].join(' · '),
-    summary: failedText === undefined ? `${verdict}.` : `${verdict}. ${failedText}.`,
+    title: [verdict, failures && failureCount(failures), stuckText, 'evalwatch']
+      .filter(Boolean)
+      .join(' · '),
+    summary: [verdict, failedText, capitalized(stuckText)]
+      .filter(Boolean)
+      .map((sentence) => `${sentence}.`)
+      .join(' '),
     main: html`<h1>${verdict}</h1>
       ${
         store === undefined
           ? ''
-          : html`<p class="lead">${failedText}${newest(store.failures, now)}</p>
+          : html`<p class="lead">
+                ${failedText}${newest(store.failures, now)}
+                ${stuck === 0 ? '' : html`<a class="stuck" href="#waiting">${capitalized(stuckText)}</a>.`}
+              </p>
               <nav class="sections" aria-label="On this page">
                 <a href="#projects">Projects</a> <a href="#failures">Failures</a>
                 <a href="#waiting">Waiting</a> <a href="#transitions">Transitions</a>
@@ -109,8 +120,7 @@ function verdictOf(checks: readonly Check[], projects: readonly ProjectView[]): 
     return 'evalwatch monitors every project, with a warning';
   }
   if (parts.length === 0) return 'evalwatch is healthy and monitors every project';
-  const text = parts.join(', ');
-  return text.charAt(0).toUpperCase() + text.slice(1);
+  return capitalized(parts.join(', '));
 }
 
 const LEVELS = {

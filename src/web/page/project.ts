@@ -1,10 +1,11 @@
 import { unlessStoreFails } from '../../monitor/errors.ts';
 import { html } from 'hono/html';
-import type { Status } from '../../domain/status.ts';
+import { UNFINISHED_STATUSES, type Status } from '../../domain/status.ts';
 import type { FailureRow, StatusRow, TransitionRow } from '../../monitor/ports/store.ts';
-import type { PageContent } from './content.ts';
+import type { PageContent, ShownProject } from './content.ts';
 import type { Page } from './layout.ts';
 import { failureList, promptTable, transitionTable, waitingTable } from './parts/lists.ts';
+import { expectationText, objectiveText } from './text/expectation-words.ts';
 import { failuresText } from './text/failure-words.ts';
 import {
   historyOf,
@@ -78,7 +79,8 @@ export function projectPage(
   const verdict = verdictOf(view);
   const failedText = view?.failures && failuresText(view.failures, retentionMs);
   const history = view && historyOf(view, store, now);
-  const context = { now, root: '../', project };
+  const views = new Map(view && [[project, view]]);
+  const context = { now, root: '../', project, views };
   const json = (path: string) => `../api/v1/${path}?project=${encodeURIComponent(project)}`;
   return {
     title: `${verdict} · ${project} · evalwatch`,
@@ -105,7 +107,8 @@ export function projectPage(
                           store keeps transitions for ${duration(retentionMs)}.
                         </p>`
                 }
-              </section>`
+              </section>
+              ${expected(view.watched)}`
       }
       ${
         store === undefined
@@ -149,8 +152,31 @@ function rows(store: Rows, { status, context, json }: RowsOptions): Html {
     </section>`;
 }
 
+/** What is expected of the prompts of a project, and its team. */
+function expected({ team, expect, expectations }: ShownProject): Html {
+  return html`<section aria-labelledby="expected">
+    <h2 id="expected">What is expected</h2>
+    <dl class="polls">
+      <dt>Team</dt>
+      <dd>${team || 'none'}</dd>
+      ${UNFINISHED_STATUSES.map(
+        (status) =>
+          html`<dt>${status}</dt>
+            <dd>${expectations ? expectationText(expectations[status]) : 'not known yet'}</dd>`,
+      )}
+      <dt>Objective</dt>
+      <dd>${objectiveText(expect.maxFailureRatio)}</dd>
+    </dl>
+    <p class="quiet">
+      A limit is how long a prompt may stay in a status. evalwatch learns it from the prompts of
+      this project, unless it is configured; the default applies until enough of them are known.
+    </p>
+  </section>`;
+}
+
 function verdictOf(view: ProjectView | undefined): string {
   if (view === undefined) return 'Not configured';
+  if (view.hasStuckPrompts) return 'Up, with stuck prompts';
   return { up: 'Up', down: 'Down', late: 'Late', new: 'Not polled yet' }[view.state.kind];
 }
 

@@ -1,5 +1,6 @@
 import type { Settlement } from '../../../src/domain/failure.ts';
 import { randomNumbers } from '../../../proof/random.ts';
+import { BY_DEFAULT } from '../expected.ts';
 import { HOUR, MINUTE, NIGHT, openPageWorld, SECOND, type PageWorld } from './world.ts';
 
 /** A night with trouble of every kind: two projects blind, one new, failures, and prompts that wait for long. */
@@ -47,8 +48,21 @@ export async function nightScenario(): Promise<PageWorld> {
     await world.see(project, prompts.get(project) ?? {});
   }
   await world.configure([...projects, 'translation-quality'], { datasets: true });
+  expectAtNight(world);
   clock.set(NIGHT);
   return world;
+}
+
+/** Limits of every source, and teams. */
+function expectAtNight(world: PageWorld): void {
+  const learned = { source: 'learned' } as const;
+  const PENDING = { ...learned, limitMs: HOUR, typicalMs: 12 * MINUTE };
+  const RUNNING = { ...learned, limitMs: 9 * HOUR, typicalMs: 80 * MINUTE };
+  const expect = { ...BY_DEFAULT.expect, maxFailureRatio: 0.05 };
+  world.change('checkout-bot', { team: 'checkout', expect, expectations: { PENDING, RUNNING } });
+  const slow = { source: 'configured', limitMs: 12 * HOUR, typicalMs: undefined } as const;
+  const off = { source: 'off', limitMs: undefined, typicalMs: 80 * MINUTE } as const;
+  world.change('fraud-review', { team: 'risk', expectations: { PENDING: slow, RUNNING: off } });
 }
 
 function firstPrompts(project: string): Record<string, string> {

@@ -1,4 +1,6 @@
-import { UNFINISHED_STATUSES } from '../../../domain/status.ts';
+import { isStuck, type StateExpectation } from '../../../domain/expectation.ts';
+import { UNFINISHED_STATUSES, type UnfinishedStatus } from '../../../domain/status.ts';
+import { expectationIn } from '../../../monitor/ports/expectations.ts';
 import { unlessStoreFails } from '../../../monitor/errors.ts';
 import type {
   FailureCount,
@@ -31,6 +33,22 @@ export interface ProjectView {
   readonly snapshot: ProjectSnapshot | undefined;
   /** Undefined while the store cannot be read. */
   readonly failures: RecentFailures | undefined;
+  /** The prompt that has waited longest in each status; statuses without prompts are absent. */
+  readonly longest: readonly LongestWait[];
+  readonly hasStuckPrompts: boolean;
+}
+
+/** Time that a prompt has been in its status, compared with what is expected. */
+export interface Wait {
+  readonly ms: number;
+  /** Undefined if nothing is expected, or while it is unknown. */
+  readonly expectation: StateExpectation | undefined;
+  /** Whether it is beyond the limit. False unless the project is up: the prompt may have moved meanwhile. */
+  readonly isStuck: boolean;
+}
+
+interface LongestWait extends Wait {
+  readonly status: UnfinishedStatus;
 }
 
 /** Moves to FAILED in the last day, or in the retention of the store if that is shorter. */
@@ -96,12 +114,36 @@ export function viewsOf(
 ): readonly ProjectView[] {
   const snapshots = new Map(reading?.snapshot.projects.map((each) => [each.project, each]));
   const counts = new Map(reading?.failureCounts.map(({ project, count }) => [project, count]));
-  return content.projects().map((watched) => ({
-    watched,
-    state: stateOf(watched, now),
-    snapshot: snapshots.get(watched.id),
-    failures: reading && recentFailures(counts.get(watched.id) ?? 0),
-  }));
+  return content.projects().map((watched) => {
+    const state = stateOf(watched, now);
+    const snapshot = snapshots.get(watched.id);
+    const oldest = snapshot?.listings.get('prompt')?.oldest;
+    const longest = UNFINISHED_STATUSES.flatMap((status) => {
+      const since = oldest?.get(status);
+      return since === undefined
+        ? []
+        : [{ status, ...waitOf({ status, since }, { watched, state }, now) }];
+    });
+    return {
+      watched,
+      state,
+      snapshot,
+      failures: reading && recentFailures(counts.get(watched.id) ?? 0),
+      longest,
+      hasStuckPrompts: longest.some((wait) => wait.isStuck),
+    };
+  });
+}
+
+/** Compares the wait of a prompt with what is expected. `project` is undefined if it is not configured. */
+export function waitOf(
+  { status, since }: Pick<StatusRow, 'status' | 'since'>,
+  project: Pick<ProjectView, 'watched' | 'state'> | undefined,
+  now: number,
+): Wait {
+  const ms = now - since;
+  const expectation = expectationIn(status, project?.watched.expectations);
+  return { ms, expectation, isStuck: project?.state.kind === 'up' && isStuck(ms, expectation) };
 }
 
 function recentFailures(count: number): RecentFailures {
@@ -151,8 +193,8 @@ export async function longestWaiting(
 }
 
 /**
- * Order of projects: unmonitored ones by the time of their last success, then those not polled yet, then those with failures by
- * the newest failure, then the others. Equal ones are ordered by id.
+ * Order of projects: unmonitored ones by the time of their last success, then those not polled yet, those with stuck prompts,
+ * those with failures, and the others. Equal ones are ordered by the newest failure, then by id.
  */
 function byUrgency(a: ProjectView, b: ProjectView): number {
   const [rankA, rankB] = [rankOf(a), rankOf(b)];
@@ -160,8 +202,8 @@ function byUrgency(a: ProjectView, b: ProjectView): number {
   if (isUnmonitored(a.state)) {
     const since = ({ watched }: ProjectView) => watched.health.lastSuccessAt ?? 0;
     if (since(a) !== since(b)) return since(a) - since(b);
-  } else if (hasFailures(a)) {
-    const newest = (view: ProjectView) => lastFailureAt(view) ?? 0;
+  } else {
+    const newest = (view: ProjectView) => (hasFailures(view) && lastFailureAt(view)) || 0;
     if (newest(a) !== newest(b)) return newest(b) - newest(a);
   }
   return a.watched.id < b.watched.id ? -1 : 1;
@@ -170,7 +212,8 @@ function byUrgency(a: ProjectView, b: ProjectView): number {
 function rankOf(view: ProjectView): number {
   if (isUnmonitored(view.state)) return 0;
   if (view.state.kind === 'new') return 1;
-  return hasFailures(view) ? 2 : 3;
+  if (view.hasStuckPrompts) return 2;
+  return hasFailures(view) ? 3 : 4;
 }
 
 function hasFailures({ failures }: ProjectView): boolean {

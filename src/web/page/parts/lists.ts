@@ -1,8 +1,10 @@
 import { html } from 'hono/html';
 import { UNFINISHED_STATUSES } from '../../../domain/status.ts';
 import type { FailureRow, StatusRow, TransitionRow } from '../../../monitor/ports/store.ts';
+import { waitOf, type ProjectView, type Wait } from '../model/overview-model.ts';
 import { badge } from './plot.ts';
 import { table } from './table.ts';
+import { expectationText } from '../text/expectation-words.ts';
 import { utcTime, duration, timeWithAge } from '../text/time.ts';
 import { untrustedMessage, untrustedName, shortUntrustedName } from '../text/untrusted-text.ts';
 import type { Html } from '../html.ts';
@@ -17,6 +19,8 @@ export interface ListContext {
   readonly root: string;
   /** Project of the page; undefined if the list has rows of several projects. */
   readonly project: string | undefined;
+  /** The configured projects by id. */
+  readonly views: ReadonlyMap<string, ProjectView>;
 }
 
 export function projectLink(id: string, root: string): Html {
@@ -73,14 +77,26 @@ export function waitingTable(rows: readonly StatusRow[], context: ListContext): 
   if (rows.length === 0) return html`<p class="quiet">No prompt is ${WAITING}.</p>`;
   return table({
     caption: `Prompts that are ${WAITING}, longest first`,
-    headings: ['Prompt', 'Status', 'Waiting for'],
+    headings: ['Prompt', 'Status', 'Waiting'],
     rows: rows.map((row) => [
       promptCell(row, context),
       badge(row.status),
-      html`<strong>${duration(context.now - row.since)}</strong>
-        <span class="quiet">since ${utcTime(row.since)}</span>`,
+      html`${waitText(waitIn(row, context))}
+        <div class="quiet">since ${utcTime(row.since)}</div>`,
     ]),
   });
+}
+
+/** `for 3 h 40 min, usually 20 min, limit 1 h (learned)`, with a mark if the prompt is stuck. */
+export function waitText({ ms, expectation, isStuck }: Wait): Html {
+  const expected = expectation === undefined ? '' : `, ${expectationText(expectation)}`;
+  return html`for <strong>${duration(ms)}</strong>${expected} ${isStuck ? STUCK : ''}`;
+}
+
+const STUCK = html`<strong class="stuck"><span aria-hidden="true">!</span> stuck</strong>`;
+
+function waitIn(row: StatusRow, { views, now }: ListContext): Wait {
+  return waitOf(row, views.get(row.project), now);
 }
 
 export function transitionTable(rows: readonly TransitionRow[], context: ListContext): Html {
@@ -105,7 +121,7 @@ export function promptTable(rows: readonly StatusRow[], context: ListContext): H
     headings: ['Prompt', 'Status', 'Since'],
     rows: rows.map((row) => [
       promptCell(row, context),
-      html`${badge(row.status)}
+      html`${badge(row.status)} ${waitIn(row, context).isStuck ? STUCK : ''}
       ${row.statusRaw === undefined ? '' : html`<div class="quiet">${untrustedName(row.statusRaw)}</div>`}
       ${row.missing > 0 ? html`<div class="quiet">missing</div>` : ''}`,
       timeWithAge(row.since, context.now),

@@ -2,10 +2,11 @@ import { html } from 'hono/html';
 import type { Status } from '../../../domain/status.ts';
 import type { ProjectState } from '../content.ts';
 import type { StatusHistory } from '../model/history.ts';
-import { projectLink } from './lists.ts';
+import { projectLink, waitText } from './lists.ts';
 import { lastFailureAt, type ProjectView } from '../model/overview-model.ts';
 import { bar, legend, plot } from './plot.ts';
 import { isUnmonitored } from '../model/project-state.ts';
+import { objectiveText } from '../text/expectation-words.ts';
 import { utcTime, duration, timeWithAge } from '../text/time.ts';
 import type { Html } from '../html.ts';
 import {
@@ -22,10 +23,20 @@ export function projectCard(
   history: StatusHistory | undefined,
   now: number,
 ): Html {
-  return html`<li class="project ${view.state.kind}">
-    <h3>${projectLink(view.watched.id, './')}</h3>
+  const { watched, state, hasStuckPrompts } = view;
+  const team = html`${
+      watched.team === ''
+        ? ''
+        : html`<dt>Team</dt>
+            <dd>${watched.team}</dd>`
+    }
+    <dt>Objective</dt>
+    <dd>${objectiveText(watched.expect.maxFailureRatio)}</dd>`;
+  return html`<li class="project ${state.kind} ${hasStuckPrompts ? 'stuck' : ''}">
+    <h3>${projectLink(watched.id, './')}</h3>
     ${stateLine(view, now)} ${countsOf(view)}
-    ${history === undefined ? '' : plot(history, now, unmonitoredSince(view))} ${polls(view, now)}
+    ${history === undefined ? '' : plot(history, now, unmonitoredSince(view))}
+    ${polls(view, now, team)}
   </li>`;
 }
 
@@ -82,8 +93,8 @@ export function countsOf(view: ProjectView, linkOf?: (status: Status) => string)
     }`;
 }
 
-/** Times of the last success, the next poll and the last failure. */
-export function polls(view: ProjectView, now: number): Html {
+/** Times of the last success, the next poll, the last failure and the prompts that have waited longest, and `more`. */
+export function polls(view: ProjectView, now: number, more?: Html): Html {
   const { health, nextPollAt } = view.watched;
   const failure = lastFailureAt(view);
   return html`<dl class="polls">
@@ -99,5 +110,11 @@ export function polls(view: ProjectView, now: number): Html {
         : html`<dt>Last failure</dt>
             <dd>${timeWithAge(failure, now)}</dd>`
     }
+    ${view.longest.map(
+      (wait) =>
+        html`<dt>Longest ${wait.status}</dt>
+          <dd>${waitText(wait)}</dd>`,
+    )}
+    ${more ?? ''}
   </dl>`;
 }

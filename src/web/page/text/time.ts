@@ -23,6 +23,13 @@ export function duration(ms: number): string {
   return parts.join(' ') || 'less than 1 s';
 }
 
+/** Like {@link duration}, with the seconds below 10 minutes: `1 min 30 s`. */
+export function preciseDuration(ms: number): string {
+  const seconds = Math.floor(ms / 1000);
+  if (seconds < 60 || seconds >= 600 || seconds % 60 === 0) return duration(ms);
+  return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+}
+
 /** `4 min ago`, `in 5 s`. */
 export function ago(ms: number, now: number): string {
   if (Math.abs(now - ms) < 1000) return 'now';

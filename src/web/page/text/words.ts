@@ -66,3 +66,7 @@ export function counted(count: number, noun: string): string {
 export function grouped(count: number): string {
   return count.toLocaleString('en-US');
 }
+
+export function capitalized(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

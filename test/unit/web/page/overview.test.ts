@@ -150,7 +150,7 @@ describe('the scheduler', () => {
   it('that is late is said so by name and time', async () => {
     await using world = await setUp();
     for (const project of ['alpha', 'beta', 'gamma']) await world.see(project, {});
-    world.due('beta', world.clock.now() - 61 * SECOND);
+    world.change('beta', { nextPollAt: world.clock.now() - 61 * SECOND });
 
     const { text } = await world.read();
 
@@ -186,7 +186,7 @@ describe('projects', () => {
     await world.see('c-blind', { x: 'RUNNING' });
     await world.see('b-failing', { x: 'FAILED' });
     for (const id of ['c-blind', 'd-longer-blind', 'f-never-up']) await world.fail(id, 'network');
-    for (const id of ids) world.due(id, world.clock.now() + SECOND);
+    for (const id of ids) world.change(id, { nextPollAt: world.clock.now() + SECOND });
 
     const { text } = await world.read('/');
 
@@ -260,6 +260,101 @@ describe('what waits longest', () => {
         ?.filter((id, index, all) => all.indexOf(id) === index)
         .toSorted(),
     ).toEqual(expected.toSorted());
+  });
+});
+
+describe('what is expected', () => {
+  const learned = { limitMs: HOUR, source: 'learned', typicalMs: 20 * MINUTE } as const;
+  const configured = { limitMs: 90 * SECOND, source: 'configured', typicalMs: undefined } as const;
+  const off = { limitMs: undefined, source: 'off', typicalMs: undefined } as const;
+
+  /** alpha has a prompt that has been RUNNING for 3 h 40 min, beta one for a minute. */
+  async function setUpWaiting() {
+    const world = await setUp();
+    await world.see('alpha', { slow: 'RUNNING' });
+    world.change('alpha', { expectations: { PENDING: configured, RUNNING: learned } });
+    world.clock.advance(3 * HOUR + 39 * MINUTE);
+    await world.see('beta', { quick: 'RUNNING' });
+    await world.see('gamma', {});
+    world.clock.advance(MINUTE);
+    for (const id of ['alpha', 'beta', 'gamma']) {
+      world.change(id, { nextPollAt: world.clock.now() + SECOND });
+    }
+    return world;
+  }
+
+  it('stands beside each prompt that waits, and those beyond their limit are marked', async () => {
+    await using world = await setUpWaiting();
+    const words = 'for 3 h 40 min, usually 20 min, limit 1 h (learned) ! stuck';
+
+    const { text, html } = await world.read();
+    const waiting = text.slice(text.indexOf('Prompts that are PENDING or RUNNING'));
+    const project = await world.read('/projects/alpha');
+
+    expect(waiting).toContain(words);
+    expect(waiting).toContain('for 1 min, limit 4 h (default) since');
+    expect(text).toContain(`Longest RUNNING ${words}`);
+    expect(text).toContain('. Stuck prompts in 1 project.');
+    expect(html).toContain(
+      '<title>evalwatch is healthy and monitors every project · 0 failures · stuck prompts in 1 project · evalwatch</title>',
+    );
+    expect(html).toMatch(/data-summary="[^"]*24 hours\. Stuck prompts in 1 project\."/);
+    expect(project.text).toContain(`Longest RUNNING ${words}`);
+    expect(project.html).toContain('<title>Up, with stuck prompts · alpha · evalwatch</title>');
+    const prompts = project.text.slice(project.text.indexOf('Prompts, newest change first'));
+    expect(prompts).toContain('RUNNING ! stuck');
+    expect((await world.read('/projects/beta')).text).not.toContain('stuck');
+  });
+
+  it('is no mark without a limit, or while it is unknown', async () => {
+    await using world = await setUpWaiting();
+    world.change('alpha', { expectations: { PENDING: off, RUNNING: off } });
+    expect((await world.read()).text).toContain('RUNNING for 3 h 40 min, no limit');
+    world.change('alpha', { expectations: undefined });
+    const { text } = await world.read();
+    expect(text).toContain('RUNNINGfor 3 h 40 min since');
+    expect(text).not.toMatch(/stuck/i);
+    expect((await world.read('/projects/alpha')).text).toContain('RUNNING not known yet');
+  });
+
+  it('is not marked as missed where a project is down', async () => {
+    await using world = await setUpWaiting();
+    await world.fail('alpha', 'timeout');
+    const { text } = await world.read();
+    expect(text).toContain('for 3 h 40 min, usually 20 min, limit 1 h (learned)');
+    expect(text).not.toMatch(/stuck/i);
+  });
+
+  it('puts projects with stuck prompts before those with failures', async () => {
+    await using world = await setUpWaiting();
+    await world.see('gamma', { a: 'FAILED' });
+    const { text } = await world.read();
+    const cards = text.slice(text.indexOf('projects watched'));
+    expect(order(cards, ['alpha', 'beta', 'gamma'])).toEqual(['alpha', 'gamma', 'beta']);
+  });
+
+  it('is told of each project, with its team', async () => {
+    await using world = await setUpWaiting();
+    const expect05 = {
+      limits: { PENDING: 90_000, RUNNING: 'auto' },
+      maxFailureRatio: 0.055,
+    } as const;
+    world.change('alpha', { team: 'search_1', expect: expect05 });
+    world.change('beta', { expect: { ...expect05, maxFailureRatio: undefined } });
+
+    const cards = (await world.read()).text;
+    const alpha = (await world.read('/projects/alpha')).text;
+    const beta = (await world.read('/projects/beta')).text;
+
+    expect(cards).toContain(
+      'Team search_1 Objective at most 5.5 % of the prompts that finish fail',
+    );
+    expect(alpha).toContain(
+      'Team search_1 PENDING limit 1 min 30 s (configured)RUNNING usually 20 min, limit 1 h (learned) Objective at most 5.5 % of the prompts that finish fail',
+    );
+    expect(beta).toContain(
+      'Team none PENDING limit 1 h (default)RUNNING limit 4 h (default) Objective none',
+    );
   });
 });
 

@@ -1,5 +1,10 @@
 import { expect, it } from 'vitest';
-import { ago, duration, timeWithAge } from '../../../../../src/web/page/text/time.ts';
+import {
+  ago,
+  duration,
+  preciseDuration,
+  timeWithAge,
+} from '../../../../../src/web/page/text/time.ts';
 import { HOUR, MINUTE, NIGHT, SECOND } from '../../../../support/page/world.ts';
 
 it.each([
@@ -16,6 +21,17 @@ it.each([
   [90 * 24 * HOUR, '90 d'],
 ])('%i ms are %s', (ms, expected) => {
   expect(duration(ms)).toBe(expected);
+});
+
+it.each([
+  [59 * SECOND, '59 s'],
+  [90 * SECOND, '1 min 30 s'],
+  [10 * MINUTE - 1, '9 min 59 s'],
+  [2 * MINUTE + 999, '2 min'],
+  [10 * MINUTE + SECOND, '10 min'],
+  [HOUR + 5 * MINUTE, '1 h 5 min'],
+])('%i ms are precisely %s', (ms, expected) => {
+  expect(preciseDuration(ms)).toBe(expected);
 });
 
 it.each([
