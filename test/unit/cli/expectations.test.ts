@@ -1,0 +1,56 @@
+import { expect, it } from 'vitest';
+import { createExpectationsReader } from '../../../src/cli/expectations.ts';
+import type { PromptStatus } from '../../../src/domain/status.ts';
+import type { ProjectState, StatusRow } from '../../../src/monitor/ports/store.ts';
+import { BY_DEFAULT } from '../../support/expected.ts';
+import { fakeClock } from '../../support/monitor.ts';
+
+const row = (project: string, status: PromptStatus): StatusRow => {
+  const none = { promptName: undefined, statusRaw: undefined };
+  return { project, promptId: 'x', status, since: 0, missing: 0, ...none };
+};
+
+/** A reader over an empty store, which records for which projects it is asked. */
+function setUp() {
+  const clock = fakeClock();
+  const asked: string[] = [];
+  const store = {
+    durations: async (states: readonly ProjectState[]) => {
+      asked.push([...new Set(states.map(({ project }) => project))].join(' '));
+      return states.map((state) => {
+        return { ...state, counts: [] };
+      });
+    },
+  };
+  const projects = ['busy', 'done', 'later'].map((id) => {
+    const key = { file: 'key' } as never;
+    const schedule = { schedule: '* * * * *', timezone: 'UTC' };
+    return { ...BY_DEFAULT, ...schedule, id, key, datasets: false };
+  });
+  return { clock, asked, read: createExpectationsReader(store, { projects }, clock) };
+}
+
+it('reads nothing for prompts that do not wait, and of projects that are not configured', async () => {
+  const { read, asked } = setUp();
+  const of = await read([row('done', 'COMPLETED'), row('removed', 'RUNNING')]);
+  expect([of('done'), of('removed'), asked]).toEqual([undefined, undefined, []]);
+});
+
+it('reads projects with waiting prompts once a minute, and at once when another one waits', async () => {
+  const { read, asked, clock } = setUp();
+  const rows = [row('busy', 'RUNNING'), row('busy', 'PENDING'), row('done', 'FAILED')];
+  const of = await read(rows);
+  expect(of('busy')).toMatchObject({
+    PENDING: { source: 'default' },
+    RUNNING: { source: 'default' },
+  });
+  expect(of('done')).toBeUndefined();
+  clock.advance(59_000);
+  await read(rows);
+  expect(asked).toEqual(['busy']);
+  clock.advance(1000);
+  await read(rows);
+  expect(asked).toEqual(['busy', 'busy']);
+  await read([row('later', 'PENDING')]);
+  expect(asked).toEqual(['busy', 'busy', 'busy later']);
+});
