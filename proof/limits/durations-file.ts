@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { bucketOf, dayOf, type DurationCount } from '../../src/domain/durations.ts';
-import { expectationOf, learn } from '../../src/domain/expectation.ts';
+import { learn } from '../../src/domain/expectation.ts';
 import { LEARNED_DAYS } from '../../src/domain/learned-limit.ts';
 import type { UnfinishedStatus } from '../../src/domain/status.ts';
 import { DAY_MS, INTERVAL_MS } from './simulate.ts';
@@ -89,8 +89,7 @@ function* advance(series: Series, day: number): Generator<string> {
 
 function toLine({ project, status, day, known }: Series): string {
   const now = day * DAY_MS;
-  const learned = learn(known, { status, now, maxIntervalMs: INTERVAL_MS });
-  const { limitMs = 0 } = expectationOf(status, 'auto', learned);
+  const { limitMs } = learn(known, { status, now, maxIntervalMs: INTERVAL_MS });
   const name = /[",\r\n]/.test(project) ? `"${project.replaceAll('"', '""')}"` : project;
   return `${name},${status},${new Date(now).toISOString().slice(0, 10)},${limitMs / 1000}`;
 }

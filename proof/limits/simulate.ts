@@ -102,7 +102,7 @@ function limitAt(
   now: number,
 ): ExpectationRoom.StateExpectation {
   const context = { status: 'RUNNING', now, maxIntervalMs: INTERVAL_MS } as const;
-  return expectationOf('RUNNING', 'auto', learn(counts, context));
+  return expectationOf('auto', learn(counts, context));
 }
 
 /** Returns the limit that detection is compared with, of a regime as polls see it, ms. */

@@ -3,6 +3,7 @@ import { ConfigError } from '../config/config-error.ts';
 import type { Secrets } from '../evaluation-api/secrets.ts';
 import type { Logger } from '../log/logger.ts';
 import { createMetrics, type Metrics } from '../metrics/metrics.ts';
+import { unlessStoreFails } from '../monitor/errors.ts';
 import type { Observer } from '../monitor/events.ts';
 import type { FailureReporter } from '../monitor/failure-reporter.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
@@ -86,6 +87,8 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const configure = async (next: Config) => {
     await engine.configure(next);
     metrics.setProjects(engine.projects());
+    // Before the first scrape: an alert must not resolve because a limit was not learned yet.
+    await unlessStoreFails(() => engine.expectations.refresh());
   };
   await configure(config);
   signal?.throwIfAborted();

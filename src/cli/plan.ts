@@ -6,6 +6,8 @@ export interface PlannedProject {
   readonly project: ProjectConfig;
   readonly schedule: Schedule;
   readonly nextRuns: readonly number[];
+  /** Longest interval of the schedule, ms. */
+  readonly maxIntervalMs: number;
 }
 
 const RUN_COUNT = 5;
@@ -28,7 +30,8 @@ export async function planProjects(
 }
 
 function planOf(schedule: Schedule, now: number): Omit<PlannedProject, 'project'> {
-  return { schedule, nextRuns: nextRuns(schedule, now) };
+  const maxIntervalMs = schedule.maxIntervalSeconds(now) * 1000;
+  return { schedule, nextRuns: nextRuns(schedule, now), maxIntervalMs };
 }
 
 function nextRuns(schedule: Schedule, now: number): readonly number[] {

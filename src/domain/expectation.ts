@@ -1,10 +1,5 @@
 import type { DurationCount } from './durations.ts';
-import {
-  DEFAULT_LIMIT_MS,
-  learnLimit,
-  typicalDuration,
-  type LimitContext,
-} from './learned-limit.ts';
+import { defaultLimit, learnLimit, typicalDuration, type LimitContext } from './learned-limit.ts';
 import type { UnfinishedStatus } from './status.ts';
 
 /** How long a prompt may stay in a status: a time in ms, learned from the project's own prompts, or without a limit. */
@@ -32,31 +27,32 @@ export interface StateExpectation {
 
 /** What the durations of a project's prompts in one status show. */
 export interface LearnedState {
-  /** Limit learned from the durations, ms; undefined while too few are known. */
-  readonly limitMs: number | undefined;
+  /** The limit without a configured one, ms. */
+  readonly limitMs: number;
+  readonly source: 'learned' | 'default';
   /** As in {@link StateExpectation}. */
   readonly typicalMs: number | undefined;
 }
 
 /** Learns from the durations of the last 30 days and of today. */
 export function learn(counts: readonly DurationCount[], context: LimitContext): LearnedState {
-  return {
-    limitMs: learnLimit(counts, context),
-    typicalMs: typicalDuration(counts, context.now),
-  };
+  const typicalMs = typicalDuration(counts, context.now);
+  const limitMs = learnLimit(counts, context);
+  return limitMs === undefined
+    ? { limitMs: defaultLimit(context), source: 'default', typicalMs }
+    : { limitMs, source: 'learned', typicalMs };
 }
 
 /** Returns what is expected in a status, given the configured limit and what was learned. */
 export function expectationOf(
-  status: UnfinishedStatus,
   configured: ConfiguredLimit,
-  { limitMs, typicalMs }: LearnedState,
+  learned: LearnedState,
 ): StateExpectation {
+  const { typicalMs } = learned;
   if (configured === 'off') return { limitMs: undefined, source: 'off', typicalMs };
-  if (configured !== 'auto') return { limitMs: configured, source: 'configured', typicalMs };
-  return limitMs === undefined
-    ? { limitMs: DEFAULT_LIMIT_MS[status], source: 'default', typicalMs }
-    : { limitMs, source: 'learned', typicalMs };
+  return configured === 'auto'
+    ? { limitMs: learned.limitMs, source: learned.source, typicalMs }
+    : { limitMs: configured, source: 'configured', typicalMs };
 }
 
 /** Whether a prompt that has been in the status for so long, in ms, is stuck: beyond the limit. */

@@ -12,7 +12,7 @@ import type { ExpectationsOf } from './ports/expectations.ts';
 import type { StoreReader } from './ports/store.ts';
 
 /** A configured project. */
-export interface ExpectingProject {
+interface ExpectingProject {
   readonly id: string;
   readonly expect: Expectations;
 }
@@ -86,8 +86,8 @@ export function createExpectations(options: ExpectationsOptions): LearnedExpecta
       if (project === undefined || pending === undefined || running === undefined) return undefined;
       const { limits } = project.expect;
       return {
-        PENDING: expectationOf('PENDING', limits.PENDING, pending),
-        RUNNING: expectationOf('RUNNING', limits.RUNNING, running),
+        PENDING: expectationOf(limits.PENDING, pending),
+        RUNNING: expectationOf(limits.RUNNING, running),
       };
     },
     refresh: async () => {

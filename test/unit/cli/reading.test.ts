@@ -249,7 +249,7 @@ describe('status', () => {
       ['checkout-bot', 'PENDING', '-', 'off'],
       ['checkout-bot', 'RUNNING', '-', '1m30s'],
       ['search', 'PENDING', '-', '1h'],
-      ['search', 'RUNNING', '4m27s', '13m23s'],
+      ['search', 'RUNNING', '4m10s', '22m25s'],
     ]);
     expect(await json('status')).toMatchObject([
       { limit_seconds: null, limit_source: 'off', typical_seconds: null },
