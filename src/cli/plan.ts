@@ -6,8 +6,6 @@ export interface PlannedProject {
   readonly project: ProjectConfig;
   readonly schedule: Schedule;
   readonly nextRuns: readonly number[];
-  /** Longest interval of the schedule, ms. */
-  readonly maxIntervalMs: number;
 }
 
 const RUN_COUNT = 5;
@@ -30,8 +28,7 @@ export async function planProjects(
 }
 
 function planOf(schedule: Schedule, now: number): Omit<PlannedProject, 'project'> {
-  const maxIntervalMs = schedule.maxIntervalSeconds(now) * 1000;
-  return { schedule, nextRuns: nextRuns(schedule, now), maxIntervalMs };
+  return { schedule, nextRuns: nextRuns(schedule, now) };
 }
 
 function nextRuns(schedule: Schedule, now: number): readonly number[] {

@@ -1,5 +1,10 @@
 import type { DurationCount } from './durations.ts';
-import { defaultLimit, learnLimit, typicalDuration, type LimitContext } from './learned-limit.ts';
+import {
+  DEFAULT_LIMIT_MS,
+  learnLimit,
+  typicalDuration,
+  type LimitContext,
+} from './learned-limit.ts';
 import type { UnfinishedStatus } from './status.ts';
 
 /** How long a prompt may stay in a status: a time in ms, learned from the project's own prompts, or without a limit. */
@@ -39,7 +44,7 @@ export function learn(counts: readonly DurationCount[], context: LimitContext): 
   const typicalMs = typicalDuration(counts, context.now);
   const limitMs = learnLimit(counts, context);
   return limitMs === undefined
-    ? { limitMs: defaultLimit(context), source: 'default', typicalMs }
+    ? { limitMs: DEFAULT_LIMIT_MS[context.status], source: 'default', typicalMs }
     : { limitMs, source: 'learned', typicalMs };
 }
 

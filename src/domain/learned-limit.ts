@@ -1,7 +1,7 @@
 import { dayOf, middleOf, type DurationCount } from './durations.ts';
 import type { UnfinishedStatus } from './status.ts';
 
-/** How long a prompt may stay in a status if nothing is configured or learned, with a schedule that is not slower, ms. */
+/** How long a prompt may stay in a status if nothing is configured or learned, ms. */
 export const DEFAULT_LIMIT_MS: Readonly<Record<UnfinishedStatus, number>> = {
   PENDING: 60 * 60 * 1000,
   RUNNING: 4 * 60 * 60 * 1000,
@@ -48,21 +48,9 @@ export function learnLimit(
   const missing = Math.max(LEARNED_DAYS / age, ENOUGH_DURATIONS / total(known));
   const longestYet = usualLongest([...longest.values()]) * Math.cbrt(Math.max(1, missing));
   const learned = toSeconds(LIMIT_FACTOR * longestYet);
-  const min = Math.max(MIN_LIMIT_MS, visibleLimit(maxIntervalMs));
+  // Below twice the interval, a prompt that two polls find would exceed the limit.
+  const min = Math.max(MIN_LIMIT_MS, 2 * maxIntervalMs + 60_000);
   return Math.max(min, Math.min(learned, 12 * DEFAULT_LIMIT_MS[status]));
-}
-
-/** Returns the limit of a status while too few durations are known to learn one, in ms. */
-export function defaultLimit({
-  status,
-  maxIntervalMs,
-}: Pick<LimitContext, 'status' | 'maxIntervalMs'>): number {
-  return Math.max(DEFAULT_LIMIT_MS[status], visibleLimit(maxIntervalMs));
-}
-
-/** Returns the shortest limit that a prompt does not exceed merely because two polls find it in the same status, in ms. */
-function visibleLimit(maxIntervalMs: number): number {
-  return 2 * maxIntervalMs + 60_000;
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { Config, ProjectConfig } from '../../config/config.ts';
 import { ConfigError } from '../../config/config-error.ts';
 import type { ConfiguredLimit } from '../../domain/expectation.ts';
-import { defaultLimit } from '../../domain/learned-limit.ts';
+import { DEFAULT_LIMIT_MS } from '../../domain/learned-limit.ts';
 import type { UnfinishedStatus } from '../../domain/status.ts';
 import type { Action, Context, Register } from '../command.ts';
 import { loadConfiguration } from '../configuration.ts';
@@ -95,18 +95,17 @@ const COLUMNS: readonly Column<Line>[] = [
 const EXPECTATION_COLUMNS: readonly Column<PlannedProject>[] = [
   { name: 'project', cell: ({ project }) => project.id, isTruncatable: true },
   { name: 'team', cell: ({ project }) => project.team || undefined, isTruncatable: true },
-  { name: 'max_pending', cell: (planned) => limitCell('PENDING', planned) },
-  { name: 'max_running', cell: (planned) => limitCell('RUNNING', planned) },
+  { name: 'max_pending', cell: ({ project }) => limitCell('PENDING', project) },
+  { name: 'max_running', cell: ({ project }) => limitCell('RUNNING', project) },
   {
     name: 'max_failure_ratio',
     cell: ({ project }) => String(project.expect.maxFailureRatio ?? 'off'),
   },
 ];
 
-function limitCell(status: UnfinishedStatus, { project, maxIntervalMs }: PlannedProject): string {
-  const limit = limitText(project.expect.limits[status]);
-  if (limit !== 'auto') return limit;
-  return `auto (${formatDuration(defaultLimit({ status, maxIntervalMs }))} at first)`;
+function limitCell(status: UnfinishedStatus, { expect }: ProjectConfig): string {
+  const limit = limitText(expect.limits[status]);
+  return limit === 'auto' ? `auto (${formatDuration(DEFAULT_LIMIT_MS[status])} at first)` : limit;
 }
 
 /** The limit as the configuration writes it. */

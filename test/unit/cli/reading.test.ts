@@ -255,7 +255,7 @@ describe('status', () => {
       { limit_seconds: null, limit_source: 'off', typical_seconds: null },
       { limit_seconds: 90, limit_source: 'configured', typical_seconds: null },
       { limit_seconds: 3600, limit_source: 'default', typical_seconds: null },
-      { limit_seconds: 803.591, limit_source: 'learned', typical_seconds: 267.864 },
+      { limit_seconds: 1345, limit_source: 'learned', typical_seconds: 250 },
     ]);
   });
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { bucketOf, middleOf, type DurationCount } from '../../../src/domain/durations.ts';
-import { defaultLimit, learnLimit, typicalDuration } from '../../../src/domain/learned-limit.ts';
+import { learnLimit, typicalDuration } from '../../../src/domain/learned-limit.ts';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
@@ -148,17 +148,6 @@ describe('learnLimit', () => {
   it('caps the last bucket, too', () => {
     const counts = countsOf({ longest: days(30, 400 * DAY) });
     expect(limitOf(counts)).toBe(48 * HOUR);
-  });
-});
-
-describe('defaultLimit', () => {
-  it('is an hour for PENDING and four for RUNNING', () => {
-    expect(defaultLimit({ status: 'PENDING', maxIntervalMs: 30_000 })).toBe(HOUR);
-    expect(defaultLimit({ status: 'RUNNING', maxIntervalMs: HOUR })).toBe(4 * HOUR);
-  });
-
-  it('is twice the longest interval and a minute at least', () => {
-    expect(defaultLimit({ status: 'PENDING', maxIntervalMs: HOUR })).toBe(2 * HOUR + 60_000);
   });
 });
 
