@@ -25,7 +25,7 @@ export const TOLD_THOUGH_NOT_COMMITTED: Bug = {
   notice: /told, not recorded/,
 };
 
-/** A copy of src/ with the mistake in it; `await using` removes it. */
+/** A copy of src/ and config/ with the mistake in it; `await using` removes it. */
 export async function copyWithBug({
   file,
   replace,
@@ -34,6 +34,7 @@ export async function copyWithBug({
   const source = join(directory.path, 'src/');
   await cp(join(CHECKOUT, 'src'), source, { recursive: true });
   await cp(join(CHECKOUT, 'package.json'), join(directory.path, 'package.json'));
+  await cp(join(CHECKOUT, 'config'), join(directory.path, 'config'), { recursive: true });
   await symlink(join(CHECKOUT, 'node_modules'), join(directory.path, 'node_modules'));
   let text = await readFile(join(source, file), 'utf8');
   for (const [before, after] of replace) {

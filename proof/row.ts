@@ -16,7 +16,7 @@ export interface RowOptions {
   readonly part?: string;
 }
 
-/** A deliberate mistake: some text of a file of src/, and what takes its place. */
+/** A deliberate mistake: some text of a file, by its path from src/, and what takes its place. */
 export interface Bug {
   readonly what: string;
   readonly file: string;

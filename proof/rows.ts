@@ -3,6 +3,7 @@ import { clock } from './clock.ts';
 import { corruptStore } from './corrupt-store.ts';
 import { disk } from './disk.ts';
 import { fullDisk } from './full-disk.ts';
+import { failureTraffic } from './failure-traffic.ts';
 import { fuzz } from './fuzz.ts';
 import { growth } from './growth.ts';
 import { hostile } from './hostile.ts';
@@ -26,6 +27,7 @@ export const ROWS: readonly Row[] = [
   kills,
   clock,
   scrapePressure,
+  failureTraffic,
   fuzz,
   growth,
   hostile,

@@ -5,8 +5,8 @@ export const EQUIVALENT: readonly {
   readonly why: string;
 }[] = [
   {
-    rule: /^project_(to|cause):|^EvalwatchPrompt(FailureRatioHigh|sVanished)$/,
-    change: /^project(, to)? -> project(, to)?, instance /,
+    rule: /^project_cause:|^project:evalwatch_prompts_f|^EvalwatchPrompt(Failure.+|sVanished)$/,
+    change: /^project -> project, instance /,
     why: 'what is aggregated here was recorded without an instance',
   },
   {
@@ -20,9 +20,19 @@ export const EQUIVALENT: readonly {
     why: 'it matters which projects there were, not whether they were up',
   },
   {
-    rule: /^Evalwatch((Auth|ProjectPoll)Failing|DataStale)$/,
+    rule: /^Evalwatch((Auth|ProjectPoll)Failing|DataStale|Scheduler.+|UnexpectedItems|DatasetFailed|Prompt(Failed|Failure.+|Stuck|s.+))$/,
     change: /^\* -> \/ /,
     why: 'the other side is 1 and only brings its label',
+  },
+  {
+    rule: /^project_team:evalwatch_project_info:group$/,
+    change: /^last_over_time -> (min|max)_over_time /,
+    why: 'the value is always 1; its labels matter',
+  },
+  {
+    rule: /^EvalwatchPromptFailureRatioHigh$/,
+    change: /^max -> (min|sum) /,
+    why: 'only one window of a project is the most recent',
   },
   {
     rule: /^EvalwatchCrashLooping$/,
@@ -33,11 +43,6 @@ export const EQUIVALENT: readonly {
     rule: /^EvalwatchErrorInfoBacklog$/,
     change: /^on \(instance\) -> nothing /,
     why: 'the series has no labels but those of its target, as up has',
-  },
-  {
-    rule: /^EvalwatchPromptStuck$/,
-    change: /^status="RUNNING" -> nothing /,
-    why: 'what is PENDING for over 4 h is so for over 1 h',
   },
   {
     rule: /^EvalwatchProjectsUnowned$/,

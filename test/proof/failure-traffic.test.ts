@@ -1,0 +1,4 @@
+import { describeRow } from '../../proof/describe-row.ts';
+import { failureTraffic } from '../../proof/failure-traffic.ts';
+
+describeRow(failureTraffic);
