@@ -183,8 +183,11 @@ describe('the metrics of a daemon at work', UNHURRIED, () => {
     await daemon.line('dataset.transition', { to: 'FAILED' });
     const { families } = await scrape(await daemon.url());
     // Except the reason of failed polls, and usual times, which need 20 durations.
-    const later = ['evalwatch_project_poll_failing', 'evalwatch_prompt_state_typical_seconds'];
-    for (const fact of METRICS.filter(({ name }) => !later.includes(name))) {
+    const later = new Set([
+      'evalwatch_project_poll_failing',
+      'evalwatch_prompt_state_typical_seconds',
+    ]);
+    for (const fact of METRICS.filter(({ name }) => !later.has(name))) {
       const family = families.get(fact.name);
       expect([fact.name, family?.type]).toEqual([fact.name, fact.type]);
       const alphas = sorted(seriesOf(fact)).filter((series) => !series.includes('quoted'));
