@@ -87,8 +87,6 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const configure = async (next: Config) => {
     await engine.configure(next);
     metrics.setProjects(engine.projects());
-    // Before the first scrape: an alert must not resolve because a limit was not learned yet.
-    await unlessStoreFails(() => engine.expectations.refresh());
   };
   await configure(config);
   signal?.throwIfAborted();
@@ -112,6 +110,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     apply: async (next) => {
       await configure(next);
       scheduling.apply();
+      await unlessStoreFails(() => engine.expectations.refresh());
     },
     onResult: (result) => {
       reloads.ofConfig(result.ok);

@@ -138,6 +138,9 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     ...(sharing && { lease: () => sharing.worker.lease() }),
   });
 
+  const expectations = createExpectations({ store, clock, projects, maxIntervalMs });
+  observers.push(expectations.observe);
+
   const mayPoll = (id: string) => sharing === undefined || sharing.worker.mayPoll(id);
   const health = (id: string) =>
     mayPoll(id) ? poller.health(id) : (sharing?.health(id) ?? NEVER_POLLED);
@@ -169,7 +172,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       clock,
       keepsOthers: sharing !== undefined && takesAll,
     }),
-    expectations: createExpectations({ store, clock, projects, maxIntervalMs }),
+    expectations,
     projects: () =>
       Array.from(inForce.projects().values(), (project) => ({
         ...project,

@@ -1,7 +1,9 @@
+import { setTimeout } from 'node:timers/promises';
 import type { Config } from '../config/config.ts';
 import type { Logger } from '../log/logger.ts';
 import { createRequestFailureLog } from '../log/request-failures.ts';
 import type { Metrics } from '../metrics/metrics.ts';
+import { unlessStoreFails } from '../monitor/errors.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import type { EventFeed } from '../web/events/feed.ts';
 import type { MonitorWatch } from '../web/page/model/monitor-state.ts';
@@ -12,6 +14,9 @@ import type { Engine } from './engine.ts';
 import type { Reload } from './reload.ts';
 import type { Scheduling } from './scheduling.ts';
 import { version } from './version.ts';
+
+/** How long the first scrapes wait for what is expected of the projects, ms. */
+const FIRST_LEARNING_MS = 5000;
 
 export interface WebOptions {
   /** Address and retention, which a reload cannot change. */
@@ -38,10 +43,18 @@ export async function startWeb(options: WebOptions): Promise<WebServer> {
   const { store } = engine;
   const { clock } = options;
   const expectationsOf = engine.expectations.of;
+  const learned = Promise.race([
+    unlessStoreFails(() => engine.expectations.refresh()),
+    setTimeout(FIRST_LEARNING_MS, undefined, { ref: false }),
+  ]);
   const nextPollAt = (project: string) => scheduling.next(project);
   return await startWebServer(
     {
-      renderMetrics: () => metrics.render(),
+      renderMetrics: async () => {
+        // An alert must not resolve because a limit was not learned yet.
+        await learned;
+        return await metrics.render();
+      },
       metricsContentType: metrics.contentType,
       isReady: () => isScheduling() && engine.isStoreInPlace(),
       onBug: createRequestFailureLog(options.logger),

@@ -40,7 +40,8 @@ export function middleOf(bucket: number): number {
 /**
  * Counts how long prompts were in the statuses that they left with these transitions of one poll
  * (docs/specification.md#durations). Leaves out stays that began before `steadySince` (by default none), because polls
- * were missing while they lasted, and stays of 0 ms, because the clock was set back. Times are epoch ms.
+ * were missing while they lasted, stays of prompts that were missing from listings, and stays of 0 ms, because the clock was
+ * set back. Times are epoch ms.
  */
 export function countDurations(
   transitions: readonly Transition[],
@@ -51,9 +52,9 @@ export function countDurations(
 ): readonly AddedDurations[] {
   const day = dayOf(at);
   const counts = new Map<string, AddedDurations>();
-  for (const { from, heldMs } of transitions) {
-    if (heldMs === undefined || heldMs === 0 || !isUnfinished(from) || at - heldMs < steadySince)
-      continue;
+  for (const { from, heldMs = 0, wasMissing = false } of transitions) {
+    const isKnown = heldMs > 0 && !wasMissing && at - heldMs >= steadySince;
+    if (!isKnown || !isUnfinished(from)) continue;
     const bucket = bucketOf(heldMs);
     const key = `${from} ${bucket}`;
     const count = (counts.get(key)?.count ?? 0) + 1;

@@ -10,6 +10,8 @@ export interface Transition {
   readonly to: Status;
   /** How long the record was in `from`, ms, never negative; undefined from `NEW`. */
   readonly heldMs: number | undefined;
+  /** Whether the last complete listing lacked the record. */
+  readonly wasMissing?: boolean;
 }
 
 /** Changes that one listing makes, committed as a whole. */
@@ -140,6 +142,7 @@ function transition(
     from: before?.status ?? 'NEW',
     to: observed.status,
     heldMs: before === undefined ? undefined : Math.max(0, at - before.since),
+    ...(before !== undefined && before.missing > 0 && { wasMissing: true }),
   };
 }
 

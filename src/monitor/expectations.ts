@@ -7,6 +7,7 @@ import {
 } from '../domain/expectation.ts';
 import { LEARNED_DAYS } from '../domain/learned-limit.ts';
 import { UNFINISHED_STATUSES, type UnfinishedStatus } from '../domain/status.ts';
+import type { Observer } from './events.ts';
 import type { Clock } from './ports/clock.ts';
 import type { ExpectationsOf } from './ports/expectations.ts';
 import type { StoreReader } from './ports/store.ts';
@@ -30,10 +31,13 @@ export interface ExpectationsOptions {
 export interface LearnedExpectations {
   readonly of: ExpectationsOf;
   /**
-   * Learns again what can have changed: each state once a day, or after another schedule, and at any time a state with too
-   * few durations for a typical one. @throws {StoreError} and the rest is learned at the next call
+   * Learns again what can have changed: each state once a day, or after another schedule; and a state with too few durations
+   * for a typical one after a move of the project's prompts, or some minutes later, because other workers count as well.
+   * @throws {StoreError} and the rest is learned at the next call
    */
   refresh(): Promise<void>;
+  /** Notes which projects had transitions. */
+  readonly observe: Observer;
 }
 
 /** Number of states whose durations are read at once, which takes some milliseconds. */
@@ -46,23 +50,31 @@ interface LearningState {
   readonly maxIntervalMs: number;
 }
 
+/** Interval at which states with too few durations are learned again although this process has counted none, ms. */
+const UNKNOWN_AGAIN_MS = 5 * 60 * 1000;
+
 interface Remembered extends LearnedState {
   /** The UTC day for which it was learned, days since 1970. */
   readonly day: number;
   readonly maxIntervalMs: number;
+  /** When it was learned, epoch ms. */
+  readonly at: number;
 }
 
 /** Creates expectations that know nothing before the first `refresh` (docs/specification.md#learned-limits). */
 export function createExpectations(options: ExpectationsOptions): LearnedExpectations {
   const { store, clock, projects, maxIntervalMs } = options;
   const remembered = new Map<string, Partial<Record<UnfinishedStatus, Remembered>>>();
+  /** Projects of which a prompt has moved since their states were learned. */
+  const moved = new Set<string>();
+  let refreshing: Promise<void> | undefined;
 
   function isCurrent({ project, status, maxIntervalMs: interval }: LearningState): boolean {
     const last = remembered.get(project)?.[status];
+    const now = clock.now();
+    if (last?.day !== dayOf(now) || last.maxIntervalMs !== interval) return false;
     return (
-      last?.typicalMs !== undefined &&
-      last.day === dayOf(clock.now()) &&
-      last.maxIntervalMs === interval
+      last.typicalMs !== undefined || !(moved.has(project) || now - last.at >= UNKNOWN_AGAIN_MS)
     );
   }
 
@@ -74,8 +86,23 @@ export function createExpectations(options: ExpectationsOptions): LearnedExpecta
       const counts = durations[index]?.counts ?? [];
       const learned = learn(counts, { status, now, maxIntervalMs: interval });
       const others = remembered.get(project);
-      const entry = { ...learned, day: dayOf(now), maxIntervalMs: interval };
+      const entry = { ...learned, day: dayOf(now), maxIntervalMs: interval, at: now };
       remembered.set(project, { ...others, [status]: entry });
+    }
+  }
+
+  async function refresh(): Promise<void> {
+    const ids = [...projects().keys()];
+    for (const id of remembered.keys()) if (!projects().has(id)) remembered.delete(id);
+    const states = ids.flatMap((project) =>
+      UNFINISHED_STATUSES.map((status) => {
+        return { project, status, maxIntervalMs: maxIntervalMs(project) };
+      }),
+    );
+    const outdated = states.filter((state) => !isCurrent(state));
+    moved.clear();
+    for (let start = 0; start < outdated.length; start += STATES_PER_READ) {
+      await learnStates(outdated.slice(start, start + STATES_PER_READ));
     }
   }
 
@@ -90,18 +117,14 @@ export function createExpectations(options: ExpectationsOptions): LearnedExpecta
         RUNNING: expectationOf(limits.RUNNING, running),
       };
     },
-    refresh: async () => {
-      const ids = [...projects().keys()];
-      for (const id of remembered.keys()) if (!projects().has(id)) remembered.delete(id);
-      const states = ids.flatMap((project) =>
-        UNFINISHED_STATUSES.map((status) => {
-          return { project, status, maxIntervalMs: maxIntervalMs(project) };
-        }),
-      );
-      const outdated = states.filter((state) => !isCurrent(state));
-      for (let start = 0; start < outdated.length; start += STATES_PER_READ) {
-        await learnStates(outdated.slice(start, start + STATES_PER_READ));
-      }
+    refresh: () => {
+      refreshing ??= refresh().finally(() => {
+        refreshing = undefined;
+      });
+      return refreshing;
+    },
+    observe: (event) => {
+      if (event.type === 'record.transition') moved.add(event.project);
     },
   };
 }

@@ -210,10 +210,9 @@ function toCommit(
   health: PollHealth,
   { version, token, changes }: Comparison,
 ): PollCommit {
-  const durations = countDurations(changes.get('prompt')?.transitions ?? [], {
-    at,
-    steadySince: health.steadySince,
-  });
+  // While the datasets of a project fail, nothing says since when its polls are steady.
+  const transitions = health.up ? (changes.get('prompt')?.transitions ?? []) : [];
+  const durations = countDurations(transitions, { at, steadySince: health.steadySince });
   return { project, at, health, version, token, listings: changes, durations };
 }
 

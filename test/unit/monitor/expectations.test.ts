@@ -52,6 +52,12 @@ function setUp(...ids: readonly string[]) {
       const counts = daysAgo.map((ago) => ({ day: today - ago, bucket: TEN_MINUTES, count }));
       stored.set(`${project} ${status}`, counts);
     },
+    /** A prompt of the project moves. */
+    move: (project: string) => {
+      const transition = { id: 'x', name: undefined, from: 'RUNNING', to: 'COMPLETED' } as const;
+      const committed = { ...transition, heldMs: 1, transitionId: 1, kind: 'prompt' } as const;
+      expectations.observe({ type: 'record.transition', project, transition: committed });
+    },
     fail: (error: Error | undefined) => {
       failure = error;
     },
@@ -104,21 +110,34 @@ describe('expectations', () => {
   });
 
   it('are read again only where they can have changed', async () => {
-    const { expectations, know, clock, intervals, asked } = setUp('p');
+    const { expectations, know, move, clock, intervals, asked } = setUp('p');
     know('p', 'RUNNING', 10, 1, 3, 8);
     know('p', 'PENDING', 19, 0);
     await expectations.refresh();
     await expectations.refresh();
     know('p', 'PENDING', 20, 0);
+    move('p');
     await expectations.refresh();
+    move('p');
     await expectations.refresh();
     clock.time += DAY;
     await expectations.refresh();
     intervals.set('p', 3_600_000);
     await expectations.refresh();
     const both = ['p PENDING', 'p RUNNING'];
-    expect(asked).toEqual([both, ['p PENDING'], ['p PENDING'], both, both]);
+    expect(asked).toEqual([both, ['p PENDING'], both, both]);
     expect(expectations.of('p')?.RUNNING.limitMs).toBeGreaterThanOrEqual(2 * 3_600_000 + MINUTE);
+  });
+
+  it('are read again after some minutes, because another worker may have counted', async () => {
+    const { expectations, clock, asked } = setUp('p');
+    await expectations.refresh();
+    clock.time += 4 * MINUTE;
+    await expectations.refresh();
+    expect(asked).toHaveLength(1);
+    clock.time += MINUTE;
+    await Promise.all([expectations.refresh(), expectations.refresh()]);
+    expect(asked).toHaveLength(2);
   });
 
   it('of many projects are read in parts, and the rest later if the store fails', async () => {

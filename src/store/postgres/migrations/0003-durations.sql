@@ -26,7 +26,7 @@ FROM (
   WHERE kind = 'prompt' AND project_key NOT IN (SELECT project_key FROM evalwatch.waste)
   WINDOW stays AS (PARTITION BY project_key, record_id ORDER BY transition_id)
 ) stay
-WHERE from_status IN ('PENDING', 'RUNNING') AND began_as = from_status
+WHERE from_status IN ('PENDING', 'RUNNING') AND began_as = from_status AND held > 0
 GROUP BY 1, 2, 3, 4;
 
 -- The first successful poll after which no poll has been missing; NULL before the next one. Comes last, because workers of

@@ -24,5 +24,5 @@ FROM (
   FROM transition t JOIN listing l ON l.listing_key = t.listing_key AND l.kind = 'prompt'
   WINDOW stays AS (PARTITION BY t.listing_key, t.record_id ORDER BY t.transition_id)
 )
-WHERE from_status IN ('PENDING', 'RUNNING') AND began_as = from_status
+WHERE from_status IN ('PENDING', 'RUNNING') AND began_as = from_status AND held > 0
 GROUP BY 1, 2, 3, 4;

@@ -33,6 +33,9 @@ export function createPruning(db: Connection): readonly PruningStep[] {
        LIMIT ${MAX_ROWS})`,
     `DELETE FROM record WHERE (listing_key, id) IN (
        SELECT listing_key, id FROM record WHERE listing_key IN (${waste}) LIMIT ${MAX_ROWS})`,
+    `DELETE FROM prompt_duration WHERE (listing_key, status, day, bucket) IN (
+       SELECT listing_key, status, day, bucket FROM prompt_duration
+       WHERE listing_key IN (${waste}) LIMIT ${MAX_ROWS})`,
     'DELETE FROM listing WHERE project_key IS NULL',
     // The cross joins look up the first days of each status in the primary key instead of reading every row.
     `DELETE FROM prompt_duration WHERE (listing_key, status, day, bucket) IN (

@@ -103,7 +103,6 @@ describe('migrations', () => {
         ...states[0],
         counts: [
           { day: 1, bucket: bucketOf(1000), count: 1 },
-          { day: 41, bucket: 0, count: 1 },
         ],
       },
       {
