@@ -7,6 +7,7 @@ import type { Action, Context, Register } from '../command.ts';
 import { loadConfiguration } from '../configuration.ts';
 import { keyWarnings } from '../key-warnings.ts';
 import { type ConfigOption, configOption, type JsonOption, jsonOption } from '../options.ts';
+import { limitWarnings } from '../limit-warnings.ts';
 import { planProjects, type PlannedProject } from '../plan.ts';
 import { rateWarnings } from '../rate-warnings.ts';
 import { storeWarnings } from '../store-warnings.ts';
@@ -48,6 +49,7 @@ const check: Action<ConfigOption & JsonOption> = async (options, context) => {
   const warnings = [
     ...(await keyWarnings(config.projects)),
     ...(await storeWarnings(config.store)),
+    ...limitWarnings(planned, context.clock.now()),
     ...rateWarnings(planned, config.service.maxRequestsPerSecond, context.clock.now()),
   ];
   for (const warning of warnings) context.warn(`warning: ${warning}`);
