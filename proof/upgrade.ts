@@ -49,7 +49,7 @@ export const upgrade: Row = {
     if (source !== undefined) return shipped;
     await using copy = await copyWithBug({
       file: 'store/sqlite/sql/migrate.ts',
-      replace: [["'] as const;", "', 'made-up.sql'] as const;"]],
+      replace: [['\n] as const;', "\n  'made-up.sql',\n] as const;"]],
     });
     await writeFile(join(copy.source, 'store/sqlite/migrations/made-up.sql'), MADE_UP);
     const madeUp = await upgradeFromEach(strace, copy.source, options);

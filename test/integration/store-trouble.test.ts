@@ -228,6 +228,7 @@ describe('a store that cannot be read', UNHURRIED, () => {
       'evalwatch_project_up',
       'evalwatch_project_consecutive_poll_failures',
       'evalwatch_project_poll_failing',
+      'evalwatch_prompt_state_limit_seconds',
     ]);
     for (const { name, from } of METRICS) {
       const lacks = from === 'store' && !fromMemory.has(name);

@@ -84,4 +84,9 @@ describe('countDurations', () => {
     const transitions = [transition('NEW', undefined, 'RUNNING')];
     expect(countDurations(transitions, { at: AT, steadySince: 0 })).toEqual([]);
   });
+
+  it('leaves out stays of prompts that were missing from listings', () => {
+    const missing = { ...transition('RUNNING', 20 * MINUTE), wasMissing: true };
+    expect(countDurations([missing], { at: AT })).toEqual([]);
+  });
 });

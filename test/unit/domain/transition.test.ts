@@ -70,6 +70,18 @@ describe('a record that was seen before', () => {
     expect(changes.records).toMatchObject([{ statusRaw: 'PAUSED', since: 1000 }]);
   });
 
+  it('says that it was missing before', () => {
+    const missing = detectChanges(known({ missing: 2 }), listing({ a: 'RUNNING' }), options);
+    const gone = detectChanges(
+      known({ missing: 3, gone: true }),
+      listing({ a: 'RUNNING' }),
+      options,
+    );
+
+    expect(missing.transitions).toMatchObject([{ wasMissing: true }]);
+    expect(gone.transitions).toMatchObject([{ wasMissing: true }]);
+  });
+
   it('was never held for less than no time, whatever the clock did', () => {
     const changes = detectChanges(known({ since: 9000 }), listing({ a: 'RUNNING' }), options);
 

@@ -561,4 +561,13 @@ describe('durations', () => {
     await show({ a: 'PENDING', b: 'COMPLETED' });
     expect(await counted()).toEqual([`RUNNING ${bucketOf(2000)}: 1`]);
   });
+
+  it('are not counted while the datasets fail', async () => {
+    given.service.showsDatasets(listingOf({}));
+    await show(PENDING);
+    given.service.shows(listingOf({ a: 'RUNNING', b: 'COMPLETED' }));
+    given.service.failsDatasets('server_error');
+    await given.poll({ id: 'p', datasets: true });
+    expect(await counted()).toEqual([]);
+  });
 });

@@ -22,7 +22,7 @@ it.each([
   ['sum by (project) (a)', 'project'],
   ['sum(a) by (project)', 'project'],
   ['max without (status) (a)', 'project'],
-  ['topk by (project) (3, a)', 'project'],
+  ['topk by (project) (3, a)', 'project status'],
   ['histogram_quantile(0.5, c_bucket)', 'project'],
   ['label_replace(a, "new", "$1", "status", "(.*)")', 'new project status'],
   ['absent(b{instance="x"})', 'instance'],

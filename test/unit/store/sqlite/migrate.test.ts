@@ -101,9 +101,7 @@ describe('migrations', () => {
     expect(durations(states, 0)).toEqual([
       {
         ...states[0],
-        counts: [
-          { day: 1, bucket: bucketOf(1000), count: 1 },
-        ],
+        counts: [{ day: 1, bucket: bucketOf(1000), count: 1 }],
       },
       {
         ...states[1],
