@@ -89,14 +89,20 @@ const service = {
 const timezone = () => parsedText('a time zone such as UTC or Europe/Berlin', parseTimezone);
 const schedule = () => text('a cron expression', { isShown: true });
 
-const stateLimit = (status: string, atFirst: string) =>
+const stateLimit = (status: string, [atFirst, max]: readonly [string, string]) =>
   durationOr(
     ['auto', 'off'],
     ['30m', '1s', '365d'],
-    `How long a prompt may be ${status}. \`auto\` is learned from the project's own prompts, and ${atFirst} until enough are known; \`off\` sets no limit.`,
+    `How long a prompt may be ${status}. \`auto\` is learned from the project's own prompts (5m to ${max}), and ${atFirst} until enough are known; \`off\` sets no limit.`,
   );
+/** A percentage in place of a ratio. `actualValue` would hide it, because no valid value has the sign. */
+const PERCENTAGE = /^[\d.]{1,8} ?%$/;
 const maxFailureRatio = () => {
-  const error = wrongValue('a number from 0 to 0.8, or off');
+  const what = 'a number from 0 to 0.8, or off';
+  const error = ({ input }: { readonly input?: unknown }) => {
+    if (typeof input !== 'string') return wrongValue(what)({ input });
+    return `must be ${what}${PERCENTAGE.test(input) ? `, not "${input}"` : actualValue(input)}`;
+  };
   return z
     .union([z.number({ error }).min(0, { error }).max(0.8, { error }), z.literal('off')], { error })
     .meta({
@@ -104,8 +110,8 @@ const maxFailureRatio = () => {
     });
 };
 
-const maxPending = () => stateLimit('PENDING', '1h');
-const maxRunning = () => stateLimit('RUNNING', '4h');
+const maxPending = () => stateLimit('PENDING', ['1h', '12h']);
+const maxRunning = () => stateLimit('RUNNING', ['4h', '48h']);
 
 const expect = {
   max_pending: maxPending().prefault('auto'),

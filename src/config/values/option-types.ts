@@ -32,8 +32,8 @@ export function text(what: string, { isShown = false } = {}) {
         return needsQuotes ? `${fault}: put it in quotes` : fault;
       },
     })
-    .min(1, { error: `must be ${what}, not empty` })
-    .max(MAX_TEXT_LENGTH, { error: TOO_LONG });
+    .min(1, { error: `must be ${what}, not empty`, abort: true })
+    .max(MAX_TEXT_LENGTH, { error: TOO_LONG, abort: true });
 }
 
 /** A path, not resolved. */

@@ -91,6 +91,8 @@ const EXPECTED: Readonly<Record<string, readonly string[]>> = {
     '16:5 unknown key "max_running": it belongs under "expect"',
     '18:26 projects[1].expect.max_failure_ratio must be a number from 0 to 0.8, or off, not "high"',
     '20:12 projects[2].expect is empty: it must be a mapping (key: value)',
+    '22:11 projects[3].team must be the name of a team, not empty',
+    '24:26 projects[3].expect.max_failure_ratio must be a number from 0 to 0.8, or off, not "20%"',
   ],
   'key-as-variable': [
     '3:16 service.api_key_env must be the name of an environment variable, made of letters, digits and _',
