@@ -49,12 +49,12 @@ export const SECTIONS: readonly Section[] = [
       },
       evalwatch_prompt_state_limit_seconds: {
         ...store,
-        note: 'Configured in `expect`, or [learned](specification.md#learned-limits). Absent with `off`, and for the first seconds of a process. Changes at a reload and at 0:00 UTC.',
+        note: 'Configured in `expect`, or [learned](specification.md#learned-limits). Absent with `off`, and while the durations could not be read since the start. Changes at a reload and at 0:00 UTC.',
       },
       evalwatch_prompt_state_typical_seconds: {
         ...store,
         absentUntil: '20 durations of the last 30 days are known',
-        note: 'Of whole days, once these have 20 durations.',
+        note: 'Once the days before today have 20 durations, today does not count.',
       },
     },
   },

@@ -32,7 +32,10 @@ export function bucketOf(ms: number): number {
   return Math.min(LAST_BUCKET, Math.ceil(Math.log(ms / 1000) / Math.log(GROWTH)));
 }
 
-/** Returns the geometric middle of a bucket, in ms: at most 7.3 % from each duration that the bucket counts. */
+/**
+ * Returns the duration in ms that a bucket stands for. It differs by at most 7.3 % from each duration in the bucket, except
+ * in the first bucket, which stands for 1 s, and in the last one, which has no upper bound.
+ */
 export function middleOf(bucket: number): number {
   return bucket === 0 ? 1000 : 1000 * GROWTH ** (bucket - 0.5);
 }

@@ -38,7 +38,7 @@ const STATE_FAMILIES: readonly Family<StateExpectations>[] = [
   {
     name: 'evalwatch_prompt_state_typical_seconds',
     type: 'gauge',
-    help: 'Median time that prompts spent in the status over the last 30 days, in seconds; absent until 20 are known.',
+    help: 'Median time that prompts spent in the status over the last 30 days, in seconds.',
     samples: STATES,
     values: (states) => UNFINISHED_STATUSES.map((status) => toSeconds(states[status].typicalMs)),
   },

@@ -14,7 +14,7 @@ CREATE TABLE evalwatch.prompt_duration (
 CREATE INDEX prompt_duration_day ON evalwatch.prompt_duration
 USING brin (day) WITH (pages_per_range = 16, autosummarize = on);
 
--- The durations that stored transitions tell. How polls went is not known of the past.
+-- Counts the durations of stored transitions, also across gaps: the store does not have the times of past polls.
 INSERT INTO evalwatch.prompt_duration (project_key, status, day, bucket, count)
 SELECT project_key, from_status, at / 86400000,
   CASE WHEN held <= 1000 THEN 0 ELSE least(98, ceil(ln(held / 1000.0::float8) / ln(1.15::float8))) END,

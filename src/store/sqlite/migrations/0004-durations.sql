@@ -13,7 +13,7 @@ CREATE TABLE prompt_duration (
   PRIMARY KEY (listing_key, status, day, bucket)
 ) STRICT, WITHOUT ROWID;
 
--- The durations that stored transitions tell. How polls went is not known of the past.
+-- Counts the durations of stored transitions, also across gaps: the store does not have the times of past polls.
 INSERT INTO prompt_duration (listing_key, status, day, bucket, count)
 SELECT listing_key, from_status, at / 86400000,
   CASE WHEN held <= 1000 THEN 0 ELSE min(98, CAST(ceil(ln(held / 1000.0) / ln(1.15)) AS INTEGER)) END,
