@@ -18,8 +18,9 @@ import { formatDuration, formatZonedTime } from '../output/text.ts';
 const HELP = `
 Sends no request and opens no store. Limits are printed as configured. \`auto\` is learned from the
 project's own prompts. Until enough are known, the time in parentheses applies. Warns if an API key
-or the address of the database is missing or unusable, and if the schedules need more requests than
-max_requests_per_second allows. If the configuration is invalid, prints every error and exits 2.
+or the address of the database is missing or unusable, if a limit is shorter than the time between
+two polls, and if the schedules need more requests than max_requests_per_second allows. If the
+configuration is invalid, prints every error and exits 2.
 
 Examples:
   evalwatch check --config config/evalwatch.yaml
