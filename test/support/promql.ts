@@ -121,8 +121,11 @@ function labelsAt(node: SyntaxNode | undefined, context: Context): Labels {
     case 'NumberDurationLiteral':
     case 'StringLiteral':
       return undefined;
-    case 'VectorSelector':
-      return context.labelsOf(textOf(context.query, node.getChild('Identifier')));
+    case 'VectorSelector': {
+      const metric = textOf(context.query, node.getChild('Identifier'));
+      // Metrics that a matcher selects by their names have the project in common.
+      return metric === '' ? new Set(['project']) : context.labelsOf(metric);
+    }
     case 'AggregateExpr':
       return labelsOfAggregation(node, context);
     case 'FunctionCall':
