@@ -201,7 +201,9 @@ export async function createScene(options: SceneOptions): Promise<Scene> {
 /** What comes from the store is the same from every worker. */
 const OF_THE_STORE =
   /^evalwatch_(?:prompt|dataset|error_info_backlog|project_(?:up|configured|consecutive)|poll_last_success)/;
-const OF_THE_PROCESS = /^evalwatch_prompt_state_duration_seconds/;
+// Usual times of young projects show durations of other workers after some minutes only.
+const OF_THE_PROCESS =
+  /^evalwatch_prompt_state_duration_seconds|^evalwatch_prompt_state_typical_seconds/;
 
 function compareStores(
   one: ReadonlyMap<string, number>,

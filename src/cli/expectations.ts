@@ -5,15 +5,12 @@ import type { Clock } from '../monitor/ports/clock.ts';
 import type { ExpectationsOf } from '../monitor/ports/expectations.ts';
 import type { StatusRow, StoreReader } from '../monitor/ports/store.ts';
 
-/** A command that keeps running reads the durations again after this time. */
-const REFRESH_INTERVAL_MS = 60_000;
-
 /** Returns what is expected of the projects whose prompts wait in these rows. @throws {StoreError} */
 export type ReadExpectations = (rows: readonly StatusRow[]) => Promise<ExpectationsOf>;
 
 /**
  * Creates the function that reads expectations. It reads the durations of projects with waiting prompts only, and remembers
- * them: the rest of a large store costs nothing.
+ * them for some minutes: the rest of a large store costs nothing.
  */
 export function createExpectationsReader(
   store: Pick<StoreReader, 'durations'>,
@@ -23,7 +20,6 @@ export function createExpectationsReader(
   const configured = new Map(projects.map((project) => [project.id, project]));
   const waiting = new Map<string, ProjectConfig>();
   let expectations: LearnedExpectations | undefined;
-  let refreshAt = 0;
 
   async function create(): Promise<LearnedExpectations> {
     const [{ createExpectations }, { createLongestInterval }] = await Promise.all([
@@ -43,17 +39,13 @@ export function createExpectationsReader(
   }
 
   return async (rows) => {
-    const known = waiting.size;
     for (const { project: id, status } of rows) {
       const project = configured.get(id);
       if (project !== undefined && isUnfinished(status)) waiting.set(id, project);
     }
     if (waiting.size === 0) return () => undefined;
     expectations ??= await create();
-    if (waiting.size > known || clock.monotonic() >= refreshAt) {
-      await expectations.refresh();
-      refreshAt = clock.monotonic() + REFRESH_INTERVAL_MS;
-    }
+    await expectations.refresh();
     return expectations.of;
   };
 }

@@ -242,7 +242,7 @@ describe('Prometheus in compose.yaml', () => {
     const found = { names: ['evalwatch'], type: 'A', port: image.port, refresh_interval: '15s' };
     expect(readYaml('compose/prometheus.scale.yml')).toEqual({
       ...config,
-      scrape_configs: [{ job_name: 'evalwatch', dns_sd_configs: [found] }],
+      scrape_configs: [{ job_name: 'evalwatch', honor_labels: true, dns_sd_configs: [found] }],
     });
     const files = mounts(scale.services['prometheus'] as Service).map(({ source }) => source);
     expect(files).toContain('./compose/prometheus.scale.yml');
