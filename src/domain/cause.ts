@@ -5,6 +5,7 @@ import type { ErrorInfo } from './failure.ts';
 /** Version of the grouping, part of every cause id (docs/specification.md#causes). */
 const CAUSE_VERSION = 1;
 const ID_LENGTH = 16;
+const NO_ERROR_INFO: ErrorInfo = { error_id: null, error_msg: null };
 
 /** What failures with the same explanation have in common. */
 export interface Cause {
@@ -14,8 +15,12 @@ export interface Cause {
   readonly shape: string;
 }
 
-/** Returns the cause of a failure (docs/specification.md#causes). Takes linear time. */
-export function causeOf({ error_id, error_msg }: ErrorInfo): Cause {
+/**
+ * Returns the cause of a failure (docs/specification.md#causes), the same for all failures without an error_info. Takes linear
+ * time.
+ */
+export function causeOf(errorInfo: ErrorInfo | undefined): Cause {
+  const { error_id, error_msg } = errorInfo ?? NO_ERROR_INFO;
   const shape = error_msg === null ? '' : shapeOf(error_msg);
   const key = JSON.stringify([CAUSE_VERSION, error_id, shape]);
   return { id: hash('sha256', key, 'hex').slice(0, ID_LENGTH), shape };
