@@ -1,4 +1,3 @@
-import { causes } from './causes.ts';
 import { chaos } from './chaos.ts';
 import { clock } from './clock.ts';
 import { corruptStore } from './corrupt-store.ts';
@@ -31,7 +30,6 @@ export const ROWS: readonly Row[] = [
   failureTraffic,
   fuzz,
   growth,
-  causes,
   hostile,
   limits,
   partialParsing,

@@ -78,14 +78,7 @@ export const output: readonly TextFunction[] = [
   {
     name: 'web/events/event.ts eventText',
     call: (text) => {
-      const row = {
-        transitionId: 1,
-        at: 0,
-        project: text,
-        promptId: text,
-        settlement: undefined,
-        cause: undefined,
-      };
+      const row = { transitionId: 1, at: 0, project: text, promptId: text, settlement: undefined };
       return eventText('failure', failureFields(row));
     },
   },

@@ -61,10 +61,7 @@ const store = {
       { ...rowOf('transitions'), kind: 'prompt', id: 'p', from: 'NEW', to: 'RUNNING' } as const,
     ]),
   failures: () =>
-    Promise.resolve([
-      { ...rowOf('failures'), promptId: 'p', settlement: undefined, cause: undefined } as const,
-    ]),
-  causes: () => Promise.resolve({ causes: [], others: { causes: 0, count: 1 } }),
+    Promise.resolve([{ ...rowOf('failures'), promptId: 'p', settlement: undefined } as const]),
 };
 // Streams stay silent.
 const feed = {

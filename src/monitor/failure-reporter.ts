@@ -1,4 +1,3 @@
-import { causeOf } from '../domain/cause.ts';
 import type { Settlement } from '../domain/failure.ts';
 import { createAttempt } from './error-info-attempt.ts';
 import { StoreError } from './errors.ts';
@@ -188,6 +187,5 @@ function promptFailed(
     errorInfo: settlement.errorInfo ?? null,
     errorMsgTruncated: settlement.errorInfo !== undefined && settlement.errorMsgTruncated,
     reason: settlement.reason,
-    cause: causeOf(settlement.errorInfo).id,
   };
 }

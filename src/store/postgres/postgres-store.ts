@@ -160,7 +160,6 @@ function createStore(
     moves: guarded(reads.moves),
     failureCounts: guarded(reads.failureCounts),
     durations: guarded(reads.durations),
-    causes: guarded(reads.causes),
     configureProjects: guarded(async (ids, at) => {
       await inProjectQueue(() =>
         configure(

@@ -1,7 +1,6 @@
 import { z } from 'zod';
-import { after, cause, cursor, limit, project, since, status, type } from './parameters.ts';
+import { after, cursor, limit, project, status, type } from './parameters.ts';
 import {
-  causeSchema,
   errorSchema,
   failureSchema,
   pollSchema,
@@ -17,7 +16,6 @@ export const schemas = {
   Prompt: promptSchema,
   Transition: transitionSchema,
   Failure: failureSchema,
-  Cause: causeSchema,
   Poll: pollSchema,
   Reset: resetSchema,
   Error: errorSchema,
@@ -43,13 +41,8 @@ export const operations = {
   },
   '/failures': {
     summary: 'Failures with their error_info, newest first',
-    parameters: z.object({ project, cause, limit, cursor }),
+    parameters: z.object({ project, limit, cursor }),
     gives: 'Failure',
-  },
-  '/causes': {
-    summary: 'Causes of failures, most frequent first; all that are left out are one last row',
-    parameters: z.object({ project, since, limit }),
-    gives: 'Cause',
   },
   '/openapi.json': {
     summary: 'This document',

@@ -2,7 +2,7 @@ import { visibleJson } from '../../domain/visible.ts';
 import { writeCursor } from './cursor.ts';
 
 /** Maximum size of the rows of an answer; one row is always sent. */
-export const MAX_PAGE_BYTES = 1024 * 1024;
+const MAX_PAGE_BYTES = 1024 * 1024;
 
 export interface RowSource<Row> {
   /** Reads up to `count` rows after `last`; after the cursor of the request if `last` is undefined. */
@@ -39,7 +39,6 @@ export async function readPage<Row>(source: RowSource<Row>, limit: number): Prom
   }
 }
 
-/** Returns the text of an answer with these rows, each of them JSON. */
-export function answer(texts: readonly string[], cursor: string | null): string {
+function answer(texts: readonly string[], cursor: string | null): string {
   return `{"data":[${texts.join(',')}],"next_cursor":${JSON.stringify(cursor)}}`;
 }

@@ -89,6 +89,5 @@ function emptyListing(statuses: readonly Status[]) {
     transitions: [],
     lastFailureAt: undefined,
     oldest: new Map(),
-    errors: [],
   };
 }

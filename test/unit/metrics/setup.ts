@@ -27,7 +27,6 @@ export function listing(fields: Partial<ListingSnapshot> = {}): ListingSnapshot 
     transitions: [],
     lastFailureAt: undefined,
     oldest: new Map(),
-    errors: [],
     ...fields,
   };
 }

@@ -1,14 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { StoreError } from '../../../monitor/errors.ts';
-import type { Database, RunInTransaction, Statement } from '../database.ts';
-import { countSettledFailures } from './error-totals.ts';
-
-interface Migration {
-  readonly file: string;
-  readonly compatibleFrom: number;
-  /** What SQL cannot do, run after the script in its transaction. */
-  readonly after?: (run: RunInTransaction) => Promise<void>;
-}
+import type { Database, Statement } from '../database.ts';
 
 /**
  * Migrations in the order in which they are applied; the first makes schema version 1. A released one never changes. A
@@ -16,12 +8,11 @@ interface Migration {
  * side. A migration that removes something names the schema version whose programs no longer need it, and comes a release
  * later than that.
  */
-const MIGRATIONS: readonly Migration[] = [
+const MIGRATIONS = [
   { file: '0001-init.sql', compatibleFrom: 1 },
   { file: '0002-transition-failed.sql', compatibleFrom: 1 },
   { file: '0003-durations.sql', compatibleFrom: 1 },
-  { file: '0004-causes.sql', compatibleFrom: 1, after: countSettledFailures },
-];
+] as const;
 
 /** The schema version that this program writes. */
 const SCHEMA_VERSION: number = MIGRATIONS.length;
@@ -55,11 +46,10 @@ export async function migrate(database: Database): Promise<void> {
     await run('SELECT pg_advisory_xact_lock($1)', [LOCK]);
     const [found] = await run<{ readonly ours: boolean }>(FIND.text);
     const [before] = found?.ours === true ? await run<SchemaVersion>(READ) : [];
-    for (const [index, { sql, compatibleFrom, after }] of scripts.entries()) {
+    for (const [index, { sql, compatibleFrom }] of scripts.entries()) {
       const version = index + 1;
       if (version <= (before?.version ?? 0)) continue;
       await run(sql);
-      await after?.(run);
       await run(
         `INSERT INTO evalwatch.schema_version (version, compatible_from) VALUES ($1, $2)
          ON CONFLICT (only_row) DO UPDATE SET version = $1, compatible_from = $2`,
@@ -108,12 +98,9 @@ async function findVersion(database: Database): Promise<number> {
 
 async function readMigrations() {
   return await Promise.all(
-    MIGRATIONS.map(async (migration) => {
-      const sql = await readFile(
-        new URL(`../migrations/${migration.file}`, import.meta.url),
-        'utf8',
-      );
-      return { ...migration, sql };
+    MIGRATIONS.map(async ({ file, compatibleFrom }) => {
+      const sql = await readFile(new URL(`../migrations/${file}`, import.meta.url), 'utf8');
+      return { sql, compatibleFrom };
     }),
   );
 }

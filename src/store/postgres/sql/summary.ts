@@ -116,7 +116,6 @@ export function toListingSnapshot(kind: Kind, summary: Summary): ListingSnapshot
         return since === undefined ? [] : [[status, since] as const];
       }),
     ),
-    errors: [],
   };
 }
 
@@ -133,6 +132,5 @@ function emptySnapshot(kind: Kind): ListingSnapshot {
     transitions: [],
     lastFailureAt: undefined,
     oldest: new Map(),
-    errors: [],
   };
 }
