@@ -83,7 +83,7 @@ const content = {
     clock,
     health: () => NEVER_POLLED,
     nextPollAt: () => nextPollAt,
-    projects: () => new Map(),
+    configured: () => undefined,
     expectationsOf: () => undefined,
   },
   page: {

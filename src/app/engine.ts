@@ -55,6 +55,8 @@ export interface Engine {
   configure(config: Config): Promise<void>;
   /** The configured projects, in the order of the configuration. */
   projects(): readonly (ProjectConfig & WatchedProject)[];
+  /** Returns a configured project; undefined for another one. */
+  configured(project: string): ProjectConfig | undefined;
   /** What is expected of the prompts of each project. Knows nothing before its first refresh. */
   readonly expectations: LearnedExpectations;
   /**
@@ -172,6 +174,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       clock,
       keepsOthers: sharing !== undefined && takesAll,
     }),
+    configured: (id) => inForce.projects().get(id),
     expectations,
     projects: () =>
       Array.from(inForce.projects().values(), (project) => ({

@@ -8,7 +8,7 @@ import { endProcess } from './lifecycle.ts';
 
 const PRUNE_INTERVAL_MS = 60 * 60 * 1000;
 const CHECK_INTERVAL_MS = 60 * 1000;
-/** Maximum delay of first typical durations, of new limits after 0:00 UTC, and of another attempt after the store failed. */
+/** Maximum delay of new limits after 0:00 UTC, of first typical durations, and of another attempt after the store failed. */
 const LEARN_INTERVAL_MS = 15 * 1000;
 
 export interface MaintenanceOptions {

@@ -1,4 +1,3 @@
-import { setTimeout } from 'node:timers/promises';
 import type { Config } from '../config/config.ts';
 import type { Logger } from '../log/logger.ts';
 import { createRequestFailureLog } from '../log/request-failures.ts';
@@ -9,14 +8,11 @@ import type { EventFeed } from '../web/events/feed.ts';
 import type { MonitorWatch } from '../web/page/model/monitor-state.ts';
 import type { ChangingProtection } from '../web/protection/changing-protection.ts';
 import { startWebServer, type WebServer } from '../web/server.ts';
-import { projectsOf } from './config-in-force.ts';
 import type { Engine } from './engine.ts';
+import { afterLearning } from './first-scrape.ts';
 import type { Reload } from './reload.ts';
 import type { Scheduling } from './scheduling.ts';
 import { version } from './version.ts';
-
-/** How long the first scrapes wait for what is expected of the projects, ms. */
-const FIRST_LEARNING_MS = 5000;
 
 export interface WebOptions {
   /** Address and retention, which a reload cannot change. */
@@ -43,18 +39,11 @@ export async function startWeb(options: WebOptions): Promise<WebServer> {
   const { store } = engine;
   const { clock } = options;
   const expectationsOf = engine.expectations.of;
-  const learned = Promise.race([
-    unlessStoreFails(() => engine.expectations.refresh()),
-    setTimeout(FIRST_LEARNING_MS, undefined, { ref: false }),
-  ]);
+  const learned = unlessStoreFails(() => engine.expectations.refresh());
   const nextPollAt = (project: string) => scheduling.next(project);
   return await startWebServer(
     {
-      renderMetrics: async () => {
-        // An alert must not resolve because a limit was not learned yet.
-        await learned;
-        return await metrics.render();
-      },
+      renderMetrics: afterLearning(() => metrics.render(), learned),
       metricsContentType: metrics.contentType,
       isReady: () => isScheduling() && engine.isStoreInPlace(),
       onBug: createRequestFailureLog(options.logger),
@@ -64,7 +53,7 @@ export async function startWeb(options: WebOptions): Promise<WebServer> {
         clock,
         health: (project) => engine.health(project),
         nextPollAt,
-        projects: () => projectsOf(engine.config()),
+        configured: (project) => engine.configured(project),
         expectationsOf,
       },
       page: {

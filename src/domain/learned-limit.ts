@@ -17,7 +17,7 @@ const HUNG_DAYS = 2;
 /** On a hung day some prompt takes this many times as long as on the third-longest day. */
 const HUNG_FACTOR = 3;
 const LIMIT_FACTOR = 2.5;
-/** Of fewer durations, the third-longest is below the 99th percentile. */
+/** Number of durations of which the third-longest is the 99th percentile. */
 const ENOUGH_DURATIONS = 300;
 const MIN_LIMIT_MS = 5 * 60 * 1000;
 

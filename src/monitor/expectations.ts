@@ -20,7 +20,7 @@ interface ExpectingProject {
 
 export interface ExpectationsOptions {
   readonly store: Pick<StoreReader, 'durations'>;
-  readonly clock: Pick<Clock, 'now'>;
+  readonly clock: Clock;
   /** Returns the configured projects by id. */
   readonly projects: () => ReadonlyMap<string, ExpectingProject>;
   /** Returns the longest interval of a project's schedule, ms. */
@@ -32,11 +32,12 @@ export interface LearnedExpectations {
   readonly of: ExpectationsOf;
   /**
    * Learns again what can have changed: each state once a day, or after another schedule; and a state with too few durations
-   * for a typical one after a move of the project's prompts, or some minutes later, because other workers count as well.
+   * for a typical one after a transition of the project, or some minutes later, because other workers count as well. Calls run
+   * one after the other.
    * @throws {StoreError} and the rest is learned at the next call
    */
   refresh(): Promise<void>;
-  /** Notes which projects had transitions. */
+  /** Notes when a project had a transition. */
   readonly observe: Observer;
 }
 
@@ -50,57 +51,60 @@ interface LearningState {
   readonly maxIntervalMs: number;
 }
 
-/** Interval at which states with too few durations are learned again although this process has counted none, ms. */
-const UNKNOWN_AGAIN_MS = 5 * 60 * 1000;
+/** Interval at which a state with too few durations is learned again without a transition, ms. */
+const RELEARN_INTERVAL_MS = 5 * 60 * 1000;
 
 interface Remembered extends LearnedState {
   /** The UTC day for which it was learned, days since 1970. */
   readonly day: number;
   readonly maxIntervalMs: number;
-  /** When it was learned, epoch ms. */
-  readonly at: number;
+  /** When it was learned, monotonic ms. */
+  readonly learnedAt: number;
 }
 
 /** Creates expectations that know nothing before the first `refresh` (docs/specification.md#learned-limits). */
 export function createExpectations(options: ExpectationsOptions): LearnedExpectations {
   const { store, clock, projects, maxIntervalMs } = options;
   const remembered = new Map<string, Partial<Record<UnfinishedStatus, Remembered>>>();
-  /** Projects of which a prompt has moved since their states were learned. */
-  const moved = new Set<string>();
-  let refreshing: Promise<void> | undefined;
+  /** Time of the last transition of each project, monotonic ms. */
+  const movedAt = new Map<string, number>();
+  let last: Promise<void> = Promise.resolve();
 
   function isCurrent({ project, status, maxIntervalMs: interval }: LearningState): boolean {
-    const last = remembered.get(project)?.[status];
-    const now = clock.now();
-    if (last?.day !== dayOf(now) || last.maxIntervalMs !== interval) return false;
-    return (
-      last.typicalMs !== undefined || !(moved.has(project) || now - last.at >= UNKNOWN_AGAIN_MS)
+    const known = remembered.get(project)?.[status];
+    if (known?.day !== dayOf(clock.now()) || known.maxIntervalMs !== interval) return false;
+    const changedAt = Math.max(
+      movedAt.get(project) ?? -Infinity,
+      clock.monotonic() - RELEARN_INTERVAL_MS,
     );
+    return known.typicalMs !== undefined || known.learnedAt > changedAt;
   }
 
   async function learnStates(states: readonly LearningState[]): Promise<void> {
     const now = clock.now();
+    const learnedAt = clock.monotonic();
     const asked = states.map(({ project, status }) => ({ project, status }));
     const durations = await store.durations(asked, dayOf(now) - LEARNED_DAYS);
     for (const [index, { project, status, maxIntervalMs: interval }] of states.entries()) {
       const counts = durations[index]?.counts ?? [];
       const learned = learn(counts, { status, now, maxIntervalMs: interval });
       const others = remembered.get(project);
-      const entry = { ...learned, day: dayOf(now), maxIntervalMs: interval, at: now };
+      const entry = { ...learned, day: dayOf(now), maxIntervalMs: interval, learnedAt };
       remembered.set(project, { ...others, [status]: entry });
     }
   }
 
-  async function refresh(): Promise<void> {
+  async function learnOutdated(): Promise<void> {
     const ids = [...projects().keys()];
-    for (const id of remembered.keys()) if (!projects().has(id)) remembered.delete(id);
+    for (const map of [remembered, movedAt]) {
+      for (const id of map.keys()) if (!projects().has(id)) map.delete(id);
+    }
     const states = ids.flatMap((project) =>
       UNFINISHED_STATUSES.map((status) => {
         return { project, status, maxIntervalMs: maxIntervalMs(project) };
       }),
     );
     const outdated = states.filter((state) => !isCurrent(state));
-    moved.clear();
     for (let start = 0; start < outdated.length; start += STATES_PER_READ) {
       await learnStates(outdated.slice(start, start + STATES_PER_READ));
     }
@@ -118,13 +122,11 @@ export function createExpectations(options: ExpectationsOptions): LearnedExpecta
       };
     },
     refresh: () => {
-      refreshing ??= refresh().finally(() => {
-        refreshing = undefined;
-      });
-      return refreshing;
+      last = last.catch(() => {}).then(learnOutdated);
+      return last;
     },
     observe: (event) => {
-      if (event.type === 'record.transition') moved.add(event.project);
+      if (event.type === 'record.transition') movedAt.set(event.project, clock.monotonic());
     },
   };
 }

@@ -47,7 +47,6 @@ describe.runIf(runs)('a prompt that hangs', { timeout: 240_000 }, () => {
       annotations: { summary: expect.stringContaining(PROJECT) },
     });
     const { description } = page.annotations;
-    console.log(description);
     expect(description).toMatch(/has been RUNNING for \d/);
     expect(description).toMatch(
       new RegExp(`The usual time is ${Number(seconds.toPrecision(4))}s\\b`),

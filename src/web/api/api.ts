@@ -52,8 +52,8 @@ export interface ApiContent {
   health(project: string): PollHealth;
   /** Time of the next poll, epoch ms; undefined if the project is not configured. */
   nextPollAt(project: string): number | undefined;
-  /** The configured projects by id. */
-  projects(): ReadonlyMap<string, Pick<WatchedProject, 'team' | 'expect'>>;
+  /** Returns the team and the expectations of a configured project; undefined for another one. */
+  configured(project: string): Pick<WatchedProject, 'team' | 'expect'> | undefined;
   readonly expectationsOf: ExpectationsOf;
 }
 
@@ -122,13 +122,12 @@ export function createApi(content: ApiContent): Hono<ConnectionEnv> {
   api.get('/projects', async (context) => {
     await read(context, operations['/projects']);
     const { projects } = await store.snapshot();
-    const configured = content.projects();
     const data = projects.map((snapshot) => {
       const { project } = snapshot;
       return projectFields(snapshot, {
         health: content.health(project),
         nextPollAt: content.nextPollAt(project),
-        configured: configured.get(project),
+        configured: content.configured(project),
         expectations: content.expectationsOf(project),
       });
     });

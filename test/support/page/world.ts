@@ -156,7 +156,7 @@ export async function openPageWorld(start = NIGHT): Promise<PageWorld> {
             clock,
             health: (id) => projectOf(id).health,
             nextPollAt: () => undefined,
-            projects: () => projects,
+            configured: (id) => projects.get(id),
             expectationsOf: (id) => projects.get(id)?.expectations,
           },
           page: content,

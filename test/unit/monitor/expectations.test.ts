@@ -12,7 +12,7 @@ const TEN_MINUTES = bucketOf(10 * MINUTE);
 
 /** Expectations over counts that a test can change; `asked` has the states of each read. */
 function setUp(...ids: readonly string[]) {
-  const clock = { time: START, now: () => clock.time };
+  const clock = { time: START, now: () => clock.time, monotonic: () => clock.time };
   const asked: string[][] = [];
   const stored = new Map<string, readonly DurationCount[]>();
   const projects = new Map<string, { id: string; expect: Expectations }>();
@@ -138,6 +138,28 @@ describe('expectations', () => {
     clock.time += MINUTE;
     await Promise.all([expectations.refresh(), expectations.refresh()]);
     expect(asked).toHaveLength(2);
+  });
+
+  it('of a project with a transition are read at the next call if the store fails now', async () => {
+    const { expectations, know, move, fail, asked } = setUp('p');
+    await expectations.refresh();
+    know('p', 'RUNNING', 20, 0);
+    move('p');
+    fail(new StoreError('io', 'no disk'));
+    await expect(expectations.refresh()).rejects.toThrow('no disk');
+    fail(undefined);
+    await expectations.refresh();
+    expect(asked).toHaveLength(3);
+    expect(expectations.of('p')?.RUNNING.typicalMs).toBeDefined();
+  });
+
+  it('of a project that is added during a refresh are known after the next one', async () => {
+    const { expectations, configure } = setUp('p');
+    const running = expectations.refresh();
+    configure('q');
+    await expectations.refresh();
+    await running;
+    expect(expectations.of('q')?.PENDING.source).toBe('default');
   });
 
   it('of many projects are read in parts, and the rest later if the store fails', async () => {

@@ -25,7 +25,7 @@ const api = {
   },
   health: () => NEVER_POLLED,
   nextPollAt: () => undefined,
-  projects: () => new Map(),
+  configured: () => undefined,
   expectationsOf: () => undefined,
 };
 const clock = fakeClock();

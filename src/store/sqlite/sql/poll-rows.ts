@@ -19,7 +19,7 @@ export interface ListingRows {
   readonly transitions: readonly Transition[];
   /** Number of records that became gone. */
   readonly gone: number;
-  /** Of prompts only. */
+  /** Durations that end with transitions of prompts; empty for datasets. */
   readonly durations: readonly AddedDurations[];
 }
 

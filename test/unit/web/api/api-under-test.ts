@@ -43,7 +43,8 @@ export async function startApi(projects: readonly string[] = ['p', 'q']) {
     clock,
     health: (project: string) => poller.health(project),
     nextPollAt: (project: string) => (project === 'p' ? clock.now() + 5000 : undefined),
-    projects: () => new Map([['p', { ...BY_DEFAULT, team: 'search' }]]),
+    configured: (project: string) =>
+      project === 'p' ? { ...BY_DEFAULT, team: 'search' } : undefined,
     expectationsOf: (project: string) => (project === 'p' ? UNLEARNED : undefined),
   };
   const api = createApi(content);

@@ -78,11 +78,12 @@ describe('/projects', () => {
       },
     });
     const expects = { ...BY_DEFAULT.expect, maxFailureRatio: undefined };
+    expect(await rowWith({ configured: () => ({ team: '', expect: expects }) })).toMatchObject({
+      team: null,
+      max_failure_ratio: null,
+    });
     expect(
-      await rowWith({ projects: () => new Map([['p', { team: '', expect: expects }]]) }),
-    ).toMatchObject({ team: null, max_failure_ratio: null });
-    expect(
-      await rowWith({ projects: () => new Map(), expectationsOf: () => undefined }),
+      await rowWith({ configured: () => undefined, expectationsOf: () => undefined }),
     ).toMatchObject({
       team: null,
       max_failure_ratio: null,

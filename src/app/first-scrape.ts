@@ -1,0 +1,20 @@
+/** How long the first scrapes wait for the limits of the projects, ms. */
+const MAX_WAIT_MS = 5000;
+
+/**
+ * Returns `render`, delayed until `learned` settles, or until the time since now is over. A firing alert would resolve if a
+ * scrape after a restart lacked the limit (docs/specification.md#scrapes).
+ */
+export function afterLearning(
+  render: () => Promise<string>,
+  learned: Promise<unknown>,
+  maxWaitMs: number = MAX_WAIT_MS,
+): () => Promise<string> {
+  const { promise: late, resolve } = Promise.withResolvers<void>();
+  setTimeout(resolve, maxWaitMs).unref();
+  const isOver = Promise.race([learned, late]);
+  return async () => {
+    await isOver;
+    return await render();
+  };
+}
