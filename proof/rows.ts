@@ -1,3 +1,4 @@
+import { causes } from './causes.ts';
 import { chaos } from './chaos.ts';
 import { clock } from './clock.ts';
 import { corruptStore } from './corrupt-store.ts';
@@ -30,6 +31,7 @@ export const ROWS: readonly Row[] = [
   failureTraffic,
   fuzz,
   growth,
+  causes,
   hostile,
   limits,
   partialParsing,

@@ -1,5 +1,5 @@
 /** Writes docs/configuration.md from the JSON Schema. With --check it writes nothing and exits 1 when it is out of date. */
-import { DURATION_PATTERN } from '../src/config/values/duration.ts';
+import { DURATION_PATTERN } from '../src/domain/duration.ts';
 import { configJsonSchema } from '../src/config/json-schema.ts';
 import { OVERRIDES } from '../src/config/overrides.ts';
 import { SIZE_PATTERN } from '../src/config/values/size.ts';

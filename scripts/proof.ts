@@ -2,14 +2,16 @@
  * Exposes the daemon and its store to faults and compares the result with the guarantees (docs/reliability.md):
  * `node scripts/proof.ts [row …] [--short] [--seed N]`. Exits 1 if a guarantee is broken.
  * `node scripts/proof.ts limits --durations FILE` prints the limits that are learned from the durations in a CSV file.
+ * `node scripts/proof.ts causes --messages FILE [--out FILE]` groups the messages of a file.
  */
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { parseArgs } from 'node:util';
 import { limitsOfFile } from '../proof/limits/durations-file.ts';
-import { environment, resolveFromUser } from '../src/config/environment.ts';
 import { noticeOf } from '../proof/bug.ts';
+import { groupFile } from '../proof/causes/messages-file.ts';
 import { ROWS } from '../proof/rows.ts';
+import { environment, resolveFromUser } from '../src/config/environment.ts';
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -17,24 +19,27 @@ const { values, positionals } = parseArgs({
     short: { type: 'boolean', default: false },
     seed: { type: 'string', default: '1' },
     durations: { type: 'string' },
+    messages: { type: 'string' },
+    out: { type: 'string' },
   },
 });
-const { short } = values;
+const { short, durations, messages, out } = values;
 const seed = Number(values.seed);
 const names = ROWS.map(({ name }) => name);
-const unknown = positionals.filter((name) => !names.includes(name));
-const { durations } = values;
-const hasDurations = durations !== undefined;
-if (
-  unknown.length > 0 ||
-  !Number.isSafeInteger(seed) ||
-  (hasDurations && positionals.join(' ') !== 'limits')
-) {
+const rows = positionals.join(' ');
+const isUsable =
+  positionals.every((name) => names.includes(name)) &&
+  Number.isSafeInteger(seed) &&
+  (durations === undefined || rows === 'limits') &&
+  ((messages === undefined && out === undefined) || (messages !== undefined && rows === 'causes'));
+if (!isUsable) {
   console.error(`usage: proof.ts [${names.join('|')} …] [--short] [--seed N]
-       proof.ts limits --durations FILE`);
+       proof.ts limits --durations FILE
+       proof.ts causes --messages FILE [--out FILE]`);
   process.exit(2);
 }
-if (hasDurations) await printLimits(durations);
+if (durations !== undefined) await printLimits(durations);
+else if (messages !== undefined) process.exit(await printGrouping(messages, out));
 else await runRows();
 
 /** Prints the limits that are learned from the durations in a file. */
@@ -82,4 +87,18 @@ async function runRows(): Promise<void> {
 
 function say(figure: string, value: string): void {
   console.log(`  ${figure.padEnd(48)} ${value}`);
+}
+
+/** Groups the messages of a file and prints the score. Returns the exit code. */
+async function printGrouping(file: string, outFile: string | undefined): Promise<number> {
+  const resolve = (path: string): string => resolveFromUser(path, environment());
+  try {
+    console.log(
+      await groupFile(resolve(file), outFile === undefined ? undefined : resolve(outFile)),
+    );
+    return 0;
+  } catch (error) {
+    console.error(`${file}: ${error instanceof Error ? error.message : String(error)}`);
+    return 1;
+  }
 }

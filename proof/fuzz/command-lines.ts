@@ -8,8 +8,18 @@ import type * as ClockRoom from '../../src/app/clock.ts';
 import type * as StoreRoom from '../../src/store/sqlite/sqlite-store.ts';
 import type { Surface } from './surface.ts';
 
-const COMMANDS = ['status', 'transitions', 'failures', 'check', 'poll', 'run', 'simulate', 'demo'];
-const READING = new Set(['status', 'transitions', 'failures', 'check']);
+const COMMANDS = [
+  'status',
+  'transitions',
+  'failures',
+  'causes',
+  'check',
+  'poll',
+  'run',
+  'simulate',
+  'demo',
+];
+const READING = new Set(['status', 'transitions', 'failures', 'causes', 'check']);
 
 /** Command lines of every command, on a store that is there and on files that are not. */
 export async function commandLines(source: string, directory: string): Promise<readonly Surface[]> {

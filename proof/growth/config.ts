@@ -8,7 +8,7 @@ import {
   parseProxyUrl,
 } from '../../src/config/values/address.ts';
 import { readCertificates, readPrivateKey } from '../../src/config/pem-file.ts';
-import { parseDuration, suggestDuration } from '../../src/config/values/duration.ts';
+import { parseDuration, suggestDuration } from '../../src/domain/duration.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { readPostgresUrl } from '../../src/config/postgres-url.ts';
 import { parseSize, suggestSize } from '../../src/config/values/size.ts';
@@ -99,9 +99,9 @@ export function config(directory: string): readonly TextFunction[] {
       name: 'config/values/address.ts parseListen, of a host',
       call: (text) => parseListen(`${text}:80`),
     },
-    { name: 'config/values/duration.ts parseDuration', call: parseDuration },
+    { name: 'domain/duration.ts parseDuration', call: parseDuration },
     {
-      name: 'config/values/duration.ts suggestDuration',
+      name: 'domain/duration.ts suggestDuration',
       call: (text) => suggestDuration(text, '10s'),
     },
     { name: 'config/values/size.ts parseSize', call: parseSize },

@@ -1,3 +1,4 @@
+import { causeOf } from '../../src/domain/cause.ts';
 import { statusOf } from '../../src/domain/status.ts';
 import { decodersFor } from '../../src/evaluation-api/sending/decompress.ts';
 import { readErrorInfo } from '../../src/evaluation-api/error-info.ts';
@@ -146,4 +147,8 @@ export const evaluationApi: readonly TextFunction[] = [
     call: (text) => parseRetryAfter(text, 0),
   },
   { name: 'evaluation-api/sending/decompress.ts decodersFor', call: (text) => decodersFor(text) },
+  {
+    name: 'domain/cause.ts causeOf',
+    call: (text) => causeOf({ error_id: text, error_msg: text }),
+  },
 ];

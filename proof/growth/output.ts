@@ -78,7 +78,14 @@ export const output: readonly TextFunction[] = [
   {
     name: 'web/events/event.ts eventText',
     call: (text) => {
-      const row = { transitionId: 1, at: 0, project: text, promptId: text, settlement: undefined };
+      const row = {
+        transitionId: 1,
+        at: 0,
+        project: text,
+        promptId: text,
+        settlement: undefined,
+        cause: undefined,
+      };
       return eventText('failure', failureFields(row));
     },
   },

@@ -61,7 +61,10 @@ const store = {
       { ...rowOf('transitions'), kind: 'prompt', id: 'p', from: 'NEW', to: 'RUNNING' } as const,
     ]),
   failures: () =>
-    Promise.resolve([{ ...rowOf('failures'), promptId: 'p', settlement: undefined } as const]),
+    Promise.resolve([
+      { ...rowOf('failures'), promptId: 'p', settlement: undefined, cause: undefined } as const,
+    ]),
+  causes: () => Promise.resolve({ causes: [], others: { causes: 0, count: 1 } }),
 };
 // Streams stay silent.
 const feed = {

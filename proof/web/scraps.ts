@@ -36,7 +36,7 @@ export const PATHS = [
   '/-/reload',
   '/api/v1/events',
 ].concat(
-  ['projects', 'prompts', 'transitions', 'failures', 'openapi.json'].map(
+  ['projects', 'prompts', 'transitions', 'failures', 'causes', 'openapi.json'].map(
     (name) => `/api/v1/${name}`,
   ),
 );

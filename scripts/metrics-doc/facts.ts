@@ -43,6 +43,16 @@ export const SECTIONS: readonly Section[] = [
         ...store,
         absentUntil: 'a prompt is PENDING or RUNNING, and again when none is',
       },
+      evalwatch_prompt_failures_total: {
+        ...store,
+        absentUntil: 'a failure of the project is reported',
+        note: 'Each failure counts once, when its line is written, however often that is repeated. The [rules](specification.md#error-ids) of the label.',
+      },
+      evalwatch_prompt_error_first_seen_timestamp_seconds: {
+        ...store,
+        absentUntil: 'a failure of the project is reported with an error_id',
+        note: 'For the error_ids of `evalwatch_prompt_failures_total`, without `other` and `none`.',
+      },
       evalwatch_prompt_state_duration_seconds: {
         ...process,
         note: 'As precise as the schedule: a status begins and ends with the poll that finds it.',

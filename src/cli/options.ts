@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { parseDuration, suggestDuration } from '../config/values/duration.ts';
+import { parseDuration, suggestDuration } from '../domain/duration.ts';
 import { didYouMean } from '../config/suggest.ts';
 import { PROMPT_STATUSES, type Status } from '../domain/status.ts';
 
@@ -33,23 +33,33 @@ export interface HistoryOptions extends ConfigOption {
 /** The options of the commands that print rows of the store, as commander passes them. */
 export interface QueryOptions extends HistoryOptions, JsonOption {
   readonly status?: Status;
+  readonly cause?: string;
   readonly limit?: number;
 }
 
 export function addHistoryOptions(command: Command): Command {
-  return command
-    .addOption(configOption())
-    .option('--project <id>', 'only this project')
-    .option(
-      '--since <duration>',
-      'only the last part of the history, such as 24h or 1h30m',
-      duration,
-    );
+  return command.addOption(configOption()).addOption(projectOption()).addOption(sinceOption());
+}
+
+export function projectOption(): Option {
+  return new Option('--project <id>', 'only this project');
+}
+
+/** `--since D`, in ms. */
+export function sinceOption(): Option {
+  return new Option(
+    '--since <duration>',
+    'only the last part of the history, such as 24h or 1h30m',
+  ).argParser(duration);
+}
+
+export function limitOption(description: string): Option {
+  return new Option('--limit <n>', description).argParser(positiveInteger);
 }
 
 export function addQueryOptions(command: Command): Command {
   return addHistoryOptions(command)
-    .option('--limit <n>', 'at most this many rows, the newest', positiveInteger)
+    .addOption(limitOption('at most this many rows, the newest'))
     .addOption(jsonOption());
 }
 
@@ -65,6 +75,14 @@ function promptStatus(text: string): Status {
   const status = PROMPT_STATUSES.find((each) => each === text.toUpperCase());
   if (status !== undefined) return status;
   throw new InvalidArgumentError(`It must be one of ${PROMPT_STATUSES.join(', ')}.`);
+}
+
+/** `--cause ID`, in any case. */
+export function causeOption(): Option {
+  return new Option('--cause <id>', 'only failures with this cause').argParser((text) => {
+    if (/^[0-9a-f]{16}$/i.test(text)) return text.toLowerCase();
+    throw new InvalidArgumentError('It must be 16 hexadecimal digits, as causes prints them.');
+  });
 }
 
 /** Parses a duration to ms, with the grammar of the configuration, for an argument of commander. */

@@ -2,6 +2,7 @@ import { Command, type OutputConfiguration } from 'commander';
 import { version } from '../app/version.ts';
 import type { WithContext } from './command.ts';
 import { registerBackup } from './commands/backup.ts';
+import { registerCauses } from './commands/causes.ts';
 import { registerCheck } from './commands/check.ts';
 import { registerCompletion } from './commands/completion.ts';
 import { registerDemo } from './commands/demo.ts';
@@ -23,6 +24,7 @@ const COMMANDS = [
   registerStatus,
   registerTransitions,
   registerFailures,
+  registerCauses,
   registerExport,
   registerBackup,
   registerStore,

@@ -48,8 +48,9 @@ export function queryAction<Row>(view: View<Row>): Action<QueryOptions> {
 }
 
 export function toQuery(options: QueryOptions, { clock }: Context): RowQuery {
-  const { project, status, since, limit } = options;
-  return { project, status, since: since === undefined ? undefined : clock.now() - since, limit };
+  const { project, status, cause, since, limit } = options;
+  const start = since === undefined ? undefined : clock.now() - since;
+  return { project, status, cause, since: start, limit };
 }
 
 /**
@@ -90,6 +91,6 @@ function listProjects(projects: readonly string[]): string {
   return `known projects are ${first}${more > 0 ? ` and ${more} more` : ''}`;
 }
 
-function isFiltered({ project, status, since }: QueryOptions): boolean {
-  return project !== undefined || status !== undefined || since !== undefined;
+function isFiltered({ project, status, cause, since }: QueryOptions): boolean {
+  return [project, status, cause, since].some((filter) => filter !== undefined);
 }

@@ -153,6 +153,7 @@ export function logPromptFailure(logger: Logger, event: EventOf<'prompt.failed'>
       error_info: event.errorInfo,
       error_msg_truncated: event.errorMsgTruncated || undefined,
       reason: event.reason,
+      cause: event.cause,
     },
     'Prompt failed',
   );

@@ -6,8 +6,16 @@ import {
   type Origin,
   type Status,
 } from '../domain/status.ts';
+import { isErrorId, type ErrorTotal } from '../domain/error-label.ts';
 import type { ListingSnapshot, ProjectSnapshot, StoreSnapshot } from '../monitor/ports/store.ts';
-import { FamilyRenderer, SINGLE, renderGauge, toSeconds, type Family } from './exposition.ts';
+import {
+  FamilyRenderer,
+  SINGLE,
+  renderGauge,
+  renderLabels,
+  toSeconds,
+  type Family,
+} from './exposition.ts';
 import type { ProjectSeries } from './project-series.ts';
 
 /** Renders the series of projects that are read from the store (docs/metrics.md, "store"). */
@@ -15,10 +23,15 @@ export class StoreRenderer {
   readonly #projects = new FamilyRenderer(STORED_FAMILIES);
   readonly #prompts = new FamilyRenderer(PROMPT_FAMILIES, { areImmutable: true });
   readonly #datasets = new FamilyRenderer(DATASET_FAMILIES, { areImmutable: true });
+  readonly #errors = new FamilyRenderer(ERROR_FAMILIES);
 
   add({ labels, datasets }: ProjectSeries, project: ProjectSnapshot): void {
     this.#projects.add(labels, project);
-    this.#prompts.add(labels, project.listings.get('prompt') ?? EMPTY);
+    const prompts = project.listings.get('prompt') ?? EMPTY;
+    this.#prompts.add(labels, prompts);
+    for (const error of prompts.errors) {
+      this.#errors.add(`${labels},${renderLabels({ error_id: error.label })}`, error);
+    }
     if (datasets) this.#datasets.add(labels, project.listings.get('dataset') ?? EMPTY);
   }
 
@@ -26,7 +39,8 @@ export class StoreRenderer {
     return (
       (await this.#projects.finish()) +
       (await this.#prompts.finish()) +
-      (await this.#datasets.finish())
+      (await this.#datasets.finish()) +
+      (await this.#errors.finish())
     );
   }
 }
@@ -53,6 +67,7 @@ const EMPTY: ListingSnapshot = {
   transitions: [],
   lastFailureAt: undefined,
   oldest: new Map(),
+  errors: [],
 };
 
 const STORED_FAMILIES: readonly Family<ProjectSnapshot>[] = [
@@ -94,6 +109,24 @@ const PROMPT_FAMILIES: readonly Family<ListingSnapshot>[] = [
     help: 'When the prompt that has been PENDING or RUNNING for the longest time was first seen in that status, Unix time in seconds.',
     samples: UNFINISHED_STATUSES.map((status) => ({ labels: { status } })),
     values: ({ oldest }) => UNFINISHED_STATUSES.map((status) => toSeconds(oldest.get(status))),
+  },
+];
+
+/** Metrics of the failures of a project with one error_id. */
+const ERROR_FAMILIES: readonly Family<ErrorTotal>[] = [
+  {
+    name: 'evalwatch_prompt_failures_total',
+    type: 'counter',
+    help: 'Reported failures of prompts by error_id: the first 20 error_ids of the project, other, and none without one.',
+    samples: SINGLE,
+    values: ({ count }) => [count],
+  },
+  {
+    name: 'evalwatch_prompt_error_first_seen_timestamp_seconds',
+    type: 'gauge',
+    help: 'When a failure of the project was first reported with the error_id, Unix time in seconds.',
+    samples: SINGLE,
+    values: ({ label, firstSeenAt }) => [isErrorId(label) ? toSeconds(firstSeenAt) : undefined],
   },
 ];
 

@@ -80,6 +80,8 @@ export type MonitorEvent =
       readonly errorInfo: ErrorInfo | null;
       readonly errorMsgTruncated: boolean;
       readonly reason: NoErrorInfoReason | undefined;
+      /** Id of its cause. */
+      readonly cause: string;
     }
   | { readonly type: 'error_info.fetched'; readonly ok: boolean }
   | {

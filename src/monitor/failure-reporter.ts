@@ -1,3 +1,4 @@
+import { causeOf } from '../domain/cause.ts';
 import type { Settlement } from '../domain/failure.ts';
 import { createAttempt } from './error-info-attempt.ts';
 import { StoreError } from './errors.ts';
@@ -187,5 +188,6 @@ function promptFailed(
     errorInfo: settlement.errorInfo ?? null,
     errorMsgTruncated: settlement.errorInfo !== undefined && settlement.errorMsgTruncated,
     reason: settlement.reason,
+    cause: causeOf(settlement.errorInfo).id,
   };
 }

@@ -1,9 +1,11 @@
+import { causeOf } from '../domain/cause.ts';
 import type { StateExpectation } from '../domain/expectation.ts';
 import type { PromptStatus } from '../domain/status.ts';
 import type { PollFailureReason } from '../monitor/errors.ts';
 import type { FinishedPoll } from '../monitor/events.ts';
 import { expectationIn, type StateExpectations } from '../monitor/ports/expectations.ts';
 import type {
+  CauseRow,
   FailureRow,
   PollHealth,
   ProjectSnapshot,
@@ -12,6 +14,7 @@ import type {
 } from '../monitor/ports/store.ts';
 import type { WatchedProject } from '../monitor/ports/watched-project.ts';
 import type {
+  CauseFields,
   ExpectationFields,
   FailureFields,
   PollFields,
@@ -107,6 +110,7 @@ export function failureFields({
   project,
   promptId,
   settlement,
+  cause,
 }: FailureRow): FailureFields {
   return {
     transition_id: transitionId,
@@ -117,6 +121,36 @@ export function failureFields({
     error_msg_truncated: settlement?.errorInfo !== undefined && settlement.errorMsgTruncated,
     reason: settlement?.reason ?? null,
     settled: settlement !== undefined,
+    cause: cause ?? null,
+  };
+}
+
+export function causeFields(row: CauseRow): CauseFields {
+  return {
+    cause: row.cause,
+    error_id: row.errorInfo?.error_id ?? null,
+    shape: causeOf(row.errorInfo).shape,
+    count: row.count,
+    projects: row.projects,
+    first_seen: isoTime(row.firstAt),
+    last_seen: isoTime(row.lastAt),
+    is_new: row.isNew,
+    transition_id: row.transitionId,
+  };
+}
+
+/** Row of all causes that a limit has left out, which have so many failures. */
+export function otherCausesFields(count: number): CauseFields {
+  return {
+    cause: 'other',
+    error_id: null,
+    shape: null,
+    count,
+    projects: null,
+    first_seen: null,
+    last_seen: null,
+    is_new: null,
+    transition_id: null,
   };
 }
 

@@ -111,8 +111,49 @@ export const failureSchema = z
       .describe('Whether `error_msg` was longer than 8,192 bytes and was cut.'),
     reason: z.enum(NO_ERROR_INFO_REASONS).nullable().describe('Why there is no `error_info`.'),
     settled: z.boolean().describe('False while evalwatch still tries to fetch `error_info`.'),
+    cause: z
+      .string()
+      .nullable()
+      .describe(
+        'Id of the cause, the same for failures with the same explanation; null while not settled.',
+      ),
   })
   .describe('A change of the status of a prompt to FAILED.');
+
+export type CauseFields = z.output<typeof causeSchema>;
+export const causeSchema = z
+  .object({
+    cause: z
+      .string()
+      .describe(
+        '16 hexadecimal digits; `other` for all causes that are left out, in the last row.',
+      ),
+    error_id: z.string().nullable().describe('Null without one, and for `other`.'),
+    shape: z
+      .string()
+      .nullable()
+      .describe(
+        'What the author of the `error_msg` wrote, with `<*>` for what varies: at most 200 characters, empty without an `error_msg`. Null for `other`.',
+      ),
+    count: z.int().min(1).describe('Number of settled failures.'),
+    projects: z
+      .int()
+      .min(1)
+      .nullable()
+      .describe('Number of projects with such failures; null for `other`.'),
+    first_seen: time.nullable().describe('Time of the first failure, UTC; null for `other`.'),
+    last_seen: time.nullable().describe('Time of the last failure, UTC; null for `other`.'),
+    is_new: z
+      .boolean()
+      .nullable()
+      .describe(
+        'Whether the store has no earlier failure with this cause, of the same project or of any configured one; null for `other`.',
+      ),
+    transition_id: transitionId
+      .nullable()
+      .describe('The last failure, as an example; null for `other`.'),
+  })
+  .describe('Failures with the same cause.');
 
 export type PollFields = z.output<typeof pollSchema>;
 export const pollSchema = z

@@ -1,8 +1,12 @@
+import { causeOf } from '../domain/cause.ts';
+import { capErrorTotals, type ErrorTotal } from '../domain/error-label.ts';
 import type { NoErrorInfoReason, Settlement } from '../domain/failure.ts';
 import type { KnownRecord } from '../domain/record.ts';
 import type { Kind, Origin, PromptStatus, Status } from '../domain/status.ts';
 import { StoreError } from '../monitor/errors.ts';
 import type {
+  CauseList,
+  CauseRow,
   FailureRow,
   PendingFailure,
   PollHealth,
@@ -127,15 +131,19 @@ export interface FailureColumns {
   readonly error_msg: string | null;
   readonly error_msg_truncated: Flag;
   readonly reason: NoErrorInfoReason | null;
+  readonly cause: string | null;
 }
 
 export function toFailureRow(row: FailureColumns): FailureRow {
+  const settlement = row.settled_at === null ? undefined : toSettlement(row);
   return {
     transitionId: row.transition_id,
     at: row.at,
     project: row.project,
     promptId: row.record_id,
-    settlement: row.settled_at === null ? undefined : toSettlement(row),
+    settlement,
+    // A worker of an earlier version settles failures without a cause.
+    cause: settlement && (row.cause ?? causeOf(settlement.errorInfo).id),
   };
 }
 
@@ -144,6 +152,53 @@ function toSettlement(row: FailureColumns): Settlement {
   return {
     errorInfo: { error_id: row.error_id, error_msg: row.error_msg },
     errorMsgTruncated: Boolean(row.error_msg_truncated),
+  };
+}
+
+/** The columns of `error_total`, without its project. */
+export type ErrorTotalColumns = readonly [label: string, count: number, firstSeenAt: number];
+
+export function toErrorTotals(rows: readonly ErrorTotalColumns[]): readonly ErrorTotal[] {
+  return capErrorTotals(rows.map(([label, count, firstSeenAt]) => ({ label, count, firstSeenAt })));
+}
+
+/** The columns of a cause, with the totals of all causes. */
+export interface CauseColumns {
+  readonly cause: string | null;
+  readonly count: number;
+  readonly projects: number;
+  readonly first_at: number;
+  readonly last_at: number;
+  readonly is_new: Flag;
+  readonly transition_id: number;
+  readonly error_id: string | null;
+  readonly error_msg: string | null;
+  readonly reason: NoErrorInfoReason | null;
+  readonly total_causes: number;
+  readonly total_count: number;
+}
+
+export function toCauseList(rows: readonly CauseColumns[]): CauseList {
+  const causes = rows.map((row): CauseRow => {
+    const { error_id, error_msg } = row;
+    const errorInfo = row.reason === null ? { error_id, error_msg } : undefined;
+    return {
+      cause: row.cause ?? causeOf(errorInfo).id,
+      count: row.count,
+      projects: row.projects,
+      firstAt: row.first_at,
+      lastAt: row.last_at,
+      isNew: Boolean(row.is_new),
+      transitionId: row.transition_id,
+      errorInfo,
+    };
+  });
+  const [first] = rows;
+  const total = { causes: first?.total_causes ?? 0, count: first?.total_count ?? 0 };
+  const counted = causes.reduce((sum, { count }) => sum + count, 0);
+  return {
+    causes,
+    others: { causes: total.causes - causes.length, count: total.count - counted },
   };
 }
 

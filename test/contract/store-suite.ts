@@ -1,4 +1,5 @@
 import { describe } from 'vitest';
+import { describeCauses } from './store/causes.ts';
 import { describeClosing } from './store/closing.ts';
 import { describeDurations } from './store/durations.ts';
 import { describeEvents } from './store/events.ts';
@@ -27,6 +28,7 @@ export function describeStore(name: string, open: OpenStore): void {
     describeEvents(harness);
     describeMoves(harness);
     describeDurations(harness);
+    describeCauses(harness);
     describeRetention(harness);
     describeClosing(harness);
   });

@@ -51,6 +51,7 @@ describe('a failure', UNHURRIED, () => {
       prompt_name: `name of ${id}`,
       error_info: errorOf(id),
       transition_id: expect.any(Number),
+      cause: expect.stringMatching(/^[0-9a-f]{16}$/),
     });
     expect(line).not.toHaveProperty('error_msg_truncated');
     expect(line).not.toHaveProperty('reason');
@@ -71,6 +72,7 @@ describe('a failure', UNHURRIED, () => {
         error_msg_truncated: false,
         reason: null,
         settled: true,
+        cause: line['cause'],
       },
     ]);
   });

@@ -34,8 +34,15 @@ export async function scrapeOf(
     await store.configureProjects(projects, clock.now());
     for (const reason of failing) await fail(store, `failing for ${reason}`, reason, clock.now());
     if (history === 'everything happened') {
-      await show(store, { a: 'PENDING', b: 'RUNNING', c: 'RUNNING' }, clock.now());
-      await show(store, { a: 'PENDING', b: 'RUNNING', c: 'FAILED' }, clock.now());
+      await show(store, { a: 'PENDING', b: 'RUNNING', c: 'RUNNING', d: 'RUNNING' }, clock.now());
+      await show(store, { a: 'PENDING', b: 'RUNNING', c: 'FAILED', d: 'FAILED' }, clock.now());
+      const [failure] = await store.pendingFailures({ limitPerProject: 1 });
+      const errorInfo = { error_id: 'MODEL_TIMEOUT', error_msg: 'too slow' };
+      await store.settleFailure(
+        failure?.transitionId ?? 0,
+        { errorInfo, errorMsgTruncated: false },
+        clock.now(),
+      );
     }
     const metrics = createMetrics({
       version: '1.2.3',

@@ -71,6 +71,14 @@ export const METRICS: readonly MetricFact[] = [
   fact('prompt_transitions_total', 'counter', 'store', 'project', { labels: pairs(STATUSES) }),
   fact('prompt_last_failure_timestamp_seconds', 'gauge', 'store', 'project', absent),
   fact('prompts_gone_total', 'counter', 'store', 'project'),
+  fact('prompt_failures_total', 'counter', 'store', 'project', {
+    labels: [{ error_id: 'MODEL_TIMEOUT' }],
+    absentAtFirst: true,
+  }),
+  fact('prompt_error_first_seen_timestamp_seconds', 'gauge', 'store', 'project', {
+    labels: [{ error_id: 'MODEL_TIMEOUT' }],
+    absentAtFirst: true,
+  }),
   fact('prompt_state_duration_seconds', 'histogram', 'process', 'project', {
     labels: one('status', WAITING),
     buckets: '60 300 900 3600 14400 86400',

@@ -5,6 +5,8 @@ import { grown, told } from '../queries.ts';
 const MOVES = 'evalwatch_prompt_transitions_total';
 const INTERVAL = '$__rate_interval';
 
+const FAILURES = grown('project, error_id', 'evalwatch_prompt_failures_total', INTERVAL);
+const FIRST_SEEN = 'evalwatch_prompt_error_first_seen_timestamp_seconds';
 const OBJECTIVE = told('project', 'evalwatch_project_max_failure_ratio');
 /** 3 days, looked at once an hour: every sample of 3 days, at each point of the chart, is too much to read. */
 const DAYS = '3d:1h';
@@ -86,6 +88,29 @@ export const statuses: Row = {
       ),
       [10, 'red'],
     ).noValue('None'),
+    bars(
+      {
+        title: 'Failures by error_id',
+        description:
+          'Reported failures of prompts by error_id. Other error_ids than the first 20 of a project are other; none stands for failures without one.',
+        unit: 'short',
+        width: 12,
+      },
+      ['{{error_id}}', `sum by (error_id) (${FAILURES}) > 0`],
+    ),
+    bars(
+      {
+        title: 'Failures with new error_ids',
+        description:
+          'Reported failures with error_ids that the project had for the first time within the preceding 24 hours.',
+        unit: 'short',
+        width: 12,
+      },
+      [
+        '{{project}}: {{error_id}}',
+        `${FAILURES} > 0 and time() - ${told('project, error_id', FIRST_SEEN)} < 86400`,
+      ],
+    ),
     bars(
       {
         title: 'Missing and gone prompts',

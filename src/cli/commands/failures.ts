@@ -1,7 +1,7 @@
 import type { FailureRow } from '../../monitor/ports/store.ts';
 import { failureFields } from '../../rows/fields.ts';
 import type { Register } from '../command.ts';
-import { addQueryOptions } from '../options.ts';
+import { addQueryOptions, causeOption } from '../options.ts';
 import { queryAction, type View } from '../query.ts';
 import { formatTime } from '../output/text.ts';
 
@@ -35,13 +35,15 @@ const view: View<FailureRow> = {
 const HELP = `
 Examples:
   evalwatch failures --since 24h
-  evalwatch failures --project checkout-bot --limit 5 --json`;
+  evalwatch failures --project checkout-bot --limit 5 --json
+  evalwatch failures --cause 1842023dd3c6ad55`;
 
 export const registerFailures: Register = (program, withContext) => {
   addQueryOptions(
     program
       .command('failures')
-      .description('Print each failure of a prompt with its error_info, newest first'),
+      .description('Print each failure of a prompt with its error_info, newest first')
+      .addOption(causeOption()),
   )
     .addHelpText('after', HELP)
     .action(withContext(queryAction(view)));

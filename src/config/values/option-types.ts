@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Checked } from './checked.ts';
-import { DURATION_PATTERN, parseDuration, suggestDuration } from './duration.ts';
+import { DURATION_PATTERN, parseDuration, suggestDuration } from '../../domain/duration.ts';
 import { VARIABLE_NAME } from '../environment.ts';
 import { parseSize, SIZE_PATTERN, suggestSize } from './size.ts';
 import { actualValue } from '../redaction.ts';

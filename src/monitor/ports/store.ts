@@ -1,5 +1,6 @@
 import type { AddedDurations, DurationCount } from '../../domain/durations.ts';
-import type { Settlement, Tries } from '../../domain/failure.ts';
+import type { ErrorTotal } from '../../domain/error-label.ts';
+import type { ErrorInfo, Settlement, Tries } from '../../domain/failure.ts';
 import type { KnownListing } from '../../domain/record.ts';
 import type { Kind, Origin, PromptStatus, Status, UnfinishedStatus } from '../../domain/status.ts';
 import type { Changes, Transition } from '../../domain/transition.ts';
@@ -81,6 +82,8 @@ export interface ListingSnapshot {
   readonly lastFailureAt: number | undefined;
   /** For each of PENDING and RUNNING, when its oldest record was first seen in that status, epoch ms. */
   readonly oldest: ReadonlyMap<UnfinishedStatus, number>;
+  /** Settled failures of prompts by error_id, at most 22 entries; empty for datasets. */
+  readonly errors: readonly ErrorTotal[];
 }
 
 export interface ProjectSnapshot {
@@ -104,6 +107,8 @@ export interface RowQuery {
   /** Epoch ms. */
   readonly since?: number | undefined;
   readonly limit?: number | undefined;
+  /** For failures: only those with this cause. */
+  readonly cause?: string | undefined;
   /** For transitions and failures: only those older than this transition. */
   readonly afterTransition?: number | undefined;
   /** For statuses: only those after this position in the order newest first. */
@@ -147,6 +152,41 @@ export interface FailureRow {
   readonly promptId: string;
   /** Undefined while the failure is pending. */
   readonly settlement: Settlement | undefined;
+  /** Id of its cause; undefined while the failure is pending. */
+  readonly cause: string | undefined;
+}
+
+/** Query for the causes of settled failures, most frequent first. */
+export interface CauseQuery {
+  /** Restricts the query to one project; absent for all configured projects. */
+  readonly project?: string | undefined;
+  /** Counts failures at this time and later, epoch ms. */
+  readonly since: number;
+  /** Maximum number of causes. */
+  readonly limit: number;
+}
+
+/** Failures with the same cause. */
+export interface CauseRow {
+  readonly cause: string;
+  readonly count: number;
+  /** Number of projects that have such failures. */
+  readonly projects: number;
+  /** Time of the first and of the last of them, epoch ms. */
+  readonly firstAt: number;
+  readonly lastAt: number;
+  /** Whether no older failure of the same projects that is still stored has the cause. */
+  readonly isNew: boolean;
+  /** The last of them. */
+  readonly transitionId: number;
+  /** Its error_info. */
+  readonly errorInfo: ErrorInfo | undefined;
+}
+
+export interface CauseList {
+  readonly causes: readonly CauseRow[];
+  /** Causes that the limit has left out, and their failures. */
+  readonly others: { readonly causes: number; readonly count: number };
 }
 
 /**
@@ -237,6 +277,7 @@ export interface StoreReader {
   /** Transitions of prompts and datasets. */
   transitions(query: RowQuery): Promise<readonly TransitionRow[]>;
   failures(query: RowQuery): Promise<readonly FailureRow[]>;
+  causes(query: CauseQuery): Promise<CauseList>;
   /** At most `limit` transitions and `limit` settled failures after this position. */
   events(after: EventPosition, limit: number): Promise<RecordedEvents>;
   moves(query: MoveQuery): Promise<MoveHistory>;

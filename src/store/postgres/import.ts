@@ -16,8 +16,10 @@ const TABLES = {
     kind text, from_status text, to_status text, record_id text, record_name text`,
   failure: `transition_id bigint, project_key bigint, tries integer, useless_tries integer,
     first_try_at bigint, last_try_at bigint, next_try_at bigint, settled_at bigint, error_id text,
-    error_msg text, error_msg_truncated boolean, reason text`,
+    error_msg text, error_msg_truncated boolean, reason text, cause text`,
   settlement: 'settlement_id bigint, transition_id bigint',
+  error_total:
+    'project_key bigint, label text, count bigint, first_seen_at bigint, last_seen_at bigint',
   prompt_duration: 'project_key bigint, status text, day integer, bucket integer, count bigint',
 } as const;
 
@@ -56,6 +58,7 @@ const TABLE_NAMES = [
   'failure',
   'settlement',
   'prompt_duration',
+  'error_total',
 ] as const;
 const MAX_BATCH = 2000;
 const TIMEOUT_MS = 60_000;

@@ -160,6 +160,7 @@ function createStore(
     moves: guarded(reads.moves),
     failureCounts: guarded(reads.failureCounts),
     durations: guarded(reads.durations),
+    causes: guarded(reads.causes),
     configureProjects: guarded(async (ids, at) => {
       await inProjectQueue(() =>
         configure(

@@ -1,5 +1,6 @@
 import type { StoreReader } from '../../monitor/ports/store.ts';
 import type { Database } from './database.ts';
+import { createCauseQuery } from './sql/cause-query.ts';
 import { createDurationQuery } from './sql/duration-query.ts';
 import { createEventQuery } from './sql/event-query.ts';
 import { createFailureCounts } from './sql/failure-counts.ts';
@@ -19,5 +20,6 @@ export function createReads(database: Pick<Database, 'query'>): Omit<StoreReader
     moves: createMoveQuery(database),
     failureCounts: createFailureCounts(database),
     durations: createDurationQuery(database),
+    causes: createCauseQuery(database),
   };
 }

@@ -127,6 +127,19 @@ const RULES: readonly Rule[] = [
       GROUP BY d.listing_key, d.status HAVING sum(d.count) > moved.count`,
   },
   {
+    rule: 'no fewer failures are counted by error_id than settled ones are stored',
+    sql: `SELECT 'listing ' || f.listing_key || ': ' || count(*) || ' stored, ' || coalesce(total.count, 0) || ' counted'
+      FROM failure f
+      LEFT JOIN (SELECT listing_key, sum(count) AS count FROM error_total GROUP BY 1) total USING (listing_key)
+      WHERE f.settled_at IS NOT NULL
+        AND EXISTS (SELECT 1 FROM listing l WHERE l.listing_key = f.listing_key AND l.project_key IS NOT NULL)
+      GROUP BY f.listing_key HAVING count(*) > coalesce(total.count, 0)`,
+  },
+  {
+    rule: 'each settled failure, and no other one, has a cause',
+    sql: `SELECT 'failure ' || transition_id FROM failure WHERE (settled_at IS NULL) <> (cause IS NULL)`,
+  },
+  {
     rule: 'each move of a prompt to FAILED has a failure',
     sql: `SELECT 'transition ' || t.transition_id || ' has no failure'
       FROM transition t JOIN listing l USING (listing_key)

@@ -6,7 +6,13 @@ import { findStore, openReadable } from './sqlite-reader.ts';
 
 /** Tables of the store as PostgreSQL has them, in an order in which they can be filled. */
 type ContentTable =
-  'project' | 'record' | 'transition' | 'failure' | 'settlement' | 'prompt_duration';
+  | 'project'
+  | 'record'
+  | 'transition'
+  | 'failure'
+  | 'settlement'
+  | 'prompt_duration'
+  | 'error_total';
 
 /** Values by column; booleans are 0 or 1. */
 type Row = Readonly<Record<string, string | number | null>>;
@@ -88,7 +94,7 @@ const SELECTS: Readonly<Record<ContentTable, string>> = {
     WHERE l.project_key IS NOT NULL ORDER BY t.transition_id`,
   failure: `SELECT f.transition_id, l.project_key, f.tries, f.useless_tries, f.first_try_at,
       f.last_try_at, f.next_try_at, f.settled_at, f.error_id, f.error_msg, f.error_msg_truncated,
-      f.reason
+      f.reason, f.cause
     FROM failure f JOIN listing l ON l.listing_key = f.listing_key
     WHERE l.project_key IS NOT NULL ORDER BY f.transition_id`,
   settlement: `SELECT s.settlement_id, s.transition_id
@@ -99,4 +105,7 @@ const SELECTS: Readonly<Record<ContentTable, string>> = {
   prompt_duration: `SELECT l.project_key, d.status, d.day, d.bucket, d.count
     FROM prompt_duration d JOIN listing l ON l.listing_key = d.listing_key
     WHERE l.project_key IS NOT NULL ORDER BY d.listing_key, d.status, d.day, d.bucket`,
+  error_total: `SELECT l.project_key, e.label, e.count, e.first_seen_at, e.last_seen_at
+    FROM error_total e JOIN listing l ON l.listing_key = e.listing_key
+    WHERE l.project_key IS NOT NULL ORDER BY e.listing_key, e.label`,
 };

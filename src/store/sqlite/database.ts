@@ -2,6 +2,7 @@ import type { PruneLimits, Store } from '../../monitor/ports/store.ts';
 import { connect, type Connection } from './connection.ts';
 import { makeDurable } from './file/durability.ts';
 import { assertIntact } from './errors.ts';
+import { createCauseQuery } from './sql/cause-query.ts';
 import { createDurationQuery } from './sql/duration-query.ts';
 import { createEventQuery } from './sql/event-query.ts';
 import { createFailureCounts } from './sql/failure-counts.ts';
@@ -39,6 +40,7 @@ export interface Reads {
   readonly moves: Immediate<'moves'>;
   readonly failureCounts: Immediate<'failureCounts'>;
   readonly durations: Immediate<'durations'>;
+  readonly causes: Immediate<'causes'>;
   readonly loadHealth: Immediate<'loadHealth'>;
   readonly loadKnown: (...args: Parameters<Store['loadKnown']>) => KnownPage;
   /** The next page of a `loadKnown`. */
@@ -142,6 +144,7 @@ function createReads(db: Connection, counted: Set<string>): Omit<Reads, 'assertI
     moves: createMoveQuery(db),
     failureCounts: createFailureCounts(db),
     durations: createDurationQuery(db),
+    causes: createCauseQuery(db),
     snapshot: () => {
       const news = snapshot(counted);
       for (const { project } of news.projects) counted.add(project);
@@ -169,7 +172,10 @@ function createWrites(db: Connection, changed: Set<string>): Writes {
       if (part.listings.length > 0) changed.add(part.project);
       return commitPoll(part);
     },
-    settleFailure: failures.settle,
+    settleFailure: (...settled) => {
+      const project = failures.settle(...settled);
+      if (project !== undefined) changed.add(project);
+    },
     postponeFailure: failures.postpone,
     prune: (step, limits) => {
       const found = pruning[step]?.run(limits);

@@ -73,10 +73,15 @@ export const IMPOSSIBLE_VALUES: string = [
     ...columns(isNoCount, 'day', 'count'),
     bucket: `bucket NOT BETWEEN 0 AND ${LAST_BUCKET}`,
   }),
+  impossible('error_total', "'error total of listing ' || listing_key", {
+    ...columns(isTooLong, 'label'),
+    ...columns(isNoCount, 'count'),
+    ...columns(isNoTime, 'first_seen_at', 'last_seen_at'),
+  }),
   impossible('failure', "'failure ' || transition_id", {
     ...columns(isNoCount, 'tries', 'useless_tries'),
     ...columns(isNoTime, 'first_try_at', 'last_try_at', 'next_try_at', 'settled_at'),
-    ...columns(isTooLong, 'error_id', 'error_msg'),
+    ...columns(isTooLong, 'error_id', 'error_msg', 'cause'),
     ...columns(isNoFlag, 'error_msg_truncated'),
     reason: isNoneOf('reason', NO_ERROR_INFO_REASONS),
   }),

@@ -6,6 +6,7 @@ import type { StoreReader } from '../../monitor/ports/store.ts';
 import { connect, distrust, type Connection } from './connection.ts';
 import { isSqliteError, isSystemError, withStoreErrors } from './errors.ts';
 import { assertNotNewer, readMigrations, SCHEMA_VERSION, schemaVersion } from './sql/migrate.ts';
+import { createCauseQuery } from './sql/cause-query.ts';
 import { createDurationQuery } from './sql/duration-query.ts';
 import { createEventQuery } from './sql/event-query.ts';
 import { createFailureCounts } from './sql/failure-counts.ts';
@@ -83,6 +84,7 @@ function createReader(
   const moves = createMoveQuery(db);
   const failureCounts = createFailureCounts(db);
   const durations = createDurationQuery(db);
+  const causes = createCauseQuery(db);
   const read = <Result>(work: () => Result) =>
     withStoreErrors(path, () => {
       if (!db.open) throw new StoreError('other', `the store is closed (${path})`);
@@ -100,6 +102,7 @@ function createReader(
     moves: (query) => read(() => moves(query)),
     failureCounts: (query) => read(() => failureCounts(query)),
     durations: (...args) => read(() => durations(...args)),
+    causes: (query) => read(() => causes(query)),
     close: () => withStoreErrors(path, close),
   };
 }

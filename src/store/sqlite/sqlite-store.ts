@@ -111,6 +111,7 @@ function createStore(
     moves: (...args) => read({ method: 'moves', args }),
     failureCounts: (...args) => read({ method: 'failureCounts', args }),
     durations: (...args) => read({ method: 'durations', args }),
+    causes: (...args) => read({ method: 'causes', args }),
     configureProjects: (...args) => write({ method: 'configureProjects', args }),
     loadHealth: (...args) => readOrEmit({ method: 'loadHealth', args }),
     loadKnown: async (...args) =>

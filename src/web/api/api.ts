@@ -3,6 +3,7 @@ import { Hono, type Context } from 'hono';
 import { etag } from 'hono/etag';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import type { z } from 'zod';
+import { parseDuration } from '../../domain/duration.ts';
 import { visibleJson } from '../../domain/visible.ts';
 import { StoreError } from '../../monitor/errors.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
@@ -17,6 +18,7 @@ import type {
 } from '../../monitor/ports/store.ts';
 import type { WatchedProject } from '../../monitor/ports/watched-project.ts';
 import { failureFields, projectFields, promptFields, transitionFields } from '../../rows/fields.ts';
+import { causesAnswer } from './causes.ts';
 import { readCursor } from './cursor.ts';
 import { readId } from '../events/event.ts';
 import type { EventFeed } from '../events/feed.ts';
@@ -44,7 +46,7 @@ const MAX_FAILURES_PER_READ = 100;
 export interface ApiContent {
   readonly store: Pick<
     StoreReader,
-    'snapshot' | 'projects' | 'statuses' | 'transitions' | 'failures'
+    'snapshot' | 'projects' | 'statuses' | 'transitions' | 'failures' | 'causes'
   >;
   readonly feed: EventFeed;
   readonly clock: Clock;
@@ -165,6 +167,13 @@ export function createApi(content: ApiContent): Hono<ConnectionEnv> {
     return json(context, await readPage(rows, query.limit));
   });
 
+  api.get('/causes', async (context) => {
+    const { project, since, limit } = await read(context, operations['/causes']);
+    const start = Math.max(0, clock.now() - (parseDuration(since) ?? 0));
+    const list = await store.causes({ project, since: start, limit });
+    return json(context, await causesAnswer(list));
+  });
+
   api.onError((error, context) => {
     if (error instanceof RequestError) return refusal(context, error.message, error.status);
     if (!(error instanceof StoreError)) throw error;
@@ -177,8 +186,9 @@ export function createApi(content: ApiContent): Hono<ConnectionEnv> {
 function byTransition<Row extends Pick<TransitionRow, 'transitionId'>>(
   {
     project,
+    cause,
     cursor,
-  }: { readonly project?: string | undefined; readonly cursor?: string | undefined },
+  }: Pick<RowQuery, 'project' | 'cause'> & { readonly cursor?: string | undefined },
   read: (query: RowQuery) => Promise<readonly Row[]>,
   maxPerRead: number,
   toFields: (row: Row) => object,
@@ -186,7 +196,7 @@ function byTransition<Row extends Pick<TransitionRow, 'transitionId'>>(
   const start = idOf(cursor);
   return {
     read: (last, count) =>
-      read({ project, limit: count, afterTransition: last?.transitionId ?? start }),
+      read({ project, cause, limit: count, afterTransition: last?.transitionId ?? start }),
     maxPerRead,
     toFields,
     toPosition: ({ transitionId }) => transitionId,

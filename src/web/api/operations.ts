@@ -1,6 +1,7 @@
 import { z } from 'zod';
-import { after, cursor, limit, project, status, type } from './parameters.ts';
+import { after, cause, cursor, limit, project, since, status, type } from './parameters.ts';
 import {
+  causeSchema,
   errorSchema,
   failureSchema,
   pollSchema,
@@ -16,6 +17,7 @@ export const schemas = {
   Prompt: promptSchema,
   Transition: transitionSchema,
   Failure: failureSchema,
+  Cause: causeSchema,
   Poll: pollSchema,
   Reset: resetSchema,
   Error: errorSchema,
@@ -41,8 +43,13 @@ export const operations = {
   },
   '/failures': {
     summary: 'Failures with their error_info, newest first',
-    parameters: z.object({ project, limit, cursor }),
+    parameters: z.object({ project, cause, limit, cursor }),
     gives: 'Failure',
+  },
+  '/causes': {
+    summary: 'Causes of failures, most frequent first; all that are left out are one last row',
+    parameters: z.object({ project, since, limit }),
+    gives: 'Cause',
   },
   '/openapi.json': {
     summary: 'This document',

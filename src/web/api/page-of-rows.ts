@@ -2,7 +2,7 @@ import { visibleJson } from '../../domain/visible.ts';
 import { writeCursor } from './cursor.ts';
 
 /** Maximum size of the rows of an answer; one row is always sent. */
-const MAX_PAGE_BYTES = 1024 * 1024;
+export const MAX_PAGE_BYTES = 1024 * 1024;
 
 export interface RowSource<Row> {
   /** Reads up to `count` rows after `last`; after the cursor of the request if `last` is undefined. */
@@ -39,6 +39,7 @@ export async function readPage<Row>(source: RowSource<Row>, limit: number): Prom
   }
 }
 
-function answer(texts: readonly string[], cursor: string | null): string {
+/** Returns the text of an answer with these rows, each of them JSON. */
+export function answer(texts: readonly string[], cursor: string | null): string {
   return `{"data":[${texts.join(',')}],"next_cursor":${JSON.stringify(cursor)}}`;
 }

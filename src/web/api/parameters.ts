@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { DURATION_PATTERN } from '../../domain/duration.ts';
 import { PROMPT_STATUSES } from '../../domain/status.ts';
 import { EVENT_ID, EVENT_TYPES } from '../events/event.ts';
 import { RequestError } from '../request/error.ts';
@@ -23,6 +24,19 @@ export const status = z
   .pipe(z.enum(PROMPT_STATUSES, A_STATUS))
   .optional()
   .describe('Restricts rows to prompts in this status; case is ignored.');
+
+export const cause = z
+  .string()
+  .regex(/^[0-9a-fA-F]{16}$/, 'must be 16 hexadecimal digits')
+  .toLowerCase()
+  .optional()
+  .describe('Restricts rows to failures with this cause; case is ignored.');
+
+export const since = z
+  .string()
+  .regex(new RegExp(DURATION_PATTERN), 'must be a duration such as 30m, 24h or 7d')
+  .default('24h')
+  .describe('How far back failures are counted, from now: a duration such as 30m, 24h or 7d.');
 
 export const limit = z
   .string()

@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
+import { causeOf } from '../../../src/domain/cause.ts';
 import { UNTRIED, type Harness } from './harness.ts';
 
 export function describeFailures(h: Harness): void {
@@ -86,8 +87,9 @@ export function describeFailures(h: Harness): void {
       const [transitionId = 0] = await h.fail('p', ['x'], 1000);
       await h.store.settleFailure(transitionId, settlement, 1500);
       expect(await h.pendingIds()).toEqual([]);
+      const cause = causeOf('errorInfo' in settlement ? settlement.errorInfo : undefined).id;
       expect(await h.store.failures({})).toEqual([
-        { transitionId, at: 1000, project: 'p', promptId: 'x', settlement },
+        { transitionId, at: 1000, project: 'p', promptId: 'x', settlement, cause },
       ]);
     });
 

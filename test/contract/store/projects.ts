@@ -89,5 +89,6 @@ function emptyListing(statuses: readonly Status[]) {
     transitions: [],
     lastFailureAt: undefined,
     oldest: new Map(),
+    errors: [],
   };
 }

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { causeOf } from '../../../src/domain/cause.ts';
 import { bucketOf } from '../../../src/domain/durations.ts';
 import { openDatabase } from '../../../src/store/postgres/database.ts';
 import { migrate } from '../../../src/store/postgres/sql/migrate.ts';
@@ -20,6 +21,9 @@ const SLOW_INDEXES = `
 const TO_VERSION_1 = `
   DROP INDEX evalwatch.transition_failed;
   DROP TABLE evalwatch.prompt_duration;
+  DROP TABLE evalwatch.error_total;
+  DROP INDEX evalwatch.failure_cause;
+  ALTER TABLE evalwatch.failure DROP COLUMN cause;
   ALTER TABLE evalwatch.project DROP COLUMN steady_since;
   UPDATE evalwatch.schema_version SET version = 1`;
 const INDEX = `SELECT indexdef FROM pg_indexes WHERE indexname = 'transition_failed'`;
@@ -56,10 +60,45 @@ describe.skipIf(postgresPrograms === undefined)('the upgrade of a PostgreSQL sto
 
     await Promise.all([one.migrate(), other.migrate()]);
 
-    expect(await server.query(name, VERSION)).toEqual([{ version: 3 }]);
+    expect(await server.query(name, VERSION)).toEqual([{ version: 4 }]);
     expect(await server.query(name, INDEX)).toHaveLength(1);
     expect(await server.query(name, 'SELECT DISTINCT * FROM seen')).toEqual([
       { statement_timeout: '1d', check_interval: '10s' },
+    ]);
+  });
+
+  it('computes the causes of settled failures, and counts them by error_id', async () => {
+    const { url, name } = await makeOld();
+    await server.query(
+      name,
+      `INSERT INTO evalwatch.project (project_key, id, configured_at) VALUES (1, 'p', 0);
+       INSERT INTO evalwatch.transition
+         (transition_id, project_key, epoch, version, kind, record_id, at, from_status, to_status)
+       SELECT n, 1, 0, 0, 'prompt', 'x' || n, 100, 'RUNNING', 'FAILED' FROM generate_series(1, 30) n;
+       INSERT INTO evalwatch.failure (transition_id, project_key, settled_at, error_id, error_msg, reason)
+       SELECT n, 1, 1000 + n, 'E' || n % 25, 'took ' || n || ' s', NULL FROM generate_series(1, 28) n;
+       INSERT INTO evalwatch.failure (transition_id, project_key, settled_at, reason)
+       VALUES (29, 1, 2000, 'not_found'), (30, 1, NULL, NULL);
+       INSERT INTO evalwatch.settlement (transition_id) SELECT generate_series(1, 29);`,
+    );
+    await using worker = await open(url);
+    await worker.migrate();
+    const causes = 'SELECT transition_id, cause FROM evalwatch.failure ORDER BY transition_id';
+    const found = (await server.query(name, causes)) as { cause: string | null }[];
+    const cause = (id: number) =>
+      causeOf({ error_id: `E${id % 25}`, error_msg: `took ${id} s` }).id;
+    expect(found.map((row) => row.cause)).toEqual([
+      ...Array.from({ length: 28 }, (_, index) => cause(index + 1)),
+      causeOf(undefined).id,
+      null,
+    ]);
+    const totals = `SELECT label, count::integer, first_seen_at::integer AS first, last_seen_at::integer AS last
+      FROM evalwatch.error_total WHERE label IN ('E1', 'E20', 'none', 'other') ORDER BY 1`;
+    expect(await server.query(name, totals)).toEqual([
+      { label: 'E1', count: 2, first: 1001, last: 1026 },
+      { label: 'E20', count: 1, first: 1020, last: 1020 },
+      { label: 'none', count: 1, first: 2000, last: 2000 },
+      { label: 'other', count: 5, first: 1021, last: 1025 },
     ]);
   });
 
@@ -110,7 +149,7 @@ describe.skipIf(postgresPrograms === undefined)('the upgrade of a PostgreSQL sto
 
     await worker.migrate();
 
-    expect(await server.query(name, VERSION)).toEqual([{ version: 3 }]);
+    expect(await server.query(name, VERSION)).toEqual([{ version: 4 }]);
     expect(await server.query(name, INDEX)).toEqual([index]);
   });
 
@@ -140,6 +179,6 @@ describe.skipIf(postgresPrograms === undefined)('the upgrade of a PostgreSQL sto
     await blocking.end();
     await using next = await open(url);
     await next.migrate();
-    expect(await server.query(name, VERSION)).toEqual([{ version: 3 }]);
+    expect(await server.query(name, VERSION)).toEqual([{ version: 4 }]);
   });
 });

@@ -18,7 +18,7 @@ describe.skipIf(postgresPrograms === undefined)('a PostgreSQL store', () => {
     const { url, name } = await server.createDatabase();
     const workers = await Promise.all(Array.from({ length: 4 }, () => startWorker(url)));
     const [row] = await server.query(name, 'SELECT * FROM evalwatch.schema_version');
-    expect(row).toMatchObject({ version: 3, compatible_from: 1 });
+    expect(row).toMatchObject({ version: 4, compatible_from: 1 });
     expect(workers[0]?.store.serverVersion).toMatch(/^\d+\.\d+$/);
     for (const worker of workers) await worker[Symbol.asyncDispose]();
   });
@@ -41,7 +41,7 @@ describe.skipIf(postgresPrograms === undefined)('a PostgreSQL store', () => {
 
       const workers = await Promise.all(starting);
       const [row] = await server.query(name, 'SELECT * FROM evalwatch.schema_version');
-      expect(row).toMatchObject({ version: 3 });
+      expect(row).toMatchObject({ version: 4 });
       for (const worker of workers) await worker[Symbol.asyncDispose]();
     },
   );
@@ -62,8 +62,8 @@ describe.skipIf(postgresPrograms === undefined)('a PostgreSQL store', () => {
     ['of a newer version that this one can work with', 'version = 9, compatible_from = 1', 'done'],
     [
       'of a newer version that it cannot work with',
-      'version = 9, compatible_from = 4',
-      'the database of store.postgres_url_file or _env has schema version 9, this evalwatch supports 3: run the newer evalwatch that wrote it',
+      'version = 9, compatible_from = 5',
+      'the database of store.postgres_url_file or _env has schema version 9, this evalwatch supports 4: run the newer evalwatch that wrote it',
     ],
   ])('%s', async (_name, change, outcome) => {
     const { url, name } = await server.createDatabase();

@@ -56,6 +56,8 @@ describe.each(Object.keys(offers).filter((shell) => shell === 'bash' || hasFish)
     ['evalwatch tr', ['transitions']],
     ['evalwatch transitions --fo', ['--follow']],
     ['evalwatch status --status FA', ['FAILED']],
+    ['evalwatch ca', ['causes']],
+    ['evalwatch failures --ca', ['--cause']],
     ['evalwatch export --format c', ['csv']],
     ['evalwatch store c', ['check']],
     ['evalwatch store check --j', ['--json']],

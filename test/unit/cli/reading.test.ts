@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
+import { causeOf } from '../../../src/domain/cause.ts';
 import { dayOf, type AddedDurations } from '../../../src/domain/durations.ts';
 import type { Listing } from '../../../src/domain/record.ts';
 import { statusOf, type Kind } from '../../../src/domain/status.ts';
@@ -380,13 +381,18 @@ describe('transitions', () => {
 });
 
 describe('failures', () => {
+  const RATE_LIMITED = { error_id: 'RATE_LIMITED', error_msg: 'slow down\nplease' };
+
   async function someFailures() {
     return withStore(async (store) => {
       await commit(store, 'search', NOW - 3 * HOUR, { a: 'RUNNING', b: 'RUNNING', c: 'RUNNING' });
       const shown = { a: 'FAILED', b: 'FAILED', c: 'FAILED' };
       const [a = 0, b = 0, c = 0] = await commit(store, 'search', NOW - 2 * HOUR, shown);
-      const errorInfo = { error_id: 'RATE_LIMITED', error_msg: 'slow down\nplease' };
-      await store.settleFailure(a, { errorInfo, errorMsgTruncated: true }, NOW - HOUR);
+      await store.settleFailure(
+        a,
+        { errorInfo: RATE_LIMITED, errorMsgTruncated: true },
+        NOW - HOUR,
+      );
       await store.settleFailure(b, { reason: 'not_found' }, NOW - HOUR);
       return { a, b, c };
     });
@@ -403,10 +409,11 @@ describe('failures', () => {
           transition_id: a,
           ...common,
           prompt_id: 'a',
-          error_info: { error_id: 'RATE_LIMITED', error_msg: 'slow down\nplease' },
+          error_info: RATE_LIMITED,
           error_msg_truncated: true,
           reason: null,
           settled: true,
+          cause: causeOf(RATE_LIMITED).id,
         },
         {
           transition_id: b,
@@ -416,6 +423,7 @@ describe('failures', () => {
           error_msg_truncated: false,
           reason: 'not_found',
           settled: true,
+          cause: causeOf(undefined).id,
         },
         {
           transition_id: c,
@@ -425,6 +433,7 @@ describe('failures', () => {
           error_msg_truncated: false,
           reason: null,
           settled: false,
+          cause: null,
         },
       ]),
     );
@@ -441,6 +450,108 @@ describe('failures', () => {
     expect(lines.some((line) => / b +yes +not_found +- +-$/.test(line))).toBe(true);
     expect(lines.some((line) => / c +no +- +- +-$/.test(line))).toBe(true);
   });
+
+  it('can be restricted to a cause', async () => {
+    const { a } = await someFailures();
+    const { id } = causeOf(RATE_LIMITED);
+    expect(await json('failures', '--cause', id.toUpperCase())).toMatchObject([
+      { transition_id: a, cause: id },
+    ]);
+    expect(await run('failures', '--cause', '0123456789abcdef')).toMatchObject({
+      code: 0,
+      stdout: '',
+      stderr: 'no failures match\n',
+    });
+  });
+});
+
+describe('causes', () => {
+  const errorInfo = (n: number) => ({
+    error_id: 'PARSE\u202e',
+    error_msg: `Row ${n} of \u001b "out${n}"`,
+  });
+  const { id, shape } = causeOf(errorInfo(1));
+
+  /** Failures 30 hours, 2 hours and 1 hour ago. */
+  function someCauses() {
+    return withStore(async (store) => {
+      async function fail(project: string, hours: number, shown: Shown) {
+        const ids = await commit(store, project, NOW - hours * HOUR, shown);
+        for (const transition of ids) {
+          const settlement = { errorInfo: errorInfo(transition), errorMsgTruncated: false };
+          await store.settleFailure(transition, settlement, NOW);
+        }
+        return ids;
+      }
+      await commit(store, 'search', NOW - 40 * HOUR, {});
+      await commit(store, 'checkout-bot', NOW - 40 * HOUR, {});
+      const old = await fail('search', 30, { a: 'FAILED' });
+      const young = await fail('checkout-bot', 2, { a: 'FAILED', b: 'FAILED' });
+      const shown = { a: 'FAILED', b: 'FAILED', c: 'FAILED' };
+      const [rare = 0] = await commit(store, 'checkout-bot', NOW - HOUR, shown);
+      await store.settleFailure(rare, { reason: 'not_found' }, NOW);
+      return { ids: [...old, ...young], rare };
+    });
+  }
+
+  it('as JSON are those of the last 24 hours, the most frequent first', async () => {
+    const { ids, rare } = await someCauses();
+    const rows = [
+      {
+        cause: id,
+        error_id: 'PARSE\u202e',
+        shape,
+        count: 2,
+        projects: 1,
+        first_seen: iso(NOW - 2 * HOUR),
+        last_seen: iso(NOW - 2 * HOUR),
+        is_new: false,
+        transition_id: ids.at(-1),
+      },
+      {
+        cause: causeOf(undefined).id,
+        error_id: null,
+        shape: '',
+        count: 1,
+        projects: 1,
+        first_seen: iso(NOW - HOUR),
+        last_seen: iso(NOW - HOUR),
+        is_new: true,
+        transition_id: rare,
+      },
+    ];
+    expect(await json('causes')).toEqual(rows);
+    expect(await json('causes', '--since', '90m')).toEqual([rows[1]]);
+    expect(await json('causes', '--since', '7d')).toMatchObject([
+      { cause: id, count: 3, projects: 2, is_new: true },
+      { count: 1 },
+    ]);
+    expect(await json('causes', '--project', 'checkout-bot')).toMatchObject([
+      { cause: id, count: 2, is_new: true },
+      { count: 1 },
+    ]);
+    expect(await json('causes', '--project', 'search')).toEqual([]);
+  });
+
+  it('print one line each, the last one for those beyond the limit', async () => {
+    await someCauses();
+    const { stdout } = await run('causes', '--limit', '1');
+    const [header = '', cause = '', other = '', ...more] = stdout.trimEnd().split('\n');
+    expect(header.split(/ +/)).toEqual([
+      'count',
+      'projects',
+      'new',
+      'first_seen',
+      'last_seen',
+      'cause',
+      'error_id',
+      'shape',
+    ]);
+    expect(cause).toMatch(new RegExp(`^2 +1 +no .* ${id}  PARSE\\\\u202e  Row <\\*> of`));
+    expect(cause).toMatch(/^[ -~]+$/);
+    expect(other).toMatch(/^1 +- +- +- +- +other +- +-$/);
+    expect(more).toEqual([]);
+  });
 });
 
 describe('a reading command', () => {
@@ -448,6 +559,7 @@ describe('a reading command', () => {
     ['status', [], 'no prompts recorded\n'],
     ['transitions', [], 'no transitions recorded\n'],
     ['failures', ['--project', 'search'], 'no failures match\n'],
+    ['causes', [], 'no causes match\n'],
   ])('%s %j says that there is nothing', async (command, options, sentence) => {
     await withStore(async () => {});
     const empty = await run(command, ...options);

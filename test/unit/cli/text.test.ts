@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseDuration } from '../../../src/config/values/duration.ts';
+import { parseDuration } from '../../../src/domain/duration.ts';
 import {
   truncate,
   formatDuration,

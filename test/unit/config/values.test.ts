@@ -5,7 +5,7 @@ import {
   parseListen,
   parseProxyUrl,
 } from '../../../src/config/values/address.ts';
-import { parseDuration, suggestDuration } from '../../../src/config/values/duration.ts';
+import { parseDuration, suggestDuration } from '../../../src/domain/duration.ts';
 import { parseSize, suggestSize } from '../../../src/config/values/size.ts';
 import { closest } from '../../../src/config/suggest.ts';
 import { parseTimezone } from '../../../src/config/values/timezone.ts';

@@ -300,6 +300,7 @@ describe('prompt.failed', () => {
     errorInfo: null,
     errorMsgTruncated: false,
     reason: undefined,
+    cause: '0123456789abcdef',
   };
   const common = {
     level: 'error',
@@ -308,6 +309,7 @@ describe('prompt.failed', () => {
     transition_id: 9,
     prompt_id: 'i',
     prompt_name: 'n',
+    cause: '0123456789abcdef',
   };
 
   it('has the error_info', () => {

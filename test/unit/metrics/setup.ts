@@ -27,6 +27,7 @@ export function listing(fields: Partial<ListingSnapshot> = {}): ListingSnapshot 
     transitions: [],
     lastFailureAt: undefined,
     oldest: new Map(),
+    errors: [],
     ...fields,
   };
 }

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { causeOf } from '../../../src/domain/cause.ts';
 import type { ErrorInfo } from '../../../src/domain/failure.ts';
 import { ApiError, StoreError, type ApiFailureReason } from '../../../src/monitor/errors.ts';
 import { createFailureReporter } from '../../../src/monitor/failure-reporter.ts';
@@ -118,9 +119,18 @@ it('logs the error_info of a failure, then settles it', async () => {
   await report();
 
   expect(log.of('prompt.failed')).toMatchObject([
-    { project: 'p', promptId: 'a', promptName: 'name of a', errorInfo: info, reason: undefined },
+    {
+      project: 'p',
+      promptId: 'a',
+      promptName: 'name of a',
+      errorInfo: info,
+      reason: undefined,
+      cause: causeOf(info).id,
+    },
   ]);
-  expect(await store.failures({})).toMatchObject([{ settlement: { errorInfo: info } }]);
+  expect(await store.failures({})).toMatchObject([
+    { settlement: { errorInfo: info }, cause: causeOf(info).id },
+  ]);
   expect(await store.pendingFailures({ limitPerProject: 10 })).toEqual([]);
 });
 
@@ -172,7 +182,9 @@ it('gives up the same way when the answer has no error_info', async () => {
     await report();
   }
 
-  expect(log.of('prompt.failed')).toMatchObject([{ errorInfo: null, reason: 'no_error_info' }]);
+  expect(log.of('prompt.failed')).toMatchObject([
+    { errorInfo: null, reason: 'no_error_info', cause: causeOf(undefined).id },
+  ]);
   expect(log.of('error_info.fetched').map(({ ok }) => ok)).toEqual([false, false, false]);
 });
 

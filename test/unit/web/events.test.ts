@@ -426,6 +426,7 @@ function storeOfFailures(count: number, length: number) {
     project: 'p',
     promptId: 'a',
     settlement: { errorInfo: { error_id: 'E', error_msg: message }, errorMsgTruncated: false },
+    cause: '0123456789abcdef',
   });
   return {
     end,

@@ -22,6 +22,7 @@ const api = {
     statuses: rows,
     transitions: rows,
     failures: rows,
+    causes: async () => ({ causes: [], others: { causes: 0, count: 0 } }),
   },
   health: () => NEVER_POLLED,
   nextPollAt: () => undefined,

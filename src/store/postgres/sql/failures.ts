@@ -1,7 +1,10 @@
+import { causeOf } from '../../../domain/cause.ts';
+import { errorLabel } from '../../../domain/error-label.ts';
 import type { Settlement, Tries } from '../../../domain/failure.ts';
 import type { PendingFailureQuery } from '../../../monitor/ports/store.ts';
 import type { Statement } from '../database.ts';
 import { LEASE_HOLDS } from '../ownership/lease.ts';
+import { countError } from './error-totals.ts';
 import { toStored } from './text.ts';
 
 /** Selects projects with pending failures, by the index, as {@link CLAIM_PENDING} does. */
@@ -66,16 +69,19 @@ export function claimParameters(
   return [dueAt ?? null, projects?.map((id) => toStored(id)) ?? null, limitPerProject, worker];
 }
 
-/** Settles a failure; one that is settled stays as it is. */
+/** Settles a failure and counts it by its error_id; one that is settled stays as it is. */
 export const SETTLE: Statement = {
   name: 'settle_failure',
   text: `
 WITH settled AS (
   UPDATE evalwatch.failure
-  SET settled_at = $2, error_id = $3, error_msg = $4, error_msg_truncated = $5, reason = $6
-  WHERE transition_id = $1 AND settled_at IS NULL RETURNING transition_id
+  SET settled_at = $2, error_id = $3, error_msg = $4, error_msg_truncated = $5, reason = $6, cause = $7
+  WHERE transition_id = $1 AND settled_at IS NULL RETURNING transition_id, project_key
+),
+numbered AS (
+  INSERT INTO evalwatch.settlement (transition_id) SELECT transition_id FROM settled
 )
-INSERT INTO evalwatch.settlement (transition_id) SELECT transition_id FROM settled`,
+${countError('$8::text', '$2::bigint')}`,
 };
 
 export function settleParameters(
@@ -91,6 +97,8 @@ export function settleParameters(
     toStored(errorInfo?.error_msg ?? undefined),
     errorInfo !== undefined && settlement.errorMsgTruncated,
     reason ?? null,
+    causeOf(errorInfo).id,
+    toStored(errorLabel(errorInfo)),
   ];
 }
 

@@ -1,6 +1,14 @@
 import { readFile } from 'node:fs/promises';
 import { StoreError } from '../../../monitor/errors.ts';
-import type { Database, Statement } from '../database.ts';
+import type { Database, RunInTransaction, Statement } from '../database.ts';
+import { countSettledFailures } from './error-totals.ts';
+
+interface Migration {
+  readonly file: string;
+  readonly compatibleFrom: number;
+  /** What SQL cannot do, run after the script in its transaction. */
+  readonly after?: (run: RunInTransaction) => Promise<void>;
+}
 
 /**
  * Migrations in the order in which they are applied; the first makes schema version 1. A released one never changes. A
@@ -8,11 +16,12 @@ import type { Database, Statement } from '../database.ts';
  * side. A migration that removes something names the schema version whose programs no longer need it, and comes a release
  * later than that.
  */
-const MIGRATIONS = [
+const MIGRATIONS: readonly Migration[] = [
   { file: '0001-init.sql', compatibleFrom: 1 },
   { file: '0002-transition-failed.sql', compatibleFrom: 1 },
   { file: '0003-durations.sql', compatibleFrom: 1 },
-] as const;
+  { file: '0004-causes.sql', compatibleFrom: 1, after: countSettledFailures },
+];
 
 /** The schema version that this program writes. */
 const SCHEMA_VERSION: number = MIGRATIONS.length;
@@ -46,10 +55,11 @@ export async function migrate(database: Database): Promise<void> {
     await run('SELECT pg_advisory_xact_lock($1)', [LOCK]);
     const [found] = await run<{ readonly ours: boolean }>(FIND.text);
     const [before] = found?.ours === true ? await run<SchemaVersion>(READ) : [];
-    for (const [index, { sql, compatibleFrom }] of scripts.entries()) {
+    for (const [index, { sql, compatibleFrom, after }] of scripts.entries()) {
       const version = index + 1;
       if (version <= (before?.version ?? 0)) continue;
       await run(sql);
+      await after?.(run);
       await run(
         `INSERT INTO evalwatch.schema_version (version, compatible_from) VALUES ($1, $2)
          ON CONFLICT (only_row) DO UPDATE SET version = $1, compatible_from = $2`,
@@ -98,9 +108,12 @@ async function findVersion(database: Database): Promise<number> {
 
 async function readMigrations() {
   return await Promise.all(
-    MIGRATIONS.map(async ({ file, compatibleFrom }) => {
-      const sql = await readFile(new URL(`../migrations/${file}`, import.meta.url), 'utf8');
-      return { sql, compatibleFrom };
+    MIGRATIONS.map(async (migration) => {
+      const sql = await readFile(
+        new URL(`../migrations/${migration.file}`, import.meta.url),
+        'utf8',
+      );
+      return { ...migration, sql };
     }),
   );
 }

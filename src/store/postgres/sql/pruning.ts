@@ -62,12 +62,24 @@ RETURNING r.project_key`,
     'evalwatch.waste w JOIN evalwatch.prompt_duration d ON d.project_key = w.project_key',
   ),
   {
+    name: 'prune_error_totals',
+    limit: 'before',
+    text: `DELETE FROM evalwatch.error_total
+      WHERE last_seen_at < $1 AND label NOT IN ('none', 'other') RETURNING project_key`,
+  },
+  {
+    name: 'prune_waste_error_totals',
+    text: `DELETE FROM evalwatch.error_total e USING evalwatch.waste w
+      WHERE e.project_key = w.project_key RETURNING e.project_key`,
+  },
+  {
     name: 'prune_keys',
     text: `
 DELETE FROM evalwatch.waste w
 WHERE NOT EXISTS (SELECT FROM evalwatch.record r WHERE r.project_key = w.project_key)
   AND NOT EXISTS (SELECT FROM evalwatch.transition t WHERE t.project_key = w.project_key)
-  AND NOT EXISTS (SELECT FROM evalwatch.prompt_duration d WHERE d.project_key = w.project_key)`,
+  AND NOT EXISTS (SELECT FROM evalwatch.prompt_duration d WHERE d.project_key = w.project_key)
+  AND NOT EXISTS (SELECT FROM evalwatch.error_total e WHERE e.project_key = w.project_key)`,
   },
 ];
 

@@ -108,9 +108,9 @@ function transitionsSql({ project, since, afterTransition, limit }: RowQuery): S
 }
 
 export const FAILURE_COLUMNS = `f.transition_id, t.at, p.id AS project, t.record_id,
-  f.settled_at, f.error_id, f.error_msg, f.error_msg_truncated, f.reason`;
+  f.settled_at, f.error_id, f.error_msg, f.error_msg_truncated, f.reason, f.cause`;
 
-function failuresSql({ project, since, afterTransition, limit }: RowQuery): Sql {
+function failuresSql({ project, since, cause, afterTransition, limit }: RowQuery): Sql {
   return select(
     `SELECT ${FAILURE_COLUMNS}
      FROM evalwatch.failure f
@@ -119,6 +119,7 @@ function failuresSql({ project, since, afterTransition, limit }: RowQuery): Sql 
     [
       ['p.id = ?', project && toStored(project)],
       ['t.at >= ?', since],
+      ['f.cause = ? AND f.settled_at IS NOT NULL', cause && toStored(cause)],
       ['f.transition_id < ?', afterTransition],
     ],
     'ORDER BY f.transition_id DESC',

@@ -116,6 +116,7 @@ export function toListingSnapshot(kind: Kind, summary: Summary): ListingSnapshot
         return since === undefined ? [] : [[status, since] as const];
       }),
     ),
+    errors: [],
   };
 }
 
@@ -132,5 +133,6 @@ function emptySnapshot(kind: Kind): ListingSnapshot {
     transitions: [],
     lastFailureAt: undefined,
     oldest: new Map(),
+    errors: [],
   };
 }

@@ -1,12 +1,17 @@
+import { causeOf } from '../../../domain/cause.ts';
 import type { Settlement, Tries } from '../../../domain/failure.ts';
 import type { PendingFailure, PendingFailureQuery } from '../../../monitor/ports/store.ts';
 import { type PendingColumns, toPendingFailure } from '../../rows.ts';
 import type { Connection } from '../connection.ts';
+import { createErrorCounter } from './error-totals.ts';
 
 export interface Failures {
   readonly pending: (query: PendingFailureQuery) => readonly PendingFailure[];
-  /** To be run in a transaction, as is `postpone`. A failure that is settled stays as it is. */
-  readonly settle: (transitionId: number, settlement: Settlement, at: number) => void;
+  /**
+   * To be run in a transaction, as is `postpone`. A failure that is settled stays as it is; of another one, returns the
+   * project.
+   */
+  readonly settle: (transitionId: number, settlement: Settlement, at: number) => string | undefined;
   readonly postpone: (transitionId: number, tries: Tries) => void;
 }
 
@@ -27,11 +32,20 @@ export function createFailures(db: Connection): Failures {
      CROSS JOIN transition t ON t.transition_id = f.transition_id
      ORDER BY f.transition_id`,
   );
-  const settle = db.prepare(
-    `UPDATE failure
-     SET settled_at = ?, error_id = ?, error_msg = ?, error_msg_truncated = ?, reason = ?
-     WHERE transition_id = ? AND settled_at IS NULL`,
-  );
+  const settle = db
+    .prepare<unknown[], number>(
+      `UPDATE failure
+       SET settled_at = ?, error_id = ?, error_msg = ?, error_msg_truncated = ?, reason = ?, cause = ?
+       WHERE transition_id = ? AND settled_at IS NULL
+       RETURNING listing_key`,
+    )
+    .pluck();
+  const projectOf = db
+    .prepare<[listingKey: number], string>(
+      'SELECT p.id FROM listing l JOIN project p ON p.project_key = l.project_key WHERE l.listing_key = ?',
+    )
+    .pluck();
+  const countError = createErrorCounter(db);
   const note = db.prepare('INSERT INTO settlement (transition_id) VALUES (?)');
   const postpone = db.prepare(
     `UPDATE failure
@@ -49,15 +63,19 @@ export function createFailures(db: Connection): Failures {
     },
     settle: (transitionId, settlement, at) => {
       const { errorInfo, reason } = settlement;
-      const { changes } = settle.run(
+      const listing = settle.get(
         at,
         errorInfo?.error_id ?? null,
         errorInfo?.error_msg ?? null,
         Number(errorInfo !== undefined && settlement.errorMsgTruncated),
         reason ?? null,
+        causeOf(errorInfo).id,
         transitionId,
       );
-      if (changes > 0) note.run(transitionId);
+      if (listing === undefined) return undefined;
+      note.run(transitionId);
+      countError(listing, errorInfo, at);
+      return projectOf.get(listing);
     },
     postpone: (transitionId, { count, useless, firstAt, lastAt, nextAt }) => {
       postpone.run(count, useless, firstAt ?? null, lastAt ?? null, nextAt, transitionId);

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { StoreError } from '../../../monitor/errors.ts';
 import type { Connection } from '../connection.ts';
+import { countSettledFailures } from './error-totals.ts';
 
 /** "EVWT": marks an SQLite file as a store of evalwatch. */
 export const APPLICATION_ID = 0x45565754;
@@ -11,7 +12,13 @@ const MIGRATIONS = [
   '0002-settlement.sql',
   '0003-transition-failed.sql',
   '0004-durations.sql',
+  '0005-causes.sql',
 ] as const;
+
+/** What SQL cannot do of the migration to a schema version, run in its transaction. */
+const AFTER_MIGRATION: ReadonlyMap<number, (db: Connection) => void> = new Map([
+  [5, countSettledFailures],
+]);
 
 /** The schema version that this program reads and writes. */
 export const SCHEMA_VERSION: number = MIGRATIONS.length;
@@ -30,6 +37,7 @@ export function migrate(db: Connection, migrations: readonly string[]): void {
     if (version <= schemaVersion(db)) continue;
     db.transaction(() => {
       db.exec(sql);
+      AFTER_MIGRATION.get(version)?.(db);
       db.pragma(`application_id = ${APPLICATION_ID}`);
       db.pragma(`user_version = ${version}`);
     }).immediate();

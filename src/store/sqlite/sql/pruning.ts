@@ -44,6 +44,7 @@ export function createPruning(db: Connection): readonly PruningStep[] {
        CROSS JOIN prompt_duration d
          ON d.listing_key = l.listing_key AND d.status = s.status AND d.day < :firstDay
        LIMIT ${MAX_ROWS})`,
+    "DELETE FROM error_total WHERE last_seen_at < :before AND label NOT IN ('none', 'other')",
   ];
   return steps.map((sql) => {
     const statement = db.prepare<PruneLimits>(sql);

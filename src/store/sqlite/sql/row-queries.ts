@@ -46,6 +46,7 @@ interface Parameters {
   readonly project: string | null;
   readonly status: Status | null;
   readonly since: number | null;
+  readonly cause: string | null;
   readonly limit: number;
   readonly afterTransition: number | null;
   readonly afterSince: number | null;
@@ -54,11 +55,12 @@ interface Parameters {
 }
 
 function toParameters(query: RowQuery): Parameters {
-  const { project, status, since, limit, afterTransition, afterPrompt } = query;
+  const { project, status, since, cause, limit, afterTransition, afterPrompt } = query;
   return {
     project: project ?? null,
     status: status ?? null,
     since: since ?? null,
+    cause: cause ?? null,
     limit: limit ?? -1,
     afterTransition: afterTransition ?? null,
     afterSince: afterPrompt?.since ?? null,
@@ -108,9 +110,9 @@ function transitionsSql({ project, since, afterTransition }: RowQuery): string {
 }
 
 export const FAILURE_COLUMNS = `f.transition_id, t.at, p.id AS project, t.record_id,
-  f.settled_at, f.error_id, f.error_msg, f.error_msg_truncated, f.reason`;
+  f.settled_at, f.error_id, f.error_msg, f.error_msg_truncated, f.reason, f.cause`;
 
-function failuresSql({ project, since, afterTransition }: RowQuery): string {
+function failuresSql({ project, since, cause, afterTransition }: RowQuery): string {
   return `SELECT ${FAILURE_COLUMNS}
     FROM failure f
     JOIN transition t ON t.transition_id = f.transition_id
@@ -119,6 +121,7 @@ function failuresSql({ project, since, afterTransition }: RowQuery): string {
     ${where([
       [project !== undefined, 'p.id = :project'],
       [since !== undefined, 't.at >= :since'],
+      [cause !== undefined, 'f.cause = :cause AND f.settled_at IS NOT NULL'],
       [afterTransition !== undefined, 'f.transition_id < :afterTransition'],
     ])}
     ORDER BY f.transition_id DESC LIMIT :limit`;

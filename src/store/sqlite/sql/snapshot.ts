@@ -12,7 +12,7 @@ import type {
   ProjectSnapshot,
   StoreSnapshot,
 } from '../../../monitor/ports/store.ts';
-import { type HealthColumns, toHealth } from '../../rows.ts';
+import { type ErrorTotalColumns, type HealthColumns, toErrorTotals, toHealth } from '../../rows.ts';
 import type { Connection } from '../connection.ts';
 import { HEALTH_COLUMNS } from './projects.ts';
 
@@ -109,6 +109,11 @@ function createListingCounter(db: Connection): (projectKey: number, kind: Kind) 
       'SELECT from_status, to_status, count FROM transition_total WHERE listing_key = ?',
     )
     .raw();
+  const errors = db
+    .prepare<[listingKey: number], ErrorTotalColumns>(
+      'SELECT label, count, first_seen_at FROM error_total WHERE listing_key = ? ORDER BY label',
+    )
+    .raw();
 
   return (projectKey, kind) => {
     const listing = findListing.get(projectKey, kind);
@@ -128,6 +133,7 @@ function createListingCounter(db: Connection): (projectKey: number, kind: Kind) 
       transitions: listing === undefined ? [] : totals.all(listing.listing_key),
       lastFailureAt: listing?.last_failure_at ?? undefined,
       oldest,
+      errors: listing === undefined ? [] : toErrorTotals(errors.all(listing.listing_key)),
     };
   };
 }

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { causeOf } from '../../../../src/domain/cause.ts';
 import { bucketOf, dayOf } from '../../../../src/domain/durations.ts';
 import { UNFINISHED_STATUSES } from '../../../../src/domain/status.ts';
 import { createDurationQuery } from '../../../../src/store/sqlite/sql/duration-query.ts';
@@ -134,6 +135,29 @@ describe('migrations', () => {
     expect(
       new Map(found?.counts.map(({ day, bucket, count }) => [`${day}/${bucket}`, count])),
     ).toEqual(new Map(Array.from(counts, ([key, { length }]) => [key, length])));
+  });
+
+  it('compute the causes of settled failures, and count them by error_id', async () => {
+    const migrations = await readMigrations();
+    migrate(db, migrations.slice(0, 4));
+    db.exec(`
+      INSERT INTO project (project_key, id, configured_at) VALUES (1, 'p', 0);
+      INSERT INTO listing VALUES (1, 1, 'prompt', 1, 0, NULL);
+      INSERT INTO transition SELECT value, 1, 'x', NULL, 100, 'RUNNING', 'FAILED'
+        FROM json_each('[1, 2, 3, 4]');
+      INSERT INTO failure (transition_id, listing_key, settled_at, error_id, error_msg, reason) VALUES
+        (1, 1, 700, 'E', 'took 1 s', NULL), (2, 1, NULL, NULL, NULL, NULL),
+        (3, 1, 500, 'E', 'took 3 s', NULL), (4, 1, 600, NULL, NULL, 'not_found');
+      INSERT INTO settlement (transition_id) VALUES (3), (4), (1);`);
+    migrate(db, migrations);
+    const causes = db.prepare('SELECT cause FROM failure ORDER BY transition_id').pluck().all();
+    const took = causeOf({ error_id: 'E', error_msg: 'took 9 s' }).id;
+    expect(causes).toEqual([took, null, took, causeOf(undefined).id]);
+    const totals = db.prepare('SELECT * FROM error_total ORDER BY label').raw().all();
+    expect(totals).toEqual([
+      [1, 'E', 2, 500, 700],
+      [1, 'none', 1, 600, 600],
+    ]);
   });
 
   it('put the failures that were settled before into an order', async () => {

@@ -1,6 +1,8 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../../../src/app/clock.ts';
+import { causeOf } from '../../../../src/domain/cause.ts';
+import type { ErrorInfo } from '../../../../src/domain/failure.ts';
 import { StoreError } from '../../../../src/monitor/errors.ts';
 import type { FailureRow } from '../../../../src/monitor/ports/store.ts';
 import { createApi } from '../../../../src/web/api/api.ts';
@@ -185,13 +187,182 @@ describe('rows', () => {
   );
 });
 
+describe('causes', () => {
+  /** Settled failures of project p with three causes, 3, 2 and 1 of them; the most frequent one is older, too. */
+  async function setUpCauses() {
+    const given = await startApi();
+    const { store, clock, poll, request } = given;
+    async function fail(project: string, infos: readonly (ErrorInfo | undefined)[]) {
+      const ids = infos.map((_, index) => `${clock.now()}-${index}`);
+      await poll(project, {});
+      await poll(project, Object.fromEntries(ids.map((id) => [id, 'FAILED'])));
+      const pending = await store.pendingFailures({ projects: [project], limitPerProject: 9 });
+      for (const [index, { transitionId }] of pending.entries()) {
+        const errorInfo = infos[index];
+        const settlement =
+          errorInfo === undefined
+            ? ({ reason: 'not_found' } as const)
+            : { errorInfo, errorMsgTruncated: false };
+        await store.settleFailure(transitionId, settlement, clock.now());
+      }
+      return clock.now();
+    }
+    const row = (n: number) => ({ error_id: 'PARSE', error_msg: `Row ${n} is not "${n}"` });
+    await fail('p', [row(1)]);
+    clock.advance(24 * HOUR);
+    const first = await fail('p', [row(2), row(3), LOUD]);
+    clock.advance(HOUR);
+    const second = await fail('q', [row(4), undefined, undefined]);
+    const get = async (path: string) => {
+      const answer = await request(path);
+      return (await answer.json()) as Page;
+    };
+    return { ...given, get, first: iso(first), second: iso(second), row };
+  }
+  const HOUR = 3_600_000;
+  const iso = (ms: number) => new Date(ms).toISOString();
+  const LOUD = { error_id: 'E\u202e\u001b', error_msg: 'over and out' };
+  const idsOf = ({ data }: Page) => data.map(({ cause }) => cause);
+
+  it('are rows, the most frequent first', async () => {
+    const { get, first, second, row } = await setUpCauses();
+
+    const answer = await get('/causes');
+
+    expect(answer).toEqual({
+      data: [
+        {
+          cause: causeOf(row(1)).id,
+          error_id: 'PARSE',
+          shape: causeOf(row(1)).shape,
+          count: 3,
+          projects: 2,
+          first_seen: first,
+          last_seen: second,
+          is_new: false,
+          transition_id: 5,
+        },
+        {
+          cause: causeOf(undefined).id,
+          error_id: null,
+          shape: '',
+          count: 2,
+          projects: 1,
+          first_seen: second,
+          last_seen: second,
+          is_new: true,
+          transition_id: 7,
+        },
+        expect.objectContaining({ cause: causeOf(LOUD).id, count: 1, is_new: true }),
+      ],
+      next_cursor: null,
+    });
+  });
+
+  it('can be restricted to a project and a time', async () => {
+    const { get, row } = await setUpCauses();
+
+    expect((await get('/causes?project=q')).data).toMatchObject([
+      { count: 2 },
+      { cause: causeOf(row(1)).id, count: 1, projects: 1, is_new: true },
+    ]);
+    expect((await get('/causes?since=30m')).data).toMatchObject([{ count: 2 }, { count: 1 }]);
+    expect((await get('/causes?since=9999999999999999d')).data).toMatchObject([
+      { count: 4, is_new: true },
+      { count: 2 },
+      { count: 1 },
+    ]);
+  });
+
+  it('that a limit leaves out are one last row', async () => {
+    const { get } = await setUpCauses();
+    const other = {
+      cause: 'other',
+      error_id: null,
+      shape: null,
+      count: 3,
+      projects: null,
+      first_seen: null,
+      last_seen: null,
+      is_new: null,
+      transition_id: null,
+    };
+
+    expect((await get('/causes?limit=1')).data).toEqual([
+      expect.objectContaining({ count: 3 }),
+      other,
+    ]);
+    expect((await get('/causes?limit=2')).data[2]).toEqual({ ...other, count: 1 });
+    expect(idsOf(await get('/causes?limit=3'))).not.toContain('other');
+  });
+
+  it('command no terminal', async () => {
+    const { request } = await setUpCauses();
+    const text = await (await request('/causes')).text();
+
+    expect(text).toMatch(/^[ -~]+$/);
+    expect((JSON.parse(text) as Page).data.map((row) => row['error_id'])).toContain(LOUD.error_id);
+  });
+
+  it('whose texts are too long for an answer are counted with the others', async () => {
+    const { content } = await startApi();
+    const causes = Array.from({ length: 1000 }, (_, n) => ({
+      cause: `${n}`.padStart(16, '0'),
+      count: 2,
+      projects: 1,
+      firstAt: 0,
+      lastAt: 0,
+      isNew: true,
+      transitionId: 1,
+      errorInfo: { error_id: '\u{e0041}'.repeat(1024), error_msg: null },
+    }));
+    const store = {
+      ...content.store,
+      causes: async () => ({ causes, others: { causes: 1, count: 5 } }),
+    };
+
+    const text = await (
+      await createApi({ ...content, store }).request('/causes?limit=1000')
+    ).text();
+
+    const { data } = JSON.parse(text) as Page;
+    expect(text.length).toBeLessThan(1_100_000);
+    expect(data.at(-1)).toMatchObject({ cause: 'other' });
+    const counts = data.map(({ count }) => Number(count));
+    expect(counts.reduce((sum, count) => sum + count)).toBe(2005);
+  });
+
+  it('filter failures', async () => {
+    const { get, row } = await setUpCauses();
+    const { id } = causeOf(row(1));
+
+    const failures = await get(`/failures?cause=${id}&limit=3`);
+    const older = await get(`/failures?cause=${id.toUpperCase()}&cursor=${failures.next_cursor}`);
+
+    expect(failures.data.map(({ transition_id, cause }) => [transition_id, cause])).toEqual([
+      [5, id],
+      [3, id],
+      [2, id],
+    ]);
+    expect(older.data).toMatchObject([{ transition_id: 1, cause: id }]);
+    expect((await get('/failures?cause=0123456789abcdef')).data).toEqual([]);
+  });
+});
+
 describe('a page of rows', () => {
   /** Failures, the newest first, each with a message. */
   const failures = (count: number, message: string) =>
     Array.from({ length: count }, (_, n): FailureRow => {
       const errorInfo = { error_id: 'E', error_msg: message };
       const settlement = { errorInfo, errorMsgTruncated: false };
-      return { transitionId: count - n, at: 0, project: 'p', promptId: 'a', settlement };
+      return {
+        transitionId: count - n,
+        at: 0,
+        project: 'p',
+        promptId: 'a',
+        settlement,
+        cause: '0123456789abcdef',
+      };
     });
 
   it('ends early where rows are long, with a cursor for those that follow', async () => {
@@ -357,6 +528,14 @@ describe('a bad request', () => {
     ['/prompts?cursor=MQ', 'cursor must be the next_cursor'],
     ['/failures?project=', 'project must not be empty'],
     ['/failures?project', 'project must not be empty'],
+    ['/failures?cause=', 'cause must be 16 hexadecimal digits'],
+    ['/failures?cause=0123456789abcdeg', 'cause must be 16 hexadecimal digits'],
+    ['/failures?cause=0123456789abcdef0', 'cause must be 16 hexadecimal digits'],
+    ['/failures?cause=other', 'cause must be 16 hexadecimal digits'],
+    ['/causes?limit=1001', 'limit must be'],
+    ['/causes?since=24', 'since must be a duration such as 30m, 24h or 7d'],
+    ['/causes?since=', 'since must be a duration'],
+    ['/causes?cursor=MQ', 'unknown parameter "cursor": this path takes project, since, limit'],
     ['/prompts?project=p&project=p', 'project is given more than once'],
     ['/prompts?limit=1&limit=2', 'limit is given more than once'],
     [
@@ -380,7 +559,7 @@ describe('a bad request', () => {
     expect(body.error).toContain(says);
   });
 
-  it.each(['/prompts', '/transitions', '/failures', '/events'])(
+  it.each(['/prompts', '/transitions', '/failures', '/causes', '/events'])(
     '%s of a project that nobody knows is answered 404',
     async (path) => {
       const { get } = await setUp();
@@ -394,7 +573,14 @@ describe('a bad request', () => {
 });
 
 describe('an ETag', () => {
-  const PATHS = ['/projects', '/prompts', '/transitions?limit=2', '/failures', '/openapi.json'];
+  const PATHS = [
+    '/projects',
+    '/prompts',
+    '/transitions?limit=2',
+    '/failures',
+    '/causes',
+    '/openapi.json',
+  ];
 
   it.each(PATHS)('of %s is strong, and saves the answer while it is right', async (path) => {
     const { api } = await setUp();

@@ -58,7 +58,7 @@ describe('the OpenAPI document', () => {
 
   it('knows the rows of each kind, and no fields but theirs', async () => {
     const { request } = await setUp();
-    const kinds = { Project: 3, Prompt: 4, Transition: 4, Failure: 3 };
+    const kinds = { Project: 3, Prompt: 4, Transition: 4, Failure: 3, Cause: 2 };
     for (const [kind, count] of Object.entries(kinds)) {
       const path = `/${kind.toLowerCase()}s`;
       const { data } = (await (await request(path)).json()) as { data: object[] };
@@ -83,6 +83,7 @@ describe('the OpenAPI document', () => {
       statuses: unreadable,
       transitions: unreadable,
       failures: unreadable,
+      causes: unreadable,
     };
     const api = createApi({ ...content, store });
     const app = createRoutes({
@@ -118,6 +119,8 @@ describe('the OpenAPI document', () => {
 const VALUES: Readonly<Record<string, fc.Arbitrary<string>>> = {
   project: fc.constantFrom('p', 'q', 'new', 'nobody'),
   status: fc.constantFrom('PENDING', 'RUNNING', 'COMPLETED', 'FAILED', 'UNKNOWN'),
+  cause: fc.constantFrom('0123456789abcdef', '0123456789ABCDEF', '0123456789abcdeg'),
+  since: fc.constantFrom('24h', '1h30m', '9999999999999999999d', '30 m'),
   limit: fc.integer({ min: -5, max: 1010 }).map(String),
   cursor: fc.constantFrom('MQ', Buffer.from('[1,"p","a"]').toString('base64url')),
 };

@@ -1,0 +1,44 @@
+import type { CauseList, CauseQuery } from '../../../monitor/ports/store.ts';
+import { type CauseColumns, toCauseList } from '../../rows.ts';
+import type { Database } from '../database.ts';
+import { toStored } from './text.ts';
+
+/** Messages are read only of one failure of each cause in the answer. */
+const SELECT = {
+  name: 'causes',
+  text: `
+WITH shown AS MATERIALIZED (
+  SELECT p.project_key FROM evalwatch.project p
+  WHERE CASE WHEN $1::text IS NULL THEN p.removed_at IS NULL ELSE p.id = $1 END
+),
+counted AS MATERIALIZED (
+  SELECT f.cause, count(*) AS count, count(DISTINCT t.project_key)::integer AS projects,
+    min(t.at) AS first_at, max(t.at) AS last_at, max(t.transition_id) AS transition_id
+  FROM shown
+  JOIN evalwatch.transition t
+    ON t.project_key = shown.project_key AND t.kind = 'prompt' AND t.to_status = 'FAILED' AND t.at >= $2
+  JOIN evalwatch.failure f ON f.transition_id = t.transition_id AND f.settled_at IS NOT NULL
+  GROUP BY f.cause
+),
+ranked AS (
+  SELECT *, (count(*) OVER ())::integer AS total_causes, (sum(count) OVER ())::bigint AS total_count
+  FROM counted ORDER BY count DESC, last_at DESC, cause LIMIT $3
+)
+SELECT ranked.*, f.error_id, f.error_msg, f.reason,
+  NOT EXISTS (
+    SELECT FROM shown
+    JOIN evalwatch.failure old ON old.cause = ranked.cause AND old.project_key = shown.project_key
+      AND old.settled_at IS NOT NULL
+    JOIN evalwatch.transition t ON t.transition_id = old.transition_id AND t.at < $2
+  ) AS is_new
+FROM ranked JOIN evalwatch.failure f ON f.transition_id = ranked.transition_id
+ORDER BY ranked.count DESC, ranked.last_at DESC, ranked.cause`,
+};
+
+/** Creates `StoreReader.causes`. */
+export function createCauseQuery(
+  database: Pick<Database, 'query'>,
+): (query: CauseQuery) => Promise<CauseList> {
+  return async ({ project, since, limit }) =>
+    toCauseList(await database.query<CauseColumns>(SELECT, [toStored(project), since, limit]));
+}

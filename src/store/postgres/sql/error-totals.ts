@@ -1,0 +1,94 @@
+import { causeOf } from '../../../domain/cause.ts';
+import {
+  errorLabel,
+  isErrorId,
+  MAX_ERROR_LABELS,
+  SPECIAL_ERROR_LABELS,
+} from '../../../domain/error-label.ts';
+import type { RunInTransaction } from '../database.ts';
+
+/** Number of failures that are read at once. */
+const BATCH = 1000;
+
+interface SettledRow {
+  readonly settlement_id: number;
+  readonly transition_id: number;
+  readonly project_key: number;
+  readonly settled_at: number;
+  readonly error_id: string | null;
+  readonly error_msg: string | null;
+  readonly reason: string | null;
+}
+
+interface Total {
+  count: number;
+  readonly first_seen_at: number;
+  last_seen_at: number;
+}
+
+/** Computes the causes of the failures that an earlier version has settled, and counts them by error_id. */
+export async function countSettledFailures(run: RunInTransaction): Promise<void> {
+  const projects = new Map<number, Map<string, Total>>();
+  for (let last = 0; ;) {
+    const rows = await run<SettledRow>(
+      `SELECT s.settlement_id, f.transition_id, f.project_key, f.settled_at, f.error_id, f.error_msg, f.reason
+       FROM evalwatch.settlement s JOIN evalwatch.failure f USING (transition_id)
+       WHERE s.settlement_id > $1 ORDER BY s.settlement_id LIMIT ${BATCH}`,
+      [last],
+    );
+    if (rows.length === 0) break;
+    const causes = rows.map(({ transition_id, error_id, error_msg, reason }) => {
+      const errorInfo = reason === null ? { error_id, error_msg } : undefined;
+      return { transition_id, cause: causeOf(errorInfo).id };
+    });
+    await run(
+      `UPDATE evalwatch.failure f SET cause = c.cause
+       FROM json_to_recordset($1) AS c(transition_id bigint, cause text)
+       WHERE f.transition_id = c.transition_id`,
+      [JSON.stringify(causes)],
+    );
+    for (const row of rows) {
+      const totals = projects.get(row.project_key) ?? new Map<string, Total>();
+      projects.set(row.project_key, totals);
+      count(totals, row);
+      last = row.settlement_id;
+    }
+  }
+  for (const [project_key, totals] of projects) {
+    const added = Array.from(totals, ([label, total]) => ({ project_key, label, ...total }));
+    await run(
+      `INSERT INTO evalwatch.error_total (project_key, label, count, first_seen_at, last_seen_at)
+       SELECT * FROM json_to_recordset($1)
+         AS e(project_key bigint, label text, count bigint, first_seen_at bigint, last_seen_at bigint)`,
+      [JSON.stringify(added)],
+    );
+  }
+}
+
+function count(totals: Map<string, Total>, row: SettledRow): void {
+  const { error_id, error_msg, reason, settled_at: at } = row;
+  const own = errorLabel(reason === null ? { error_id, error_msg } : undefined);
+  const ids = totals.keys().filter(isErrorId).toArray().length;
+  const label = totals.has(own) || !isErrorId(own) || ids < MAX_ERROR_LABELS ? own : 'other';
+  const total = totals.get(label) ?? { count: 0, first_seen_at: at, last_seen_at: at };
+  total.count += 1;
+  total.last_seen_at = Math.max(total.last_seen_at, at);
+  totals.set(label, total);
+}
+
+const SPECIAL = SPECIAL_ERROR_LABELS.map((label) => `'${label}'`).join(', ');
+
+/** Adds the failure of `settled` with the label and the time of these parameters. */
+export function countError(label: string, at: string): string {
+  return `INSERT INTO evalwatch.error_total AS stored (project_key, label, count, first_seen_at, last_seen_at)
+SELECT s.project_key,
+  CASE WHEN ${label} IN (${SPECIAL})
+    OR EXISTS (SELECT FROM evalwatch.error_total e WHERE e.project_key = s.project_key AND e.label = ${label})
+    OR (SELECT count(*) FROM evalwatch.error_total e
+        WHERE e.project_key = s.project_key AND e.label NOT IN (${SPECIAL})) < ${MAX_ERROR_LABELS}
+    THEN ${label} ELSE 'other' END,
+  1, ${at}, ${at}
+FROM settled s
+ON CONFLICT (project_key, label) DO UPDATE SET
+  count = stored.count + 1, last_seen_at = greatest(stored.last_seen_at, excluded.last_seen_at)`;
+}

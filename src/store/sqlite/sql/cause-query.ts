@@ -1,0 +1,42 @@
+import type { CauseList, CauseQuery } from '../../../monitor/ports/store.ts';
+import { type CauseColumns, toCauseList } from '../../rows.ts';
+import type { Connection } from '../connection.ts';
+
+/** Creates `StoreReader.causes`. Messages are read only of one failure of each cause in the answer. */
+export function createCauseQuery(db: Connection): (query: CauseQuery) => CauseList {
+  const select = (of: string) => `
+    WITH shown AS MATERIALIZED (
+      SELECT l.listing_key, l.project_key FROM project p
+      JOIN listing l ON l.project_key = p.project_key AND l.kind = 'prompt'
+      WHERE ${of}
+    ),
+    counted AS MATERIALIZED (
+      SELECT f.cause, count(*) AS count, count(DISTINCT shown.project_key) AS projects,
+        min(t.at) AS first_at, max(t.at) AS last_at, max(t.transition_id) AS transition_id
+      FROM shown
+      CROSS JOIN transition t
+        ON t.listing_key = shown.listing_key AND t.to_status = 'FAILED' AND t.at >= :since
+      CROSS JOIN failure f ON f.transition_id = t.transition_id AND f.settled_at IS NOT NULL
+      GROUP BY f.cause
+    ),
+    ranked AS (
+      SELECT *, count(*) OVER () AS total_causes, sum(count) OVER () AS total_count FROM counted
+      ORDER BY count DESC, last_at DESC, cause LIMIT :limit
+    )
+    SELECT ranked.*, f.error_id, f.error_msg, f.reason,
+      NOT EXISTS (
+        SELECT 1 FROM shown
+        JOIN failure old ON old.cause = ranked.cause AND old.listing_key = shown.listing_key
+          AND old.settled_at IS NOT NULL
+        JOIN transition t ON t.transition_id = old.transition_id AND t.at < :since
+      ) AS is_new
+    FROM ranked JOIN failure f ON f.transition_id = ranked.transition_id
+    ORDER BY ranked.count DESC, ranked.last_at DESC, ranked.cause`;
+  return ({ project, since, limit }) => {
+    const of = project === undefined ? 'p.removed_at IS NULL' : 'p.id = :project';
+    const rows = db
+      .prepare<object, CauseColumns>(select(of))
+      .all({ project: project ?? null, since, limit });
+    return toCauseList(rows);
+  };
+}

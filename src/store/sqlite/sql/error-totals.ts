@@ -1,0 +1,53 @@
+import { causeOf } from '../../../domain/cause.ts';
+import { errorLabel, MAX_ERROR_LABELS } from '../../../domain/error-label.ts';
+import type { ErrorInfo } from '../../../domain/failure.ts';
+import type { Connection } from '../connection.ts';
+
+/** Creates the function that counts a failure by its error_id, at the time of its settlement, epoch ms. */
+export function createErrorCounter(
+  db: Connection,
+): (listingKey: number, errorInfo: ErrorInfo | undefined, at: number) => void {
+  const count = db.prepare(
+    `INSERT INTO error_total (listing_key, label, count, first_seen_at, last_seen_at)
+     VALUES (:listingKey,
+       CASE WHEN :label IN ('none', 'other')
+         OR EXISTS (SELECT 1 FROM error_total WHERE listing_key = :listingKey AND label = :label)
+         OR (SELECT count(*) FROM error_total
+             WHERE listing_key = :listingKey AND label NOT IN ('none', 'other')) < ${MAX_ERROR_LABELS}
+         THEN :label ELSE 'other' END,
+       1, :at, :at)
+     ON CONFLICT (listing_key, label) DO UPDATE SET
+       count = count + 1, last_seen_at = max(last_seen_at, excluded.last_seen_at)`,
+  );
+  return (listingKey, errorInfo, at) => {
+    count.run({ listingKey, label: errorLabel(errorInfo), at });
+  };
+}
+
+interface SettledRow {
+  readonly transition_id: number;
+  readonly listing_key: number;
+  readonly settled_at: number;
+  readonly error_id: string | null;
+  readonly error_msg: string | null;
+  readonly reason: string | null;
+}
+
+/** Computes the causes of the failures that an earlier version has settled, and counts them by error_id. */
+export function countSettledFailures(db: Connection): void {
+  const countError = createErrorCounter(db);
+  const next = db.prepare<[after: number], SettledRow & { readonly settlement_id: number }>(
+    `SELECT s.settlement_id, f.transition_id, f.listing_key, f.settled_at, f.error_id, f.error_msg, f.reason
+     FROM settlement s JOIN failure f ON f.transition_id = s.transition_id
+     WHERE s.settlement_id > ? ORDER BY s.settlement_id LIMIT 1`,
+  );
+  const setCause = db.prepare<[cause: string, transitionId: number]>(
+    'UPDATE failure SET cause = ? WHERE transition_id = ?',
+  );
+  for (let row = next.get(0); row !== undefined; row = next.get(row.settlement_id)) {
+    const { error_id, error_msg } = row;
+    const errorInfo = row.reason === null ? { error_id, error_msg } : undefined;
+    setCause.run(causeOf(errorInfo).id, row.transition_id);
+    countError(row.listing_key, errorInfo, row.settled_at);
+  }
+}
