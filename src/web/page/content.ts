@@ -11,7 +11,14 @@ export interface PageContent {
   readonly clock: Clock;
   readonly store: Pick<
     StoreReader,
-    'snapshot' | 'projects' | 'statuses' | 'transitions' | 'failures' | 'moves' | 'failureCounts'
+    | 'snapshot'
+    | 'projects'
+    | 'statuses'
+    | 'transitions'
+    | 'failures'
+    | 'causes'
+    | 'moves'
+    | 'failureCounts'
   >;
   /** Time for which the store keeps transitions, ms. */
   readonly retentionMs: number;

@@ -2,6 +2,7 @@ import { html } from 'hono/html';
 import type { FailureRow } from '../../monitor/ports/store.ts';
 import type { MonitorState } from './content.ts';
 import type { Page } from './layout.ts';
+import { causeList } from './parts/causes.ts';
 import {
   failureList,
   projectLink,
@@ -70,7 +71,7 @@ export function overviewPage(
                 ${stuck === 0 ? '' : html`<a class="stuck" href="#waiting">${capitalized(stuckText)}</a>.`}
               </p>
               <nav class="sections" aria-label="On this page">
-                <a href="#projects">Projects</a> <a href="#failures">Failures</a>
+                <a href="#projects">Projects</a> <a href="#causes">Causes</a> <a href="#failures">Failures</a>
                 <a href="#waiting">Waiting</a> <a href="#transitions">Transitions</a>
               </nav>`
       }
@@ -84,7 +85,11 @@ export function overviewPage(
       ${
         store === undefined
           ? ''
-          : html`<section aria-labelledby="failures">
+          : html`<section aria-labelledby="causes">
+                <h2 id="causes">Causes of failures</h2>
+                ${causeList(store.causes, retentionMs, context)}
+              </section>
+              <section aria-labelledby="failures">
                 <h2 id="failures">Newest failures</h2>
                 ${failureList(store.failures, WHOLE_MESSAGE, context)}
               </section>

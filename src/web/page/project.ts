@@ -4,6 +4,7 @@ import { UNFINISHED_STATUSES, type Status } from '../../domain/status.ts';
 import type { FailureRow, StatusRow, TransitionRow } from '../../monitor/ports/store.ts';
 import type { PageContent, ShownProject } from './content.ts';
 import type { Page } from './layout.ts';
+import { causeList } from './parts/causes.ts';
 import { failureList, promptTable, transitionTable, waitingTable } from './parts/lists.ts';
 import { expectationText, objectiveText } from './text/expectation-words.ts';
 import { failuresText } from './text/failure-words.ts';
@@ -113,7 +114,7 @@ export function projectPage(
       ${
         store === undefined
           ? html`<p class="state bad"><strong>✗ The store cannot be read</strong></p>`
-          : rows(store, { status, context, json })
+          : rows(store, { status, context, json, retentionMs })
       }`,
   };
 }
@@ -123,14 +124,19 @@ interface RowsOptions {
   readonly context: Parameters<typeof promptTable>[1];
   /** Address of all rows of a kind in the API. */
   readonly json: (path: string) => string;
+  readonly retentionMs: number;
 }
 
-function rows(store: Rows, { status, context, json }: RowsOptions): Html {
+function rows(store: Reading & Rows, { status, context, json, retentionMs }: RowsOptions): Html {
   const more = (path: string) =>
     html`<p class="quiet">
       Only the newest are shown. <a href="${json(path)}">All ${path} as JSON</a>
     </p>`;
-  return html`<section aria-labelledby="failures">
+  return html`<section aria-labelledby="causes">
+      <h2 id="causes">Causes of failures</h2>
+      ${causeList(store.causes, retentionMs, context)}
+    </section>
+    <section aria-labelledby="failures">
       <h2 id="failures">Newest failures</h2>
       ${failureList(store.failures, WHOLE_MESSAGE, context)}
       ${store.failures.length === FAILURES_SHOWN ? more('failures') : ''}

@@ -16,7 +16,8 @@ export function createCauseQuery(db: Connection): (query: CauseQuery) => CauseLi
       FROM shown
       CROSS JOIN transition t
         ON t.listing_key = shown.listing_key AND t.to_status = 'FAILED' AND t.at >= :since
-      CROSS JOIN failure f ON f.transition_id = t.transition_id AND f.settled_at IS NOT NULL
+      CROSS JOIN failure f INDEXED BY failure_listing
+        ON f.listing_key = t.listing_key AND f.transition_id = t.transition_id AND f.cause IS NOT NULL
       GROUP BY f.cause
     ),
     ranked AS (
@@ -26,9 +27,11 @@ export function createCauseQuery(db: Connection): (query: CauseQuery) => CauseLi
     SELECT ranked.*, f.error_id, f.error_msg, f.reason,
       NOT EXISTS (
         SELECT 1 FROM shown
-        JOIN failure old ON old.cause = ranked.cause AND old.listing_key = shown.listing_key
-          AND old.settled_at IS NOT NULL
-        JOIN transition t ON t.transition_id = old.transition_id AND t.at < :since
+        JOIN transition t ON t.transition_id = (
+          SELECT min(old.transition_id) FROM failure old
+          WHERE old.cause = ranked.cause AND old.listing_key = shown.listing_key
+        )
+        WHERE t.at < :since
       ) AS is_new
     FROM ranked JOIN failure f ON f.transition_id = ranked.transition_id
     ORDER BY ranked.count DESC, ranked.last_at DESC, ranked.cause`;

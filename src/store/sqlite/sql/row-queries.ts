@@ -121,7 +121,7 @@ function failuresSql({ project, since, cause, afterTransition }: RowQuery): stri
     ${where([
       [project !== undefined, 'p.id = :project'],
       [since !== undefined, 't.at >= :since'],
-      [cause !== undefined, 'f.cause = :cause AND f.settled_at IS NOT NULL'],
+      [cause !== undefined, 'f.cause = :cause'],
       [afterTransition !== undefined, 'f.transition_id < :afterTransition'],
     ])}
     ORDER BY f.transition_id DESC LIMIT :limit`;

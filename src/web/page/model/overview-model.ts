@@ -3,6 +3,7 @@ import { UNFINISHED_STATUSES, type UnfinishedStatus } from '../../../domain/stat
 import { expectationIn } from '../../../monitor/ports/expectations.ts';
 import { unlessStoreFails } from '../../../monitor/errors.ts';
 import type {
+  CauseList,
   FailureCount,
   FailureRow,
   MoveHistory,
@@ -21,6 +22,7 @@ const MAX_MOVES = 20_000;
 export const DAY_MS = 24 * 60 * 60 * 1000;
 /** Maximum number of failures that are counted for a project; takes SQLite 20 ms. */
 const MAX_COUNTED = 100_000;
+const CAUSES_SHOWN = 10;
 const FAILURES_SHOWN = 10;
 const WAITING_SHOWN = 10;
 const TRANSITIONS_SHOWN = 20;
@@ -63,6 +65,8 @@ export interface Reading {
   readonly snapshot: StoreSnapshot;
   readonly history: MoveHistory;
   readonly failureCounts: readonly FailureCount[];
+  /** Of the last day. */
+  readonly causes: CauseList;
   /** Time before which the moves are unknown, because of retention or of the maximum. Epoch ms. */
   readonly knownSince: number;
 }
@@ -95,16 +99,18 @@ export async function readOverview(content: PageContent, now: number): Promise<O
   return { store, projects: viewsOf(content, store, now).toSorted(byUrgency) };
 }
 
-/** Reads counts and the moves of the last day, of one project or of all. */
+/** Reads counts, causes and the moves of the last day, of one project or of all. */
 export async function read(content: PageContent, now: number, project?: string): Promise<Reading> {
   const since = historyStart(now);
-  const [snapshot, history, failureCounts] = await Promise.all([
+  const dayAgo = now - DAY_MS;
+  const [snapshot, history, failureCounts, causes] = await Promise.all([
     content.store.snapshot(),
     content.store.moves({ project, since, spanMs: SPAN_MS, limit: MAX_MOVES }),
-    content.store.failureCounts({ project, since: now - DAY_MS, limitPerProject: MAX_COUNTED }),
+    content.store.failureCounts({ project, since: dayAgo, limitPerProject: MAX_COUNTED }),
+    content.store.causes({ project, since: dayAgo, limit: CAUSES_SHOWN }),
   ]);
   const knownSince = Math.max(history.since, now - content.retentionMs);
-  return { snapshot, history, failureCounts, knownSince };
+  return { snapshot, history, failureCounts, causes, knownSince };
 }
 
 export function viewsOf(

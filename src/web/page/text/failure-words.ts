@@ -14,8 +14,12 @@ export function allFailures(views: readonly ProjectView[]): RecentFailures | und
 
 /** `2 failures in the last 24 hours`; a shorter period if the retention of the store is shorter. */
 export function failuresText(failures: RecentFailures, retentionMs: number): string {
-  const period = retentionMs < DAY_MS ? duration(retentionMs) : '24 hours';
-  return `${failureCount(failures)} in the last ${period}`;
+  return `${failureCount(failures)} in the last ${dayText(retentionMs)}`;
+}
+
+/** `24 hours`, or the retention of the store if that is shorter. */
+export function dayText(retentionMs: number): string {
+  return retentionMs < DAY_MS ? duration(retentionMs) : '24 hours';
 }
 
 /** `2 failures`, `at least 100,000 failures`. */

@@ -358,6 +358,84 @@ describe('what is expected', () => {
   });
 });
 
+describe('the causes of failures', () => {
+  /** In alpha, 3 prompts failed 2 days ago and 5 now; in beta 2 now. The last of alpha is not settled. */
+  async function setUpCauses() {
+    const world = await setUp();
+    const all = (ids: string, status: string) =>
+      Object.fromEntries(Array.from(ids, (id) => [id, status]));
+    const fail = async (project: string, ids: string) => {
+      await world.see(project, all(ids, 'RUNNING'));
+      await world.see(project, all(ids, 'FAILED'));
+    };
+    const settle = async () => {
+      await world.settle((id) => {
+        if (id === 'z') return undefined;
+        if (id === 'n') return { reason: 'not_found' };
+        const errorInfo = /[a-e]/.test(id)
+          ? { error_id: 'PARSE_ERROR', error_msg: `row ${id.charCodeAt(0)} is no JSON` }
+          : { error_id: 'TIMEOUT<b>', error_msg: null };
+        return { errorInfo, errorMsgTruncated: false };
+      });
+    };
+    await fail('alpha', 'abc');
+    await settle();
+    world.clock.advance(2 * 24 * HOUR);
+    await fail('alpha', 'denxz');
+    await fail('beta', 'ex');
+    await settle();
+    return world;
+  }
+
+  function causesOf(text: string): string {
+    return text.slice(text.indexOf('Causes of failures'), text.indexOf('Newest failures'));
+  }
+
+  it('stand above the failures with their share; those that are new are marked', async () => {
+    await using world = await setUpCauses();
+
+    const { text, html } = await world.read();
+    const causes = causesOf(text);
+
+    expect(causes).toMatch(
+      /(?<!new )PARSE_ERROR [\da-f]{16} row &lt;\*&gt; is no JSON 3 failures, 50 % in 2 projects/,
+    );
+    expect(causes).toMatch(
+      /new TIMEOUT&lt;b&gt; [\da-f]{16} no error_msg 2 failures, 33 % in 2 projects/,
+    );
+    expect(causes).toMatch(/new no error_id [\da-f]{16} no error_msg 1 failure, 17 % in 1 project/);
+    expect(html).toMatch(/<a href="\.\/api\/v1\/failures\?cause=[\da-f]{16}">3 failures</);
+  });
+
+  it('are those of the project on its page', async () => {
+    await using world = await setUpCauses();
+
+    const alpha = await world.read('/projects/alpha');
+    const beta = await world.read('/projects/beta');
+
+    expect(causesOf(alpha.text)).toMatch(/PARSE_ERROR .* 2 failures, 50 % now/);
+    expect(alpha.html).toMatch(/"\.\.\/api\/v1\/failures\?project=alpha&amp;cause=[\da-f]{16}"/);
+    expect(causesOf(beta.text)).toMatch(/new PARSE_ERROR .* 1 failure, 50 % now/);
+    expect(causesOf((await world.read('/projects/gamma')).text)).toContain(
+      'No failure of the last 24 hours has a known cause.',
+    );
+  });
+
+  it('that are many are counted together after the tenth', async () => {
+    await using world = await setUp();
+    const all = (status: string) =>
+      Object.fromEntries(Array.from({ length: 13 }, (_, n) => [`p${n}`, status]));
+    await world.see('alpha', all('RUNNING'));
+    await world.see('alpha', all('FAILED'));
+    await world.settle((id) => ({
+      errorInfo: { error_id: id, error_msg: null },
+      errorMsgTruncated: false,
+    }));
+
+    expect(causesOf((await world.read()).text)).toContain('3 other causes 3 failures, 23 %');
+  });
+});
+
 describe('the page of a project', () => {
   it('lists failures with what the service says, or why that is not known', async () => {
     await using world = await setUp();
