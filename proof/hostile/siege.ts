@@ -1,6 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
+import pRetry from 'p-retry';
 import { scrape, type Scrape } from '../../test/support/scrape.ts';
 import { KEY, writeConfiguration } from '../../test/support/soak/configuration.ts';
 import { temporaryDirectory } from '../../test/support/temporary.ts';
@@ -82,7 +83,8 @@ export async function besiege({ short, print, source = SOURCE }: RowOptions): Pr
     after = await look();
   }
   for (const path of API_PATHS) {
-    told.push(await (await fetch(`${daemon.url}/api/v1/${path}`)).text());
+    // The daemon ends an answer that takes a busy machine too long to read.
+    told.push(await pRetry(async () => await (await fetch(`${daemon.url}/api/v1/${path}`)).text()));
   }
   const report = await service.report();
   const blockMs = await daemon.blockMs();

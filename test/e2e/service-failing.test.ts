@@ -28,9 +28,10 @@ describe.runIf(runs)('a service that nobody reaches', { timeout: 240_000 }, () =
 
     stack.mendConnections();
     await stack.webhook.page('resolved', 'EvalwatchServiceFailing');
-    const told = stack.webhook.pages.map(
-      ({ status, labels }) => `${labels['alertname']} ${status}`,
-    );
+    // A busy machine skips polls, which is another alert.
+    const told = stack.webhook.pages
+      .map(({ status, labels }) => `${labels['alertname']} ${status}`)
+      .filter((text) => !text.startsWith('EvalwatchSchedulerOverrun '));
     expect(told).toEqual(['EvalwatchServiceFailing firing', 'EvalwatchServiceFailing resolved']);
   });
 });
