@@ -45,8 +45,7 @@ export const SECTIONS: readonly Section[] = [
       },
       evalwatch_prompt_failures_total: {
         ...store,
-        absentUntil: 'a failure of the project is reported',
-        note: 'Each failure counts once, when its line is written, however often that is repeated. The [rules](specification.md#error-ids) of the label.',
+        note: 'Each failure counts once, when its line is written, however often that is repeated. The [rules](specification.md#error-ids) of the label. An error_id is absent until a failure with it is reported.',
       },
       evalwatch_prompt_error_first_seen_timestamp_seconds: {
         ...store,

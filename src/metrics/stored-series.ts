@@ -6,7 +6,7 @@ import {
   type Origin,
   type Status,
 } from '../domain/status.ts';
-import { isErrorId, type ErrorTotal } from '../domain/error-label.ts';
+import { isErrorId, SPECIAL_ERROR_LABELS, type ErrorTotal } from '../domain/error-label.ts';
 import type { ListingSnapshot, ProjectSnapshot, StoreSnapshot } from '../monitor/ports/store.ts';
 import {
   FamilyRenderer,
@@ -29,7 +29,7 @@ export class StoreRenderer {
     this.#projects.add(labels, project);
     const prompts = project.listings.get('prompt') ?? EMPTY;
     this.#prompts.add(labels, prompts);
-    for (const error of prompts.errors) {
+    for (const error of withSpecialLabels(prompts.errors)) {
       this.#errors.add(`${labels},${renderLabels({ error_id: error.label })}`, error);
     }
     if (datasets) this.#datasets.add(labels, project.listings.get('dataset') ?? EMPTY);
@@ -43,6 +43,12 @@ export class StoreRenderer {
       (await this.#errors.finish())
     );
   }
+}
+
+/** Adds the special labels that have no failures, at 0: a counter that begins with 1 shows no increase. */
+function withSpecialLabels(totals: readonly ErrorTotal[]): readonly ErrorTotal[] {
+  const counted = new Set(totals.map(({ label }) => label));
+  return [...totals, ...NO_FAILURES.filter(({ label }) => !counted.has(label))];
 }
 
 export function renderBacklog({ count, oldestAt }: StoreSnapshot['backlog']): string {
@@ -59,6 +65,10 @@ export function renderBacklog({ count, oldestAt }: StoreSnapshot['backlog']): st
     )
   );
 }
+
+const NO_FAILURES: readonly ErrorTotal[] = SPECIAL_ERROR_LABELS.map((label) => {
+  return { label, count: 0, firstSeenAt: 0 };
+});
 
 const EMPTY: ListingSnapshot = {
   counts: new Map(),

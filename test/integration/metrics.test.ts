@@ -182,8 +182,9 @@ describe('the metrics of a daemon at work', UNHURRIED, () => {
     service.set({ p1: 'FAILED' });
     await daemon.line('dataset.transition', { to: 'FAILED' });
     const { families } = await scrape(await daemon.url());
-    // Except the reason of failed polls, and usual times, which need 20 durations.
+    // Except the reason of failed polls, usual times, which need 20 durations, and error_ids, which need a report.
     const later = new Set([
+      'evalwatch_prompt_error_first_seen_timestamp_seconds',
       'evalwatch_project_poll_failing',
       'evalwatch_prompt_state_typical_seconds',
     ]);

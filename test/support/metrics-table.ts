@@ -72,8 +72,7 @@ export const METRICS: readonly MetricFact[] = [
   fact('prompt_last_failure_timestamp_seconds', 'gauge', 'store', 'project', absent),
   fact('prompts_gone_total', 'counter', 'store', 'project'),
   fact('prompt_failures_total', 'counter', 'store', 'project', {
-    labels: [{ error_id: 'MODEL_TIMEOUT' }],
-    absentAtFirst: true,
+    labels: one('error_id', ['none', 'other']),
   }),
   fact('prompt_error_first_seen_timestamp_seconds', 'gauge', 'store', 'project', {
     labels: [{ error_id: 'MODEL_TIMEOUT' }],

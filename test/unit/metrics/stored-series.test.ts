@@ -128,6 +128,25 @@ describe('a project', () => {
     expect(namesOf(await scrapeStore(snapshotOf([stored('p')])), name)).toEqual([]);
   });
 
+  it('counts failures by error_id, and those without one or with a further one from 0 on', async () => {
+    const errors = [
+      { label: 'MODEL_TIMEOUT', count: 2, firstSeenAt: START },
+      { label: 'other', count: 3, firstSeenAt: START },
+    ];
+    const listings = new Map([['prompt' as const, listing({ errors })]]);
+    const series = await scrapeStore(snapshotOf([stored('p', { listings }), stored('q')]));
+    const told = [...series].filter(([name]) => name.includes('error_id='));
+    expect(Object.fromEntries(told)).toEqual({
+      'evalwatch_prompt_failures_total{project="p",error_id="MODEL_TIMEOUT"}': 2,
+      'evalwatch_prompt_failures_total{project="p",error_id="other"}': 3,
+      'evalwatch_prompt_failures_total{project="p",error_id="none"}': 0,
+      'evalwatch_prompt_failures_total{project="q",error_id="other"}': 0,
+      'evalwatch_prompt_failures_total{project="q",error_id="none"}': 0,
+      'evalwatch_prompt_error_first_seen_timestamp_seconds{project="p",error_id="MODEL_TIMEOUT"}':
+        START / 1000,
+    });
+  });
+
   it('that succeeded says when', async () => {
     const health = { ...NEVER_POLLED, lastSuccessAt: START };
     const series = await scrapeStore(snapshotOf([stored('p', { health })]));

@@ -9,6 +9,7 @@ const LABELS_OF_A_TARGET = ['job', 'instance'];
 export async function exportedMetrics(): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
   const full = listing({
     lastFailureAt: 1000,
+    errors: [{ label: 'MODEL_TIMEOUT', count: 1, firstSeenAt: 1000 }],
     oldest: new Map([
       ['PENDING', 1000],
       ['RUNNING', 1000],
