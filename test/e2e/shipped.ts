@@ -48,6 +48,7 @@ function hurried(key: string, value: unknown, addresses: Addresses): unknown {
     case 'scrape_interval':
     case 'evaluation_interval':
     case 'group_interval':
+    case 'interval':
       return '1s';
     case 'repeat_interval':
       // Of the watchdog; the others are hours.

@@ -5,7 +5,16 @@ import { resultLabels, type LabelsOf } from './promql.ts';
 /** What a scrape of Prometheus adds to every series. */
 const TARGET = ['job', 'instance'];
 /** What alerts have. */
-const ALERT = ['alertname', 'severity', 'cause', 'project', 'team', 'status', ...TARGET];
+const ALERT = [
+  'alertname',
+  'severity',
+  'cause',
+  'project',
+  'team',
+  'status',
+  'error_id',
+  ...TARGET,
+];
 
 /**
  * The labels of everything that a query can ask for: what a real scrape shows, what Prometheus itself adds, and what the

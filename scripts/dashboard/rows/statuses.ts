@@ -105,6 +105,7 @@ export const statuses: Row = {
           'Reported failures with error_ids that the project had for the first time within the preceding 24 hours.',
         unit: 'short',
         width: 12,
+        alerts: ['EvalwatchNewFailureCause'],
       },
       [
         '{{project}}: {{error_id}}',

@@ -35,6 +35,7 @@ it.each([
   ['EvalwatchDatasetFailed', '0s', 'warning'],
   ['EvalwatchPromptFailureRatioHigh', '0s', 'critical'],
   ['EvalwatchPromptFailureBudgetBurning', '15m', 'warning'],
+  ['EvalwatchNewFailureCause', '0s', 'info'],
   ['EvalwatchPromptStuck', '10m', 'warning'],
   ['EvalwatchPromptsMissing', '0s', 'info'],
   ['EvalwatchPromptsVanished', '2m', 'warning'],
@@ -54,7 +55,7 @@ it.each([
 });
 
 it('has no other alerts', () => {
-  expect(alerts).toHaveLength(24);
+  expect(alerts).toHaveLength(25);
 });
 
 it.each(alerts)('$alert says what is wrong, with which project, and what to do first', (rule) => {
@@ -68,6 +69,12 @@ it.each(alerts)('$alert says what is wrong, with which project, and what to do f
 it.each(alerts)('$alert has a team if it is about a project', ({ expr }) => {
   const labels = resultLabels(expr, labelsOf);
   expect(labels.has('team')).toBe(labels.has('project'));
+});
+
+it.each(alerts)('$alert asks in its description only for what there is', ({ annotations }) => {
+  for (const query of queriesIn(annotations.description)) {
+    expect(() => resultLabels(query, labelsOf)).not.toThrow();
+  }
 });
 
 it('asks only for metrics and labels that are exported or recorded', async () => {
@@ -106,6 +113,11 @@ it('records nothing that no alert uses', () => {
 /** The queries of a template, with a text in the place of each variable. */
 function queriesIn(template: string): readonly string[] {
   return [...template.matchAll(/printf ("(?:[^"\\]|\\.)*")/g)]
-    .map(([, format = '']) => format.slice(1, -1).replaceAll('%q', '"text"'))
+    .map(([, format = '']) =>
+      format
+        .slice(1, -1)
+        .replaceAll(/%(?:\[\d\])?q/g, '"text"')
+        .replaceAll(/%\[\d\]s/g, '30m'),
+    )
     .filter((query) => query.includes('{'));
 }

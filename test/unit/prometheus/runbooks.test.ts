@@ -5,7 +5,7 @@ import { selectorsOf } from '../../support/promql.ts';
 import { exportedMetrics } from './exported.ts';
 import { RUNBOOKS, alerts } from './rules-file.ts';
 
-const COMMANDS = new Set(['check', 'poll', 'status', 'transitions', 'failures']);
+const COMMANDS = new Set(['check', 'poll', 'status', 'transitions', 'failures', 'causes']);
 const COMMANDS_BY_DEPLOYMENT =
   '`evalwatch` stands for the command line of your deployment, `docker logs evalwatch` for reading its log, `PROJECT` for the label `project` of the alert: ' +
   'see [Commands by deployment](../operations.md#commands-by-deployment).\n';
