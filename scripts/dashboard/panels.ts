@@ -10,8 +10,9 @@ import {
   type Panel,
 } from '@grafana/grafana-foundation-sdk/dashboard';
 import { DataqueryBuilder } from '@grafana/grafana-foundation-sdk/prometheus';
+import { FILES_ADDRESS } from '../repository.ts';
 
-export const RUNBOOKS = 'https://github.com/evalwatch/evalwatch/blob/main/docs/runbooks';
+export const RUNBOOKS = `${FILES_ADDRESS}/docs/runbooks`;
 
 export const DATASOURCE: DataSourceRef = { type: 'prometheus', uid: '${datasource}' };
 

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { FILES_ADDRESS } from '../../scripts/repository.ts';
 import { debianTool } from '../support/debian-tool.ts';
 import { sleep } from '../support/evalwatch.ts';
 import { type AlertingStack, startAlerting } from './alerting-stack.ts';
@@ -10,7 +11,6 @@ const alertmanager = debianTool(
   'prometheus-alertmanager',
   'alertmanager',
 );
-const RUNBOOKS = 'https://github.com/evalwatch/evalwatch/blob/main/docs/runbooks';
 /** Their prompts fail one by one, to measure how long it takes till somebody knows. */
 const MEASURED = Array.from({ length: 10 }, (_, index) => `measured-${index}`);
 /** What a hostile service may call an error. */
@@ -43,7 +43,7 @@ describe.runIf(runs)('the page', { timeout: 120_000 }, () => {
       annotations: {
         summary: expect.stringContaining('checkout-bot'),
         description: expect.stringContaining('checkout-bot'),
-        runbook_url: `${RUNBOOKS}/EvalwatchPromptFailed.md`,
+        runbook_url: `${FILES_ADDRESS}/docs/runbooks/EvalwatchPromptFailed.md`,
       },
     });
     // The first page can come before the error_info.

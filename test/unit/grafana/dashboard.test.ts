@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { evalwatchDashboard } from '../../../scripts/dashboard/dashboard.ts';
 import { formatted } from '../../../scripts/generated-file.ts';
+import { FILES_ADDRESS } from '../../../scripts/repository.ts';
 import { alerts } from '../prometheus/rules-file.ts';
 import {
   DASHBOARD_PATH,
@@ -13,8 +14,6 @@ import {
   rows,
   type Panel,
 } from './dashboard-file.ts';
-
-const RUNBOOKS = 'https://github.com/evalwatch/evalwatch/blob/main/';
 
 it('is what its source makes (npm run generate)', async () => {
   const wanted = await formatted(DASHBOARD_PATH, JSON.stringify(evalwatchDashboard()));
@@ -65,7 +64,9 @@ it('links the runbook of every alert, and only pages that there are', () => {
   const links = panels.flatMap((panel) => panel.links);
   const linked = links.map(({ title }) => title.replace('Runbook: ', ''));
   expect(new Set(linked)).toEqual(new Set(alerts.map(({ alert }) => alert)));
-  const missing = links.filter(({ url }) => !existsSync(join(ROOT, url.replace(RUNBOOKS, ''))));
+  const missing = links.filter(
+    ({ url }) => !existsSync(join(ROOT, url.replace(`${FILES_ADDRESS}/`, ''))),
+  );
   expect(missing).toEqual([]);
 });
 

@@ -1,6 +1,7 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import { FILES_ADDRESS } from '../../../scripts/repository.ts';
 import { selectorsOf } from '../../support/promql.ts';
 import { exportedMetrics } from './exported.ts';
 import { RUNBOOKS, alerts } from './rules-file.ts';
@@ -21,9 +22,7 @@ it('has one page for each alert and no other', () => {
 });
 
 it.each(alerts)('$alert points to its page', ({ alert, annotations }) => {
-  expect(annotations.runbook_url).toBe(
-    `https://github.com/evalwatch/evalwatch/blob/main/docs/runbooks/${alert}.md`,
-  );
+  expect(annotations.runbook_url).toBe(`${FILES_ADDRESS}/docs/runbooks/${alert}.md`);
 });
 
 it.each(pages)('$file has the same sections as every other page', ({ file, text }) => {
