@@ -1,8 +1,8 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import type { ErrorInfo } from '../../src/domain/failure.ts';
 import { startSimulator } from '../../src/simulator/server.ts';
+import type { ErrorInfo } from '../../src/simulator/world/error-info.ts';
 import { World } from '../../src/simulator/world/world.ts';
 import { startDaemon, workspace } from '../support/evalwatch.ts';
 import { freePort } from '../support/free-port.ts';

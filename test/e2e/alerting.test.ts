@@ -88,7 +88,7 @@ describe.runIf(runs)('the page', { timeout: 120_000 }, () => {
     await stack.stopDaemon();
     const project = 'support-triage';
     stack.endFirstDay();
-    stack.failPrompt(project, { error_id: HOSTILE, error_msg: null });
+    stack.failPrompt(project, { error_id: HOSTILE, error_msg: 'no' });
     const page = await stack.webhook.page('firing', 'EvalwatchDown', { after: stoppedAt });
     expect(page).toMatchObject({ receiver: 'critical', labels: { severity: 'critical' } });
     await stack.startDaemon();
