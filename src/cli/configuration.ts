@@ -1,8 +1,9 @@
-import type { Config } from '../config/config.ts';
+import type { Config, ProjectConfig } from '../config/config.ts';
 import { ConfigError } from '../config/config-error.ts';
-import { configFile } from '../config/environment.ts';
-import { isSqlite } from '../store/open.ts';
+import { configFile, resolveFromUser } from '../config/environment.ts';
+import { isSqlite, type StoreLocation } from '../store/open.ts';
 import type { Context } from './command.ts';
+import type { StoreOptions } from './options.ts';
 import { UsageError } from './outcome.ts';
 
 /**
@@ -23,11 +24,22 @@ export async function loadConfiguration(
   return loadConfig({ file: configFile(option, env), env, validateSchedule, requireSecrets });
 }
 
+/** Where a store is, and which projects are configured for it. */
+export interface StorePlace {
+  readonly store: StoreLocation;
+  /** None with `--store`. */
+  readonly projects: readonly ProjectConfig[];
+}
+
 /**
- * Loads the configuration for a command that needs only the location of the store.
+ * Finds the store for a command that only reads it: the file that `--store` names, or the store of the configuration.
  * @throws {ConfigError} which also says how to reach the store in spite of an invalid file
  */
-export async function loadForStore(option: string | undefined, context: Context): Promise<Config> {
+export async function locateStore(options: StoreOptions, context: Context): Promise<StorePlace> {
+  const { store, config: option } = options;
+  if (store !== undefined) {
+    return { store: { path: resolveFromUser(store, context.env) }, projects: [] };
+  }
   try {
     return await loadConfiguration(option, context, 'without keys');
   } catch (error) {
@@ -42,14 +54,14 @@ export async function loadForStore(option: string | undefined, context: Context)
 }
 
 const INSTEAD =
-  'this command needs a valid configuration file to locate the store: correct the file, or name its last valid version ' +
-  'with --config (relative paths in it start from its own directory). A running daemon keeps its configuration';
+  'this command needs a valid configuration file to locate the store: correct the file, or name a SQLite store with --store. ' +
+  'A running daemon keeps its configuration';
 
 /**
  * Returns the path of the SQLite store, for a command that works with SQLite only.
  * @throws {UsageError} for PostgreSQL, with `instead`: what to do there
  */
-export function sqlitePath(store: Config['store'], instead: string): string {
+export function sqlitePath(store: StoreLocation, instead: string): string {
   if (isSqlite(store)) return store.path;
   throw new UsageError(
     `this command needs a SQLite store, but the configuration names PostgreSQL: ${instead}`,

@@ -1,4 +1,4 @@
-import type { Config, ProjectConfig } from '../config/config.ts';
+import type { ProjectConfig } from '../config/config.ts';
 import { isUnfinished } from '../domain/status.ts';
 import type { LearnedExpectations } from '../monitor/expectations.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
@@ -14,7 +14,7 @@ export type ReadExpectations = (rows: readonly StatusRow[]) => Promise<Expectati
  */
 export function createExpectationsReader(
   store: Pick<StoreReader, 'durations'>,
-  { projects }: Pick<Config, 'projects'>,
+  projects: readonly ProjectConfig[],
   clock: Clock,
 ): ReadExpectations {
   const configured = new Map(projects.map((project) => [project.id, project]));

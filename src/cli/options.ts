@@ -15,6 +15,22 @@ export interface ConfigOption {
   readonly config?: string;
 }
 
+/** `--config FILE` or `--store FILE`: where a command finds the store. */
+export function addStoreOptions(command: Command): Command {
+  return command
+    .addOption(configOption())
+    .addOption(
+      new Option(
+        '--store <file>',
+        'read this SQLite store or backup, without a configuration',
+      ).conflicts('config'),
+    );
+}
+
+export interface StoreOptions extends ConfigOption {
+  readonly store?: string;
+}
+
 export function jsonOption(): Option {
   return new Option('--json', 'print one JSON document instead of a table');
 }
@@ -24,7 +40,7 @@ export interface JsonOption {
 }
 
 /** The options that restrict rows to a project and a time, as commander passes them. */
-export interface HistoryOptions extends ConfigOption {
+export interface HistoryOptions extends StoreOptions {
   readonly project?: string;
   /** Length of the history before now, ms. */
   readonly since?: number;
@@ -38,7 +54,7 @@ export interface QueryOptions extends HistoryOptions, JsonOption {
 }
 
 export function addHistoryOptions(command: Command): Command {
-  return command.addOption(configOption()).addOption(projectOption()).addOption(sinceOption());
+  return addStoreOptions(command).addOption(projectOption()).addOption(sinceOption());
 }
 
 export function projectOption(): Option {

@@ -1,11 +1,10 @@
 import { quoteId } from '../config/redaction.ts';
 import { closest, didYouMean } from '../config/suggest.ts';
-import type { Config } from '../config/config.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import type { RowQuery, StoreReader } from '../monitor/ports/store.ts';
 import { openStoreReader } from '../store/open.ts';
 import type { Action, Context } from './command.ts';
-import { loadForStore } from './configuration.ts';
+import { locateStore, type StorePlace } from './configuration.ts';
 import { UsageError } from './outcome.ts';
 import type { QueryOptions } from './options.ts';
 import { jsonLines, tableLines, type Column } from './output/table.ts';
@@ -13,10 +12,9 @@ import { jsonLines, tableLines, type Column } from './output/table.ts';
 /** Maximum number of known projects in the message about an unknown one. */
 const MAX_LISTED = 10;
 
-/** An open store, with the configuration that names it. */
-export interface Source {
+/** An open store, and which projects are configured for it. */
+export interface Source extends StorePlace {
   readonly reader: StoreReader;
-  readonly config: Config;
   readonly clock: Clock;
 }
 
@@ -58,16 +56,20 @@ export function toQuery(options: QueryOptions, { clock }: Context): RowQuery {
  * @throws {UsageError} for an unknown project
  */
 export async function withReader<Result>(
-  options: Pick<QueryOptions, 'config' | 'project'>,
+  options: Pick<QueryOptions, 'config' | 'store' | 'project'>,
   context: Context,
   work: (source: Source) => Promise<Result>,
 ): Promise<Result> {
-  const config = await loadForStore(options.config, context);
-  const reader = await openStoreReader(config.store);
+  const { store, projects } = await locateStore(options, context);
+  const reader = await openStoreReader(store, (version) =>
+    context.warn(
+      `note: the store has schema version ${version}, which is earlier than that of this evalwatch; a copy of it as of now is read`,
+    ),
+  );
   try {
     const { project } = options;
-    if (project !== undefined) assertKnownProject(project, config, await reader.projects());
-    return await work({ reader, config, clock: context.clock });
+    if (project !== undefined) assertKnownProject(project, projects, await reader.projects());
+    return await work({ reader, store, projects, clock: context.clock });
   } finally {
     await reader.close();
   }
@@ -76,10 +78,10 @@ export async function withReader<Result>(
 /** @throws {UsageError} for a project that is neither in the configuration nor in the store */
 export function assertKnownProject(
   project: string,
-  config: Config,
+  configured: readonly { readonly id: string }[],
   stored: readonly string[],
 ): void {
-  const known = [...new Set([...config.projects.map(({ id }) => id), ...stored])];
+  const known = [...new Set([...configured.map(({ id }) => id), ...stored])];
   if (known.includes(project)) return;
   const suggestion = didYouMean(closest(project, known)) || `; ${listProjects(known)}`;
   throw new UsageError(`unknown project ${quoteId(project)}${suggestion}`);

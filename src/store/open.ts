@@ -11,6 +11,9 @@ import type { Postgres } from './postgres/postgres-store.ts';
 // Chooses the engine of a configuration. Each engine is imported when it is needed.
 
 type StoreConfig = Config['store'];
+/** What is needed to read a store. */
+export type StoreLocation = Pick<SqliteConfig, 'path'> | PostgresConfig;
+
 type SqliteConfig = Extract<StoreConfig, { readonly path: string }>;
 type PostgresConfig = Exclude<StoreConfig, SqliteConfig>;
 
@@ -38,7 +41,9 @@ export interface OpenStoreOptions {
   readonly signal: AbortSignal;
 }
 
-export function isSqlite(store: StoreConfig): store is SqliteConfig {
+export function isSqlite<Location extends StoreLocation>(
+  store: Location,
+): store is Exclude<Location, PostgresConfig> {
   return 'path' in store;
 }
 
@@ -54,14 +59,18 @@ export async function openStore(options: OpenStoreOptions): Promise<OpenStore> {
 }
 
 /**
- * Opens the store for reading, beside a daemon or without one.
+ * Opens the store for reading, beside a daemon or without one. A SQLite store of an earlier schema version is read from an
+ * upgraded copy as of now; `onEarlierSchema` is called with its version.
  * @throws {StoreError} also if there is no store yet
  * @throws {ConfigError} when the address of the database cannot be read
  */
-export async function openStoreReader(store: StoreConfig): Promise<StoreReader> {
+export async function openStoreReader(
+  store: StoreLocation,
+  onEarlierSchema?: (version: number) => void,
+): Promise<StoreReader> {
   if (isSqlite(store)) {
     const { openReader } = await import('./sqlite/sqlite-reader.ts');
-    return await openReader({ path: store.path });
+    return await openReader({ path: store.path, onEarlierSchema });
   }
   const [{ openPostgresReader }, url] = await Promise.all([
     import('./postgres/postgres-reader.ts'),

@@ -2,7 +2,13 @@ import type { CauseList } from '../../monitor/ports/store.ts';
 import { causeFields, otherCausesFields } from '../../rows/fields.ts';
 import type { CauseFields } from '../../rows/schema.ts';
 import type { Register } from '../command.ts';
-import { configOption, jsonOption, limitOption, projectOption, sinceOption } from '../options.ts';
+import {
+  addStoreOptions,
+  jsonOption,
+  limitOption,
+  projectOption,
+  sinceOption,
+} from '../options.ts';
 import { queryAction, type View } from '../query.ts';
 import { formatTime } from '../output/text.ts';
 
@@ -52,10 +58,9 @@ Examples:
   evalwatch failures --cause 1842023dd3c6ad55`;
 
 export const registerCauses: Register = (program, withContext) => {
-  program
-    .command('causes')
-    .description('Print the causes of failures, most frequent first')
-    .addOption(configOption())
+  addStoreOptions(
+    program.command('causes').description('Print the causes of failures, most frequent first'),
+  )
     .addOption(projectOption())
     .addOption(sinceOption().default(DEFAULT_SINCE.ms, DEFAULT_SINCE.text))
     .addOption(limitOption('at most this many causes').default(DEFAULT_LIMIT))

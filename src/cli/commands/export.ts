@@ -58,7 +58,7 @@ export const registerExport: Register = (program, withContext) => {
 
 const exportTransitions: Action<ExportOptions> = async (options, context) => {
   const { format, output, force } = options;
-  await withReader(options, context, async ({ reader, config: { store } }) => {
+  await withReader(options, context, async ({ reader, store }) => {
     const chunks = toChunks(reader, toQuery(options, context), format);
     if (output === undefined || output === '-') {
       for await (const chunk of chunks) await context.stdout.write(chunk);

@@ -78,7 +78,7 @@ async function pollOnce(
   try {
     const projects = config.projects.filter(({ id }) => only === undefined || id === only);
     if (only !== undefined && projects.length === 0) {
-      assertKnownProject(only, config, await engine.store.projects());
+      assertKnownProject(only, config.projects, await engine.store.projects());
       throw new UsageError(`project ${quoteId(only)} is no longer in the configuration`);
     }
     const ids = projects.map(({ id }) => id);

@@ -20,8 +20,8 @@ interface PromptRow extends StatusRow {
 
 const view: View<PromptRow> = {
   noun: 'prompts',
-  open: ({ reader, config, clock }) => {
-    const readExpectations = createExpectationsReader(reader, config, clock);
+  open: ({ reader, projects, clock }) => {
+    const readExpectations = createExpectationsReader(reader, projects, clock);
     return async (query) => {
       const rows = await reader.statuses(query);
       const expectationsOf = await readExpectations(rows);

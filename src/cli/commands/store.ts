@@ -1,8 +1,8 @@
 import { visible } from '../../domain/visible.ts';
 import type { CheckResult } from '../../store/sqlite/check.ts';
 import type { Action, Register } from '../command.ts';
-import { loadForStore, sqlitePath } from '../configuration.ts';
-import { type ConfigOption, configOption, type JsonOption, jsonOption } from '../options.ts';
+import { locateStore, sqlitePath } from '../configuration.ts';
+import { addStoreOptions, type JsonOption, jsonOption, type StoreOptions } from '../options.ts';
 import { jsonLines } from '../output/table.ts';
 
 /** Maximum number of findings printed for each rule; --json prints all of them. */
@@ -11,12 +11,13 @@ const ADVICE =
   'restore a backup (see `evalwatch backup --help`), or move the store and its -wal and -shm files away to start with an empty one';
 
 export const registerStore: Register = (program, withContext) => {
-  program
-    .command('store')
-    .description('Maintain the store')
-    .command('check')
-    .description('Check the store for damage, also while the daemon runs')
-    .addOption(configOption())
+  addStoreOptions(
+    program
+      .command('store')
+      .description('Maintain the store')
+      .command('check')
+      .description('Check the store for damage, also while the daemon runs'),
+  )
     .addOption(jsonOption())
     .addHelpText(
       'after',
@@ -25,9 +26,9 @@ export const registerStore: Register = (program, withContext) => {
     .action(withContext(check));
 };
 
-const check: Action<ConfigOption & JsonOption> = async (options, context) => {
-  const config = await loadForStore(options.config, context);
-  const path = sqlitePath(config.store, 'use pg_amcheck, see docs/scaling.md');
+const check: Action<StoreOptions & JsonOption> = async (options, context) => {
+  const { store } = await locateStore(options, context);
+  const path = sqlitePath(store, 'use pg_amcheck, see docs/scaling.md');
   const { checkStore } = await import('../../store/sqlite/check.ts');
   const results = await checkStore(path);
   await context.stdout.writeLines(

@@ -5,6 +5,7 @@ import { IMPOSSIBLE_VALUES, quoted } from './impossible-values.ts';
 import { readMigrations } from './sql/migrate.ts';
 import { findForeignSchema } from './sql/schema.ts';
 import { openUnchecked } from './sqlite-reader.ts';
+import { inCurrentSchema } from './upgraded-copy.ts';
 
 /** Result of one rule of the check. */
 export interface CheckResult {
@@ -25,19 +26,23 @@ export async function checkStore(path: string): Promise<readonly CheckResult[]> 
   const migrations = await readMigrations();
   const { db, close } = await openUnchecked(path);
   try {
-    // One transaction, so that all checks see the same moment.
-    return await withStoreErrors(path, () => db.transaction(() => runChecks(db, migrations))());
+    return await withStoreErrors(path, () => {
+      const file = checkFile(db, migrations);
+      return file.every(({ findings }) => findings.length === 0)
+        ? [...file, ...checkRows(db, migrations)]
+        : file;
+    });
   } finally {
     close();
   }
 }
 
-function runChecks(db: Connection, migrations: readonly string[]): readonly CheckResult[] {
+/** Checks the schema and the pages. Rows are read only if both are sound: a view in the place of a table could answer anything. */
+function checkFile(db: Connection, migrations: readonly string[]): readonly CheckResult[] {
   const schema: CheckResult = {
     rule: 'its tables, indexes and triggers are those that evalwatch makes',
     findings: findForeignSchema(db, migrations).slice(0, MAX_FINDINGS),
   };
-  // A view in the place of a table, or another column, could answer anything.
   if (schema.findings.length > 0) return [schema];
   const pages: CheckResult = {
     rule: 'its pages and indexes are intact',
@@ -45,7 +50,18 @@ function runChecks(db: Connection, migrations: readonly string[]): readonly Chec
       (text) => text !== 'ok',
     ),
   };
-  return [schema, pages, ...RULES.map(({ rule, sql }) => ({ rule, findings: find(db, sql) }))];
+  return [schema, pages];
+}
+
+function checkRows(db: Connection, migrations: readonly string[]): readonly CheckResult[] {
+  const current = inCurrentSchema(db, migrations);
+  try {
+    const run = () => RULES.map(({ rule, sql }) => ({ rule, findings: find(current, sql) }));
+    // One transaction, so that all rules see the same moment.
+    return current.transaction(run)();
+  } finally {
+    if (current !== db) current.close();
+  }
 }
 
 function find(db: Connection, sql: string): readonly string[] {

@@ -14,6 +14,7 @@ import { createMoveQuery } from './sql/move-query.ts';
 import { noteOpen } from './file/open-files.ts';
 import { createRowQueries } from './sql/row-queries.ts';
 import { rememberFiles } from './file/same-files.ts';
+import { inCurrentSchema } from './upgraded-copy.ts';
 import { assertOwnSchema } from './sql/schema.ts';
 import { completeSnapshot, createSnapshotReader } from './sql/snapshot.ts';
 import { fileSize, inspectStoreFile } from './file/store-file.ts';
@@ -21,19 +22,28 @@ import { fileSize, inspectStoreFile } from './file/store-file.ts';
 /** Time for which SQLite waits for another process, ms. Longer than a daemon waits: a closing daemon locks the store. */
 const BUSY_TIMEOUT_MS = 5000;
 
+export interface ReaderOptions {
+  readonly path: string;
+  /** Called with the version of an earlier schema: what the reader returns is as of now, from an upgraded copy. */
+  readonly onEarlierSchema?: ((version: number) => void) | undefined;
+}
+
 /**
  * Opens the store for reading, beside a daemon or without one. Never changes the file.
- * @throws {StoreError} also if there is no store yet, or its schema has another version or was changed
+ * @throws {StoreError} also if there is no store yet, its schema is newer or was changed, or there is no room to copy an older one
  */
-export async function openReader({ path }: { readonly path: string }): Promise<StoreReader> {
-  const { db, assertInPlace, close } = await openReadable(path);
-  try {
-    // Preparing the statements fails if the store is damaged.
-    return await withStoreErrors(path, () => createReader(db, path, assertInPlace, close));
-  } catch (error) {
-    close();
-    throw error;
-  }
+export async function openReader({ path, onEarlierSchema }: ReaderOptions): Promise<StoreReader> {
+  using opened = new DisposableStack();
+  const { db, assertInPlace, version, close } = await openReadable(path);
+  opened.defer(close);
+  if (version < SCHEMA_VERSION) onEarlierSchema?.(version);
+  const migrations = await readMigrations();
+  const current = await withStoreErrors(path, () => inCurrentSchema(db, migrations));
+  opened.defer(() => current.close());
+  // Preparing the statements fails if the store is damaged.
+  const reader = await withStoreErrors(path, () => createReader(current, path, assertInPlace));
+  const held = opened.move();
+  return { ...reader, close: () => withStoreErrors(path, () => held.dispose()) };
 }
 
 /** A connection that only reads a store, for commands that need more than rows. */
@@ -41,10 +51,12 @@ interface Readable {
   readonly db: Connection;
   /** @throws {StoreError} `replaced` if the path now leads to another file, or to none */
   readonly assertInPlace: () => void;
+  /** Version of its schema, at most {@link SCHEMA_VERSION}. */
+  readonly version: number;
   readonly close: () => void;
 }
 
-/** Opens a store with a schema that only evalwatch has made. @throws {StoreError} as {@link openReader} */
+/** Opens a store with a schema that only evalwatch has made, of this version or an earlier one. @throws {StoreError} */
 export async function openReadable(path: string): Promise<Readable> {
   const readable = await openUnchecked(path);
   try {
@@ -65,10 +77,10 @@ export async function openUnchecked(path: string): Promise<Readable> {
     opened.defer(noteOpen(file));
     const db = await connectReadable(file);
     opened.defer(() => db.close());
-    assertNotNewer(schemaVersion(db), path);
-    assertNotOlder(schemaVersion(db), path);
+    const version = schemaVersion(db);
+    assertNotNewer(version, path);
     const held = opened.move();
-    return { db, assertInPlace: rememberFiles([path]), close: () => held.dispose() };
+    return { db, assertInPlace: rememberFiles([path]), version, close: () => held.dispose() };
   });
 }
 
@@ -76,8 +88,7 @@ function createReader(
   db: Connection,
   path: string,
   assertInPlace: () => void,
-  close: () => void,
-): StoreReader {
+): Omit<StoreReader, 'close'> {
   const rows = createRowQueries(db);
   const events = createEventQuery(db);
   const snapshot = createSnapshotReader(db);
@@ -103,7 +114,6 @@ function createReader(
     failureCounts: (query) => read(() => failureCounts(query)),
     durations: (...args) => read(() => durations(...args)),
     causes: (query) => read(() => causes(query)),
-    close: () => withStoreErrors(path, close),
   };
 }
 
@@ -117,7 +127,7 @@ export async function findStore(path: string): Promise<string> {
   }
   throw new StoreError(
     'other',
-    `there is no store at ${path} yet: has the daemon run with this configuration?`,
+    `there is no store at ${path}: the daemon creates it at its first start`,
   );
 }
 
@@ -141,13 +151,4 @@ function copyIntoMemory(file: string): Connection {
   // These two bytes say whether the store has a write-ahead log.
   image.fill(1, 18, 20);
   return distrust(new Database(image, { readonly: true }));
-}
-
-function assertNotOlder(version: number, path: string): void {
-  if (version >= SCHEMA_VERSION) return;
-  throw new StoreError(
-    'other',
-    `${path} has schema version ${version}, and this evalwatch reads ${SCHEMA_VERSION}: use the evalwatch that wrote it, as for a backup, ` +
-      'which has to be made before the upgrade; the first start of this one (run, or poll) upgrades the store',
-  );
 }

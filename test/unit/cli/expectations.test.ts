@@ -27,7 +27,7 @@ function setUp() {
     const schedule = { schedule: '* * * * *', timezone: 'UTC' };
     return { ...BY_DEFAULT, ...schedule, id, key, datasets: false };
   });
-  return { clock, asked, read: createExpectationsReader(store, { projects }, clock) };
+  return { clock, asked, read: createExpectationsReader(store, projects, clock) };
 }
 
 it('reads nothing for prompts that do not wait, and of projects that are not configured', async () => {

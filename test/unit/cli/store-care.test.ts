@@ -85,6 +85,7 @@ describe('a mistake in the configuration, which a running daemon survives', () =
     [['status']],
     [['transitions']],
     [['failures']],
+    [['causes']],
     [['export']],
     [['backup', 'copy.db']],
     [['store', 'check']],
@@ -94,7 +95,7 @@ describe('a mistake in the configuration, which a running daemon survives', () =
     const { code, stdout, stderr } = await commandLine([...command, '--config', bad]);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toContain('unknown key "jiter", did you mean "jitter"?\n');
-    expect(stderr).toMatch(/name its last valid version with --config .*\n$/);
+    expect(stderr).toMatch(/name a SQLite store with --store\. .*\n$/);
   });
 
   it('adds nothing where there is no file', async () => {

@@ -1,9 +1,7 @@
 import { chmod, cp, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../../src/app/clock.ts';
-import { SCHEMA_VERSION } from '../../../../src/store/sqlite/sql/migrate.ts';
 import { openReader } from '../../../../src/store/sqlite/sqlite-reader.ts';
 import { openStore } from '../../../../src/store/sqlite/sqlite-store.ts';
 import { temporaryDirectory } from '../../../support/temporary.ts';
@@ -123,22 +121,12 @@ describe('a reader', () => {
     await expect(openReader({ path })).rejects.toMatchObject({
       name: 'StoreError',
       reason: 'other',
-      message: `there is no store at ${path} yet: has the daemon run with this configuration?`,
+      message: `there is no store at ${path}: the daemon creates it at its first start`,
     });
     await expect(openReader({ path: join(path, 'x') })).rejects.toMatchObject({
       name: 'StoreError',
     });
     expect(await readdir(directory.path)).toEqual(before);
-  });
-
-  it('says of an older store to start the daemon once', async () => {
-    await (await open()).close();
-    const db = new Database(path);
-    db.pragma('user_version = 0');
-    db.close();
-    await expect(openReader({ path })).rejects.toThrow(
-      `has schema version 0, and this evalwatch reads ${SCHEMA_VERSION}: use the evalwatch that wrote it, as for a backup, which has to be made before the upgrade;`,
-    );
   });
 
   it('rejects with a StoreError once it is closed', async () => {
