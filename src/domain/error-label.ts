@@ -30,28 +30,3 @@ export function errorLabel(errorInfo: ErrorInfo | undefined): string {
 export function isErrorId(label: string): boolean {
   return SPECIAL_ERROR_LABELS.every((special) => special !== label);
 }
-
-/**
- * Returns at most {@link MAX_ERROR_LABELS} error_ids, the first ones seen, and adds the others to `other`. Several workers
- * that settle failures at the same moment can store a few more.
- */
-export function capErrorTotals(totals: readonly ErrorTotal[]): readonly ErrorTotal[] {
-  const ids = totals.filter(({ label }) => isErrorId(label));
-  if (ids.length <= MAX_ERROR_LABELS) return totals;
-  const inOrder = ids.toSorted(
-    (one, other) => one.firstSeenAt - other.firstSeenAt || (one.label < other.label ? -1 : 1),
-  );
-  const rest = [
-    ...inOrder.slice(MAX_ERROR_LABELS),
-    ...totals.filter(({ label }) => label === 'other'),
-  ];
-  return [
-    ...inOrder.slice(0, MAX_ERROR_LABELS),
-    ...totals.filter(({ label }) => label === 'none'),
-    {
-      label: 'other',
-      count: rest.reduce((sum, { count }) => sum + count, 0),
-      firstSeenAt: Math.min(...rest.map(({ firstSeenAt }) => firstSeenAt)),
-    },
-  ];
-}

@@ -1,5 +1,5 @@
 import { causeOf } from '../domain/cause.ts';
-import { capErrorTotals, type ErrorTotal } from '../domain/error-label.ts';
+import type { ErrorTotal } from '../domain/error-label.ts';
 import type { NoErrorInfoReason, Settlement } from '../domain/failure.ts';
 import type { KnownRecord } from '../domain/record.ts';
 import type { Kind, Origin, PromptStatus, Status } from '../domain/status.ts';
@@ -159,7 +159,7 @@ function toSettlement(row: FailureColumns): Settlement {
 export type ErrorTotalColumns = readonly [label: string, count: number, firstSeenAt: number];
 
 export function toErrorTotals(rows: readonly ErrorTotalColumns[]): readonly ErrorTotal[] {
-  return capErrorTotals(rows.map(([label, count, firstSeenAt]) => ({ label, count, firstSeenAt })));
+  return rows.map(([label, count, firstSeenAt]) => ({ label, count, firstSeenAt }));
 }
 
 /** The columns of a cause, with the totals of all causes. */

@@ -115,6 +115,9 @@ describe.skipIf(postgresPrograms === undefined)('migrate-store', { timeout: 60_0
     try {
       expect(await to.projects()).toEqual(await from.projects());
       expect(inOrder(await to.snapshot())).toEqual(inOrder(await from.snapshot()));
+      const causes = { since: 0, limit: 9 };
+      expect(await to.causes(causes)).toEqual(await from.causes(causes));
+      expect((await to.causes(causes)).causes).not.toEqual([]);
       const start = { transition: 0, settlement: 0 };
       expect(await to.events(start, 1000)).toEqual(await from.events(start, 1000));
       expect(await to.transitions({ project: REMOVED })).toEqual(
@@ -150,7 +153,15 @@ describe.skipIf(postgresPrograms === undefined)('migrate-store', { timeout: 60_0
         // One that had gone comes back, one that waited longest moves on, another one fails.
         await see(store, 'p', { gone: 'RUNNING', missing: 'FAILED', "'": 'PENDING' }, 100);
         await see(store, 'q', { a: 'RUNNING', b: 'COMPLETED' }, 110);
+        for (const { transitionId } of await store.pendingFailures(due)) {
+          const errorInfo = { error_id: `E${transitionId}`, error_msg: 'x' };
+          await store.settleFailure(transitionId, { errorInfo, errorMsgTruncated: false }, 120);
+        }
       }
+      const { projects: counted } = await sqlite.snapshot();
+      expect(
+        counted.flatMap(({ listings }) => listings.get('prompt')?.errors ?? []).length,
+      ).toBeGreaterThan(9);
       expect(inOrder(await postgres.store.snapshot())).toEqual(inOrder(await sqlite.snapshot()));
       const start = { transition: 0, settlement: 0 };
       expect(await postgres.store.events(start, 1000)).toEqual(await sqlite.events(start, 1000));

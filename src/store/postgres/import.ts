@@ -18,8 +18,8 @@ const TABLES = {
     first_try_at bigint, last_try_at bigint, next_try_at bigint, settled_at bigint, error_id text,
     error_msg text, error_msg_truncated boolean, reason text, cause text`,
   settlement: 'settlement_id bigint, transition_id bigint',
-  error_total:
-    'project_key bigint, label text, count bigint, first_seen_at bigint, last_seen_at bigint',
+  error_total: `project_key bigint, label text, place smallint, count bigint, first_seen_at bigint,
+    last_seen_at bigint`,
   prompt_duration: 'project_key bigint, status text, day integer, bucket integer, count bigint',
 } as const;
 

@@ -1,3 +1,4 @@
+import { MAX_ERROR_LABELS, SPECIAL_ERROR_LABELS } from '../../domain/error-label.ts';
 import { DATASET_STATUSES, PROMPT_STATUSES } from '../../domain/status.ts';
 import type { Connection } from './connection.ts';
 import { withStoreErrors } from './errors.ts';
@@ -150,6 +151,11 @@ const RULES: readonly Rule[] = [
       WHERE f.settled_at IS NOT NULL
         AND EXISTS (SELECT 1 FROM listing l WHERE l.listing_key = f.listing_key AND l.project_key IS NOT NULL)
       GROUP BY f.listing_key HAVING count(*) > coalesce(total.count, 0)`,
+  },
+  {
+    rule: `no project has more than ${MAX_ERROR_LABELS} error_ids`,
+    sql: `SELECT 'listing ' || listing_key || ' has ' || count(*) FROM error_total
+      WHERE label NOT IN (${quoted(SPECIAL_ERROR_LABELS)}) GROUP BY listing_key HAVING count(*) > ${MAX_ERROR_LABELS}`,
   },
   {
     rule: 'each settled failure, and no other one, has a cause',

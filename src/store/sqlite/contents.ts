@@ -90,6 +90,8 @@ function summary(kind: string): string {
     FROM listing l WHERE l.project_key = p.project_key AND l.kind = '${kind}'), '{}')`;
 }
 
+const IS_ERROR_ID = "e.label NOT IN ('none', 'other')";
+
 /** Leaves out listings without a project, and their rows: retention is deleting them. */
 const SELECTS: Readonly<Record<ContentTable, string>> = {
   project: `SELECT project_key, id, configured_at, removed_at, version, up, consecutive_failures,
@@ -117,7 +119,9 @@ const SELECTS: Readonly<Record<ContentTable, string>> = {
   prompt_duration: `SELECT l.project_key, d.status, d.day, d.bucket, d.count
     FROM prompt_duration d JOIN listing l ON l.listing_key = d.listing_key
     WHERE l.project_key IS NOT NULL ORDER BY d.listing_key, d.status, d.day, d.bucket`,
-  error_total: `SELECT l.project_key, e.label, e.count, e.first_seen_at, e.last_seen_at
+  error_total: `SELECT l.project_key, e.label,
+      iif(${IS_ERROR_ID}, row_number() OVER (PARTITION BY e.listing_key, ${IS_ERROR_ID}), NULL) AS place,
+      e.count, e.first_seen_at, e.last_seen_at
     FROM error_total e JOIN listing l ON l.listing_key = e.listing_key
     WHERE l.project_key IS NOT NULL ORDER BY e.listing_key, e.label`,
 };

@@ -161,7 +161,7 @@ function createWrites(db: Connection, changed: Set<string>): Writes {
   const projects = createProjects(db);
   const commitPoll = createPollCommit(db);
   const failures = createFailures(db);
-  const pruning = createPruning(db);
+  const pruning = createPruning(db, (project) => changed.add(project));
   return {
     configureProjects: (ids, at) => {
       projects.configure(ids, at);

@@ -47,6 +47,36 @@ export function describeCauses(h: Harness): void {
       expect((await errorsOf('p')).toSorted()).toEqual(expected);
     });
 
+    it('may have an error_id that is the name of another label', async () => {
+      const named = (error_id: string) => ({ error_id, error_msg: 'x' });
+      await fail('p', [named('none'), undefined, named('other'), named('')]);
+      expect((await errorsOf('p')).toSorted()).toEqual([
+        'none: 3 since 1005',
+        'other: 1 since 1005',
+      ]);
+      await h.store.prune({ before: 9000, firstDay: 0 });
+      expect(await errorsOf('p')).toHaveLength(2);
+    });
+
+    it('have error_ids of any text', async () => {
+      const ids = [
+        '\u0000\u0001\u202E"},{a="b\\',
+        '{error_id="x"} 1\n# HELP x',
+        '\uD800',
+        'é'.repeat(1024),
+      ];
+      await fail(
+        'p',
+        ids.map((error_id) => ({ error_id, error_msg: 'x' })),
+      );
+      expect((await errorsOf('p')).toSorted()).toEqual([
+        '\\u0000\\u0001\\u202e"},{a="b\\: 1 since 1005',
+        '\\ud800: 1 since 1005',
+        '{error_id="x"} 1\\n# HELP x: 1 since 1005',
+        `${'é'.repeat(128)}: 1 since 1005`,
+      ]);
+    });
+
     it('have 20 error_ids, the first ones, and others', async () => {
       const errors = Array.from({ length: 25 }, (_, index) => {
         return { error_id: `E${String(index).padStart(2, '0')}`, error_msg: 'x' };
@@ -65,11 +95,12 @@ export function describeCauses(h: Harness): void {
       await fail('p', [TIMEOUT, undefined]);
       await fail('p', [PARSE], 5000);
       await h.store.prune({ before: 2000, firstDay: 0 });
-      await h.see('p', { again: 'RUNNING' }, 6000);
       expect((await errorsOf('p')).toSorted()).toEqual([
         'PARSE: 1 since 5005',
         'none: 1 since 1005',
       ]);
+      await fail('p', [TIMEOUT], 6000);
+      expect(await errorsOf('p')).toContain('TIMEOUT: 1 since 6005');
       await h.store.configureProjects(['q'], 7000);
       await h.store.prune({ before: 8000, firstDay: 0 });
       await h.store.configureProjects(['p', 'q'], 9000);

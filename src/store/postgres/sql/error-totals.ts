@@ -7,8 +7,8 @@ import {
 } from '../../../domain/error-label.ts';
 import type { RunInTransaction } from '../database.ts';
 
-/** Number of failures that are read at once. */
-const BATCH = 1000;
+/** Number of failures that are read at once: their messages are in memory, several times over. */
+const BATCH = 200;
 
 interface SettledRow {
   readonly settlement_id: number;
@@ -55,11 +55,15 @@ export async function countSettledFailures(run: RunInTransaction): Promise<void>
     }
   }
   for (const [project_key, totals] of projects) {
-    const added = Array.from(totals, ([label, total]) => ({ project_key, label, ...total }));
+    const ids = totals.keys().filter(isErrorId).toArray();
+    const added = Array.from(totals, ([label, total]) => {
+      const place = isErrorId(label) ? ids.indexOf(label) + 1 : null;
+      return { project_key, label, place, ...total };
+    });
     await run(
-      `INSERT INTO evalwatch.error_total (project_key, label, count, first_seen_at, last_seen_at)
-       SELECT * FROM json_to_recordset($1)
-         AS e(project_key bigint, label text, count bigint, first_seen_at bigint, last_seen_at bigint)`,
+      `INSERT INTO evalwatch.error_total (project_key, label, place, count, first_seen_at, last_seen_at)
+       SELECT * FROM json_to_recordset($1) AS e(project_key bigint, label text, place smallint,
+         count bigint, first_seen_at bigint, last_seen_at bigint)`,
       [JSON.stringify(added)],
     );
   }
@@ -78,17 +82,24 @@ function count(totals: Map<string, Total>, row: SettledRow): void {
 
 const SPECIAL = SPECIAL_ERROR_LABELS.map((label) => `'${label}'`).join(', ');
 
-/** Adds the failure of `settled` with the label and the time of these parameters. */
+/**
+ * Counts the failure of `settled` under the label and at the time of these parameters. A new error_id takes any of the free
+ * places; if another worker takes the same one at the same moment, the statement fails and is repeated (errors.ts).
+ */
 export function countError(label: string, at: string): string {
-  return `INSERT INTO evalwatch.error_total AS stored (project_key, label, count, first_seen_at, last_seen_at)
+  const ofProject = 'FROM evalwatch.error_total e WHERE e.project_key = s.project_key AND';
+  return `INSERT INTO evalwatch.error_total AS stored
+  (project_key, label, place, count, first_seen_at, last_seen_at)
 SELECT s.project_key,
-  CASE WHEN ${label} IN (${SPECIAL})
-    OR EXISTS (SELECT FROM evalwatch.error_total e WHERE e.project_key = s.project_key AND e.label = ${label})
-    OR (SELECT count(*) FROM evalwatch.error_total e
-        WHERE e.project_key = s.project_key AND e.label NOT IN (${SPECIAL})) < ${MAX_ERROR_LABELS}
-    THEN ${label} ELSE 'other' END,
-  1, ${at}, ${at}
-FROM settled s
+  CASE WHEN ${label} IN (${SPECIAL}) OR own.place IS NOT NULL THEN ${label} ELSE 'other' END,
+  own.place, 1, ${at}, ${at}
+FROM settled s LEFT JOIN LATERAL (
+  SELECT coalesce(
+    (SELECT e.place ${ofProject} e.label = ${label}),
+    (SELECT n::smallint FROM generate_series(1, ${MAX_ERROR_LABELS}) n
+     WHERE NOT EXISTS (SELECT ${ofProject} e.place = n) ORDER BY random() LIMIT 1)) AS place
+  WHERE ${label} NOT IN (${SPECIAL})
+) own ON true
 ON CONFLICT (project_key, label) DO UPDATE SET
   count = stored.count + 1, last_seen_at = greatest(stored.last_seen_at, excluded.last_seen_at)`;
 }

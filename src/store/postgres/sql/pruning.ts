@@ -11,6 +11,19 @@ export interface PruningStep extends Statement {
   readonly limit?: keyof PruneLimits;
 }
 
+/** A table, and the columns of its primary key. */
+interface Keyed {
+  readonly table: string;
+  readonly key: readonly string[];
+}
+
+const RECORDS: Keyed = { table: 'record', key: ['project_key', 'kind', 'id'] };
+const DURATIONS: Keyed = {
+  table: 'prompt_duration',
+  key: ['project_key', 'status', 'day', 'bucket'],
+};
+const ERROR_TOTALS: Keyed = { table: 'error_total', key: ['project_key', 'label'] };
+
 /**
  * Statements that delete rows older than their retention (docs/specification.md#retention), to be run in this order, each
  * until it deletes nothing. A removed project is deleted at once, so that it returns as a new one; its rows follow in chunks.
@@ -41,37 +54,18 @@ INSERT INTO evalwatch.waste SELECT project_key FROM deleted`,
     `SELECT t.transition_id FROM evalwatch.waste w
     JOIN evalwatch.transition t ON t.project_key = w.project_key`,
   ),
+  deleteRows('prune_records', RECORDS),
+  { ...deleteRows('prune_durations', DURATIONS, 'r.day < $1'), limit: 'firstDay' },
+  deleteRows('prune_waste_durations', DURATIONS),
   {
-    name: 'prune_records',
-    text: `
-WITH old AS MATERIALIZED (
-  SELECT r.project_key, r.kind, r.id FROM evalwatch.waste w
-  JOIN evalwatch.record r ON r.project_key = w.project_key
-  LIMIT ${MAX_ROWS} FOR UPDATE OF r SKIP LOCKED
-)
-DELETE FROM evalwatch.record r USING old
-WHERE (r.project_key, r.kind, r.id) = (old.project_key, old.kind, old.id)
-RETURNING r.project_key`,
-  },
-  {
-    ...deleteDurations('prune_durations', 'evalwatch.prompt_duration d WHERE d.day < $1'),
-    limit: 'firstDay',
-  },
-  deleteDurations(
-    'prune_waste_durations',
-    'evalwatch.waste w JOIN evalwatch.prompt_duration d ON d.project_key = w.project_key',
-  ),
-  {
-    name: 'prune_error_totals',
+    ...deleteRows(
+      'prune_error_totals',
+      ERROR_TOTALS,
+      'r.last_seen_at < $1 AND r.place IS NOT NULL',
+    ),
     limit: 'before',
-    text: `DELETE FROM evalwatch.error_total
-      WHERE last_seen_at < $1 AND label NOT IN ('none', 'other') RETURNING project_key`,
   },
-  {
-    name: 'prune_waste_error_totals',
-    text: `DELETE FROM evalwatch.error_total e USING evalwatch.waste w
-      WHERE e.project_key = w.project_key RETURNING e.project_key`,
-  },
+  deleteRows('prune_waste_error_totals', ERROR_TOTALS),
   {
     name: 'prune_keys',
     text: `
@@ -96,16 +90,20 @@ RETURNING t.transition_id`,
   };
 }
 
-function deleteDurations(name: string, from: string): Statement {
-  const key = ['project_key', 'status', 'day', 'bucket'];
+/** Deletes the rows `r` of a table that meet the condition; without one, those of deleted projects. */
+function deleteRows(name: string, { table, key }: Keyed, condition?: string): Statement {
+  const which =
+    condition === undefined
+      ? `evalwatch.waste w JOIN evalwatch.${table} r ON r.project_key = w.project_key`
+      : `evalwatch.${table} r WHERE ${condition}`;
   return {
     name,
     text: `
 WITH old AS MATERIALIZED (
-  SELECT d.${key.join(', d.')} FROM ${from} LIMIT ${MAX_ROWS} FOR UPDATE OF d SKIP LOCKED
+  SELECT r.${key.join(', r.')} FROM ${which} LIMIT ${MAX_ROWS} FOR UPDATE OF r SKIP LOCKED
 )
-DELETE FROM evalwatch.prompt_duration d USING old
-WHERE (d.${key.join(', d.')}) = (old.${key.join(', old.')})
-RETURNING d.project_key`,
+DELETE FROM evalwatch.${table} r USING old
+WHERE (r.${key.join(', r.')}) = (old.${key.join(', old.')})
+RETURNING r.project_key`,
   };
 }

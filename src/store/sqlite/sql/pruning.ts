@@ -14,9 +14,13 @@ export interface PruningStep {
 /**
  * Steps that delete rows older than their retention (docs/specification.md#retention), to be run in this order, each until it
  * deletes nothing. A removed project is deleted at once, so that it returns as a new one; its listings then have no project
- * and are deleted in chunks, with other writes in between. Rows with a pending failure stay.
+ * and are deleted in chunks, with other writes in between. Rows with a pending failure stay. `onChanged` receives the
+ * projects whose counts of failures changed.
  */
-export function createPruning(db: Connection): readonly PruningStep[] {
+export function createPruning(
+  db: Connection,
+  onChanged: (project: string) => void,
+): readonly PruningStep[] {
   const states = UNFINISHED_STATUSES.map((status) => `SELECT '${status}' AS status`).join(
     ' UNION ALL ',
   );
@@ -44,10 +48,27 @@ export function createPruning(db: Connection): readonly PruningStep[] {
        CROSS JOIN prompt_duration d
          ON d.listing_key = l.listing_key AND d.status = s.status AND d.day < :firstDay
        LIMIT ${MAX_ROWS})`,
-    "DELETE FROM error_total WHERE last_seen_at < :before AND label NOT IN ('none', 'other')",
   ];
-  return steps.map((sql) => {
-    const statement = db.prepare<PruneLimits>(sql);
-    return { run: (limits) => statement.run(limits).changes > 0 };
-  });
+  const errorTotals = db
+    .prepare<PruneLimits, string>(
+      `DELETE FROM error_total WHERE (listing_key, label) IN (
+         SELECT listing_key, label FROM error_total
+         WHERE last_seen_at < :before AND label NOT IN ('none', 'other') LIMIT ${MAX_ROWS})
+       RETURNING (SELECT p.id FROM listing l JOIN project p ON p.project_key = l.project_key
+         WHERE l.listing_key = error_total.listing_key)`,
+    )
+    .pluck();
+  return [
+    ...steps.map((sql): PruningStep => {
+      const statement = db.prepare<PruneLimits>(sql);
+      return { run: (limits) => statement.run(limits).changes > 0 };
+    }),
+    {
+      run: (limits) => {
+        const projects = errorTotals.all(limits);
+        for (const project of projects) onChanged(project);
+        return projects.length > 0;
+      },
+    },
+  ];
 }

@@ -31,6 +31,7 @@ async function contents(file: string) {
     statuses: await reader.statuses({}),
     transitions: await reader.transitions({}),
     failures: await reader.failures({}),
+    causes: await reader.causes({ since: 0, limit: 9 }),
   };
   await reader.close();
   return rows;
@@ -38,6 +39,16 @@ async function contents(file: string) {
 
 describe('a backup', () => {
   it('is the store as it is, for its owner alone, and nothing else is left', async () => {
+    const store = await openStore({ path, clock: systemClock, emit: () => {} });
+    const [failure] = await store.pendingFailures({ limitPerProject: 1 });
+    const errorInfo = { error_id: 'E', error_msg: 'broken' };
+    await store.settleFailure(
+      failure?.transitionId ?? 0,
+      { errorInfo, errorMsgTruncated: false },
+      50,
+    );
+    await store.close();
+    expect((await contents(path)).causes.causes).toMatchObject([{ count: 1, errorInfo }]);
     const bytes = await backUp({ path, target, replace: false });
     expect(await contents(target)).toEqual(await contents(path));
     const { mode, size } = await stat(target);

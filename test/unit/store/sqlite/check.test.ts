@@ -109,6 +109,26 @@ describe('a store', () => {
       "UPDATE failure SET settled_at = 1, reason = 'not_found' WHERE transition_id = 2",
       'each settled failure, and no pending one, has a settlement number: failure 2',
     ],
+    [
+      "UPDATE failure SET settled_at = 1, reason = 'not_found' WHERE transition_id = 2",
+      'no fewer failures are counted by error_id than settled ones are stored: listing 1: 1 stored, 0 counted',
+    ],
+    [
+      "UPDATE failure SET settled_at = 1, reason = 'not_found' WHERE transition_id = 2",
+      'each settled failure, and no other one, has a cause: failure 2',
+    ],
+    [
+      "INSERT INTO error_total SELECT 1, value, 1, 1, 1 FROM json_each('[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21]')",
+      'no project has more than 20 error_ids: listing 1 has 21',
+    ],
+    [
+      "INSERT INTO error_total VALUES (1, 'E', -1, 1, 1)",
+      impossible('error total of listing 1: count'),
+    ],
+    [
+      "INSERT INTO error_total VALUES (1, 'E', 1, 1, -1)",
+      impossible('error total of listing 1: last_seen_at'),
+    ],
     ['DELETE FROM transition_total', 'no total is smaller than the number of stored transitions'],
     ['DELETE FROM failure', 'each move of a prompt to FAILED has a failure'],
     [

@@ -1,0 +1,88 @@
+import { setTimeout } from 'node:timers/promises';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { startPostgres } from '../../support/postgres.ts';
+import { postgresPrograms, type PostgresServer } from '../../support/postgres-server.ts';
+import { startWorker } from '../../support/postgres-store.ts';
+
+const WAITING = `SELECT FROM pg_stat_activity
+  WHERE wait_event_type = 'Lock' AND datname = current_database()`;
+
+describe.skipIf(postgresPrograms === undefined)('failures counted by several workers', () => {
+  let server: PostgresServer;
+  let url: string;
+  let database: string;
+  beforeAll(async () => {
+    server = await startPostgres();
+  });
+  afterAll(() => server[Symbol.asyncDispose]());
+  beforeEach(async () => {
+    ({ url, name: database } = await server.createDatabase());
+  });
+
+  type Worker = Awaited<ReturnType<typeof startWorker>>;
+
+  /** Lets prompts of project p fail. */
+  async function fail(worker: Worker, count: number): Promise<readonly number[]> {
+    const all = (status: string) =>
+      Object.fromEntries(Array.from({ length: count }, (_, index) => [`x${index}`, status]));
+    await worker.store.configureProjects(['p'], 1);
+    await worker.claim(['p']);
+    await worker.see('p', all('RUNNING'));
+    const failed = await worker.see('p', all('FAILED'));
+    return (failed ?? []).map(({ transitionId }) => transitionId);
+  }
+
+  const settle = ({ store }: Worker, id: number, error_id: string) =>
+    store.settleFailure(
+      id,
+      { errorInfo: { error_id, error_msg: 'x' }, errorMsgTruncated: false },
+      5000 + id,
+    );
+
+  async function totals({ store }: Worker): Promise<ReadonlyMap<string, number>> {
+    const { projects } = await store.snapshot();
+    const errors = projects[0]?.listings.get('prompt')?.errors ?? [];
+    return new Map(errors.map(({ label, count }) => [label, count]));
+  }
+
+  it('have 20 error_ids, and count once though each is settled by all', async () => {
+    await using first = await startWorker(url);
+    await using second = await startWorker(url);
+    await using third = await startWorker(url);
+    const workers = [first, second, third];
+    const ids = await fail(first, 90);
+    await Promise.all(
+      workers.flatMap((worker) => ids.map((id, index) => settle(worker, id, `E${index % 45}`))),
+    );
+    const found = await totals(first);
+    const { other, ...own } = Object.fromEntries(found);
+    expect(Object.values(own)).toEqual(Array(20).fill(2));
+    expect(other).toBe(50);
+    for (const worker of workers) {
+      expect(await totals(worker)).toEqual(found);
+      expect(worker.log.of('store.commit_failed')).toEqual([]);
+    }
+  });
+
+  it('are counted as other if another worker takes the last place at that moment', async () => {
+    await using worker = await startWorker(url);
+    const [first = 0, second = 0] = await fail(worker, 2);
+    await settle(worker, first, 'known');
+    const blocking = await server.connect(database);
+    await blocking.query('BEGIN');
+    await blocking.query(
+      `INSERT INTO evalwatch.error_total
+       SELECT project_key, 'of another worker ' || n, n, 1, 1, 1
+       FROM evalwatch.error_total, generate_series(1, 20) n WHERE n <> place`,
+    );
+    const settling = settle(worker, second, 'late');
+    while ((await server.query(database, WAITING)).length === 0) await setTimeout(20);
+    await blocking.query('COMMIT');
+    await blocking.end();
+    await settling;
+    const found = await totals(worker);
+    expect(found.size).toBe(21);
+    expect([found.get('known'), found.get('late'), found.get('other')]).toEqual([1, undefined, 1]);
+    expect(worker.log.of('store.commit_failed')).toEqual([]);
+  });
+});
