@@ -1,9 +1,15 @@
 import { measureCosts } from './hostile/costs.ts';
 import { cutEverywhere } from './hostile/cuts.ts';
+import { countErrorIds } from './hostile/error-ids.ts';
 import { besiege } from './hostile/siege.ts';
 import type { Figures, Row } from './row.ts';
 
-const PARTS = { costs: measureCosts, cuts: cutEverywhere, siege: besiege };
+const PARTS = {
+  costs: measureCosts,
+  cuts: cutEverywhere,
+  'error ids': countErrorIds,
+  siege: besiege,
+};
 
 /** A service that does whatever a service can do to its client: the daemon is not misled, not held up, and does not talk. */
 export const hostile: Row = {
@@ -99,6 +105,20 @@ export const hostile: Row = {
         ],
       ],
       notice: /gzip: not too large/,
+    },
+    {
+      what: 'each error_id has a series',
+      part: 'error ids',
+      file: 'store/sqlite/sql/error-totals.ts',
+      replace: [['< ${MAX_ERROR_LABELS}', '< 1000000']],
+      notice: /series of one project/,
+    },
+    {
+      what: 'an error_id has its place for ever',
+      part: 'error ids',
+      file: 'store/sqlite/sql/pruning.ts',
+      replace: [['WHERE last_seen_at < :before', 'WHERE last_seen_at < 0']],
+      notice: /error_ids were given up/,
     },
   ],
   run: async (options) => {

@@ -26,16 +26,37 @@ const SIDE_BY_SIDE = 4;
 /** SIGKILL at every named step of a poll and of a failure's report, and at system calls between them. */
 export const kills: Row = {
   name: 'kill',
-  bug: {
-    what: 'a failure is settled before its line is written',
-    file: 'monitor/failure-reporter.ts',
-    replace: [
-      [
-        'settlement: Settlement): Promise<void> {\n    emit(',
-        'settlement: Settlement): Promise<void> {\n    await settle(failure.transitionId, settlement);\n    emit(',
+  bug: [
+    {
+      what: 'a failure is settled before its line is written',
+      file: 'monitor/failure-reporter.ts',
+      replace: [
+        [
+          'settlement: Settlement): Promise<void> {\n    emit(',
+          'settlement: Settlement): Promise<void> {\n    await settle(failure.transitionId, settlement);\n    emit(',
+        ],
       ],
-    ],
-  },
+    },
+    {
+      what: 'a failure is counted in a transaction before the one that settles it',
+      file: 'store/sqlite/sql/failures.ts',
+      replace: [
+        [
+          'const listing = settle.get(',
+          `const own = db.prepare('SELECT listing_key FROM failure WHERE transition_id = ?').pluck();
+      countError(Number(own.get(transitionId)), errorInfo, at);
+      db.exec('COMMIT');
+      db.exec('BEGIN');
+      const listing = settle.get(`,
+        ],
+        [
+          'note.run(transitionId);\n      countError(listing, errorInfo, at);',
+          'note.run(transitionId);',
+        ],
+      ],
+      notice: /counted, \d+ settled/,
+    },
+  ],
   run: async ({ short, seed, print, source = SOURCE }) => {
     const strace = findStrace();
     const size = source !== SOURCE ? FEW : short ? SHORT : LONG;

@@ -38,7 +38,7 @@ export const web: Row = {
       what: 'an encoded slash is a slash to guard and routes',
       file: 'web/request/target.ts',
       replace: [['/[\\w.~-]/.test(character)', '/[\\w.~/-]/.test(character)']],
-      notice: /200 .* instead of (?:401|403|404)/,
+      notice: /(?:200|405) .* instead of (?:401|403|404)/,
     },
     {
       what: 'dot segments are passed on',

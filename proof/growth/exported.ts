@@ -58,12 +58,14 @@ export const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
     'store/postgres/errors.ts isOutcomeUnknown',
   ],
   'takes texts that stand in the source': [
+    'cli/options.ts limitOption',
     'config/values/option-types.ts parsedText',
     'config/values/option-types.ts path',
     'config/values/option-types.ts text',
     'config/values/option-types.ts variableName',
     'config/values/option-types.ts wrongValue',
     'metrics/exposition.ts renderGauge',
+    'store/postgres/sql/error-totals.ts countError',
     'web/page/text/words.ts capitalized',
   ],
   'is a part of what loadConfig and loadWebConfig do, or made of such parts': [

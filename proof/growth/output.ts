@@ -3,6 +3,7 @@ import { csvLine } from '../../src/cli/output/csv.ts';
 import { toJsonLine } from '../../src/cli/output/json.ts';
 import { jsonLines, tableLines } from '../../src/cli/output/table.ts';
 import { truncate, widthOf } from '../../src/cli/output/text.ts';
+import { errorLabel, isErrorId } from '../../src/domain/error-label.ts';
 import { visible, visibleJson } from '../../src/domain/visible.ts';
 import { createSecrets } from '../../src/evaluation-api/secrets.ts';
 import { createLogger } from '../../src/log/logger.ts';
@@ -11,6 +12,7 @@ import { renderLabels } from '../../src/metrics/exposition.ts';
 import { failureFields } from '../../src/rows/fields.ts';
 import { toStoreError } from '../../src/store/postgres/errors.ts';
 import { fromStored, parseStored, toStored } from '../../src/store/postgres/sql/text.ts';
+import { answer } from '../../src/web/api/page-of-rows.ts';
 import { readCursor, writeCursor } from '../../src/web/api/cursor.ts';
 import { eventText, readId } from '../../src/web/events/event.ts';
 import { parseHost } from '../../src/web/request/host.ts';
@@ -118,6 +120,7 @@ export const output: readonly TextFunction[] = [
       return readParameters(`http://a/?${query.join('&')}`, known);
     },
   },
+  { name: 'web/api/page-of-rows.ts answer', call: (text) => answer([text], null) },
   {
     name: 'web/page/text/untrusted-text.ts untrustedText',
     call: (text) => untrustedText(text, text.length, 'lines'),
@@ -128,6 +131,11 @@ export const output: readonly TextFunction[] = [
     name: 'web/page/text/untrusted-text.ts untrustedMessage',
     call: (text) => untrustedMessage(text, 8192),
   },
+  {
+    name: 'domain/error-label.ts errorLabel',
+    call: (text) => errorLabel({ error_id: text, error_msg: null }),
+  },
+  { name: 'domain/error-label.ts isErrorId', call: isErrorId },
   { name: 'domain/visible.ts visible', call: visible },
   { name: 'domain/visible.ts visibleJson', call: visibleJson },
   { name: 'cli/output/json.ts toJsonLine', call: (text) => toJsonLine({ text }) },

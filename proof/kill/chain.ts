@@ -6,6 +6,7 @@ import type { JournalEntry } from '../../src/simulator/world/journal.ts';
 import { checkStore } from '../../src/store/sqlite/check.ts';
 import { startSimulator } from '../../src/simulator/server.ts';
 import { differences } from '../../test/support/oracle.ts';
+import { errorTotalsOf } from '../../test/support/oracle/error-totals.ts';
 import type {
   FailureRow,
   Observation,
@@ -137,6 +138,7 @@ export async function chain(options: ChainOptions): Promise<ChainReport> {
     failures: shown.failures,
     statuses: shown.statuses,
     samples: shown.samples,
+    errorTotals: errorTotalsOf(shown.samples),
     gave: living.gave,
   };
   const failedPolls = runs

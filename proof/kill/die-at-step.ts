@@ -27,6 +27,7 @@ subscribe('undici:request:trailers', () => pass('fetch: after'));
 interface Statement {
   readonly source: string;
   run(...parameters: unknown[]): unknown;
+  get(...parameters: unknown[]): unknown;
 }
 
 let settling = false;
@@ -51,11 +52,12 @@ function watchSql(sql: string, work: () => unknown): unknown {
 
 const database = new Database(':memory:');
 const statements = Object.getPrototypeOf(database.prepare('SELECT 1')) as Statement;
-// oxlint-disable-next-line typescript/unbound-method -- called with its own `this`
-const { run } = statements;
-statements.run = function watched(...parameters) {
-  return watchSql(this.source, () => run.apply(this, parameters));
-};
+for (const method of ['run', 'get'] as const) {
+  const call = statements[method];
+  statements[method] = function watched(...parameters) {
+    return watchSql(this.source, () => call.apply(this, parameters));
+  };
+}
 // oxlint-disable-next-line typescript/unbound-method -- called with its own `this`
 const { exec } = Database.prototype;
 Database.prototype.exec = function watched(sql) {

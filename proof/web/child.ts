@@ -64,7 +64,22 @@ const store = {
     Promise.resolve([
       { ...rowOf('failures'), promptId: 'p', settlement: undefined, cause: undefined } as const,
     ]),
-  causes: () => Promise.resolve({ causes: [], others: { causes: 0, count: 1 } }),
+  causes: () =>
+    Promise.resolve({
+      causes: [
+        {
+          cause: '0123456789abcdef',
+          count: 1,
+          projects: 1,
+          firstAt: at,
+          lastAt: at,
+          isNew: true,
+          transitionId: 1,
+          errorInfo: { error_id: `${PROTECTED} causes`, error_msg: null },
+        },
+      ],
+      others: { causes: 0, count: 0 },
+    }),
 };
 // Streams stay silent.
 const feed = {

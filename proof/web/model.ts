@@ -203,6 +203,7 @@ const PAGES: ReadonlyMap<string, readonly [shows: string, statuses: readonly num
   ['api/v1/prompts', [`${PROTECTED} prompts`, [200, 400, 404]]],
   ['api/v1/transitions', [`${PROTECTED} transitions`, [200, 400, 404]]],
   ['api/v1/failures', [`${PROTECTED} failures`, [200, 400, 404]]],
+  ['api/v1/causes', [`${PROTECTED} causes`, [200, 400, 404]]],
   ['api/v1/openapi.json', ['"openapi":', [200, 400]]],
   ['api/v1/events', ['retry: ', [200, 400, 404]]],
 ]);

@@ -2,7 +2,7 @@ import { setTimeout } from 'node:timers/promises';
 import { ask } from '../../test/support/ask.ts';
 import { answerTheDead, until } from '../../test/support/soak/disturbance.ts';
 import { type Member, scrapeOf, settle, valueOf } from './crew.ts';
-import type { Part } from './proxy.ts';
+import type { Kind, Part } from './proxy.ts';
 import type { Scene } from './scene.ts';
 
 /** On a machine that has much else to do, ms. */
@@ -77,8 +77,12 @@ async function polledSince({ servers }: Scene, at: number): Promise<void> {
   }
 }
 
-/** Where a worker stops: while it polls, before its commit has reached the database, or in the middle of that. */
-export type Place = 'polling' | 'between diff and commit' | 'mid-statement';
+/**
+ * Where a worker stops: while it polls, before its commit has reached the database, in the middle of that, or before the
+ * settlement of a failure whose line it has written has reached the database.
+ */
+export type Place =
+  'polling' | 'between diff and commit' | 'mid-statement' | 'between line and settlement';
 
 export interface Stopped {
   readonly place: Place;
@@ -96,10 +100,7 @@ export async function stopAt(
   const stopping = await Promise.all(
     stops.map(async ([member, place]) => {
       const before = await valueOf(member, 'evalwatch_store_commits_refused_total');
-      const wake =
-        place === 'polling'
-          ? await stopPolling(scene, member)
-          : await stopCommitting(scene, member, place === 'mid-statement' ? 'half' : 'none');
+      const wake = await stopAtPlace[place](scene, member);
       return { member, place, before, wake };
     }),
   );
@@ -144,14 +145,23 @@ async function stopPolling(scene: Scene, member: Member): Promise<() => void> {
   return wake;
 }
 
-async function stopCommitting({ crew }: Scene, member: Member, part: Part): Promise<() => void> {
-  const held = await member.proxy.hold(part);
-  const wake = crew.stop(member);
-  return () => {
-    wake();
-    held.release();
+function stopSending(kind: Kind, part: Part) {
+  return async ({ crew }: Scene, member: Member): Promise<() => void> => {
+    const held = await member.proxy.hold(kind, part);
+    const wake = crew.stop(member);
+    return () => {
+      wake();
+      held.release();
+    };
   };
 }
+
+const stopAtPlace = {
+  polling: stopPolling,
+  'between diff and commit': stopSending('commit of a poll', 'none'),
+  'mid-statement': stopSending('commit of a poll', 'half'),
+  'between line and settlement': stopSending('settlement', 'none'),
+} satisfies Readonly<Record<Place, unknown>>;
 
 /** Every worker leaves in turn, and another one takes its place, of these sources or else the same. */
 export async function restartAll({ crew, projects }: Scene, source?: string): Promise<void> {

@@ -1,8 +1,13 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
-/** The statement that commits a poll's listings: its name where its plan is kept, else how it begins. */
-const COMMIT = ['commit_poll', 'WITH fenced AS'] as const;
+/** Each statement's name where its plan is kept, else how it begins. */
+const STATEMENTS = {
+  'commit of a poll': ['commit_poll', 'WITH fenced AS'],
+  settlement: ['settle_failure', 'WITH settled AS'],
+} as const;
+/** The statement that commits a poll's listings, or the one that settles a failure. */
+export type Kind = keyof typeof STATEMENTS;
 
 /** On a machine that has much else to do, ms. */
 const PATIENCE_MS = 120_000;
@@ -19,22 +24,24 @@ interface Held {
 /** A way to the database on which a statement can be held up; `await using` ends it, with its connections. */
 export interface Proxy extends AsyncDisposable {
   readonly port: number;
-  /** Waits for the next commit that has a move and nothing new, and holds it up. */
-  hold(part: Part): Promise<Held>;
+  /** Waits for the next settlement, or commit that has a move and nothing new, and holds it up. */
+  hold(kind: Kind, part: Part): Promise<Held>;
 }
 
 /**
  * A commit that cannot be made once more without a trace: another worker will have recorded the same move by then. One
  * with new records would fail for these alone.
  */
-function isTelling(bytes: Buffer): boolean {
-  const isCommit = COMMIT.some((text) => bytes.includes(text));
-  return isCommit && bytes.includes('"from_status":') && !bytes.includes('"is_new":true');
+function isTelling(bytes: Buffer, kind: Kind): boolean {
+  if (STATEMENTS[kind].every((text) => !bytes.includes(text))) return false;
+  if (kind === 'settlement') return true;
+  return bytes.includes('"from_status":') && !bytes.includes('"is_new":true');
 }
 
 export async function startProxy(host: string, port: number): Promise<Proxy> {
   const sockets = new Set<Socket>();
-  let wanted: { readonly part: Part; readonly caught: (held: Held) => void } | undefined;
+  let wanted:
+    { readonly kind: Kind; readonly part: Part; readonly caught: (held: Held) => void } | undefined;
 
   function join(client: Socket): void {
     const server = connect(port, host);
@@ -58,7 +65,7 @@ export async function startProxy(host: string, port: number): Promise<Proxy> {
         held.push(bytes);
         return;
       }
-      if (wanted === undefined || !isTelling(bytes)) {
+      if (wanted === undefined || !isTelling(bytes, wanted.kind)) {
         server.write(bytes);
         return;
       }
@@ -81,14 +88,14 @@ export async function startProxy(host: string, port: number): Promise<Proxy> {
   await once(listener, 'listening');
   return {
     port: (listener.address() as AddressInfo).port,
-    hold: (part) =>
+    hold: (kind, part) =>
       new Promise((resolve, reject) => {
-        const timer = setTimeout(() => reject(new Error('no commit to hold up')), PATIENCE_MS);
+        const timer = setTimeout(() => reject(new Error(`no ${kind} to hold up`)), PATIENCE_MS);
         const caught = (held: Held) => {
           clearTimeout(timer);
           resolve(held);
         };
-        wanted = { part, caught };
+        wanted = { kind, part, caught };
       }),
     [Symbol.asyncDispose]: async () => {
       const closed = once(listener, 'close');

@@ -5,6 +5,7 @@ import type { JournalEntry } from '../../src/simulator/world/journal.ts';
 import type { RequestLog } from '../../src/simulator/request-log.ts';
 import { startSimulator } from '../../src/simulator/server.ts';
 import { differences } from '../../test/support/oracle.ts';
+import { storedErrorTotals } from '../../test/support/oracle/error-totals.ts';
 import {
   type FailureRow,
   type StatusRow,
@@ -30,6 +31,8 @@ export interface SceneOptions {
   readonly maxRequestsPerSecond?: number | undefined;
   /** Whether a second server follows the first. Default false. */
   readonly hasStandby?: boolean;
+  /** Whether prompts that ended run again. Default true. */
+  readonly reruns?: boolean;
 }
 
 /** A lively world, a service that shows it, a PostgreSQL, and workers that share it. */
@@ -61,7 +64,7 @@ export interface Scene extends AsyncDisposable {
 const SCRAPES = 20;
 
 export async function createScene(options: SceneOptions): Promise<Scene> {
-  const { seed, source, every, lease, maxRequestsPerSecond, hasStandby = false } = options;
+  const { seed, source, every, lease, maxRequestsPerSecond, hasStandby = false, reruns } = options;
   const intervalMs = every * 1000;
   await using opened = new AsyncDisposableStack();
   const directory = opened.use(await temporaryDirectory());
@@ -71,7 +74,7 @@ export async function createScene(options: SceneOptions): Promise<Scene> {
   const living = createLivingWorld(
     projects.map(({ id }) => id),
     seed,
-    { promptsPerProject: 20 },
+    { promptsPerProject: 20, reruns },
   );
   const journal: JournalEntry[] = [];
   const simulator = await startSimulator({
@@ -101,10 +104,11 @@ export async function createScene(options: SceneOptions): Promise<Scene> {
     const reader = await openPostgresReader({ url: from });
     await using closing = new AsyncDisposableStack();
     closing.defer(() => reader.close());
-    const [transitions, failures, statuses] = await Promise.all([
+    const [transitions, failures, statuses, snapshot] = await Promise.all([
       reader.transitions({}),
       reader.failures({}),
       reader.statuses({}),
+      reader.snapshot(),
     ]);
     return {
       transitions: transitions.map(transitionFields) as unknown as readonly TransitionRow[],
@@ -112,6 +116,7 @@ export async function createScene(options: SceneOptions): Promise<Scene> {
       statuses: statuses.map((row) =>
         promptFields(row, undefined),
       ) as unknown as readonly StatusRow[],
+      errorTotals: storedErrorTotals(snapshot),
     };
   }
 

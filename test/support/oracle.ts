@@ -1,5 +1,6 @@
 import { checkChains } from './oracle/chains.ts';
 import { checkHistories } from './oracle/ends.ts';
+import { checkErrorTotals } from './oracle/error-totals.ts';
 import { checkFailures } from './oracle/failures.ts';
 import { checkLines } from './oracle/lines.ts';
 import type { Before, Observation } from './oracle/observation.ts';
@@ -31,6 +32,7 @@ export function compare(observation: Observation): {
       ...checkChains(observation),
       ...checkTotals(observation),
       ...checkFailures(observation),
+      ...checkErrorTotals(observation),
       ...checkLines(observation),
     ],
     end: {

@@ -21,9 +21,14 @@ export interface Observation {
   readonly statuses: readonly StatusRow[];
   /** The last scrape, by name and labels as in `name{a="1"}`. */
   readonly samples: ReadonlyMap<string, number>;
+  /** As of the end, when every row above was settled; absent where nobody looked. */
+  readonly errorTotals?: ErrorTotals;
   /** Whether the service could have told this of a prompt shortly before that time, epoch ms. */
   readonly gave: (promptId: string, errorInfo: unknown, at: number) => boolean;
 }
+
+/** Counted failures, by project and error_id. */
+export type ErrorTotals = ReadonlyMap<string, number>;
 
 /** Where an earlier comparison ended. */
 export interface Before {

@@ -40,7 +40,8 @@ function checkLastFailure(
 }
 
 /** Counters that must never shrink nor vanish, whatever befalls the daemon between two scrapes. */
-const LASTING = /^evalwatch_(?:(?:prompt|dataset)_transitions|prompts_gone)_total\{/;
+const LASTING =
+  /^evalwatch_(?:(?:prompt|dataset)_transitions|prompts_gone|prompt_failures)_total\{/;
 
 /** Compares a scrape with the one before. */
 export function checkGrowth(

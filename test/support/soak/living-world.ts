@@ -19,11 +19,15 @@ export interface LivingWorld {
   stop(): void;
 }
 
-/** `pace` is how fast prompts move: at 1 every tenth or so in each tick. */
+/** `pace` is how fast prompts move: at 1 every tenth or so in each tick. With `reruns` those that ended run again. */
 export function createLivingWorld(
   projects: readonly string[],
   seed: number,
-  { promptsPerProject, pace = 1 }: { promptsPerProject?: number; pace?: number } = {},
+  {
+    promptsPerProject,
+    pace = 1,
+    reruns = true,
+  }: { promptsPerProject?: number; pace?: number; reruns?: boolean | undefined } = {},
 ): LivingWorld {
   const world = new World({
     now: () => Date.now(),
@@ -35,7 +39,7 @@ export function createLivingWorld(
       start: 0.15 * pace,
       finish: 0.1 * pace,
       fail: 0.5,
-      rerun: 0.05 * pace,
+      rerun: reruns ? 0.05 * pace : 0,
       arrivals: 0.2 * pace,
       comeBack: 0.5,
       dataset: 0.1 * pace,

@@ -1,7 +1,10 @@
+import { dirname, join } from 'node:path';
 import type { FaultRule } from '../../../src/simulator/faults/fault-plan.ts';
 import type { JournalEntry } from '../../../src/simulator/world/journal.ts';
 import { startSimulator } from '../../../src/simulator/server.ts';
+import { openReader } from '../../../src/store/sqlite/sqlite-reader.ts';
 import { compare } from '../oracle.ts';
+import { storedErrorTotals } from '../oracle/error-totals.ts';
 import {
   type Before,
   type FailureRow,
@@ -117,6 +120,9 @@ export async function soak(options: SoakOptions): Promise<SoakReport> {
     const transitions = await runCommand('transitions', config, source);
     const failures = await runCommand('failures', config, source);
     const statuses = await runCommand('status', config, source);
+    const reader = await openReader({ path: join(dirname(config), 'evalwatch.db') });
+    const snapshot = await reader.snapshot();
+    await reader.close();
     for (const { code, output } of [poll, transitions, failures, statuses]) {
       if (code !== 0) throw new Error(`a command failed: ${output.slice(0, 2000)}`);
       if (output.includes(KEY)) throw new Error('a command printed the API key');
@@ -132,6 +138,7 @@ export async function soak(options: SoakOptions): Promise<SoakReport> {
       failures: failures.rows as readonly FailureRow[],
       statuses: statuses.rows as readonly StatusRow[],
       samples: watch.lives.at(-1)?.samples ?? new Map(),
+      errorTotals: storedErrorTotals(snapshot),
       gave: living.gave,
     };
   }

@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { errorTotalsOf } from '../../../support/oracle/error-totals.ts';
+import type { ErrorTotals } from '../../../support/oracle/observation.ts';
 import { checkGrowth } from '../../../support/oracle/totals.ts';
 import { type Change, sample, verdict } from './doctor.ts';
 import { RIGHT, time } from './history.ts';
@@ -38,6 +40,20 @@ describe('Of what is shown at the end the oracle', () => {
       ([key, text]) => `${key}="${text}"`,
     );
     expect(verdict(sample(`evalwatch_${name}{${pairs.join(',')}}`, value))).toContain(difference);
+  });
+
+  it.each<readonly [what: string, errorTotals: ErrorTotals, difference: string]>([
+    ['one more', new Map([['E of "p"', 4]]), '4 counted, 3 settled'],
+    ['one less', new Map([['E of "p"', 2]]), '2 counted, 3 settled'],
+    ['another error_id', new Map([['F of "p"', 3]]), '3 counted, undefined settled'],
+    ['none', new Map(), 'undefined counted, 3 settled'],
+  ])('notices failures counted by error_id: %s', (_, errorTotals, difference) => {
+    expect(verdict({ errorTotals })).toContain(difference);
+  });
+
+  it('finds nothing wrong with the right counts of failures', () => {
+    const series = 'evalwatch_prompt_failures_total{project="p",error_id="E"}';
+    expect(verdict({ errorTotals: errorTotalsOf(new Map([[series, 3]])) })).toBe('');
   });
 
   it.each([
