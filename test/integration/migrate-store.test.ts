@@ -47,6 +47,10 @@ async function writeStore(path: string): Promise<void> {
   // What is left of the pruned project is waste; what comes next must not get the numbers of what is gone.
   await store.prune({ before: 75, firstDay: 0 });
   await see(store, 'q', { a: 'FAILED', b: 'RUNNING' }, 90);
+  const pending = await store.pendingFailures({ limitPerProject: 100 });
+  const newest = pending.find(({ project }) => project === 'q');
+  const errorInfo = { error_id: 'E\u00001', error_msg: 'broken \u0001' };
+  await store.settleFailure(newest?.transitionId ?? 0, { errorInfo, errorMsgTruncated: false }, 95);
   await store.close();
 }
 
