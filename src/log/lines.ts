@@ -1,11 +1,9 @@
 import { isUnfinished, type Kind } from '../domain/status.ts';
 import type { StoreFailureReason } from '../monitor/errors.ts';
-import type { MonitorEvent, PollFailure } from '../monitor/events.ts';
+import type { EventOf, PollFailure } from '../monitor/events.ts';
 import type { Logger } from './logger.ts';
 
 // Writes each log line; observer.ts decides when to write it.
-
-export type EventOf<Type extends MonitorEvent['type']> = Extract<MonitorEvent, { type: Type }>;
 
 export function logPollSuccess(logger: Logger, event: EventOf<'poll.finished'>): void {
   const { project, failuresBefore, durationMs } = event;

@@ -1,5 +1,5 @@
 import type { StoreFailureReason } from '../monitor/errors.ts';
-import type { Observer, PollFailure } from '../monitor/events.ts';
+import type { EventOf, Observer, PollFailure } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import {
   logAnomalies,
@@ -13,7 +13,6 @@ import {
   logPromptFailure,
   logRetry,
   logTransition,
-  type EventOf,
 } from './lines.ts';
 import type { Logger } from './logger.ts';
 

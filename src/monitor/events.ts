@@ -170,3 +170,6 @@ export function emitTo(
     }
   };
 }
+
+/** The event of this type. */
+export type EventOf<Type extends MonitorEvent['type']> = Extract<MonitorEvent, { type: Type }>;

@@ -2,9 +2,12 @@ import type { Config, ProjectConfig } from '../../config/config.ts';
 import { ConfigError } from '../../config/config-error.ts';
 import type { ConfiguredLimit } from '../../domain/expectation.ts';
 import { DEFAULT_LIMIT_MS } from '../../domain/learned-limit.ts';
-import type { UnfinishedStatus } from '../../domain/status.ts';
+import { PROMPT_STATUSES, type UnfinishedStatus } from '../../domain/status.ts';
+import type { PollFailureReason } from '../../monitor/errors.ts';
 import type { Action, Context, Register } from '../command.ts';
 import { loadConfiguration } from '../configuration.ts';
+import { quoteId } from '../../config/redaction.ts';
+import type { Connection } from '../connections.ts';
 import { keyWarnings } from '../key-warnings.ts';
 import { type ConfigOption, configOption, type JsonOption, jsonOption } from '../options.ts';
 import { limitWarnings } from '../limit-warnings.ts';
@@ -15,8 +18,14 @@ import { jsonLines, tableLines, type Column } from '../output/table.ts';
 import { toJsonLine } from '../output/json.ts';
 import { formatDuration, formatZonedTime } from '../output/text.ts';
 
+interface CheckOptions extends ConfigOption, JsonOption {
+  readonly connect?: true;
+}
+
 const HELP = `
-Sends no request and opens no store. Limits are printed as configured. \`auto\` is learned from the
+Opens no store, and sends no request without --connect. With it, requests the prompts of each project
+once and prints how many there are by status, how large the listing is and how long it took; exits 1
+if one cannot be listed. Limits are printed as configured. \`auto\` is learned from the
 project's own prompts. Until enough are known, the time in parentheses applies. Warns if an API key
 or the address of the database is missing or unusable, if a limit is shorter than the time between
 two polls, and if the schedules need more requests than max_requests_per_second allows. If the
@@ -24,6 +33,7 @@ configuration is invalid, prints every error and exits 2.
 
 Examples:
   evalwatch check --config config/evalwatch.yaml
+  evalwatch check --connect
   evalwatch check --json`;
 
 export const registerCheck: Register = (program, withContext) => {
@@ -33,12 +43,13 @@ export const registerCheck: Register = (program, withContext) => {
       'Validate the configuration and print the next polls and expectations of each project',
     )
     .addOption(configOption())
+    .option('--connect', 'also list the prompts of each project once at the service')
     .addOption(jsonOption())
     .addHelpText('after', HELP)
     .action(withContext(check));
 };
 
-const check: Action<ConfigOption & JsonOption> = async (options, context) => {
+const check: Action<CheckOptions> = async (options, context) => {
   const config = await loadAll(options.config, context).catch(async (error: unknown) => {
     if (!(options.json && error instanceof ConfigError)) throw error;
     await context.stdout.write(`${toJsonLine({ errors: error.faults })}\n`);
@@ -46,7 +57,10 @@ const check: Action<ConfigOption & JsonOption> = async (options, context) => {
   });
   if (config === undefined) return 2;
   const planned = await planProjects(config.projects, context.clock.now());
-  await (options.json ? printJson(planned, context) : printTables(planned, context));
+  const connections = options.connect ? await connect(config, context) : undefined;
+  await (options.json
+    ? printJson(planned, connections, context)
+    : printTables(planned, connections, context));
   const warnings = [
     ...(await keyWarnings(config.projects)),
     ...(await storeWarnings(config.store)),
@@ -54,8 +68,35 @@ const check: Action<ConfigOption & JsonOption> = async (options, context) => {
     ...rateWarnings(planned, config.service.maxRequestsPerSecond, context.clock.now()),
   ];
   for (const warning of warnings) context.warn(`warning: ${warning}`);
-  return 0;
+  const failed = connections?.filter(({ failure }) => failure !== undefined) ?? [];
+  for (const { project, failure } of failed) {
+    const advice = failure && ADVICE[failure.reason];
+    context.warn(
+      `error: project ${quoteId(project)} cannot be listed: ${failure?.message}${advice === undefined ? '' : `: ${advice}`}`,
+    );
+  }
+  return failed.length === 0 ? 0 : 1;
 };
+
+const ADVICE: Partial<Record<PollFailureReason, string>> = {
+  auth: 'check the API key, and whether it may read this project',
+  not_found: 'check the id of the project, and base_url, which must not end in /v2',
+  redirect: 'set base_url to the address that the service redirects to',
+  network: 'check base_url, the network and proxy_url',
+  tls: 'check base_url, and ca_file for a private certificate authority',
+  invalid_response: 'check that base_url is the address of an Evaluation Service',
+  too_large: 'raise max_response_size or max_items',
+};
+
+async function connect(config: Config, context: Context): Promise<readonly Connection[]> {
+  const { tryConnections } = await import('../connections.ts');
+  const { length } = config.projects;
+  const connections = await tryConnections(config, context.clock, (count) =>
+    context.progress(`listed ${count} of ${length}`),
+  );
+  context.progress('');
+  return connections;
+}
 
 /** Loads the configuration, and checks the web configuration file as well. */
 async function loadAll(option: string | undefined, context: Context): Promise<Config> {
@@ -65,7 +106,12 @@ async function loadAll(option: string | undefined, context: Context): Promise<Co
   return config;
 }
 
-function printJson(planned: readonly PlannedProject[], { stdout }: Context): Promise<void> {
+function printJson(
+  planned: readonly PlannedProject[],
+  connections: readonly Connection[] | undefined,
+  { stdout }: Context,
+): Promise<void> {
+  const byProject = new Map(connections?.map((each) => [each.project, each]));
   return stdout.writeLines(
     jsonLines(planned, ({ project, nextRuns }) => ({
       project: project.id,
@@ -78,6 +124,7 @@ function printJson(planned: readonly PlannedProject[], { stdout }: Context): Pro
         max_running: limitText(project.expect.limits.RUNNING),
         max_failure_ratio: project.expect.maxFailureRatio ?? 'off',
       },
+      ...connectionFields(byProject.get(project.id)),
     })),
   );
 }
@@ -106,6 +153,56 @@ const EXPECTATION_COLUMNS: readonly Column<PlannedProject>[] = [
   },
 ];
 
+const CONNECTION_COLUMNS: readonly Column<Connection>[] = [
+  { name: 'project', cell: ({ project }) => project, isTruncatable: true },
+  {
+    name: 'listing',
+    cell: ({ failure }) => failure?.reason ?? 'ok',
+    color: ({ failure }) => (failure === undefined ? 'green' : 'red'),
+  },
+  { name: 'status_code', cell: ({ failure }) => failure?.details.statusCode?.toString() },
+  ...PROMPT_STATUSES.map((status) => ({
+    name: status,
+    cell: ({ failure, counts }: Connection) =>
+      failure === undefined ? String(counts.get(status) ?? 0) : undefined,
+  })),
+  {
+    name: 'unexpected_items',
+    cell: ({ failure, unexpected }) => (failure ? undefined : String(unexpected)),
+  },
+  { name: 'size', cell: ({ bytes }) => (bytes === undefined ? undefined : formatSize(bytes)) },
+  {
+    name: 'duration',
+    cell: ({ durationMs }) =>
+      durationMs === undefined ? undefined : formatDuration(Math.ceil(durationMs)),
+  },
+];
+
+function connectionFields(connection: Connection | undefined): object {
+  if (connection === undefined) return {};
+  const { failure, counts, unexpected, bytes, durationMs } = connection;
+  return {
+    connection: {
+      reason: failure?.reason ?? null,
+      status_code: failure?.details.statusCode ?? null,
+      message: failure?.message ?? null,
+      prompts: failure
+        ? null
+        : Object.fromEntries(PROMPT_STATUSES.map((status) => [status, counts.get(status) ?? 0])),
+      unexpected_items: failure ? null : unexpected,
+      bytes: bytes ?? null,
+      duration_ms: durationMs === undefined ? null : Math.ceil(durationMs),
+    },
+  };
+}
+
+/** `812 B`, `4.0 KiB`, `12.3 MiB`. */
+function formatSize(bytes: number): string {
+  if (bytes < 1024) return `${bytes} B`;
+  const isLarge = bytes >= 1024 ** 2;
+  return `${(bytes / (isLarge ? 1024 ** 2 : 1024)).toFixed(1)} ${isLarge ? 'MiB' : 'KiB'}`;
+}
+
 function limitCell(status: UnfinishedStatus, { expect }: ProjectConfig): string {
   const limit = limitText(expect.limits[status]);
   return limit === 'auto' ? `auto (${formatDuration(DEFAULT_LIMIT_MS[status])} at first)` : limit;
@@ -116,7 +213,11 @@ function limitText(limit: ConfiguredLimit): string {
   return typeof limit === 'number' ? formatDuration(limit) : limit;
 }
 
-async function printTables(planned: readonly PlannedProject[], { stdout }: Context): Promise<void> {
+async function printTables(
+  planned: readonly PlannedProject[],
+  connections: readonly Connection[] | undefined,
+  { stdout }: Context,
+): Promise<void> {
   const lines = planned.flatMap(({ project, nextRuns }) =>
     nextRuns.map((at, index): Line => {
       const nextRun = formatZonedTime(at, project.timezone);
@@ -126,4 +227,7 @@ async function printTables(planned: readonly PlannedProject[], { stdout }: Conte
   await stdout.writeLines(tableLines(lines, COLUMNS, stdout));
   await stdout.write('\n');
   await stdout.writeLines(tableLines(planned, EXPECTATION_COLUMNS, stdout));
+  if (connections === undefined) return;
+  await stdout.write('\n');
+  await stdout.writeLines(tableLines(connections, CONNECTION_COLUMNS, stdout));
 }

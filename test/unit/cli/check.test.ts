@@ -1,6 +1,8 @@
-import { writeFileSync } from 'node:fs';
+import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { startSimulator } from '../../../src/simulator/server.ts';
+import { World } from '../../../src/simulator/world/world.ts';
 import { commandLine, evalwatch } from './command-line.ts';
 import { temporaryDirectory, writeConfiguration } from './configuration-file.ts';
 
@@ -188,5 +190,61 @@ describe('check warns, and exits 0,', () => {
     expect(await warnings(projects)).toMatch(
       /^warning: the schedules need 12 requests per second .* max_requests_per_second allows 10: /,
     );
+  });
+});
+
+describe('check --connect', () => {
+  async function setUp() {
+    const projects = ['alpha', 'beta'];
+    const world = new World({ now: () => Date.now(), seed: 1, projects, promptsPerProject: 20 });
+    const simulator = await startSimulator({ world, keys: 'k'.repeat(20) });
+    const directory = temporaryDirectory();
+    const check = (ids: readonly string[], ...args: string[]) => {
+      const service = { base_url: simulator.url };
+      const config = writeConfiguration(
+        directory,
+        ids.map((id) => ({ id })),
+        { service },
+      );
+      return commandLine(['check', '--connect', '--config', config, ...args]);
+    };
+    return { check, directory, [Symbol.asyncDispose]: () => simulator.close() };
+  }
+
+  it('lists the prompts of each project once, and opens no store', async () => {
+    await using place = await setUp();
+    const { code, stdout } = await place.check(['alpha', 'beta'], '--json');
+    expect(code).toBe(0);
+    const rows: readonly { readonly connection: Record<string, unknown> }[] = JSON.parse(stdout);
+    expect(rows).toHaveLength(2);
+    for (const { connection } of rows) {
+      expect(connection).toMatchObject({ reason: null, status_code: null, unexpected_items: 0 });
+      const counts = Object.values(connection['prompts'] as Record<string, number>);
+      expect(counts.reduce((sum, count) => sum + count, 0)).toBe(20);
+      expect(connection['bytes']).toBeGreaterThan(1000);
+      expect(connection['duration_ms']).toBeGreaterThan(0);
+    }
+    expect(readdirSync(place.directory).filter((name) => name.includes('.db'))).toEqual([]);
+  });
+
+  it('exits 1 if a project cannot be listed, and says what to do', async () => {
+    await using place = await setUp();
+    const { code, stdout, stderr } = await place.check(['alpha', 'gamma']);
+    expect(code).toBe(1);
+    const table = stdout.trimEnd().split('\n').slice(-2);
+    expect(table.map((line) => line.split(/ {2,}/).slice(0, 3))).toEqual([
+      ['alpha', 'ok', '-'],
+      ['gamma', 'not_found', '404'],
+    ]);
+    expect(stderr).toMatch(
+      /error: project "gamma" cannot be listed: .*404.*: check the id of the project/,
+    );
+
+    const config = join(place.directory, 'evalwatch.yaml');
+    writeFileSync(join(place.directory, 'key'), 'another key for the tests');
+    const refused = await commandLine(['check', '--connect', '--config', config]);
+    expect(refused.code).toBe(1);
+    expect(refused.stderr).toMatch(/error: project "alpha" .*401.*: check the API key/);
+    expect(refused.stderr + refused.stdout).not.toContain('another key');
   });
 });
