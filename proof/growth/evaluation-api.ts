@@ -135,6 +135,10 @@ export const evaluationApi: readonly TextFunction[] = [
     call: (text) => reply(422, {}, bodyOf({ detail: text })),
   },
   {
+    name: 'evaluation-api/sending/reply.ts readReply, of the text of an error',
+    call: (text) => reply(500, {}, Buffer.from(text)),
+  },
+  {
     name: 'evaluation-api/sending/reply.ts readReply, of a location',
     call: (text) => reply(302, { location: text }, bodyOf('')),
   },

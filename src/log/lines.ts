@@ -30,12 +30,13 @@ export function logPollFailure(
   event: EventOf<'poll.finished'>,
   failure: PollFailure,
 ): void {
-  const { statusCode, location, detail, cause } = failure.details;
+  const { url, statusCode, location, detail, cause } = failure.details;
   logger.error(
     {
       event: 'poll.failed',
       project: event.project,
       reason: failure.reason,
+      url,
       status_code: statusCode,
       location,
       detail,

@@ -32,17 +32,27 @@ export type StoreFailureReason = (typeof STORE_FAILURE_REASONS)[number];
 
 /** Details of an `ApiError`. Every text is scrubbed of keys and cut. */
 export interface ApiErrorDetails {
+  /** Address that was requested; undefined if no request was sent. */
+  readonly url?: string | undefined;
   /** Status code of the answer; undefined without an answer. */
   readonly statusCode?: number | undefined;
   /** Target of a redirect. */
   readonly location?: string | undefined;
-  /** The `detail` of a 422, as JSON text. */
+  /** What the service says in the body of an answer with an error status, on one line. */
   readonly detail?: string | undefined;
   /** Wait that the service asked for, ms, at most 5 minutes. */
   readonly retryAfterMs?: number | undefined;
   /** Anomalies of a listing without any usable item. */
   readonly anomalies?: readonly AnomalySummary[] | undefined;
   readonly cause?: unknown;
+}
+
+/** A failed request as the status page shows it. Texts of the service in it are scrubbed of keys and cut. */
+export interface FailedRequest extends Pick<
+  ApiErrorDetails,
+  'url' | 'statusCode' | 'location' | 'detail'
+> {
+  readonly message: string;
 }
 
 /** Failure of a request to the Evaluation Service. Its message contains no key. */

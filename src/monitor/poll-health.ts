@@ -15,7 +15,7 @@ const STEADY_INTERVALS = 2.5;
 /** A poll that ended, for the health after it. */
 export interface EndedPoll {
   /** Undefined if it succeeded. */
-  readonly failure: Pick<PollFailure, 'reason' | 'details'> | undefined;
+  readonly failure: PollFailure | undefined;
   /** Epoch ms. */
   readonly at: number;
   /** Longest interval of the project's schedule, ms. */
@@ -41,11 +41,12 @@ export function afterPoll(
       steadySince: isSteady ? steadySince : at,
     };
   }
+  const { url, statusCode, location, detail } = failure.details;
   return {
     up: false,
     consecutiveFailures: before.consecutiveFailures + 1,
     reason: failure.reason,
-    keyWasRefused: failure.reason === 'auth' ? failure.details.statusCode !== undefined : undefined,
+    failure: { message: failure.message, url, statusCode, location, detail },
     lastPollAt: at,
     lastSuccessAt,
     steadySince,

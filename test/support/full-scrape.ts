@@ -112,7 +112,7 @@ async function fail(
 ): Promise<void> {
   const { version } = await store.loadKnown(project, KINDS);
   const health = afterPoll(NEVER_POLLED, {
-    failure: { reason, details: {} },
+    failure: { reason, message: 'failed', details: {} },
     at,
     maxIntervalMs: 60_000,
   });

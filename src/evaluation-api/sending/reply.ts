@@ -1,5 +1,6 @@
 import { ApiError, type ApiErrorDetails, type ApiFailureReason } from '../../monitor/errors.ts';
 import type { Exchange, ResponseHead } from './exchange.ts';
+import { isUtf8 } from 'node:buffer';
 import { isObject, parseJson } from '../listing/json.ts';
 import { parseRetryAfter } from './retry-after.ts';
 import type { Scrub } from '../../domain/scrub.ts';
@@ -28,7 +29,7 @@ export function readReply(
 ): readonly Buffer[] | undefined {
   if (head?.statusCode === 304 && options.conditional) return undefined;
   if (head !== undefined && head.statusCode !== 200) throw refusal(head, body, options);
-  if (body instanceof ApiError) throw withStatus(body, head);
+  if (body instanceof ApiError) throw body;
   return body;
 }
 
@@ -40,11 +41,13 @@ export function etagOf(head: ResponseHead | undefined): string | undefined {
   return isSane ? etag : undefined;
 }
 
-/** Returns the error with the status code of the answer. */
-export function withStatus(error: ApiError, head: ResponseHead | undefined): ApiError {
-  if (head === undefined) return error;
-  const { statusCode } = head;
-  return new ApiError(error.reason, error.message, { ...error.details, statusCode });
+/** Returns the error with the address of the request and the status code of the answer, if there is one. */
+export function withRequest(
+  error: ApiError,
+  { url, head }: { readonly url: string; readonly head: ResponseHead | undefined },
+): ApiError {
+  const statusCode = head?.statusCode;
+  return new ApiError(error.reason, error.message, { ...error.details, url, statusCode });
 }
 
 function refusal(head: ResponseHead, body: Exchange['body'], options: ReplyOptions): ApiError {
@@ -84,19 +87,32 @@ function furtherDetails(
     const [location] = [headers['location'] ?? []].flat();
     return { location: location && cleanText(location, MAX_LOCATION_LENGTH, scrub) };
   }
-  if (reason === 'validation' && !(body instanceof ApiError)) {
-    return { detail: detailOf(Buffer.concat(body), scrub) };
-  }
+  const detail = body instanceof ApiError ? undefined : wordsOf(Buffer.concat(body), scrub);
   const mayAskToWait = statusCode === 429 || statusCode === 503;
-  return mayAskToWait ? { retryAfterMs: parseRetryAfter(headers['retry-after'], now) } : {};
+  return {
+    detail,
+    retryAfterMs: mayAskToWait ? parseRetryAfter(headers['retry-after'], now) : undefined,
+  };
 }
 
-/** Returns the `detail` of a 422 as JSON; undefined if the body is not as documented. */
-function detailOf(body: Buffer, scrub: Scrub): string | undefined {
+/**
+ * Returns what the body of an error says, on one line: its `detail`, or else the body itself
+ * (docs/specification.md#fetching); undefined if it is empty or not text.
+ */
+function wordsOf(body: Buffer, scrub: Scrub): string | undefined {
+  const words = detailOf(body) ?? (isUtf8(body) ? body.toString() : '');
+  // White space is joined after the scrub, because a key may contain spaces.
+  const line = cleanText(words, MAX_DETAIL_LENGTH, scrub).replaceAll(/\s+/g, ' ').trim();
+  // Copied, because a slice would keep the whole body in memory for as long as the error is shown.
+  return line === '' ? undefined : Buffer.from(line).toString();
+}
+
+/** Returns the `detail` of a JSON body, as JSON if it is no text; undefined if there is none. */
+function detailOf(body: Buffer): string | undefined {
   try {
     const fault = parseJson(body);
-    const detail = isObject(fault) ? JSON.stringify(fault['detail']) : undefined;
-    return detail && cleanText(detail, MAX_DETAIL_LENGTH, scrub);
+    const detail = isObject(fault) ? fault['detail'] : undefined;
+    return typeof detail === 'string' ? detail : JSON.stringify(detail);
   } catch (error) {
     // The body is not JSON, or nested too deeply for JSON.stringify.
     if (error instanceof ApiError || error instanceof RangeError) return undefined;

@@ -8,8 +8,12 @@ import { ACCEPT_ENCODING } from './decompress.ts';
 import { requestFailure } from '../errors.ts';
 import { exchange, type ResponseHead } from './exchange.ts';
 import type { Gate, RequestClass } from '../fairness/gate.ts';
-import { readReply, withStatus } from './reply.ts';
+import { readReply, withRequest } from './reply.ts';
 import type { Scrub } from '../../domain/scrub.ts';
+import { cleanText } from '../text.ts';
+
+/** Longest address of a request in an error, in code points. */
+const MAX_URL_LENGTH = 2048;
 
 export interface SenderOptions extends Pick<
   ServiceSettings,
@@ -91,7 +95,10 @@ export function createSender(options: SenderOptions): Sender {
         const conditional = etag !== undefined;
         return await interpret(readReply(answer, { conditional, scrub, now: clock.now() }), head);
       } catch (error) {
-        if (error instanceof ApiError) failure = withStatus(error, head);
+        if (error instanceof ApiError) {
+          const url = cleanText(`${origin}${basePath}${path}`, MAX_URL_LENGTH, scrub);
+          failure = withRequest(error, { url, head });
+        }
         throw failure ?? error;
       } finally {
         answer.release();

@@ -4,7 +4,7 @@ import type { ErrorInfo, Settlement, Tries } from '../../domain/failure.ts';
 import type { KnownListing } from '../../domain/record.ts';
 import type { Kind, Origin, PromptStatus, Status, UnfinishedStatus } from '../../domain/status.ts';
 import type { Changes, Transition } from '../../domain/transition.ts';
-import type { PollFailureReason } from '../errors.ts';
+import type { FailedRequest, PollFailureReason } from '../errors.ts';
 
 export interface KnownProject {
   /** Changes with every commit of a listing of this project. */
@@ -22,8 +22,8 @@ export interface PollHealth {
   readonly consecutiveFailures: number;
   /** Why the last finished poll failed; undefined if it succeeded. */
   readonly reason: PollFailureReason | undefined;
-  /** Set for `auth` failures of this process: true if the service refused the key, false if there was no key to send. */
-  readonly keyWasRefused?: boolean | undefined;
+  /** What failed in the last finished poll. Kept in the memory of the process that polled, not in the store. */
+  readonly failure?: FailedRequest | undefined;
   readonly lastPollAt: number | undefined;
   readonly lastSuccessAt: number | undefined;
   /** The first successful poll after which no poll has been missing; undefined in a store of an earlier version. */

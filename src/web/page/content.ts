@@ -62,7 +62,7 @@ export interface LastReload extends ReloadResult {
 /** Whether a project is polled successfully. */
 export type ProjectState =
   | { readonly kind: 'up' }
-  | ({ readonly kind: 'down' } & Pick<PollHealth, 'reason' | 'keyWasRefused'>)
+  | ({ readonly kind: 'down' } & Pick<PollHealth, 'reason' | 'failure'>)
   /** Its poll has been due for longer than a minute. */
   | { readonly kind: 'late'; readonly dueAt: number }
   | { readonly kind: 'new' };

@@ -43,7 +43,10 @@ export async function nightScenario(): Promise<PageWorld> {
   });
   clock.set(NIGHT - 3 * SECOND);
   await world.fail('search-ranking', 'auth', 378);
-  await world.fail('summaries', 'network', 9);
+  await world.fail('summaries', 'network', 9, {
+    message: 'the connection failed: connect ECONNREFUSED 192.0.2.7:443',
+    url: 'https://evaluation.example.com/v2/projects/summaries/prompts/',
+  });
   for (const project of ['support-triage', 'fraud-review']) {
     await world.see(project, prompts.get(project) ?? {});
   }

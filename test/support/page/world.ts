@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import type { Settlement } from '../../../src/domain/failure.ts';
 import type { ObservedRecord } from '../../../src/domain/record.ts';
 import { statusOf, type Kind } from '../../../src/domain/status.ts';
-import type { PollFailureReason } from '../../../src/monitor/errors.ts';
+import type { FailedRequest, PollFailureReason } from '../../../src/monitor/errors.ts';
+import type { PollFailure } from '../../../src/monitor/events.ts';
 import { afterPoll } from '../../../src/monitor/poll-health.ts';
 import type { Store } from '../../../src/monitor/ports/store.ts';
 import { openStore } from '../../../src/store/sqlite/sqlite-store.ts';
@@ -15,6 +16,13 @@ import { startWebServer } from '../../../src/web/server.ts';
 import { fakeClock } from '../monitor.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { detectChanges } from '../at-once.ts';
+
+const REFUSED: FailedRequest = {
+  message: 'the service answered 401',
+  url: 'https://evaluation.example.com/v2/projects/search-ranking/prompts/',
+  statusCode: 401,
+  detail: 'API key is not valid',
+};
 
 /** 3 in the morning. */
 export const NIGHT = Date.parse('2026-11-21T03:12:40Z');
@@ -35,7 +43,12 @@ export interface PageWorld extends AsyncDisposable {
   /** A poll that shows these records by id. */
   see(project: string, records: Readonly<Record<string, Shown>>, kind?: Kind): Promise<void>;
   /** So many failed polls in a row. */
-  fail(project: string, reason: PollFailureReason, count?: number): Promise<void>;
+  fail(
+    project: string,
+    reason: PollFailureReason,
+    count?: number,
+    request?: FailedRequest,
+  ): Promise<void>;
   /** How each failure that is pending ends; undefined leaves it pending. */
   settle(settlementOf: (promptId: string) => Settlement | undefined): Promise<void>;
   /** Changes what the configuration and the monitor say of a project. */
@@ -54,14 +67,14 @@ export async function openPageWorld(start = NIGHT): Promise<PageWorld> {
 
   async function commit(
     id: string,
-    reason: PollFailureReason | undefined,
+    failure: PollFailure | undefined,
     listings: Parameters<Store['commitPoll']>[0]['listings'],
     version: number,
   ): Promise<void> {
     const project = projectOf(id);
     const at = clock.now();
     const health = afterPoll(project.health, {
-      failure: reason && { reason, details: { statusCode: 401 } },
+      failure,
       at,
       maxIntervalMs: 60_000,
     });
@@ -123,9 +136,9 @@ export async function openPageWorld(start = NIGHT): Promise<PageWorld> {
       const changes = detectChanges(known, listing, { at: clock.now(), missingAfter: 2 });
       await commit(id, undefined, new Map([[kind, changes]]), version);
     },
-    fail: async (id, reason, count = 1) => {
+    fail: async (id, reason, count = 1, { message, ...details } = REFUSED) => {
       for (let failure = 0; failure < count; failure += 1) {
-        await commit(id, reason, new Map(), 0);
+        await commit(id, { reason, message, details }, new Map(), 0);
       }
     },
     settle: async (settlementOf) => {

@@ -140,6 +140,13 @@ describe('check warns, and exits 0,', () => {
     expect(stderr).not.toMatch(/secret-of|tiny-7c/);
   });
 
+  it('of a base_url with the version that evalwatch adds', async () => {
+    const service = { base_url: 'https://evaluation.example.com/v2/' };
+    expect(await warnings([{ id: 'a' }], { service })).toMatch(
+      /^warning: service\.base_url ends in \/v2.* https:\/\/evaluation\.example\.com\/v2\/v2\/projects\/…; remove /,
+    );
+  });
+
   it('once of a key that several projects use', async () => {
     const stderr = await warnings([{ id: 'a' }, { id: 'b' }, { id: 'c' }], {
       service: { api_key_file: 'missing' },

@@ -325,18 +325,43 @@ describe('a status code', () => {
   });
 
   it.each([
-    ['no JSON', 'oops'],
-    ['no object', '[]'],
-    ['nothing', ''],
-    ['no detail', '{}'],
-    ['far too much', JSON.stringify({ detail: 'x'.repeat(2_000_000) })],
-    ['too deep a detail', `{"detail": ${'['.repeat(100)}${']'.repeat(100)}}`],
-  ])('of 422 may come with %s', async (_, body) => {
-    const { url } = await serve(answering(422, body));
+    [401, '{"detail":"API key is not valid"}', 'API key is not valid'],
+    [404, 'oops', 'oops'],
+    [422, '[]', '[]'],
+    [422, '{"error": {"code": 7}}', '{"error": {"code": 7}}'],
+    [502, `<html>\r\n<h1>Bad Gateway</h1>\n  ${KEY}\n`, '<html> <h1>Bad Gateway</h1> [redacted]'],
+    [500, 'x'.repeat(5000), 'x'.repeat(2048)],
+    [422, `{"detail": ${'['.repeat(65)}`, `{"detail": ${'['.repeat(65)}`],
+    [503, '', undefined],
+    [503, ' \n', undefined],
+    [500, Buffer.from([0xff, 0xfe, 0x00]), undefined],
+    [422, JSON.stringify({ detail: 'x'.repeat(2_000_000) }), undefined],
+  ])('of %i comes with the words of its body, case %#', async (statusCode, body, expected) => {
+    const { url } = await serve(answering(statusCode, body));
     const { service } = connect({ baseUrl: url });
+    const { details } = await failureOf(service.list('p', 'prompt', listOptions()));
+    expect(details).toMatchObject({ statusCode, url: `${url}/v2/projects/p/prompts/` });
+    expect(details.detail).toBe(expected);
+  });
+
+  it('names the address that was requested, without a key in it', async () => {
+    const { url } = await serve(answering(404));
+    const { service } = connect({ baseUrl: `${url}/gateway/${encodeURIComponent(KEY)}` });
+    const { details } = await failureOf(service.list('a/b', 'dataset', listOptions()));
+    expect(details.url).toBe(`${url}/gateway/[redacted]/v2/projects/a%2Fb/datasets/`);
+    const unreachable = connect({ baseUrl: 'http://127.0.0.1:1' }).service;
+    const failed = await failureOf(unreachable.list('p', 'prompt', listOptions()));
+    expect(failed.details.url).toBe('http://127.0.0.1:1/v2/projects/p/prompts/');
+    expect(failed.details.statusCode).toBeUndefined();
+  });
+
+  it('names no address if there was no key to send', async () => {
+    const { service } = connect({
+      baseUrl: 'http://127.0.0.1:1',
+      key: { env: 'NO', value: undefined },
+    });
     const { reason, details } = await failureOf(service.list('p', 'prompt', listOptions()));
-    expect(reason).toBe('validation');
-    expect(details.detail).toBeUndefined();
+    expect({ reason, url: details.url }).toEqual({ reason: 'auth', url: undefined });
   });
 });
 

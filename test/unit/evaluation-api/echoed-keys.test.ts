@@ -49,6 +49,7 @@ const FIELDS: Readonly<
   status: [256, (text) => read({ status: text }).statusRaw],
   error_id: [1024, (text) => info({ error_id: text })?.error_id],
   error_msg: [8192, (text) => info({ error_msg: text })?.error_msg],
+  'body of a 500': [2048, (text) => details(500, {}, text)?.detail],
   'detail of a 422': [2048, (text) => details(422, {}, { detail: text })?.detail],
   location: [1024, (text) => details(302, { location: text }, '')?.location],
   'message of a connection error': [300, (text) => connectionError(new Error(text), scrub).message],

@@ -87,6 +87,7 @@ describe('poll.failed', () => {
       reason: 'redirect',
       message: 'redirected',
       details: {
+        url: 'https://evaluation.example.com/v2/projects/p/prompts/',
         statusCode: 302,
         location: 'https://elsewhere.example',
         detail: '[]',
@@ -99,6 +100,7 @@ describe('poll.failed', () => {
         event: 'poll.failed',
         project: 'p',
         reason: 'redirect',
+        url: 'https://evaluation.example.com/v2/projects/p/prompts/',
         status_code: 302,
         location: 'https://elsewhere.example',
         detail: '[]',

@@ -7,7 +7,8 @@ const INTERVAL = 30_000;
 /** Health after polls at these times; a negative one fails. */
 function after(before: PollHealth, ...times: readonly number[]): PollHealth {
   return times.reduce((health, time) => {
-    const failure = time < 0 ? { reason: 'timeout' as const, details: {} } : undefined;
+    const failure =
+      time < 0 ? { reason: 'timeout' as const, message: 'late', details: {} } : undefined;
     return afterPoll(health, { failure, at: Math.abs(time), maxIntervalMs: INTERVAL });
   }, before);
 }

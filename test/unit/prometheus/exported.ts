@@ -17,7 +17,7 @@ export async function exportedMetrics(): Promise<ReadonlyMap<string, ReadonlySet
   });
   const health = afterPoll(NEVER_POLLED, { failure: undefined, at: 999, maxIntervalMs: 60_000 });
   const failing = afterPoll(health, {
-    failure: { reason: 'auth', details: {} },
+    failure: { reason: 'auth', message: 'refused', details: {} },
     at: 1000,
     maxIntervalMs: 60_000,
   });

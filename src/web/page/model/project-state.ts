@@ -5,7 +5,7 @@ const LATE_MS = 60_000;
 
 export function stateOf({ health, nextPollAt }: ShownProject, now: number): ProjectState {
   if (health.lastPollAt !== undefined && !health.up) {
-    return { kind: 'down', reason: health.reason, keyWasRefused: health.keyWasRefused };
+    return { kind: 'down', reason: health.reason, failure: health.failure };
   }
   if (nextPollAt !== undefined && nextPollAt < now - LATE_MS) {
     return { kind: 'late', dueAt: nextPollAt };

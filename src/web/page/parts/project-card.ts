@@ -1,5 +1,6 @@
 import { html } from 'hono/html';
 import type { Status } from '../../../domain/status.ts';
+import type { FailedRequest, PollFailureReason } from '../../../monitor/errors.ts';
 import type { ProjectState } from '../content.ts';
 import type { StatusHistory } from '../model/history.ts';
 import { projectLink, waitText } from './lists.ts';
@@ -8,6 +9,7 @@ import { bar, legend, plot } from './plot.ts';
 import { isUnmonitored } from '../model/project-state.ts';
 import { objectiveText } from '../text/expectation-words.ts';
 import { utcTime, duration, timeWithAge } from '../text/time.ts';
+import { untrustedText } from '../text/untrusted-text.ts';
 import type { Html } from '../html.ts';
 import {
   counted,
@@ -16,6 +18,11 @@ import {
   POLL_FAILURE_WORDS,
   REFUSED_KEY_WORDS,
 } from '../text/words.ts';
+
+/** Characters of each text about the last error that are shown. */
+const MAX_ERROR_LENGTH = 300;
+
+type Down = Extract<ProjectState, { kind: 'down' }>;
 
 /** A project on the overview. */
 export function projectCard(
@@ -59,14 +66,37 @@ export function stateLine({ watched, state, snapshot }: ProjectView, now: number
     <p class="facts">
       ${counted(consecutiveFailures, 'failed poll')} in a row.
       ${since === undefined ? '' : html`${unseen} ${duration(now - since)}, since ${utcTime(since)}.`}
-    </p>`;
+    </p>
+    ${state.failure === undefined ? '' : lastError(state.failure)}`;
 }
 
-function reasonOf({ reason, keyWasRefused }: Extract<ProjectState, { kind: 'down' }>): Html {
+function reasonOf({ reason, failure }: Down): Html {
   if (reason === undefined) return html`the last poll failed.`;
-  const aboutKey = keyWasRefused === true ? REFUSED_KEY_WORDS : NO_KEY_WORDS;
-  const words = keyWasRefused === undefined ? POLL_FAILURE_WORDS[reason] : aboutKey;
-  return html`${words}. <code>${reason}</code>`;
+  return html`${wordsFor(reason, failure)}. <code>${reason}</code>`;
+}
+
+function wordsFor(reason: PollFailureReason, failure: Down['failure']): string {
+  if (reason !== 'auth' || failure === undefined) return POLL_FAILURE_WORDS[reason];
+  return failure.statusCode === undefined ? NO_KEY_WORDS : REFUSED_KEY_WORDS;
+}
+
+/** What was requested and what came back: the beginning of each text, as the log has the rest. */
+function lastError({ message, url, statusCode, location, detail }: FailedRequest): Html {
+  const facts = [
+    ['Last error', message],
+    ['Request', url],
+    ['Status', statusCode?.toString()],
+    ['Location', location],
+    ['Answer', detail],
+  ] as const;
+  return html`<dl class="error">
+    ${facts.map(([name, text]) =>
+      text === undefined
+        ? ''
+        : html`<dt>${name}</dt>
+            <dd>${untrustedText(text, MAX_ERROR_LENGTH, 'one line').shown}</dd>`,
+    )}
+  </dl>`;
 }
 
 /** Time of the last successful poll, if the counts of the project are out of date; otherwise undefined. Epoch ms. */

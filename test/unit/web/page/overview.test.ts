@@ -215,6 +215,26 @@ describe('projects', () => {
     );
   });
 
+  it('show what was requested and what the service said, but only the beginning, and as text', async () => {
+    await using world = await setUp();
+    const url = 'https://evaluation.example.com/v2/v2/projects/alpha/prompts/';
+    const detail = `<b>No</b> \u202esuch page ${'x'.repeat(400)}`;
+    const message = 'the service answered 404';
+    await world.fail('alpha', 'not_found', 1, { message, url, statusCode: 404, detail });
+
+    const { text, html } = await world.read('/projects/alpha');
+
+    expect(text.replaceAll(' ', '')).toContain(
+      `Last error ${message} Request ${url} Status 404 Answer`.replaceAll(' ', ''),
+    );
+    expect(html).toContain('&lt;b&gt;No&lt;/b&gt;');
+    expect(html).not.toContain('\u202e');
+    expect(html).not.toContain('x'.repeat(300));
+
+    await world.see('alpha', { a: 'RUNNING' });
+    expect((await world.read('/projects/alpha')).text).not.toContain('Last error');
+  });
+
   it('are found by a part of their id, and paged', async () => {
     await using world = await setUp();
     await world.configure(Array.from({ length: 60 }, (_, index) => `project-${index}`));

@@ -1,0 +1,12 @@
+import { expect, it } from 'vitest';
+import { addressWarnings } from '../../../src/cli/address-warnings.ts';
+
+it.each([
+  ['https://evaluation.example.com/v2', true],
+  ['https://example.com/evaluation/v2', true],
+  ['https://evaluation.example.com', false],
+  ['https://example.com/v2/evaluation', false],
+  ['https://example.com/env2', false],
+])('the base address %s is warned of: %s', (baseUrl, isWarned) => {
+  expect(addressWarnings(baseUrl)).toHaveLength(isWarned ? 1 : 0);
+});
