@@ -42,6 +42,7 @@ export async function nightScenario(): Promise<PageWorld> {
     'checkout-bot-2': 'FAILED',
   });
   clock.set(NIGHT - 3 * SECOND);
+  await world.configure([...projects, 'translation-quality'], { datasets: true });
   await world.fail('search-ranking', 'auth', 378);
   await world.fail('summaries', 'network', 9, {
     message: 'the connection failed: connect ECONNREFUSED 192.0.2.7:443',
@@ -50,7 +51,6 @@ export async function nightScenario(): Promise<PageWorld> {
   for (const project of ['support-triage', 'fraud-review']) {
     await world.see(project, prompts.get(project) ?? {});
   }
-  await world.configure([...projects, 'translation-quality'], { datasets: true });
   expectAtNight(world);
   clock.set(NIGHT);
   return world;
