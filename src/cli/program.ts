@@ -38,7 +38,7 @@ const COMMANDS = [
 export function createProgram(withContext: WithContext, output: OutputConfiguration = {}): Command {
   const program = new Command('evalwatch')
     .description(
-      'Polls an Evaluation Service and reports every failed evaluation through logs, Prometheus metrics and alerts',
+      'Polls an Evaluation Service and reports the evaluations it finds failed through logs, Prometheus metrics and alerts',
     )
     .version(version)
     .configureOutput(output)
