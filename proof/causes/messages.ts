@@ -2,6 +2,7 @@ import { randomNumbers } from '../random.ts';
 import { FIFTH_TEMPLATES } from './fifth-templates.ts';
 import { FOURTH_TEMPLATES } from './fourth-templates.ts';
 import { SECOND_TEMPLATES } from './second-templates.ts';
+import { SIXTH_TEMPLATES } from './sixth-templates.ts';
 import { TEMPLATES } from './templates.ts';
 import { THIRD_TEMPLATES } from './third-templates.ts';
 import { fill, withoutSlots } from './values.ts';
@@ -20,6 +21,7 @@ export const MESSAGE_SETS: readonly MessageSet[] = [
   { name: 'third set', templates: THIRD_TEMPLATES, minAccuracy: 0.85 },
   { name: 'fourth set', templates: FOURTH_TEMPLATES, minAccuracy: 0.85 },
   { name: 'fifth set', templates: FIFTH_TEMPLATES, minAccuracy: 0.85 },
+  { name: 'sixth set', templates: SIXTH_TEMPLATES, minAccuracy: 0.85 },
 ];
 
 export interface TemplateMessage {

@@ -1,6 +1,8 @@
 import { readErrorAnswer, unescapeText } from './error-answer.ts';
+import { matchAt } from './match.ts';
 import { endOfQuote, isQuoteAt, isWordCharacter, markAt } from './quotes.ts';
 import { ShapeWriter } from './shape-writer.ts';
+import { isForeignAt, isPersonalAt, isTalkAt } from './talk.ts';
 import { markupTitle, tellingPart } from './telling-part.ts';
 import {
   AMBIGUOUS_LABELS,
@@ -9,6 +11,7 @@ import {
   LABELS,
   OWNERS,
   REASON_FOLLOWS,
+  SPOKEN,
   STATUS_KEYS,
   TELLING_KEYS,
 } from './word-lists.ts';
@@ -20,7 +23,7 @@ const MAX_DEPTH = 4;
 const MAX_PARENTHESES = 64;
 
 /** What follows the scheme of a URL, or the drive of Windows. */
-const ADDRESS_REST = /:(?:\/\/|\\)[^\s"'<>`)\]},，。）]*/y;
+const ADDRESS_REST = /:(?:\/\/|\\)(?:[^\s"'<>`)\]},，。）]*[^\s"'<>`)\]},，。）:;])?/y;
 /** What follows `arn` and `urn`. */
 const RESOURCE_REST = /:[^\s"'<>`)\]},]*/y;
 /** Addresses of IPv6 and MAC, times, and hashes in pairs. */
@@ -43,11 +46,6 @@ const MARKUP =
 const STATUS_LINE = /(?:HTTP\/\S{1,4} )?([45]\d\d)\b(?: ([A-Z][a-z]+(?: [A-Z][a-z]+){0,3}))?/y;
 const STATUS_PHRASE = /^[1-5]\d\d [A-Z][A-Za-z' -]{1,40}$/;
 const REQUEST_LINE = /^(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS) \S/;
-/** How models begin to talk. */
-const TALK =
-  /\s{1,3}(?:I(?:['’](?:m|ve|d|ll))?\s|Sure\b|Certainly\b|As an AI\b|Here(?:['’]s| is| are)\b|Okay\b|Let me\b|Based on\b|Thank you\b|Of course\b|Great\b|My\b|Yes,|No,)/y;
-const FIRST_PERSON =
-  /[^\n:"'`“„‘«‹「『]{0,200}(?<![\p{L}\p{N}])(?:I(?:['’](?:m|ve|d|ll))?|my) \p{L}/uy;
 const FOREIGN_LETTER = /[^\0-\x7f](?<=\p{L})/u;
 /** gRPC writes the message below the status. */
 const DETAILS_FOLLOW = /\n\s{0,8}(?:details|message|description|grpc_message)\s{0,3}=/y;
@@ -55,6 +53,19 @@ const STACK_FOLLOWS = /\n\s{0,8}(?:at |File |from |#\d)/y;
 /** Pydantic writes the first reason below the number of errors. */
 const REASON_BELOW =
   /validation errors? for [^\n]{1,200}\n(?:[^\s][^\n]{0,200}\n)? {2,4}([^\s][^\n]{0,400}?) [[(]type=/;
+/** A text in other letters than Latin ones, from its first to its last letter. */
+const OTHER_SCRIPT = /[^\p{sc=Latin}\n]*[\p{L}--[\p{sc=Latin}\p{sc=Common}]]/vy;
+/** An element whose content somebody else wrote, such as `<answer>`. */
+const ELEMENT = /<([\p{L}_][\p{L}\p{N}_-]{0,63})>/uy;
+/** Names in brackets, such as `[label, score]`. */
+const BRACKETED =
+  /\[\s?([\p{L}\p{N}_.:/@-]{1,64})(, ?[\p{L}\p{N}_.:/@-]{1,64}){0,64}\s?\](?=([:\s]{0,2}[\p{L}[(])?)/uy;
+/** Names behind a colon, such as `missing: label, score`. */
+const LIST = /\s[\p{L}\p{N}_./@-]{1,64}(?:, [\p{L}\p{N}_./@-]{1,64}){1,64}(?=\s*(?:$|[\n;)\].]))/uy;
+/** What a key in brackets has, such as `opus` in `[judge:opus]`. */
+const BRACKETED_VALUE = /[^\s[\]]{1,64}(?=\])/y;
+/** What an unquoted text, such as `raw=it is fine item=5`, goes on to. */
+const TEXT_VALUE = /[^\n;]*?(?=\s[\p{L}_][\p{L}\p{N}_.-]{0,63}=|[\n;]|$)/uy;
 /** Scripts that do not separate words. */
 const UNSPACED =
   '\\p{sc=Han}\\p{sc=Hiragana}\\p{sc=Katakana}\\p{sc=Thai}\\p{sc=Lao}\\p{sc=Khmer}\\p{sc=Myanmar}ー々';
@@ -83,11 +94,6 @@ export function maskText(text: string): string {
     new Masking(out, reason, 1).run();
   }
   return out.text;
-}
-
-function matchAt(pattern: RegExp, text: string, at: number): RegExpExecArray | null {
-  pattern.lastIndex = at;
-  return pattern.exec(text);
 }
 
 /** Masks one text: a message of its own (depth 0), or one that is quoted within another. */
@@ -196,14 +202,39 @@ class Masking {
       this.#writeObject();
       return true;
     }
-    const placeholder = matchAt(PLACEHOLDER, text, this.#at);
+    const placeholder = matchAt(PLACEHOLDER, text, this.#at) ?? this.#namesAt();
     if (placeholder !== null) {
       this.#mask(placeholder[0].length);
       return true;
     }
-    if (matchAt(MARKUP, text, this.#at) === null) return false;
+    if (matchAt(MARKUP, text, this.#at) === null) return this.#writeElement();
     this.#writeNested(markupTitle(text.slice(this.#at)));
     this.#finish();
+    return true;
+  }
+
+  /** Names in brackets: a list, a value, or one name within a sentence. At its end a code may stand, such as `[NoKey]`. */
+  #namesAt(): RegExpExecArray | null {
+    if (this.#words.count === 0) return null;
+    const isValue = this.#text[this.#at - 1] === '=';
+    if (this.#out.gap === '' && !isValue) return null;
+    const names = matchAt(BRACKETED, this.#text, this.#at);
+    const [, first = '', others, next] = names ?? [];
+    const isName = next !== undefined && first === first.toLowerCase();
+    return isValue || others !== undefined || isName ? names : null;
+  }
+
+  /** Masks the content of an element. Returns false if there is none. */
+  #writeElement(): boolean {
+    const [opening, name] = matchAt(ELEMENT, this.#text, this.#at) ?? [];
+    if (opening === undefined || name === undefined || TELLING_KEYS.has(name)) return false;
+    const closing = `</${name}>`;
+    const end = this.#unclosed.has(closing) ? -1 : this.#text.indexOf(closing, this.#at);
+    if (end === -1) {
+      this.#unclosed.add(closing);
+      return false;
+    }
+    this.#mask(end + closing.length - this.#at);
     return true;
   }
 
@@ -234,6 +265,15 @@ class Masking {
   #writeUnquoted(end: number): void {
     const text = this.#text;
     const word = text.slice(this.#at, end);
+    const foreign =
+      this.#firstForeign !== -1 && this.#words.isLatin && NOT_ASCII.test(word)
+        ? matchAt(OTHER_SCRIPT, text, this.#at)
+        : null;
+    if (foreign !== null) {
+      this.#words.add(MASKED);
+      this.#mask(foreign[0].length);
+      return;
+    }
     const next = text[end];
     if (next === ':') {
       const isResource = word === 'arn' || word === 'urn';
@@ -321,6 +361,8 @@ class Masking {
       this.#out.mask();
     }
     this.#at = end + mark.length;
+    // What a model writes goes on behind its fences.
+    if (mark === '```') this.#finish();
   }
 
   /** Writes `=` and what it assigns. */
@@ -358,8 +400,9 @@ class Masking {
   }
 
   #writeValue(isStatusKey: boolean): void {
-    const value = matchAt(VALUE, this.#text, this.#at)?.[0];
-    if (value === undefined) return;
+    const isText = SPOKEN.has(this.#words.last) || this.#words.last === 'raw';
+    const value = matchAt(isText ? TEXT_VALUE : VALUE, this.#text, this.#at)?.[0];
+    if (value === undefined || value === '') return;
     this.#at += value.length;
     if (isStatusKey && (WORDS.test(value) || ERROR_STATUS.test(value))) this.#out.word(value);
     else this.#out.mask();
@@ -375,9 +418,19 @@ class Masking {
       this.#mask(pairs[0].length);
       return;
     }
-    const isWide = this.#text[this.#at] === '：';
+    const isWide =
+      this.#text[this.#at] === '：' || HAS_UNSPACED.test(this.#text[this.#at - 1] ?? '');
     this.#out.separator(':');
     this.#at += 1;
+    const names =
+      this.#text[this.#at - 2 - this.#words.last.length] === '['
+        ? matchAt(BRACKETED_VALUE, this.#text, this.#at)
+        : matchAt(LIST, this.#text, this.#at);
+    if (names !== null) {
+      if (names[0].startsWith(' ')) this.#out.separator(' ');
+      this.#mask(names[0].length);
+      return;
+    }
     const announcesText = this.#words.endClause();
     if (!announcesText && !this.#isLabel(isWide) && !this.#isTalk()) return;
     let start = this.#at;
@@ -421,19 +474,25 @@ class Masking {
   /** Whether somebody begins to talk after words such as `the judge said`. */
   #isTalkOfSpeaker(): boolean {
     const { last } = this.#words;
+    if (last === 'said') {
+      const text = this.#text;
+      return isWordCharacter(text[this.#at - 1]) && isWordCharacter(text[this.#at + 1]);
+    }
     const speaks =
       LABELS.has(last) || LABEL_ENDS.has(last) || last === 'answered' || last === 'with';
-    return speaks && matchAt(TALK, this.#text, this.#at) !== null;
+    return speaks && isTalkAt(this.#text, this.#at);
   }
 
   /** Whether a text in the first person or in another language follows. */
   #isTalk(): boolean {
     const { count } = this.#words;
-    if (this.#text[this.#at] !== ' ' || count < 2) return false;
-    if (matchAt(TALK, this.#text, this.#at) !== null) return true;
-    if (matchAt(FIRST_PERSON, this.#text, this.#at) !== null) return true;
+    const text = this.#text;
+    if (text[this.#at] !== ' ' || count < 2) return false;
+    if (isTalkAt(text, this.#at) || isPersonalAt(text, this.#at) || isForeignAt(text, this.#at)) {
+      return true;
+    }
     if (this.#firstForeign < this.#at || count < 3) return false;
-    const untilForeign = this.#text.slice(this.#at, this.#firstForeign);
+    const untilForeign = text.slice(this.#at, this.#firstForeign);
     return !/: |[\n"'`“„‘«‹「『《]/.test(untilForeign);
   }
 

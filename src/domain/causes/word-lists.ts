@@ -6,6 +6,7 @@ export const NAMED = new Set(
     'topic file directory folder module package job task run worker experiment prompt evaluator judge metric scorer ' +
     'grader criterion rubric tool function column key parameter attribute region zone endpoint resource role service ' +
     'secret variable named provider profile policy stage step suite case schema class category ' +
+    'field type format template evaluation severity probability capability plan tier environment owner ' +
     'language locale flag subject sample voice plugin agent shard partition event skill intent constant option adapter ' +
     'modèle projet utilisateur modell projekt benutzer modelo proyecto usuario projeto usuário модель модели проект ' +
     'проекта пользователь пользователя 모델 프로젝트 사용자'
@@ -23,7 +24,7 @@ export const NO_NAMES = new Set(
     'message messages content text file files path url uri format config configuration settings server service side ' +
     'peer remote client host user users default design proxy system provider policy filter filters administrator ' +
     'application itself network caller admission ' +
-    'unknown missing failed exists found returned timed produced exceeded refused denied'
+    'said says gave unknown missing failed exists found returned timed produced exceeded refused denied'
   ).split(' '),
 );
 
@@ -39,7 +40,7 @@ export const LABELS = new Set(
     'said says replied responded returned wrote refused refusal raw text content from in near of about like body ' +
     'payload document passage input sentence comment feedback review critique remark summary translation instruction ' +
     'instructions claim statement caption essay paragraph query dialogue conversation opinion judgement judgment ' +
-    'example user assistant human student customer speaker expected actual reference candidate hypothesis ' +
+    'example json user assistant human student customer speaker expected actual reference candidate hypothesis ' +
     '输出 响应 回复 回答 返回 内容 出力 応答 回答 返答 출력 응답 답변'
   ).split(' '),
 );
@@ -56,7 +57,7 @@ export const REASON_FOLLOWS = new Set(
   'invalid bad malformed unsupported illegal unexpected incorrect wrong error'.split(' '),
 );
 export const AMBIGUOUS_LABELS = new Set(
-  'input content text body document prompt payload of in'.split(' '),
+  'input content text body document prompt payload json of in'.split(' '),
 );
 
 /** Headings that say nothing without the next line. */
@@ -94,6 +95,14 @@ export const DAYS_AND_MONTHS = new Set(
   ).split(' '),
 );
 
+/** Words that vary wherever they stand: days, numbers, and the host of everybody. */
+export const VARYING_WORDS = new Set(
+  (
+    'Monday Tuesday Wednesday Thursday Friday Saturday Sunday two three four five six seven eight nine ten eleven ' +
+    'twelve twenty localhost'
+  ).split(' '),
+);
+
 /** Units and zones that change with their number. */
 export const UNITS = new Set(
   (
@@ -111,7 +120,8 @@ export const READING_VERBS = new Set(
 export const SPOKEN = new Set(
   (
     'output completion answer reply response verdict transcript utterance generation essay paragraph summary ' +
-    'translation critique rationale explanation statement claim opinion judgement judgment'
+    'translation critique rationale explanation statement claim opinion judgement judgment comment feedback ' +
+    'antwort ausgabe réponse sortie respuesta salida resposta risposta odpowiedź odpowiedzi ответ ответа رد'
   ).split(' '),
 );
 /** After these a colon is followed by the reason. */

@@ -6,6 +6,7 @@ import {
   PERSONS,
   PREPOSITIONS,
   STATUS_WORDS,
+  VARYING_WORDS,
 } from './word-lists.ts';
 import type { WordTrail } from './word-trail.ts';
 
@@ -51,9 +52,9 @@ const REASON =
 const NOT_COUNTED =
   /^(?:\s*$|\s*[-–:,;.)\]"'}\n{<]|\s+\p{Lu}|\s+(?:from|for|on|after|when|while|in|by|at|status|error|response)\b)/u;
 const VERB_FOLLOWS =
-  /^ (?:failed|returned|has|had|is|was|are|raised|timed|does|did|not|could|cannot|can|exceeded|produced|refused|threw|must|exited|crashed|will|already|requires|left|took|called|\w+ed)\b/;
-/** Names of hosts and packages. */
-const DOTTED = /^[\p{Ll}_-]+\.[\p{Ll}_-]+\.[\p{Ll}_.-]+$/u;
+  /^ (?:are|had|did|not|could|cannot|can|may|threw|must|will|already|left|took|over|\p{Ll}+(?:ed|(?<!s)s))\b/u;
+/** Names of hosts and packages. A class, such as that of an error, ends with a capital word. */
+const DOTTED = /^(?:[\p{L}_-]+\.){2,}\p{Ll}[\p{Ll}_-]*$/u;
 const MANY_HYPHENS = /^\p{Ll}+-\p{Ll}+-[-\p{Ll}]+$/u;
 const HYPHENATED = /^\p{Ll}+-[-\p{Ll}]+$/u;
 const NAME_CHARACTERS = /[-_.$]/;
@@ -64,6 +65,8 @@ const NAME_NOUNS = new Set(['name', 'id', 'call', 'named', 'called']);
 const PARSES = new Set(
   'parse validate deserialize deserialise instantiate construct coerce cast'.split(' '),
 );
+/** What follows a name and tells more of it or of the failure. */
+const MORE_FOLLOWS = /^(?:: | \(| (?:at|on|from|since|in|after|while)\b)/;
 const CAPITALISED = /^\p{Lu}\p{L}*\p{Ll}$/u;
 const LAST_OF_CLAUSE = /^(?:[\s.!?]*$|[.!?]?\s*\n|[,;)\]]|\.\s)/;
 
@@ -96,7 +99,10 @@ export function isVariable(word: string, context: WordContext, isPlain: boolean)
   if (word.length === 1) return isSample(word, context);
   if (isPlain)
     return (
-      (word.length >= 16 && isKey(word, context)) || isSecret(context) || isNamed(word, context)
+      VARYING_WORDS.has(word) ||
+      (word.length >= 16 && isKey(word, context)) ||
+      isSecret(context) ||
+      isNamed(word, context)
     );
   if (word.includes('@') || /\*{3}/.test(word)) return true;
   if (MANY_HYPHENS.test(word) || HANGUL_AND_LATIN.test(word)) return true;
@@ -122,7 +128,6 @@ function isPath(word: string, context: WordContext): boolean {
 }
 
 function isHostOrFile(word: string): boolean {
-  if (word === 'localhost') return true;
   const dot = word.lastIndexOf('.');
   if (dot <= 0) return false;
   if (DOTTED.test(word)) return true;
@@ -166,7 +171,10 @@ function isNamed(word: string, context: WordContext): boolean {
     return true;
   }
   const isNoun =
-    NAMED.has(last) || PERSONS.has(last) || (NAME_NOUNS.has(last) && NAMED.has(secondLast));
+    NAMED.has(last) ||
+    PERSONS.has(last) ||
+    (last.endsWith('s') && NAMED.has(last.slice(0, -1))) ||
+    (NAME_NOUNS.has(last) && NAMED.has(secondLast));
   if (!isNoun || NO_NAMES.has(word.toLowerCase())) return false;
   if (gap === ' ') return isAfterNoun(word, context);
   return gap === ': ' && (NAME_CHARACTERS.test(word) || isLastOfClause(text, end));
@@ -176,27 +184,35 @@ function isLastOfClause(text: string, end: number): boolean {
   return LAST_OF_CLAUSE.test(text.slice(end, end + 4));
 }
 
+function isEndOfName(text: string, end: number): boolean {
+  return isLastOfClause(text, end) || MORE_FOLLOWS.test(text.slice(end, end + 8));
+}
+
 /** `for mistral-large`, `by alice.smith`, `2 errors for Verdict`, `password for root from 10.0.0.1`. */
 function isAfterPreposition(word: string, { words, text, end }: WordContext): boolean {
   if (/[-_]/.test(word) && LOWER.test(word)) return true;
   if (/^\p{Ll}+\.\p{Ll}+$/u.test(word)) return true;
   const { last, secondLast } = words;
-  if (last === 'by' || (last === 'of' && NUMBER.test(secondLast))) {
-    return isLastOfClause(text, end) && !NO_NAMES.has(word);
-  }
-  if (last !== 'for') return false;
-  if (secondLast === 'error' || secondLast === 'errors') return isLastOfClause(text, end);
-  if (text.startsWith(' from ', end)) return !NO_NAMES.has(word);
-  return isLastOfClause(text, end) && CAPITALISED.test(word);
+  if (last !== 'for' && last !== 'by' && !(last === 'of' && NUMBER.test(secondLast))) return false;
+  if (NO_NAMES.has(word)) return false;
+  if (isEndOfName(text, end)) return true;
+  return last === 'for' && !NAMED.has(word) && VERB_FOLLOWS.test(text.slice(end, end + 24));
 }
 
 /** `model gpt-x`, `Metric tone failed`, `for user alice`. */
 function isAfterNoun(word: string, { words, text, end }: WordContext): boolean {
   if (NAME_CHARACTERS.test(word) || /\p{Ll}\p{Lu}/u.test(word)) return true;
-  if (VERB_FOLLOWS.test(text.slice(end, end + 12))) return true;
-  if (!PREPOSITIONS.has(words.secondLast)) return false;
+  const next = text.slice(end, end + 24);
+  if (VERB_FOLLOWS.test(next)) return true;
+  const isVerb = /(?:ed|ing)$/.test(word);
+  if (next.startsWith(')')) return !isVerb;
   const isLower = word === word.toLowerCase();
-  return isLower ? !/(?:ed|ing)$/.test(word) : !words.isLastCapital && CAPITALISED.test(word);
+  if (PREPOSITIONS.has(words.secondLast)) {
+    if (isLower || word === word.toUpperCase()) return !isVerb || isEndOfName(text, end);
+    return !words.isLastCapital && CAPITALISED.test(word);
+  }
+  // Behind `judge model` the name of the model follows.
+  return isLower && !isVerb && !/[^s]s$/.test(word) && !NAMED.has(word) && /^ [^A-Z]/.test(next);
 }
 
 /** `user Alice`, `customer Li Wei`. */
