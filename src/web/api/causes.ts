@@ -5,9 +5,6 @@ import { takeSteps } from '../../monitor/steps.ts';
 import { causeFields, otherCausesFields } from '../../rows/fields.ts';
 import { answer, MAX_PAGE_BYTES } from './page-of-rows.ts';
 
-/** A hostile message takes some milliseconds, a usual one far less. */
-const CAUSES_PER_STEP = 8;
-
 /**
  * Returns the text of the answer, `{"data": [rows], "next_cursor": null}`. Causes that would exceed the maximum size are
  * counted with those that the limit has left out.
@@ -24,7 +21,7 @@ function* causeTexts({ causes, others }: CauseList): Steps<readonly string[]> {
     bytes += Buffer.byteLength(text);
     if (texts.length > 0 && bytes > MAX_PAGE_BYTES) break;
     texts.push(text);
-    if (texts.length % CAUSES_PER_STEP === 0) yield;
+    yield;
   }
   const cut = causes.slice(texts.length);
   const count = cut.reduce((sum, cause) => sum + cause.count, others.count);
