@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { addressWarnings } from '../../src/cli/address-warnings.ts';
 import {
   isPlainHttp,
   parseBaseUrl,
@@ -84,6 +85,10 @@ export function config(directory: string): readonly TextFunction[] {
     },
     { name: 'config/pem-file.ts readPrivateKey', call: (text) => readPrivateKey(written(text)) },
     { name: 'config/values/address.ts parseBaseUrl', call: parseBaseUrl },
+    {
+      name: 'cli/address-warnings.ts addressWarnings',
+      call: (text) => addressWarnings(`${text}/v2`),
+    },
     {
       name: 'config/values/address.ts parseBaseUrl, of what follows the scheme',
       call: (text) => parseBaseUrl(`http://a/${text}`),
