@@ -39,7 +39,6 @@ export const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
   'takes the words of a command line, which the shell bounds': [
     'cli/cli.ts main',
     'cli/configuration.ts loadConfiguration',
-    'cli/configuration.ts loadForStore',
     'cli/options.ts interval',
     'cli/options.ts portNumber',
     'cli/options.ts positiveInteger',
