@@ -5,6 +5,7 @@ import { ConfigError } from '../config/config-error.ts';
 import type { Logger } from '../log/logger.ts';
 import { StoreError } from '../monitor/errors.ts';
 import type { ReloadResult } from '../web/reload-result.ts';
+import { findChanges } from './config-changes.ts';
 
 export interface Reload {
   /** Reloads the configuration; concurrent calls run one after the other. Rejects only because of a bug. */
@@ -30,9 +31,10 @@ export function createReload(options: ReloadOptions): Reload {
   const inSequence = limitConcurrency(1);
 
   async function reload(): Promise<ReloadResult> {
+    const before = config();
     try {
       const next = await loadConfig();
-      const reasons = restartReasons(config(), next);
+      const reasons = restartReasons(before, next);
       if (reasons.length > 0) return failed(reasons);
       await apply(next);
     } catch (error) {
@@ -45,8 +47,13 @@ export function createReload(options: ReloadOptions): Reload {
     }
     const result = { ok: true, reasons: [] };
     onResult(result);
+    const after = config();
     logger.info(
-      { event: 'config.reloaded', projects: config().projects.length },
+      {
+        event: 'config.reloaded',
+        projects: after.projects.length,
+        ...findChanges(before, after),
+      },
       'Configuration reloaded',
     );
     return result;

@@ -28,7 +28,8 @@ describe('a reload', UNHURRIED, () => {
 
     await place.configure({ projects: BOTH });
     daemon.process.kill('SIGHUP');
-    await daemon.line('config.reloaded');
+    const line = await daemon.line('config.reloaded');
+    expect(line).toMatchObject({ added: ['beta'], removed: [], changed: [], sections: [] });
     await daemon.line('poll.completed', { project: 'beta' });
 
     const after = await scrape(url);
