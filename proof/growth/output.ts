@@ -85,6 +85,7 @@ export const output: readonly TextFunction[] = [
         at: 0,
         project: text,
         promptId: text,
+        promptName: text,
         settlement: undefined,
         cause: undefined,
       };

@@ -62,7 +62,13 @@ const store = {
     ]),
   failures: () =>
     Promise.resolve([
-      { ...rowOf('failures'), promptId: 'p', settlement: undefined, cause: undefined } as const,
+      {
+        ...rowOf('failures'),
+        promptId: 'p',
+        promptName: '',
+        settlement: undefined,
+        cause: undefined,
+      } as const,
     ]),
   causes: () =>
     Promise.resolve({

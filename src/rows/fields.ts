@@ -109,6 +109,7 @@ export function failureFields({
   at,
   project,
   promptId,
+  promptName,
   settlement,
   cause,
 }: FailureRow): FailureFields {
@@ -117,6 +118,7 @@ export function failureFields({
     time: isoTime(at),
     project,
     prompt_id: promptId,
+    prompt_name: promptName ?? null,
     error_info: settlement?.errorInfo ?? null,
     error_msg_truncated: settlement?.errorInfo !== undefined && settlement.errorMsgTruncated,
     reason: settlement?.reason ?? null,

@@ -103,6 +103,7 @@ export const failureSchema = z
     time: time.describe('Time of the transition, UTC.'),
     project,
     prompt_id: promptId,
+    prompt_name: z.string().nullable().describe('The name when it failed; null without one.'),
     error_info: z
       .object({ error_id: z.string().nullable(), error_msg: z.string().nullable() })
       .nullable(),

@@ -126,6 +126,7 @@ export interface FailureColumns {
   readonly at: number;
   readonly project: string;
   readonly record_id: string;
+  readonly record_name: string | null;
   readonly settled_at: number | null;
   readonly error_id: string | null;
   readonly error_msg: string | null;
@@ -141,6 +142,7 @@ export function toFailureRow(row: FailureColumns): FailureRow {
     at: row.at,
     project: row.project,
     promptId: row.record_id,
+    promptName: row.record_name ?? undefined,
     settlement,
     // A worker of an earlier version settles failures without a cause.
     cause: settlement && (row.cause ?? causeOf(settlement.errorInfo).id),

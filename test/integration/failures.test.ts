@@ -68,6 +68,7 @@ describe('a failure', UNHURRIED, () => {
         time: expect.any(String),
         project: 'alpha',
         prompt_id: id,
+        prompt_name: `name of ${id}`,
         error_info: { error_id, error_msg },
         error_msg_truncated: false,
         reason: null,

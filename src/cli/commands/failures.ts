@@ -16,6 +16,7 @@ const view: View<FailureRow> = {
     { name: 'time', cell: (row) => formatTime(row.at) },
     { name: 'project', cell: (row) => row.project, isTruncatable: true },
     { name: 'prompt_id', cell: (row) => row.promptId, isTruncatable: true },
+    { name: 'prompt_name', cell: (row) => row.promptName, isTruncatable: true, isOptional: true },
     { name: 'settled', cell: (row) => (row.settlement === undefined ? 'no' : 'yes') },
     { name: 'reason', cell: (row) => row.settlement?.reason },
     {

@@ -150,6 +150,8 @@ export interface FailureRow {
   readonly at: number;
   readonly project: string;
   readonly promptId: string;
+  /** Name at the time of the transition. */
+  readonly promptName: string | undefined;
   /** Undefined while the failure is pending. */
   readonly settlement: Settlement | undefined;
   /** Id of its cause; undefined while the failure is pending. */

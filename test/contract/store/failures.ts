@@ -89,7 +89,15 @@ export function describeFailures(h: Harness): void {
       expect(await h.pendingIds()).toEqual([]);
       const cause = causeOf('errorInfo' in settlement ? settlement.errorInfo : undefined).id;
       expect(await h.store.failures({})).toEqual([
-        { transitionId, at: 1000, project: 'p', promptId: 'x', settlement, cause },
+        {
+          transitionId,
+          at: 1000,
+          project: 'p',
+          promptId: 'x',
+          promptName: 'name of x',
+          settlement,
+          cause,
+        },
       ]);
     });
 

@@ -386,7 +386,7 @@ describe('failures', () => {
   async function someFailures() {
     return withStore(async (store) => {
       await commit(store, 'search', NOW - 3 * HOUR, { a: 'RUNNING', b: 'RUNNING', c: 'RUNNING' });
-      const shown = { a: 'FAILED', b: 'FAILED', c: 'FAILED' };
+      const shown = { a: { status: 'FAILED', name: 'Refund\ttone' }, b: 'FAILED', c: 'FAILED' };
       const [a = 0, b = 0, c = 0] = await commit(store, 'search', NOW - 2 * HOUR, shown);
       await store.settleFailure(
         a,
@@ -409,6 +409,7 @@ describe('failures', () => {
           transition_id: a,
           ...common,
           prompt_id: 'a',
+          prompt_name: 'Refund\ttone',
           error_info: RATE_LIMITED,
           error_msg_truncated: true,
           reason: null,
@@ -419,6 +420,7 @@ describe('failures', () => {
           transition_id: b,
           ...common,
           prompt_id: 'b',
+          prompt_name: null,
           error_info: null,
           error_msg_truncated: false,
           reason: 'not_found',
@@ -429,6 +431,7 @@ describe('failures', () => {
           transition_id: c,
           ...common,
           prompt_id: 'c',
+          prompt_name: null,
           error_info: null,
           error_msg_truncated: false,
           reason: null,
@@ -444,11 +447,14 @@ describe('failures', () => {
     const { stdout } = await run('failures');
     const lines = stdout.trimEnd().split('\n');
     expect(lines).toHaveLength(4);
-    expect(lines.some((line) => / a +yes +- +RATE_LIMITED +slow down\\nplease$/.test(line))).toBe(
-      true,
-    );
-    expect(lines.some((line) => / b +yes +not_found +- +-$/.test(line))).toBe(true);
-    expect(lines.some((line) => / c +no +- +- +-$/.test(line))).toBe(true);
+    expect(lines[0]).toMatch(/ prompt_id +prompt_name +settled /);
+    expect(
+      lines.some((line) =>
+        / a +Refund\\ttone +yes +- +RATE_LIMITED +slow down\\nplease$/.test(line),
+      ),
+    ).toBe(true);
+    expect(lines.some((line) => / b +- +yes +not_found +- +-$/.test(line))).toBe(true);
+    expect(lines.some((line) => / c +- +no +- +- +-$/.test(line))).toBe(true);
   });
 
   it('can be restricted to a cause', async () => {

@@ -425,6 +425,7 @@ function storeOfFailures(count: number, length: number) {
     at: 0,
     project: 'p',
     promptId: 'a',
+    promptName: undefined,
     settlement: { errorInfo: { error_id: 'E', error_msg: message }, errorMsgTruncated: false },
     cause: '0123456789abcdef',
   });

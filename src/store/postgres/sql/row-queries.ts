@@ -107,7 +107,7 @@ function transitionsSql({ project, since, afterTransition, limit }: RowQuery): S
   );
 }
 
-export const FAILURE_COLUMNS = `f.transition_id, t.at, p.id AS project, t.record_id,
+export const FAILURE_COLUMNS = `f.transition_id, t.at, p.id AS project, t.record_id, t.record_name,
   f.settled_at, f.error_id, f.error_msg, f.error_msg_truncated, f.reason, f.cause`;
 
 function failuresSql({ project, since, cause, afterTransition, limit }: RowQuery): Sql {

@@ -109,7 +109,7 @@ function transitionsSql({ project, since, afterTransition }: RowQuery): string {
     ORDER BY t.transition_id DESC LIMIT :limit`;
 }
 
-export const FAILURE_COLUMNS = `f.transition_id, t.at, p.id AS project, t.record_id,
+export const FAILURE_COLUMNS = `f.transition_id, t.at, p.id AS project, t.record_id, t.record_name,
   f.settled_at, f.error_id, f.error_msg, f.error_msg_truncated, f.reason, f.cause`;
 
 function failuresSql({ project, since, cause, afterTransition }: RowQuery): string {

@@ -48,7 +48,7 @@ export function failureList(
             <div class="id">${untrustedName(row.promptId)}</div>
             ${timeWithAge(row.at, context.now)}
           </div>
-          ${failureDetails(row, whole)}
+          ${nameLine(row.promptName)} ${failureDetails(row, whole)}
         </li>`,
     )}
   </ol>`;
@@ -130,8 +130,11 @@ export function promptTable(rows: readonly StatusRow[], context: ListContext): H
 }
 
 function promptCell({ promptId, promptName, project }: StatusRow, context: ListContext): Html {
-  return html`${idCell(promptId, project, context)}
-  ${promptName ? html`<div class="quiet">${untrustedName(promptName)}</div>` : ''}`;
+  return html`${idCell(promptId, project, context)} ${nameLine(promptName)}`;
+}
+
+function nameLine(promptName: string | undefined): Html | '' {
+  return promptName ? html`<div class="quiet">${untrustedName(promptName)}</div>` : '';
 }
 
 function idCell(id: string, project: string, context: ListContext): Html {

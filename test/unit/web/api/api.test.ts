@@ -360,6 +360,7 @@ describe('a page of rows', () => {
         at: 0,
         project: 'p',
         promptId: 'a',
+        promptName: undefined,
         settlement,
         cause: '0123456789abcdef',
       };

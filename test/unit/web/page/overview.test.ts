@@ -469,6 +469,7 @@ describe('the page of a project', () => {
 
     const { text } = await world.read('/projects/alpha');
 
+    expect(text).toMatch(/FAILED c now [-0-9: ]+ UTC name of c error_id E_42/);
     expect(text).toContain('No error_info, because the service no longer has the prompt');
     expect(text).toContain('not fetched yet');
     expect(text).toContain('error_id E_42 error_msg none Cut at 8,192 bytes.');
