@@ -3,7 +3,7 @@ import { ConfigError } from '../../config/config-error.ts';
 import type { ConfiguredLimit } from '../../domain/expectation.ts';
 import { DEFAULT_LIMIT_MS } from '../../domain/learned-limit.ts';
 import { PROMPT_STATUSES, type UnfinishedStatus } from '../../domain/status.ts';
-import type { PollFailureReason } from '../../monitor/errors.ts';
+import type { ApiError, PollFailureReason } from '../../monitor/errors.ts';
 import type { Action, Context, Register } from '../command.ts';
 import { loadConfiguration } from '../configuration.ts';
 import { quoteId } from '../../config/redaction.ts';
@@ -72,22 +72,29 @@ const check: Action<CheckOptions> = async (options, context) => {
   for (const warning of warnings) context.warn(`warning: ${warning}`);
   const failed = connections?.filter(({ failure }) => failure !== undefined) ?? [];
   for (const { project, failure } of failed) {
-    const advice = failure && ADVICE[failure.reason];
-    context.warn(
-      `error: project ${quoteId(project)} cannot be listed: ${failure?.message}${advice === undefined ? '' : `: ${advice}`}`,
-    );
+    if (failure !== undefined) {
+      context.warn(`error: project ${quoteId(project)} cannot be listed: ${describe(failure)}`);
+    }
   }
   return failed.length === 0 ? 0 : 1;
 };
 
+/** Why a project cannot be listed, with the address, the words of the service and what to do. */
+function describe({ reason, message, details: { url, detail } }: ApiError): string {
+  const request = url === undefined ? '' : ` (GET ${url})`;
+  const words = detail === undefined ? '' : `: ${JSON.stringify(detail)}`;
+  const advice = ADVICE[reason];
+  return `${message}${request}${words}${advice === undefined ? '' : `. ${advice}`}`;
+}
+
 const ADVICE: Partial<Record<PollFailureReason, string>> = {
-  auth: 'check the API key, and whether it may read this project',
-  not_found: 'check the id of the project, and base_url, which must not end in /v2',
-  redirect: 'set base_url to the address that the service redirects to',
-  network: 'check base_url, the network and proxy_url',
-  tls: 'check base_url, and ca_file for a private certificate authority',
-  invalid_response: 'check that base_url is the address of an Evaluation Service',
-  too_large: 'raise max_response_size or max_items',
+  auth: 'Check the API key, and whether it may read this project',
+  not_found: 'Check the id of the project, and base_url, which must not end in /v2',
+  redirect: 'Set base_url to the address that the service redirects to',
+  network: 'Check base_url, the network and proxy_url',
+  tls: 'Check base_url, and ca_file for a private certificate authority',
+  invalid_response: 'Check that base_url is the address of an Evaluation Service',
+  too_large: 'Raise max_response_size or max_items',
 };
 
 async function connect(config: Config, context: Context): Promise<readonly Connection[]> {
@@ -188,6 +195,8 @@ function connectionFields(connection: Connection | undefined): object {
       reason: failure?.reason ?? null,
       status_code: failure?.details.statusCode ?? null,
       message: failure?.message ?? null,
+      url: failure?.details.url ?? null,
+      detail: failure?.details.detail ?? null,
       prompts: failure
         ? null
         : Object.fromEntries(PROMPT_STATUSES.map((status) => [status, counts.get(status) ?? 0])),

@@ -244,14 +244,14 @@ describe('check --connect', () => {
       ['gamma', 'not_found', '404'],
     ]);
     expect(stderr).toMatch(
-      /error: project "gamma" cannot be listed: .*404.*: check the id of the project/,
+      /error: project "gamma" cannot be listed: .*404.*.*GET http.*\/v2\/projects\/gamma\/prompts\/.*Check the id of the project/,
     );
 
     const config = join(place.directory, 'evalwatch.yaml');
     writeFileSync(join(place.directory, 'key'), 'another key for the tests');
     const refused = await commandLine(['check', '--connect', '--config', config]);
     expect(refused.code).toBe(1);
-    expect(refused.stderr).toMatch(/error: project "alpha" .*401.*: check the API key/);
+    expect(refused.stderr).toMatch(/error: project "alpha" .*401.*Check the API key/);
     expect(refused.stderr + refused.stdout).not.toContain('another key');
   });
 });
