@@ -25,7 +25,7 @@ export const EQUIVALENT: readonly {
     why: 'the other side is 1 and only brings its label',
   },
   {
-    rule: /^project_team:evalwatch_project_info:group$/,
+    rule: /^project_team:evalwatch_project_info:(group|last5m)$/,
     change: /^last_over_time -> (min|max)_over_time /,
     why: 'the value is always 1; its labels matter',
   },
