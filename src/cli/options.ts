@@ -35,6 +35,13 @@ export function jsonOption(): Option {
   return new Option('--json', 'print one JSON document instead of a table');
 }
 
+/** `--format csv` of a command that prints a table without it. */
+export function csvOption(): Option {
+  return new Option('--format <format>', 'print CSV instead of a table')
+    .choices(['csv'])
+    .conflicts('json');
+}
+
 export interface JsonOption {
   readonly json?: true;
 }
@@ -51,6 +58,7 @@ export interface QueryOptions extends HistoryOptions, JsonOption {
   readonly status?: Status;
   readonly cause?: string;
   readonly limit?: number;
+  readonly format?: 'csv';
 }
 
 export function addHistoryOptions(command: Command): Command {

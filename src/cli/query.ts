@@ -7,6 +7,7 @@ import type { Action, Context } from './command.ts';
 import { locateStore, type StorePlace } from './configuration.ts';
 import { UsageError } from './outcome.ts';
 import type { QueryOptions } from './options.ts';
+import type { Csv } from './output/csv.ts';
 import { jsonLines, tableLines, type Column } from './output/table.ts';
 
 /** Maximum number of known projects in the message about an unknown one. */
@@ -27,6 +28,8 @@ export interface View<Row> {
   readonly columns: readonly Column<Row>[];
   /** Returns the row of the JSON document (docs/specification.md#rows). */
   readonly toJson: (row: Row) => object;
+  /** Undefined for a command without `--format csv`. */
+  readonly csv?: Csv<Row>;
 }
 
 /** Creates a command that reads rows of the store and prints them. A daemon may run meanwhile. */
@@ -36,6 +39,9 @@ export function queryAction<Row>(view: View<Row>): Action<QueryOptions> {
     const rows = await withReader(options, context, (source) => view.open(source)(query));
     if (options.json) {
       await context.stdout.writeLines(jsonLines(rows, view.toJson));
+    } else if (view.csv !== undefined && options.format === 'csv') {
+      await context.stdout.writeAll([view.csv.header]);
+      await context.stdout.writeAll(rows.values().map(view.csv.line));
     } else if (rows.length > 0) {
       await context.stdout.writeLines(tableLines(rows, view.columns, context.stdout));
     } else {
@@ -45,7 +51,7 @@ export function queryAction<Row>(view: View<Row>): Action<QueryOptions> {
   };
 }
 
-export function toQuery(options: QueryOptions, { clock }: Context): RowQuery {
+export function toQuery(options: Omit<QueryOptions, 'format'>, { clock }: Context): RowQuery {
   const { project, status, cause, since, limit } = options;
   const start = since === undefined ? undefined : clock.now() - since;
   return { project, status, cause, since: start, limit };

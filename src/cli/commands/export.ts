@@ -3,7 +3,7 @@ import { resolveFromUser } from '../../config/environment.ts';
 import type { StoreReader, TransitionRow } from '../../monitor/ports/store.ts';
 import { isoTime, transitionFields } from '../../rows/fields.ts';
 import type { Action, Register } from '../command.ts';
-import { csvLine } from '../output/csv.ts';
+import { createCsv, CSV_HELP } from '../output/csv.ts';
 import { toJsonLine } from '../output/json.ts';
 import { readTransitionsAfter, type TransitionFilter } from '../transition-pages.ts';
 import { addHistoryOptions, type HistoryOptions } from '../options.ts';
@@ -15,12 +15,15 @@ const FORMATS = {
     header: '',
     line: (row: TransitionRow) => `${toJsonLine(transitionFields(row))}\n`,
   },
-  csv: {
-    // Without a byte order mark, Excel does not read the file as UTF-8.
-    header: `\u{feff}${csvLine(['transition_id', 'time', 'project', 'kind', 'id', 'from', 'to'])}`,
-    line: ({ transitionId, at, project, kind, id, from, to }: TransitionRow) =>
-      csvLine([transitionId, isoTime(at), project, kind, id, from, to]),
-  },
+  csv: createCsv<TransitionRow>([
+    { name: 'transition_id', cell: (row) => row.transitionId },
+    { name: 'time', cell: (row) => isoTime(row.at) },
+    { name: 'project', cell: (row) => row.project },
+    { name: 'kind', cell: (row) => row.kind },
+    { name: 'id', cell: (row) => row.id },
+    { name: 'from', cell: (row) => row.from },
+    { name: 'to', cell: (row) => row.to },
+  ]),
 } as const;
 
 interface ExportOptions extends HistoryOptions {
@@ -30,9 +33,7 @@ interface ExportOptions extends HistoryOptions {
 }
 
 const HELP = `
-CSV is for spreadsheets: UTF-8 with a byte order mark. Line breaks, control characters and invisible characters are
-written as escapes such as \\u001b. An apostrophe is put before a sign that could start a formula (= + - @, also
-full-width) at the beginning of a text or after ; or |, even if spaces or quotes come first. NDJSON is for programs: one
+${CSV_HELP} NDJSON is for programs: one
 JSON object a line, with JSON's own escapes, so that every value is exact.
 
 Examples:

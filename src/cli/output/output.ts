@@ -15,7 +15,9 @@ export interface Output {
   readonly color: boolean;
   /** Resolves when the stream has accepted the text. @throws {ReaderGoneError} or the error of the stream */
   write(text: string): Promise<void>;
-  /** Writes lines in large chunks and waits for the reader after each chunk. @throws like `write` */
+  /** Writes texts in large chunks and waits for the reader after each chunk. @throws like `write` */
+  writeAll(texts: Iterable<string>): Promise<void>;
+  /** Writes lines, and a line break after each, as `writeAll` does. @throws like `write` */
   writeLines(lines: Iterable<string>): Promise<void>;
 }
 
@@ -39,6 +41,17 @@ export function createOutput(stream: OutputStream, color: boolean): Output {
         else reject(error.code === 'EPIPE' ? new ReaderGoneError() : error);
       });
     });
+  async function writeAll(texts: Iterable<string>): Promise<void> {
+    let chunk = '';
+    for (const text of texts) {
+      chunk += text;
+      if (chunk.length < CHUNK_LENGTH) continue;
+      // Each chunk waits for the reader of the one before it.
+      await write(chunk);
+      chunk = '';
+    }
+    if (chunk !== '') await write(chunk);
+  }
   return {
     // Read each time, because the size of a terminal can change.
     get width() {
@@ -49,16 +62,11 @@ export function createOutput(stream: OutputStream, color: boolean): Output {
     },
     color,
     write,
-    async writeLines(lines) {
-      let chunk = '';
-      for (const line of lines) {
-        chunk += `${line}\n`;
-        if (chunk.length < CHUNK_LENGTH) continue;
-        // Each chunk waits for the reader of the one before it.
-        await write(chunk);
-        chunk = '';
-      }
-      if (chunk !== '') await write(chunk);
-    },
+    writeAll,
+    writeLines: (lines) => writeAll(withBreaks(lines)),
   };
+}
+
+function* withBreaks(lines: Iterable<string>): Generator<string> {
+  for (const line of lines) yield `${line}\n`;
 }

@@ -58,6 +58,7 @@ describe.each(Object.keys(offers).filter((shell) => shell === 'bash' || hasFish)
     ['evalwatch status --status FA', ['FAILED']],
     ['evalwatch ca', ['causes']],
     ['evalwatch failures --ca', ['--cause']],
+    ['evalwatch failures --format c', ['csv']],
     ['evalwatch export --format c', ['csv']],
     ['evalwatch store c', ['check']],
     ['evalwatch store check --j', ['--json']],

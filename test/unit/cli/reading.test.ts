@@ -457,6 +457,34 @@ describe('failures', () => {
     expect(lines.some((line) => / c +- +no +- +- +-$/.test(line))).toBe(true);
   });
 
+  it('as CSV are for a spreadsheet', async () => {
+    const { a, b, c } = await someFailures();
+    const hostile = { error_id: '=1+1', error_msg: '"a", \u001b[2J' };
+    await withStore((store) =>
+      store.settleFailure(c, { errorInfo: hostile, errorMsgTruncated: false }, NOW),
+    );
+    const { stdout, stderr } = await run('failures', '--format', 'csv');
+    const [header, ...lines] = stdout.split('\r\n');
+    const time = iso(NOW - 2 * HOUR);
+    expect(stderr).toBe('');
+    expect(header).toBe(
+      'transition_id,time,project,prompt_id,prompt_name,settled,reason,error_id,error_msg,error_msg_truncated,cause',
+    );
+    expect(new Set(lines)).toEqual(
+      new Set([
+        `${a},${time},search,a,Refund\\ttone,true,,RATE_LIMITED,slow down\\nplease,true,${causeOf(RATE_LIMITED).id}`,
+        `${b},${time},search,b,,true,not_found,,,false,${causeOf(undefined).id}`,
+        `${c},${time},search,c,,true,,'=1+1,"""a"", \\u001b[2J",false,${causeOf(hostile).id}`,
+        '',
+      ]),
+    );
+    expect(await run('failures', '--cause', '0123456789abcdef', '--format', 'csv')).toMatchObject({
+      code: 0,
+      stdout: `${header}\r\n`,
+      stderr: '',
+    });
+  });
+
   it('can be restricted to a cause', async () => {
     const { a } = await someFailures();
     const { id } = causeOf(RATE_LIMITED);

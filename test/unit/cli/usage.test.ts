@@ -112,6 +112,11 @@ describe('bad usage', () => {
     [['transitions', '--status', 'FAILED'], /unknown option '--status'/],
     [['failures', '--since', '24'], /'24' is invalid.*did you mean "24h"\?/],
     [['failures', '--cause', 'other'], /'other' is invalid.*16 hexadecimal digits/],
+    [
+      ['failures', '--json', '--format', 'csv'],
+      /'--format <format>' cannot be used with option '--json'/,
+    ],
+    [['failures', '--format', 'json'], /'json' is invalid.*csv/],
     [['causes', '--since', '24'], /'24' is invalid.*did you mean "24h"\?/],
     [['causes', '--limit', '0'], /'0' is invalid/],
     [['failures', '--since', 'yesterday'], /'yesterday' is invalid.*30m, 24h or 7d/],
