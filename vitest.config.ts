@@ -4,8 +4,9 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     globalSetup: ['test/support/global-setup.ts'],
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
+    // A slow machine is no failure.
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
     // Most tests wait for processes and timers rather than for a core.
     maxWorkers: 3,
   },
