@@ -66,7 +66,7 @@ async function settleSome(store: Store): Promise<void> {
   await store.postponeFailure(tried?.transitionId ?? 0, tries);
 }
 
-describe.skipIf(postgresPrograms === undefined)('migrate-store', { timeout: 60_000 }, () => {
+describe.skipIf(postgresPrograms === undefined)('migrate-store', () => {
   let server: PostgresServer;
   beforeAll(async () => {
     server = await startPostgres();
