@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import bcrypt from 'bcrypt';
 import type * as ClockRoom from '../../src/app/clock.ts';
 import { NEVER_POLLED } from '../../src/monitor/poll-health.ts';
+import type { FinishedPoll } from '../../src/monitor/events.ts';
 import type * as FeedRoom from '../../src/web/events/feed.ts';
 import type * as AssetsRoom from '../../src/web/page/assets.ts';
 import type * as MonitorRoom from '../../src/web/page/model/monitor-state.ts';
@@ -120,6 +121,7 @@ const content = {
     },
     retentionMs: 1000,
     isReady: () => true,
+    isLifecycleEnabled: () => true,
     projects: () =>
       PROJECTS.map((id) => {
         const none = { nextPollAt, expectations: undefined };
@@ -127,8 +129,16 @@ const content = {
       }),
     monitor: () => watchMonitor(clock).state(),
   },
-  isReloadAllowed: () => true,
+  isLifecycleEnabled: () => true,
   reload: () => Promise.resolve({ ok: true, reasons: [] }),
+  pollNow: async (project?: string) => {
+    if (project !== undefined && !PROJECTS.includes(project)) {
+      return { refusal: 'unknown', error: 'unknown' } as const;
+    }
+    const outcome = { failure: undefined, prompts: 1, transitions: 0, durationMs: 1 };
+    const poll = { project: `${PROTECTED} poll`, ...outcome } as FinishedPoll;
+    return { polled: [poll], pending: 0 };
+  },
 };
 
 async function serve(protection?: Protection): Promise<number> {

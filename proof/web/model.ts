@@ -82,7 +82,8 @@ function judge(
       !isPlain(header('accept-encoding'));
     if (path !== 'metrics' || isBrowser) return refused('foreign name', 421);
   }
-  return { ...routed(sent.method, shape, assets), isAdmitted: true };
+  const isForm = header('accept').some((value) => value.includes('text/html'));
+  return { ...routed(sent.method, shape, assets, isForm), isAdmitted: true };
 }
 
 function refused(route: string, ...statuses: readonly number[]): Judgement {
@@ -212,6 +213,7 @@ function routed(
   method: string,
   { segments, path, query }: Shape,
   assets: readonly string[],
+  isForm: boolean,
 ): Judgement {
   const isRead = method === 'GET' || method === 'HEAD';
   const page = PAGES.get(path);
@@ -219,6 +221,15 @@ function routed(
     const [shows, statuses] = page;
     if (!isRead) return refused(path, 405);
     return { statuses: query ? statuses : [200], shows, route: path };
+  }
+  if (path === '-/poll') {
+    if (method !== 'POST') return refused(path, 405);
+    if (isForm) return { statuses: query ? [303, 400, 404] : [303], shows: '', route: path };
+    return {
+      statuses: query ? [200, 400, 404] : [200],
+      shows: `${PROTECTED} poll`,
+      route: path,
+    };
   }
   if (path === '-/reload') {
     return method === 'POST'

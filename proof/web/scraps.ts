@@ -34,6 +34,7 @@ export const PATHS = [
   '/-/healthy',
   '/-/ready',
   '/-/reload',
+  '/-/poll',
   '/api/v1/events',
 ].concat(
   ['projects', 'prompts', 'transitions', 'failures', 'causes', 'openapi.json'].map(
@@ -185,6 +186,7 @@ export const OTHER = [
   ['X-HTTP-Method-Override', 'GET'],
   ['Forwarded', 'host=x;proto=https'],
   ['Upgrade', 'h2c'],
+  ['Accept', 'text/html'],
   ['Range', 'bytes=0-'],
   ['Expect', '100-continue'],
   ['Expect', 'more'],

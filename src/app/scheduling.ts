@@ -1,24 +1,44 @@
+import type { FinishedPoll } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import { createScheduler, type Scheduler } from '../schedule/scheduler.ts';
 import type { Engine } from './engine.ts';
 import { endProcess } from './lifecycle.ts';
 
-export interface Scheduling extends Omit<Scheduler, 'set'> {
+export interface Scheduling extends Omit<Scheduler, 'set' | 'isRunning'> {
   /** Schedules the configured projects. Projects that another worker owns get a schedule but are not polled. */
   apply(): void;
+  /**
+   * Polls a project outside of its schedule. A scheduled run that comes due meanwhile starts after this poll. Resolves to
+   * undefined if a poll of the project runs, after `stop`, and as {@link Engine.poll} does.
+   */
+  pollNow(project: string): Promise<FinishedPoll | undefined>;
+  /** Whether a poll of the project runs, by its schedule or on request. */
+  isPolling(project: string): boolean;
 }
 
 /** Creates the scheduler of the engine's projects. */
-export function createScheduling(engine: Engine, clock: Clock): Scheduling {
+export function createScheduling(
+  engine: Pick<Engine, 'emit' | 'mayPoll' | 'poll' | 'projects' | 'config' | 'onOwnershipChange'>,
+  clock: Clock,
+): Scheduling {
+  /** Polls on request that run. */
+  const requested = new Map<string, Promise<FinishedPoll | undefined>>();
+  let isStopped = false;
   const scheduler = createScheduler({
     clock,
     emit: engine.emit,
     mayRun: (id) => engine.mayPoll(id),
     run: async (id, run) => {
+      const before = requested.get(id);
+      if (before !== undefined) {
+        await before;
+        if (isStopped) return;
+      }
       await engine.poll(id, run);
     },
     onError: endProcess,
   });
+  const isPolling = (id: string) => scheduler.isRunning(id) || requested.has(id);
   const apply = () => {
     const projects = engine.projects().map(({ health, ...project }) => ({
       ...project,
@@ -28,5 +48,26 @@ export function createScheduling(engine: Engine, clock: Clock): Scheduling {
     scheduler.set(projects, engine.config().jitterMs);
   };
   engine.onOwnershipChange(apply);
-  return { ...scheduler, apply };
+  return {
+    ...scheduler,
+    apply,
+    isPolling,
+    pollNow: async (id) => {
+      if (isStopped || isPolling(id)) return undefined;
+      const polling = engine.poll(id, { dueAt: clock.now(), nextAt: undefined });
+      requested.set(id, polling);
+      try {
+        return await polling;
+      } finally {
+        requested.delete(id);
+      }
+    },
+    stop: () => {
+      isStopped = true;
+      scheduler.stop();
+    },
+    idle: async () => {
+      await Promise.allSettled([scheduler.idle(), ...requested.values()]);
+    },
+  };
 }

@@ -10,6 +10,7 @@ import type { ChangingProtection } from '../web/protection/changing-protection.t
 import { startWebServer, type WebServer } from '../web/server.ts';
 import type { Engine } from './engine.ts';
 import { afterLearning } from './first-scrape.ts';
+import { createPollNow } from './poll-now.ts';
 import type { Reload } from './reload.ts';
 import type { Scheduling } from './scheduling.ts';
 import { version } from './version.ts';
@@ -31,7 +32,7 @@ export interface WebOptions {
 }
 
 /**
- * Starts the web server: metrics, API, status page and reload.
+ * Starts the web server: metrics, API, status page, reload and polls on request.
  * @throws {Error} with a system `code` if the server cannot listen on the address
  */
 export async function startWeb(options: WebOptions): Promise<WebServer> {
@@ -40,6 +41,7 @@ export async function startWeb(options: WebOptions): Promise<WebServer> {
   const { clock } = options;
   const expectationsOf = engine.expectations.of;
   const learned = unlessStoreFails(() => engine.expectations.refresh());
+  const isLifecycleEnabled = () => engine.config().web.enableLifecycle;
   const nextPollAt = (project: string) => scheduling.next(project);
   return await startWebServer(
     {
@@ -62,6 +64,7 @@ export async function startWeb(options: WebOptions): Promise<WebServer> {
         store,
         retentionMs: config.store.retentionMs,
         isReady: isScheduling,
+        isLifecycleEnabled,
         projects: () =>
           engine.projects().map(({ id, datasets, health, team, expect }) => {
             const expectations = expectationsOf(id);
@@ -69,8 +72,9 @@ export async function startWeb(options: WebOptions): Promise<WebServer> {
           }),
         monitor: () => monitor.state(),
       },
-      isReloadAllowed: () => engine.config().web.enableLifecycle,
+      isLifecycleEnabled,
       reload: () => reload.run(),
+      pollNow: createPollNow({ engine, scheduling, clock }),
     },
     { ...config.web, allowedHosts: () => engine.config().web.allowedHosts },
     options.protection,

@@ -214,7 +214,7 @@ const web = {
       description:
         'Further host names that browsers may use for evalwatch if it has neither TLS nor a login. Always allowed: IP addresses, the host of listen, localhost, names without a dot and, if listen is not a loopback address, names such as evalwatch.local.',
     }),
-  enable_lifecycle: flag(false, 'Allow POST /-/reload.'),
+  enable_lifecycle: flag(false, 'Allow POST /-/reload and POST /-/poll.'),
   config_file: path(
     "TLS and basic authentication, in the format of Prometheus' exporter-toolkit; relative to this file.",
   ).optional(),

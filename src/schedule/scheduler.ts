@@ -47,6 +47,8 @@ export interface Scheduler {
   stop(): void;
   /** Resolves when no poll runs any more. */
   idle(): Promise<void>;
+  /** Whether a poll of the project runs. */
+  isRunning(project: string): boolean;
   /**
    * Returns when the project is due next; in the past if a tick is late. Follows the schedule if another worker polls it;
    * undefined for an unknown project.
@@ -197,14 +199,13 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
     idle: async () => {
       await Promise.allSettled(running.values());
     },
+    isRunning: (project) => running.has(project),
     next: (project) => {
       const entry = entries.get(project);
       return entry?.isOwnedElsewhere === true ? dueAfter(entry, clock.now()) : entry?.dueAt;
     },
     *projects() {
-      for (const entry of entries.values()) {
-        yield scheduleOf(entry, clock.now());
-      }
+      for (const entry of entries.values()) yield scheduleOf(entry, clock.now());
     },
   };
 }

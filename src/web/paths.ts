@@ -3,6 +3,7 @@ export const PATHS = {
   healthy: '/-/healthy',
   ready: '/-/ready',
   reload: '/-/reload',
+  poll: '/-/poll',
   metrics: '/metrics',
   api: '/api/v1',
   events: '/api/v1/events',

@@ -5,6 +5,7 @@ import type { OnBug } from './handler.ts';
 import type { PageContent } from './page/content.ts';
 import { createPage } from './page/routes.ts';
 import { PATHS } from './paths.ts';
+import { answerPollNow, type PollNow } from './poll-now.ts';
 import type { ReloadResult } from './reload-result.ts';
 import { createScrapes } from './scrapes.ts';
 
@@ -19,10 +20,11 @@ export interface WebContent {
   readonly page: PageContent;
   /** Receives unexpected errors (bugs). The daemon continues: no request may end it. */
   readonly onBug: OnBug;
-  /** Whether the configuration allows a reload over HTTP. */
-  isReloadAllowed(): boolean;
+  /** Whether the configuration allows a reload and polls on request. */
+  isLifecycleEnabled(): boolean;
   /** Reloads the configuration. `reasons` has the errors of a failed reload. */
   reload(): Promise<ReloadResult>;
+  readonly pollNow: PollNow;
 }
 
 /** The HTTP interface (docs/specification.md#endpoints). Every error is JSON: `{"error": text}`. */
@@ -47,14 +49,15 @@ export function createRoutes(content: WebContent): Hono<ConnectionEnv> {
   app.route(PATHS.api, createApi(content.api));
 
   app.post(PATHS.reload, async (context) => {
-    if (!content.isReloadAllowed()) {
-      return context.json(
-        { error: 'reload over HTTP is off: set web.enable_lifecycle to true' },
-        403,
-      );
-    }
+    if (!content.isLifecycleEnabled()) return disabled(context, 'reload over HTTP is off');
     const { ok, reasons } = await content.reload();
     return ok ? context.json({ ok }) : context.json({ error: reasons.join('\n') }, 500);
+  });
+
+  app.post(PATHS.poll, async (context) => {
+    if (!content.isLifecycleEnabled()) return disabled(context, 'polls on request are off');
+    if (!content.isReady()) return context.json({ error: 'evalwatch is not ready' }, 503);
+    return await answerPollNow(context, content.pollNow);
   });
 
   const allowed = new Map(
@@ -73,4 +76,8 @@ export function createRoutes(content: WebContent): Hono<ConnectionEnv> {
     return context.json({ error: 'evalwatch could not answer this request' }, 500);
   });
   return app;
+}
+
+function disabled(context: Context, what: string): Response {
+  return context.json({ error: `${what}: set web.enable_lifecycle to true` }, 403);
 }

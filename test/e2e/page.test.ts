@@ -308,6 +308,28 @@ describe.runIf(runs)('the status page in Chromium', { timeout: 120_000 }, () => 
       .toContain('what went wrong with quiet');
     expect(await axeViolations(page)).toEqual([]);
   });
+
+  it('polls a project by its button, and returns to its page', async () => {
+    await using service = await startAlpha();
+    service.set({ quiet: 'RUNNING' });
+    const yearly = { schedule: '0 0 1 1 *', web: { enable_lifecycle: true } };
+    await using place = await workspace(service.url, yearly);
+    await using daemon = startDaemon(place);
+    const url = `${await daemon.url()}/projects/alpha`;
+    await daemon.line('project.baseline');
+    await using opened = await openPage(browser, url, { viewport: PHONE }, () => Promise.resolve());
+    const { page } = opened;
+    service.set({ quiet: 'COMPLETED' });
+
+    await page.getByRole('button', { name: 'Poll now' }).click();
+
+    await daemon.line('prompt.transition', { to: 'COMPLETED' });
+    await expect
+      .poll(() => page.locator('#transitions ~ *').first().innerText(), SLOW)
+      .toContain('COMPLETED');
+    expect(page.url()).toBe(url);
+    expect(await axeViolations(page)).toEqual([]);
+  });
 });
 
 /** The outline of what has the focus must be there, and it must be on the screen. */

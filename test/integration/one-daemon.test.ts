@@ -54,6 +54,7 @@ describe('a store that a daemon holds', UNHURRIED, () => {
     const poll = await evalwatch(place, ['poll']);
     expect(poll.code).toBe(1);
     expect(poll.stderr).toMatch(new RegExp(`\\b${daemon.process.pid}\\b`));
+    expect(poll.stderr).toMatch(/curl -X POST 'http:\/\/127\.0\.0\.1:\d+\/-\/poll'/);
   });
 
   it('is free again when that is killed', async () => {

@@ -1,8 +1,10 @@
 import type { Config } from '../../config/config.ts';
+import { localAddresses } from '../../config/listen-address.ts';
 import { quoteId } from '../../config/redaction.ts';
 import type { Engine } from '../../app/engine.ts';
 import { StoreError, unlessStoreFails, type PollFailureReason } from '../../monitor/errors.ts';
 import { pollResult, pollResultFields, type PollResult } from '../../rows/fields.ts';
+import { isSqlite } from '../../store/open.ts';
 import type { Action, Context, Register } from '../command.ts';
 import { loadConfiguration } from '../configuration.ts';
 import { UsageError } from '../outcome.ts';
@@ -15,7 +17,8 @@ interface PollOptions extends ConfigOption, JsonOption {
 }
 
 const HELP = `
-Log lines go to stderr. Exits 1 if a poll fails, or if a daemon holds the store.
+Log lines go to stderr. Exits 1 if a poll fails, or if a daemon holds the store; the error then says how to have the
+daemon poll.
 
 Examples:
   evalwatch poll --project checkout-bot
@@ -74,7 +77,9 @@ async function pollOnce(
   });
   const progress = context.progress;
   const { clock } = context;
-  const engine = await openEngine({ config, logger, secrets, clock, takesAll: true });
+  const engine = await whileFree(config, only, () =>
+    openEngine({ config, logger, secrets, clock, takesAll: true }),
+  );
   try {
     const projects = config.projects.filter(({ id }) => only === undefined || id === only);
     if (only !== undefined && projects.length === 0) {
@@ -83,9 +88,9 @@ async function pollOnce(
     }
     const ids = projects.map(({ id }) => id);
     // Refuse before changing anything that a polling daemon depends on.
-    await assertNotOwned(engine, ids);
+    await assertNotOwned(engine, config, ids);
     await engine.configure(config);
-    await claim(engine, ids);
+    await claim(engine, config, ids);
     let done = 0;
     const polled = await Promise.all(
       ids.map(async (id) => {
@@ -109,6 +114,41 @@ async function pollOnce(
     await engine.sharing?.worker.stop();
     await engine.close();
   }
+}
+
+/** Opens the store. @throws {StoreError} that says how to poll, if a daemon holds the SQLite file */
+async function whileFree(
+  config: Config,
+  project: string | undefined,
+  open: () => Promise<Engine>,
+): Promise<Engine> {
+  try {
+    return await open();
+  } catch (error) {
+    const isHeld = error instanceof StoreError && error.reason === 'busy';
+    if (!isHeld || !isSqlite(config.store)) throw error;
+    const how = describePollRequest(config, project);
+    throw new StoreError(
+      'busy',
+      `${error.message}: if that is a daemon, let it poll: ${how}`,
+      error,
+    );
+  }
+}
+
+/**
+ * Returns how a user has a running daemon with this configuration poll, as the end of an error message. The command runs on
+ * the machine of the daemon.
+ */
+function describePollRequest({ web }: Config, project: string | undefined): string {
+  const [host = web.host] = localAddresses(web.host);
+  const authority = `${host.includes(':') ? `[${host}]` : host}:${web.port}`;
+  // An apostrophe would end the quotes of the shell.
+  const id = project && encodeURIComponent(project).replaceAll("'", '%27');
+  const query = id === undefined ? '' : `?project=${id}`;
+  const login = web.configFile === undefined ? '' : ', with the TLS and login of web.config_file';
+  const enable = web.enableLifecycle ? '' : 'set web.enable_lifecycle to true, reload, then ';
+  return `${enable}run on its machine: curl -X POST 'http://${authority}/-/poll${query}'${login}`;
 }
 
 async function printResults(
@@ -140,21 +180,26 @@ function describeNotPolled({ project, reason, owner }: NotPolled): string {
 }
 
 /** Claims the projects, where daemons share the store. @throws {StoreError} if a daemon owns one of them */
-async function claim(engine: Engine, projects: readonly string[]): Promise<void> {
+async function claim(engine: Engine, config: Config, projects: readonly string[]): Promise<void> {
   const worker = engine.sharing?.worker;
   if (worker === undefined) return;
   worker.configure(projects);
   await worker.start();
   const others = projects.filter((project) => !worker.mayPoll(project));
-  await assertNotOwned(engine, others);
+  await assertNotOwned(engine, config, others);
 }
 
-async function assertNotOwned(engine: Engine, projects: readonly string[]): Promise<void> {
+async function assertNotOwned(
+  engine: Engine,
+  config: Config,
+  projects: readonly string[],
+): Promise<void> {
   for (const project of projects) {
     const owner = await engine.ownerOf(project);
     if (owner === undefined) continue;
-    const what = `project ${quoteId(project)} is polled by daemon ${owner}: stop that daemon first`;
-    throw new StoreError('busy', what);
+    const what = `project ${quoteId(project)} is polled by daemon ${owner}`;
+    const how = describePollRequest(config, project);
+    throw new StoreError('busy', `${what}: stop that daemon first, or let it poll: ${how}`);
   }
 }
 

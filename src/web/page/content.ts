@@ -24,6 +24,8 @@ export interface PageContent {
   readonly retentionMs: number;
   /** Store open, scheduler running, not stopping. */
   isReady(): boolean;
+  /** Whether the page of a project offers to poll it now. */
+  isLifecycleEnabled(): boolean;
   /** The configured projects, from memory. */
   projects(): readonly ShownProject[];
   /** State of evalwatch itself. */

@@ -67,15 +67,20 @@ export async function readProject(
   return { view, store: found };
 }
 
-/** The page of one project. `status` restricts the list of prompts; undefined lists all. */
+interface ProjectPageOptions {
+  readonly project: string;
+  /** Restricts the list of prompts; undefined lists all. */
+  readonly status: Status | undefined;
+  readonly now: number;
+  readonly retentionMs: number;
+  /** Whether the page has a button that polls the project. */
+  readonly canPoll: boolean;
+}
+
+/** The page of one project. */
 export function projectPage(
   { view, store }: ProjectDetails,
-  {
-    project,
-    status,
-    now,
-    retentionMs,
-  }: { project: string; status: Status | undefined; now: number; retentionMs: number },
+  { project, status, now, retentionMs, canPoll }: ProjectPageOptions,
 ): Page {
   const verdict = verdictOf(view);
   const failedText = view?.failures && failuresText(view.failures, retentionMs);
@@ -95,7 +100,7 @@ export function projectPage(
             </p>`
           : html`${stateLine(view, now)}
               ${failedText === undefined ? '' : html`<p class="lead">${failedText}</p>`}
-              ${polls(view, now)}
+              ${polls(view, now)} ${canPoll ? pollButton(project) : ''}
               <section aria-labelledby="counts">
                 <h2 id="counts">Prompts by status</h2>
                 ${countsOf(view, (each) => `?status=${each}#prompts`)}
@@ -117,6 +122,13 @@ export function projectPage(
           : rows(store, { status, context, json, retentionMs })
       }`,
   };
+}
+
+/** Works without a script; the server refuses the form if a page of another site sends it. */
+function pollButton(project: string): Html {
+  return html`<form method="post" action="../-/poll?project=${encodeURIComponent(project)}">
+    <button>Poll now</button>
+  </form>`;
 }
 
 interface RowsOptions {

@@ -14,7 +14,8 @@ import { projectPage, readProject, unknownProjectPage } from './project.ts';
 const SECURITY = {
   'content-security-policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-  'referrer-policy': 'no-referrer',
+  // With no-referrer, a browser sends the form of the page with `Origin: null`, like a page of another site.
+  'referrer-policy': 'same-origin',
   'cross-origin-resource-policy': 'same-origin',
 };
 const PAGE_HEADERS = { ...SECURITY, 'cache-control': 'no-cache' };
@@ -68,7 +69,8 @@ export function createPage(content: PageContent): Hono<ConnectionEnv> {
         return { status: 404, body: await render(unknownProjectPage(project), now, '../') };
       }
       const { retentionMs } = content;
-      const page = projectPage(details, { project, status, now, retentionMs });
+      const canPoll = content.isLifecycleEnabled();
+      const page = projectPage(details, { project, status, now, retentionMs, canPoll });
       return { status: 200, body: await render(page, now, '../') };
     });
   });

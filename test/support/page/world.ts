@@ -94,6 +94,7 @@ export async function openPageWorld(start = NIGHT): Promise<PageWorld> {
     store,
     retentionMs: 90 * 24 * HOUR,
     isReady: () => true,
+    isLifecycleEnabled: () => false,
     projects: () => [...projects.values()],
     monitor: () => monitor.state(),
   };
@@ -173,8 +174,9 @@ export async function openPageWorld(start = NIGHT): Promise<PageWorld> {
             expectationsOf: (id) => projects.get(id)?.expectations,
           },
           page: content,
-          isReloadAllowed: () => false,
+          isLifecycleEnabled: () => false,
           reload: () => Promise.resolve({ ok: true, reasons: [] }),
+          pollNow: () => Promise.resolve({ polled: [], pending: 0 }),
         },
         { host: '127.0.0.1', port: 0 },
       );

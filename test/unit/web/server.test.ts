@@ -5,6 +5,8 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { NEVER_POLLED } from '../../../src/monitor/poll-health.ts';
 import { createEventFeed } from '../../../src/web/events/feed.ts';
 import { watchMonitor } from '../../../src/web/page/model/monitor-state.ts';
+import type { FinishedPoll } from '../../../src/monitor/events.ts';
+import type { PollNow } from '../../../src/web/poll-now.ts';
 import { startWebServer, type WebServer } from '../../../src/web/server.ts';
 import { ask } from '../../support/ask.ts';
 import { fakeClock } from '../../support/monitor.ts';
@@ -40,6 +42,7 @@ const statusPage = {
   },
   retentionMs: 1000,
   isReady: () => true,
+  isLifecycleEnabled: () => false,
   projects: () => [],
   monitor: () => watchMonitor(clock).state(),
 };
@@ -62,8 +65,9 @@ async function start(
       onBug: () => {},
       api,
       page: statusPage,
-      isReloadAllowed: () => false,
+      isLifecycleEnabled: () => false,
       reload: () => Promise.resolve({ ok: true, reasons: [] }),
+      pollNow: () => Promise.resolve({ polled: [], pending: 0 }),
       ...content,
     },
     { host: '127.0.0.1', port: 0, allowedHosts },
@@ -145,7 +149,7 @@ describe('POST /-/reload', () => {
 
   it('says why the configuration could not be applied', async () => {
     const reload = () => Promise.resolve({ ok: false, reasons: ['a.yaml:1:1: wrong'] });
-    const url = await start({ isReloadAllowed: () => true, reload });
+    const url = await start({ isLifecycleEnabled: () => true, reload });
 
     const answer = await fetch(`${url}/-/reload`, { method: 'POST' });
 
@@ -154,9 +158,94 @@ describe('POST /-/reload', () => {
   });
 
   it('is 200 when it was applied', async () => {
-    const url = await start({ isReloadAllowed: () => true });
+    const url = await start({ isLifecycleEnabled: () => true });
 
     expect((await fetch(`${url}/-/reload`, { method: 'POST' })).status).toBe(200);
+  });
+});
+
+describe('POST /-/poll', () => {
+  const post = (url: string, query = '', headers = {}) =>
+    fetch(`${url}/-/poll${query}`, { method: 'POST', headers, redirect: 'manual' });
+  const isLifecycleEnabled = () => true;
+  const polled = {
+    type: 'poll.finished',
+    project: 'p',
+    failure: undefined,
+    prompts: 2,
+    transitions: 1,
+    durationMs: 3.2,
+  } as FinishedPoll;
+
+  it('is forbidden unless the configuration allows it', async () => {
+    const url = await start();
+
+    expect((await post(url)).status).toBe(403);
+    expect((await fetch(`${url}/-/poll`)).status).toBe(405);
+  });
+
+  it('is 503 before the daemon is ready and while it stops', async () => {
+    const url = await start({ isLifecycleEnabled, isReady: () => false });
+
+    expect((await post(url)).status).toBe(503);
+  });
+
+  it.each([
+    ['?project=p', 'p', 0, 200],
+    ['?project=a%2Fb', 'a/b', 1, 202],
+    ['', undefined, 0, 200],
+  ])('%s polls %s; with %i pending the answer is %i', async (query, id, pending, status) => {
+    const pollNow = vi.fn<PollNow>(async () => ({ polled: [polled], pending }));
+    const url = await start({ isLifecycleEnabled, pollNow });
+
+    const answer = await post(url, query);
+
+    expect(answer.status).toBe(status);
+    const row = {
+      project: 'p',
+      ok: true,
+      reason: null,
+      prompts: 2,
+      transitions: 1,
+      duration_ms: 3,
+    };
+    expect(await answer.json()).toEqual({ polled: [row], pending });
+    expect(pollNow.mock.calls).toEqual([[id]]);
+  });
+
+  it.each(['?project=', '?project=a&project=b', '?projekt=a'])('%s is 400', async (query) => {
+    const pollNow = vi.fn<PollNow>();
+    const url = await start({ isLifecycleEnabled, pollNow });
+
+    expect((await post(url, query)).status).toBe(400);
+    expect(pollNow).not.toHaveBeenCalled();
+  });
+
+  it.each([
+    ['unknown', 404, 404],
+    ['elsewhere', 409, 409],
+    ['running', 409, 303],
+    ['busy', 503, 503],
+  ] as const)('that is refused as %s is %i, and %i for a form', async (refusal, status, ofForm) => {
+    const pollNow = () => Promise.resolve({ refusal, error: 'why' });
+    const url = await start({ isLifecycleEnabled, pollNow });
+
+    const answer = await post(url, '?project=p');
+
+    expect([answer.status, await answer.json()]).toEqual([status, { error: 'why' }]);
+    expect((await post(url, '?project=p', { accept: 'text/html,*/*' })).status).toBe(ofForm);
+  });
+
+  it.each([
+    ['?project=a%2Fb%20%0A', '../projects/a%2Fb%20%0A'],
+    ['?project=//evil.example', '../projects/%2F%2Fevil.example'],
+    ['', '../'],
+  ])('%s from a form returns to %s', async (query, location) => {
+    const url = await start({ isLifecycleEnabled });
+
+    const answer = await post(url, query, { accept: 'text/html,*/*;q=0.8' });
+
+    expect([answer.status, answer.headers.get('location')]).toEqual([303, location]);
   });
 });
 
@@ -396,17 +485,21 @@ describe('a page of another site', () => {
     'Origin: null',
     'Origin: http://127.0.0.1:1',
     'Sec-Fetch-Site: same-origin\r\nOrigin: http://evil.example',
-  ])('cannot reload: %j', async (headers) => {
-    let reloads = 0;
-    const reload = () => Promise.resolve({ ok: (reloads += 1) > 0, reasons: [] });
-    const url = await start({ isReloadAllowed: () => true, reload });
+  ])('can neither reload nor poll: %j', async (headers) => {
+    let changes = 0;
+    const reload = () => Promise.resolve({ ok: (changes += 1) > 0, reasons: [] });
+    const pollNow = () => Promise.resolve({ polled: [], pending: (changes += 1) });
+    const url = await start({ isLifecycleEnabled: () => true, reload, pollNow });
     const host = `Host: ${new URL(url).host}\r\n`;
-
-    const answer = await send(url, request('/-/reload', host + headers, 'POST'));
     const own = `Sec-Fetch-Site: same-origin\r\nOrigin: ${url}`;
-    const allowed = await send(url, request('/-/reload', host + own, 'POST'));
+    const statuses = async (path: string) => [
+      statusOf(await send(url, request(path, host + headers, 'POST'))),
+      statusOf(await send(url, request(path, host + own, 'POST'))),
+    ];
 
-    expect([statusOf(answer), statusOf(allowed), reloads]).toEqual([403, 200, 1]);
+    expect(await statuses('/-/reload')).toEqual([403, 200]);
+    expect(await statuses('/-/poll?project=p')).toEqual([403, 202]);
+    expect(changes).toBe(2);
   });
 });
 
@@ -422,8 +515,9 @@ it('says which address is taken', async () => {
       onBug: () => {},
       api,
       page: statusPage,
-      isReloadAllowed: () => false,
+      isLifecycleEnabled: () => false,
       reload: () => Promise.resolve({ ok: true, reasons: [] }),
+      pollNow: () => Promise.resolve({ polled: [], pending: 0 }),
     },
     { host: '127.0.0.1', port },
   );

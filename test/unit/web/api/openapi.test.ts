@@ -98,11 +98,13 @@ describe('the OpenAPI document', () => {
         store: { ...store, moves: unreadable, failureCounts: unreadable },
         retentionMs: 1,
         isReady: () => true,
+        isLifecycleEnabled: () => false,
         projects: () => [],
         monitor: () => watchMonitor(content.clock).state(),
       },
-      isReloadAllowed: () => false,
+      isLifecycleEnabled: () => false,
       reload: () => Promise.resolve({ ok: true, reasons: [] }),
+      pollNow: () => Promise.resolve({ polled: [], pending: 0 }),
     });
 
     const broken = await api.request(path);

@@ -535,7 +535,7 @@ it('forbids the browser everything but its own files', async () => {
     );
     expect(headers.get('content-security-policy')).toContain("frame-ancestors 'none'");
     expect(headers.get('content-security-policy')).not.toContain('unsafe');
-    expect(headers.get('referrer-policy')).toBe('no-referrer');
+    expect(headers.get('referrer-policy')).toBe('same-origin');
   }
 });
 
@@ -553,3 +553,22 @@ it('brings style, script and icon under names that change with them', async () =
   }
   expect((await world.read('/assets/style-0000.css')).status).toBe(404);
 });
+
+it.each(['alpha', "a'b", '../x'])(
+  'offers to poll %j now where the configuration allows it',
+  async (id) => {
+    await using world = await setUp();
+    await world.configure([id]);
+    const path = `/projects/${encodeURIComponent(id)}`;
+
+    const { html } = await world.read(path, { isLifecycleEnabled: () => true });
+
+    const [, action = ''] = /<form method="post" action="([^"]+)">/.exec(html) ?? [];
+    const { pathname, searchParams } = new URL(
+      action.replaceAll('&#39;', "'"),
+      `http://host${path}`,
+    );
+    expect([pathname, searchParams.get('project')]).toEqual(['/-/poll', id]);
+    expect((await world.read(path)).html).not.toContain('Poll now');
+  },
+);

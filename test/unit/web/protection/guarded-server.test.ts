@@ -119,6 +119,7 @@ describe('with users', () => {
     '/-/healthy%3f',
     '//-/healthy',
     '/-/reload',
+    '/-/poll',
     '/-/readyness',
     '/-/HEALTHY',
     '/metrics?/-/healthy',

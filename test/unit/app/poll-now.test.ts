@@ -1,0 +1,93 @@
+import { expect, it, vi } from 'vitest';
+import { createPollNow, type PollNowOptions } from '../../../src/app/poll-now.ts';
+import { StoreError } from '../../../src/monitor/errors.ts';
+import type { FinishedPoll } from '../../../src/monitor/events.ts';
+import { fakeClock } from '../../support/monitor.ts';
+
+interface Changes {
+  readonly ids?: readonly string[];
+  readonly owned?: readonly string[];
+  readonly ownerOf?: () => Promise<string | undefined>;
+  readonly isPolling?: (id: string) => boolean;
+  readonly pollNow?: (id: string) => Promise<FinishedPoll | undefined>;
+  readonly lastPollAt?: () => number | undefined;
+}
+
+const finished = (id: string) => ({ project: id }) as FinishedPoll;
+
+function setUp({
+  ids = ['a', 'b'],
+  owned = ids,
+  ownerOf = async () => 'w2',
+  isPolling = () => false,
+  pollNow = async (id) => finished(id),
+  lastPollAt = () => undefined,
+}: Changes = {}) {
+  const poll = vi.fn<(id: string) => Promise<FinishedPoll | undefined>>(pollNow);
+  const options = {
+    engine: {
+      config: () => ({ service: { maxConcurrency: 4 } }),
+      configured: (id: string) => (ids.includes(id) ? { id } : undefined),
+      projects: () => ids.map((id) => ({ id })),
+      mayPoll: (id: string) => owned.includes(id),
+      health: () => ({ lastPollAt: lastPollAt() }),
+      ownerOf,
+    },
+    scheduling: { pollNow: poll, isPolling },
+    clock: fakeClock(),
+    maxWaitMs: 20,
+  } as unknown as PollNowOptions;
+  return { pollNow: createPollNow(options), poll, clock: options.clock };
+}
+
+it('polls one project, or all that this worker owns', async () => {
+  const { pollNow } = setUp({ ids: ['a', 'b', 'c'], owned: ['a', 'b'] });
+  expect(await pollNow('a')).toEqual({ polled: [finished('a')], pending: 0 });
+  expect(await pollNow(undefined)).toEqual({ polled: [finished('a'), finished('b')], pending: 0 });
+});
+
+it.each([
+  ['a project that is not configured', 'x', {}, 'unknown', 'project "x" is not in'],
+  ['a project of another worker', 'a', { owned: [] }, 'elsewhere', 'polled by worker w2'],
+  [
+    'a project whose owner the store does not say',
+    'a',
+    { owned: [], ownerOf: () => Promise.reject(new StoreError('io', 'gone')) },
+    'elsewhere',
+    'not polled by this worker',
+  ],
+  ['all projects of a worker without any', undefined, { owned: [] }, 'elsewhere', 'none of'],
+  ['a project that is being polled', 'a', { isPolling: () => true }, 'running', 'already running'],
+  [
+    'a project that is lost meanwhile',
+    'a',
+    { pollNow: async () => undefined },
+    'elsewhere',
+    'was not polled',
+  ],
+] as const)('refuses %s', async (_, project, changes, refusal, words) => {
+  const { pollNow } = setUp(changes);
+  const error = expect.stringContaining(words) as unknown;
+  expect(await pollNow(project)).toEqual({ refusal, error });
+});
+
+it('answers while polls last, and refuses more than 8 single ones and a second one of all', async () => {
+  const release = Promise.withResolvers<undefined>();
+  const ids = Array.from({ length: 9 }, (_, index) => `p${index}`);
+  const { pollNow, poll } = setUp({ ids, pollNow: () => release.promise });
+  const single = await Promise.all(ids.map((id) => pollNow(id)));
+  expect(single.slice(0, 8)).toEqual(Array.from({ length: 8 }, () => ({ polled: [], pending: 1 })));
+  expect(single[8]).toMatchObject({ refusal: 'busy' });
+  expect(await pollNow(undefined)).toEqual({ polled: [], pending: 9 });
+  // Half of the slots of the service are left to the schedule.
+  expect(poll).toHaveBeenCalledTimes(8 + 2);
+  expect(await pollNow(undefined)).toMatchObject({ refusal: 'running' });
+  release.resolve(undefined);
+  await vi.waitFor(async () => expect(await pollNow(undefined)).toMatchObject({ pending: 0 }));
+});
+
+it('does not poll again what the schedule has polled since the request', async () => {
+  const { pollNow, poll } = setUp({ lastPollAt: () => Number.MAX_SAFE_INTEGER });
+  expect(await pollNow(undefined)).toEqual({ polled: [], pending: 0 });
+  expect(poll).not.toHaveBeenCalled();
+});
