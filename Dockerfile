@@ -8,7 +8,9 @@ RUN npm ci
 COPY tsconfig.json tsconfig.build.json ./
 COPY scripts scripts
 COPY src src
-RUN npm run build && npm run --silent sbom > /sbom.cdx.json
+# The image has no /usr/bin/env.
+RUN npm run build && npm run --silent sbom > /sbom.cdx.json \
+ && sed -i '1s|^#!/usr/bin/env node$|#!/usr/local/bin/node|' dist/main.js
 
 # Production dependencies only, without what belongs to other platforms and without SQLite's sources.
 FROM ${NODE_IMAGE} AS dependencies
@@ -27,6 +29,7 @@ RUN mkdir -p /runtime/etc /runtime/app /runtime/usr/share/evalwatch \
  && install -d -m 1777 /runtime/tmp \
  && ldd /usr/local/bin/node | grep -o '/[^ ]*' | xargs -I{} cp -L --parents {} /runtime \
  && cp --parents /usr/local/bin/node /runtime \
+ && ln -s /app/dist/main.js /runtime/usr/local/bin/evalwatch \
  && grep -E '^(root|node):' /etc/passwd > /runtime/etc/passwd \
  && grep -E '^(root|node):' /etc/group > /runtime/etc/group \
  && printf 'hosts: files dns\n' > /runtime/etc/nsswitch.conf

@@ -150,6 +150,9 @@ assert.ok(names.includes('yaml') && !names.includes('vitest'), names.join());
 report('SBOM', `${names.length} components`);
 await engine.run('exec', name, 'node', '/app/dist/health-check.js');
 report('health check');
+const failures = await engine.run('exec', name, 'evalwatch', 'failures', '--json');
+assert.ok(Array.isArray(JSON.parse(failures)), failures);
+report('evalwatch is on the PATH');
 await waitFor('moves are seen', async () => (await transitions()) > 0);
 
 const before = await failedPolls();

@@ -22,6 +22,6 @@ it('so does the image', () => {
 
 it('so does the systemd unit', () => {
   expect(read('config/systemd/evalwatch.service')).toContain(
-    `ExecStart=/usr/bin/node ${NODE_FLAGS.join(' ')} /opt/`,
+    `ExecStart=/usr/bin/node ${NODE_FLAGS.join(' ')} /usr/local/lib/node_modules/evalwatch/`,
   );
 });
