@@ -6,9 +6,12 @@ import {
   parseBaseUrl,
   parseHostName,
   parseListen,
+  parseExternalUrl,
+  parsePromptUrl,
   parseProxyUrl,
 } from '../../src/config/values/address.ts';
 import { readCertificates, readPrivateKey } from '../../src/config/pem-file.ts';
+import { promptUrl, replacePlaceholders } from '../../src/domain/prompt-url.ts';
 import { parseDuration, suggestDuration } from '../../src/domain/duration.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { readPostgresUrl } from '../../src/config/postgres-url.ts';
@@ -92,6 +95,23 @@ export function config(directory: string): readonly TextFunction[] {
     {
       name: 'config/values/address.ts parseBaseUrl, of what follows the scheme',
       call: (text) => parseBaseUrl(`http://a/${text}`),
+    },
+    {
+      name: 'config/values/address.ts parseExternalUrl',
+      call: (text) => parseExternalUrl(`http://a/${text}`),
+    },
+    {
+      name: 'config/values/address.ts parsePromptUrl',
+      call: (text) => parsePromptUrl(`http://a/{prompt_id}/${text}`),
+    },
+    {
+      name: 'domain/prompt-url.ts replacePlaceholders',
+      call: (text) => replacePlaceholders(text, 'x'),
+    },
+    {
+      name: 'domain/prompt-url.ts promptUrl',
+      call: (text) =>
+        promptUrl('http://a/{prompt_id}?{project}', { project: text, promptId: text }),
     },
     {
       name: 'config/values/address.ts parseProxyUrl',

@@ -21,7 +21,7 @@ import {
   untrustedText,
   untrustedMessage,
   untrustedName,
-  shortUntrustedName,
+  shortUntrusted,
 } from '../../src/web/page/text/untrusted-text.ts';
 import { readParameters } from '../../src/web/api/parameters.ts';
 import { z } from 'zod';
@@ -127,7 +127,7 @@ export const output: readonly TextFunction[] = [
     call: (text) => untrustedText(text, text.length, 'lines'),
   },
   { name: 'web/page/text/untrusted-text.ts untrustedName', call: untrustedName },
-  { name: 'web/page/text/untrusted-text.ts shortUntrustedName', call: shortUntrustedName },
+  { name: 'web/page/text/untrusted-text.ts shortUntrusted', call: shortUntrusted },
   {
     name: 'web/page/text/untrusted-text.ts untrustedMessage',
     call: (text) => untrustedMessage(text, 8192),

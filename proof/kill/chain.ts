@@ -210,6 +210,7 @@ function watcherConfiguration(
       authorities: undefined,
       proxyUrl: undefined,
     },
+    promptUrl: undefined,
     jitterMs: 0,
     missingAfter: MISSING_AFTER,
     projects: projects.map((project) => ({

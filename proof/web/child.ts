@@ -120,6 +120,7 @@ const content = {
       failureCounts: () => Promise.resolve([]),
     },
     retentionMs: 1000,
+    promptUrl: () => undefined,
     isReady: () => true,
     isLifecycleEnabled: () => true,
     projects: () =>

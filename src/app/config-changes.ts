@@ -42,7 +42,7 @@ export function findChanges(before: Config, after: Config): ConfigChanges {
 
 function changedSections(before: Config, after: Config): readonly string[] {
   const sections = {
-    service: (config: Config) => config.service,
+    service: ({ service, promptUrl }: Config) => ({ ...service, promptUrl }),
     jitter: (config: Config) => config.jitterMs,
     missing_after: (config: Config) => config.missingAfter,
     web: (config: Config) => config.web,

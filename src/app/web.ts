@@ -63,6 +63,7 @@ export async function startWeb(options: WebOptions): Promise<WebServer> {
         clock,
         store,
         retentionMs: config.store.retentionMs,
+        promptUrl: () => engine.config().promptUrl,
         isReady: isScheduling,
         isLifecycleEnabled,
         projects: () =>

@@ -37,14 +37,18 @@ export interface Config {
   /** Absolute paths of that file and of each file that it names, except the store; without duplicates. */
   readonly files: readonly string[];
   readonly service: ServiceSettings;
+  /** Template of the address of a prompt. Not in `service`, whose change replaces the client and drops all listings. */
+  readonly promptUrl: string | undefined;
   readonly jitterMs: number;
   readonly missingAfter: number;
   /** At least one project, in the order of the file. */
   readonly projects: readonly ProjectConfig[];
   readonly store: SqliteStoreConfig | PostgresStoreConfig;
   readonly web: ListenAddress & {
-    /** Host names, in lower case. */
+    /** Host names that browsers may use, in lower case; with that of `externalUrl`. */
     readonly allowedHosts: readonly string[];
+    /** Address of the overview, without a final slash. */
+    readonly externalUrl: string | undefined;
     readonly enableLifecycle: boolean;
     readonly configFile: string | undefined;
   };

@@ -3,8 +3,10 @@ import { LOG_LEVELS } from '../domain/log-level.ts';
 import {
   DEFAULT_LISTEN,
   parseBaseUrl,
+  parseExternalUrl,
   parseHostName,
   parseListen,
+  parsePromptUrl,
   parseProxyUrl,
 } from './values/address.ts';
 import {
@@ -34,6 +36,9 @@ const keySource = {
   api_key_env: variableName('Environment variable that contains the API key, instead of a file.'),
 };
 
+/** An address without login, query and fragment. */
+const HTTP_ADDRESS = '^[hH][tT][tT][pP][sS]?://[^\\s\\\\?#/@]+(/[^\\s\\\\?#]*)?$';
+
 const service = {
   base_url: parsedText(
     'the address of the Evaluation Service, such as https://evaluation.example.com',
@@ -41,7 +46,7 @@ const service = {
   ).meta({
     description:
       'Address of the Evaluation Service. http:// only to a loopback host, or with allow_http.',
-    pattern: '^[hH][tT][tT][pP][sS]?://[^\\s\\\\?#/@]+(/[^\\s\\\\?#]*)?$',
+    pattern: HTTP_ADDRESS,
   }),
   allow_http: flag(
     false,
@@ -82,6 +87,17 @@ const service = {
       description:
         'HTTP proxy. Proxy variables of the environment are ignored. With a proxy, an http:// service needs allow_http.',
       pattern: '^[hH][tT][tT][pP][sS]?://[^\\s/?#\\\\]+/?$',
+    })
+    .optional(),
+  prompt_url: parsedText(
+    'an address such as https://evaluation.example.com/prompts/{prompt_id}',
+    parsePromptUrl,
+  )
+    .meta({
+      description:
+        "Address of a prompt at the service's own pages, with {prompt_id} and, if needed, {project}: the status page links each prompt to it.",
+      pattern:
+        '^(?=.*\\{prompt_id\\})[hH][tT][tT][pP][sS]?://[^\\s\\\\?#/@{}]+[/?#]([^\\s\\\\{}]|\\{(prompt_id|project)\\})*$',
     })
     .optional(),
 };
@@ -214,6 +230,16 @@ const web = {
       description:
         'Further host names that browsers may use for evalwatch if it has neither TLS nor a login. Always allowed: IP addresses, the host of listen, localhost, names without a dot and, if listen is not a loopback address, names such as evalwatch.local.',
     }),
+  external_url: parsedText(
+    'the address at which people open evalwatch, such as https://evalwatch.example.com',
+    parseExternalUrl,
+  )
+    .meta({
+      description:
+        'Address at which people open evalwatch, perhaps through a proxy and with a path. Its host counts as one of allowed_hosts.',
+      pattern: HTTP_ADDRESS,
+    })
+    .optional(),
   enable_lifecycle: flag(false, 'Allow POST /-/reload and POST /-/poll.'),
   config_file: path(
     "TLS and basic authentication, in the format of Prometheus' exporter-toolkit; relative to this file.",

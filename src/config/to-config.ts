@@ -56,6 +56,7 @@ export function toConfig(content: ConfigFile, { file, env, authorities }: Config
       authorities,
       proxyUrl: service.proxy_url,
     },
+    promptUrl: service.prompt_url,
     jitterMs: content.jitter,
     missingAfter: content.missing_after,
     projects,
@@ -67,12 +68,17 @@ export function toConfig(content: ConfigFile, { file, env, authorities }: Config
     },
     web: {
       ...web.listen,
-      allowedHosts: web.allowed_hosts,
+      allowedHosts: [...web.allowed_hosts, ...hostOf(web.external_url)],
+      externalUrl: web.external_url,
       enableLifecycle: web.enable_lifecycle,
       configFile: absolute(web.config_file),
     },
     log: { level: content.log.level },
   });
+}
+
+function hostOf(url: string | undefined): readonly string[] {
+  return url === undefined ? [] : [new URL(url).hostname.replace(/\.$/, '')];
 }
 
 /** Returns the expectations of a project: its own options, and those for all projects where it has none. */

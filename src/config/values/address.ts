@@ -1,6 +1,7 @@
 import { isIP, isIPv4 } from 'node:net';
 import { actualValue } from '../redaction.ts';
-import { didYouMean } from '../suggest.ts';
+import { PROMPT_URL_PLACEHOLDERS, replacePlaceholders } from '../../domain/prompt-url.ts';
+import { closest, didYouMean } from '../suggest.ts';
 import type { Checked } from './checked.ts';
 
 export interface ListenAddress {
@@ -15,19 +16,54 @@ export const DEFAULT_LISTEN = '127.0.0.1:10570';
 
 const NO_URL = { fault: 'must be an address that starts with http:// or https://' };
 
+const LOGIN = 'must not contain a user or a password';
+
 /** Parses the address of the service and removes trailing slashes. A fault never contains the text, which may hold a password. */
 export function parseBaseUrl(text: string): Checked<string> {
+  return parseAddress(text, `${LOGIN}: name an API key with api_key_file or api_key_env`);
+}
+
+/** Parses the address at which people open evalwatch, as `parseBaseUrl` does. */
+export function parseExternalUrl(text: string): Checked<string> {
+  return parseAddress(text, LOGIN);
+}
+
+function parseAddress(text: string, loginFault: string): Checked<string> {
   const url = parseHttpUrl(text);
   if (url === undefined) return NO_URL;
-  if (hasLogin(url)) {
-    return {
-      fault:
-        'must not contain a user or a password: name an API key with api_key_file or api_key_env',
-    };
-  }
+  if (hasLogin(url)) return { fault: loginFault };
   if (/[?#]/.test(text)) return { fault: 'must have no query (?) and no fragment (#)' };
   // The lookbehind lets a match start only at the first slash of a run; otherwise the replacement takes quadratic time.
   return { value: url.href.replace(/(?<!\/)\/+$/, '') };
+}
+
+/**
+ * Parses the template of the address of a prompt (docs/specification.md#links). The value is as the URL parser writes it,
+ * with the placeholders. A fault contains nothing of the text but an unknown placeholder.
+ */
+export function parsePromptUrl(text: string): Checked<string> {
+  const rest = replacePlaceholders(text, 'x');
+  if (/[{}]/.test(rest)) {
+    const name = /\{([\w-]{1,40})\}/.exec(rest)?.[1];
+    const but = name === undefined ? '' : `, not {${name}}${didYouMean(closestPlaceholder(name))}`;
+    return { fault: `must have no other { } than ${PLACEHOLDERS.join(' and ')}${but}` };
+  }
+  const url = parseHttpUrl(rest);
+  if (url === undefined) return NO_URL;
+  if (hasLogin(url)) return { fault: LOGIN };
+  if (!/^https?:\/\/[^/?#{]+(?:[/?#]|$)/i.test(text)) {
+    return { fault: 'must have its placeholders after the host, such as /prompts/{prompt_id}' };
+  }
+  if (!text.includes('{prompt_id}')) return { fault: 'must contain {prompt_id}' };
+  const { href } = new URL(text);
+  return { value: href.replaceAll(/%7B(prompt_id|project)%7D/g, '{$1}') };
+}
+
+const PLACEHOLDERS = PROMPT_URL_PLACEHOLDERS.map((name) => `{${name}}`);
+
+function closestPlaceholder(name: string): string | undefined {
+  const found = closest(name, PROMPT_URL_PLACEHOLDERS);
+  return found && `{${found}}`;
 }
 
 /** Parses the address of a proxy, which may hold a login. A fault never contains the text. */

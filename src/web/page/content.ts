@@ -22,6 +22,8 @@ export interface PageContent {
   >;
   /** Time for which the store keeps transitions, ms. */
   readonly retentionMs: number;
+  /** Template of the address of a prompt at the service; undefined without one. */
+  promptUrl(): string | undefined;
   /** Store open, scheduler running, not stopping. */
   isReady(): boolean;
   /** Whether the page of a project offers to poll it now. */

@@ -9,6 +9,7 @@ import {
   transitionTable,
   waitingTable,
   type ListContext,
+  type ListOptions,
 } from './parts/lists.ts';
 import { monitorChecks, type Check } from './parts/monitor-checks.ts';
 import { allFailures, failureCount, failuresText } from './text/failure-words.ts';
@@ -43,14 +44,15 @@ export function overviewPage(
     isReady,
     now,
     retentionMs,
-  }: { query: OverviewQuery; isReady: boolean; now: number; retentionMs: number },
+    promptUrl,
+  }: { query: OverviewQuery; isReady: boolean } & ListOptions,
 ): Page {
   const checks = monitorChecks(overview, monitor, isReady, now);
   const verdict = verdictOf(checks, overview.projects);
   const failures = allFailures(overview.projects);
   const failedText = failures && failuresText(failures, retentionMs);
   const views = new Map(overview.projects.map((view) => [view.watched.id, view]));
-  const context: ListContext = { now, root: './', project: undefined, views };
+  const context: ListContext = { now, root: './', project: undefined, views, promptUrl };
   const stuck = overview.projects.filter(({ hasStuckPrompts }) => hasStuckPrompts).length;
   const stuckText = stuck === 0 ? '' : `stuck prompts in ${counted(stuck, 'project')}`;
   const { store } = overview;
@@ -71,8 +73,9 @@ export function overviewPage(
                 ${stuck === 0 ? '' : html`<a class="stuck" href="#waiting">${capitalized(stuckText)}</a>.`}
               </p>
               <nav class="sections" aria-label="On this page">
-                <a href="#projects">Projects</a> <a href="#causes">Causes</a> <a href="#failures">Failures</a>
-                <a href="#waiting">Waiting</a> <a href="#transitions">Transitions</a>
+                <a href="#projects">Projects</a> <a href="#causes">Causes</a>
+                <a href="#failures">Failures</a> <a href="#waiting">Waiting</a>
+                <a href="#transitions">Transitions</a>
               </nav>`
       }
       <section aria-labelledby="monitor">

@@ -5,7 +5,13 @@ import type { FailureRow, StatusRow, TransitionRow } from '../../monitor/ports/s
 import type { PageContent, ShownProject } from './content.ts';
 import type { Page } from './layout.ts';
 import { causeList } from './parts/causes.ts';
-import { failureList, promptTable, transitionTable, waitingTable } from './parts/lists.ts';
+import {
+  failureList,
+  promptTable,
+  transitionTable,
+  waitingTable,
+  type ListOptions,
+} from './parts/lists.ts';
 import { expectationText, objectiveText } from './text/expectation-words.ts';
 import { failuresText } from './text/failure-words.ts';
 import {
@@ -67,12 +73,10 @@ export async function readProject(
   return { view, store: found };
 }
 
-interface ProjectPageOptions {
+interface ProjectPageOptions extends ListOptions {
   readonly project: string;
   /** Restricts the list of prompts; undefined lists all. */
   readonly status: Status | undefined;
-  readonly now: number;
-  readonly retentionMs: number;
   /** Whether the page has a button that polls the project. */
   readonly canPoll: boolean;
 }
@@ -80,13 +84,13 @@ interface ProjectPageOptions {
 /** The page of one project. */
 export function projectPage(
   { view, store }: ProjectDetails,
-  { project, status, now, retentionMs, canPoll }: ProjectPageOptions,
+  { project, status, now, retentionMs, promptUrl, canPoll }: ProjectPageOptions,
 ): Page {
   const verdict = verdictOf(view);
   const failedText = view?.failures && failuresText(view.failures, retentionMs);
   const history = view && historyOf(view, store, now);
   const views = new Map(view && [[project, view]]);
-  const context = { now, root: '../', project, views };
+  const context = { now, root: '../', project, views, promptUrl };
   const json = (path: string) => `../api/v1/${path}?project=${encodeURIComponent(project)}`;
   return {
     title: `${verdict} · ${project} · evalwatch`,

@@ -35,6 +35,10 @@ export function createPage(content: PageContent): Hono<ConnectionEnv> {
     return text.toString();
   }
 
+  function listOptions(now: number) {
+    return { now, retentionMs: content.retentionMs, promptUrl: content.promptUrl() };
+  }
+
   async function answer(
     context: Context<ConnectionEnv>,
     key: readonly unknown[],
@@ -52,8 +56,7 @@ export function createPage(content: PageContent): Hono<ConnectionEnv> {
     const page = pageOf(context.req.query('page'));
     return answer(context, ['/', find, page], async (now) => {
       const overview = await readOverview(content, now);
-      const { retentionMs } = content;
-      const options = { query: { find, page }, isReady: content.isReady(), now, retentionMs };
+      const options = { query: { find, page }, isReady: content.isReady(), ...listOptions(now) };
       const body = await render(overviewPage(overview, content.monitor(), options), now, './');
       return { status: 200, body };
     });
@@ -68,9 +71,8 @@ export function createPage(content: PageContent): Hono<ConnectionEnv> {
       if (details === undefined) {
         return { status: 404, body: await render(unknownProjectPage(project), now, '../') };
       }
-      const { retentionMs } = content;
       const canPoll = content.isLifecycleEnabled();
-      const page = projectPage(details, { project, status, now, retentionMs, canPoll });
+      const page = projectPage(details, { project, status, canPoll, ...listOptions(now) });
       return { status: 200, body: await render(page, now, '../') };
     });
   });

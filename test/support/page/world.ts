@@ -93,6 +93,7 @@ export async function openPageWorld(start = NIGHT): Promise<PageWorld> {
     clock,
     store,
     retentionMs: 90 * 24 * HOUR,
+    promptUrl: () => undefined,
     isReady: () => true,
     isLifecycleEnabled: () => false,
     projects: () => [...projects.values()],

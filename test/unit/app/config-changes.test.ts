@@ -43,3 +43,8 @@ it('lists at most 20 ids of each kind and counts the others', () => {
   expect(added).toEqual(many.slice(0, 20).map(({ id }) => id));
   expect(omitted).toBe(980);
 });
+
+it('counts prompt_url to the section in which it stands', () => {
+  const after = config([], { promptUrl: 'https://eval.example.com/{prompt_id}' });
+  expect(findChanges(config([]), after).sections).toEqual(['service']);
+});

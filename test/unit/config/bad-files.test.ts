@@ -184,9 +184,28 @@ const EXPECTED: Readonly<Record<string, readonly string[]>> = {
   'proxy-of-another-scheme': [
     '4:14 service.proxy_url must be an address that starts with http:// or https://',
   ],
+  'prompt-url-in-the-host': [
+    '4:15 service.prompt_url must have its placeholders after the host, such as /prompts/{prompt_id}',
+  ],
+  'prompt-url-of-another-scheme': [
+    '4:15 service.prompt_url must be an address that starts with http:// or https://',
+  ],
+  'prompt-url-open-brace': [
+    '4:15 service.prompt_url must have no other { } than {prompt_id} and {project}',
+  ],
+  'prompt-url-unknown-placeholder': [
+    '4:15 service.prompt_url must have no other { } than {prompt_id} and {project}, not {promptid}, did you mean "{prompt_id}"?',
+  ],
+  'prompt-url-with-login': ['4:15 service.prompt_url must not contain a user or a password'],
+  'prompt-url-without-prompt': ['4:15 service.prompt_url must contain {prompt_id}'],
   'proxy-with-path': [
     '4:14 service.proxy_url must have only scheme, host and port, such as http://proxy.example.com:3128',
   ],
+  'external-url-of-another-scheme': [
+    '7:17 web.external_url must be an address that starts with http:// or https://',
+  ],
+  'external-url-with-login': ['7:17 web.external_url must not contain a user or a password'],
+  'external-url-with-query': ['7:17 web.external_url must have no query (?) and no fragment (#)'],
   'service-list': ['2:3 service must be a mapping (key: value), not a list'],
   'service-text': ['1:10 service must be a mapping (key: value), not a text'],
   'size-bare-number': [

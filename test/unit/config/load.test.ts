@@ -23,6 +23,7 @@ describe('a configuration file', () => {
         authorities: undefined,
         proxyUrl: undefined,
       },
+      promptUrl: undefined,
       jitterMs: 0,
       missingAfter: 3,
       projects: [
@@ -41,6 +42,7 @@ describe('a configuration file', () => {
         host: '127.0.0.1',
         port: 10_570,
         allowedHosts: [],
+        externalUrl: undefined,
         enableLifecycle: false,
         configFile: undefined,
       },
@@ -64,6 +66,7 @@ describe('a configuration file', () => {
   max_items: 500
   ca_file: ca.pem
   proxy_url: http://proxy.example.com:3128
+  prompt_url: https://EVALUATION.example.com/p/{project}/{prompt_id}?tab={project}#x
 schedule: "0 * * * *"
 timezone: europe/berlin
 jitter: 5s
@@ -89,6 +92,7 @@ store:
 web:
   listen: "[::]:0"
   allowed_hosts: [Evalwatch.example.com, 10.0.0.7]
+  external_url: https://Monitoring.example.com/evalwatch/
   enable_lifecycle: true
   config_file: web.yaml
 log:
@@ -112,6 +116,7 @@ log:
         authorities: rootCertificates.slice(0, 2).join('\n'),
         proxyUrl: 'http://proxy.example.com:3128/',
       },
+      promptUrl: 'https://evaluation.example.com/p/{project}/{prompt_id}?tab={project}#x',
       jitterMs: 5000,
       missingAfter: 1,
       projects: [
@@ -138,7 +143,8 @@ log:
       web: {
         host: '::',
         port: 0,
-        allowedHosts: ['evalwatch.example.com', '10.0.0.7'],
+        allowedHosts: ['evalwatch.example.com', '10.0.0.7', 'monitoring.example.com'],
+        externalUrl: 'https://monitoring.example.com/evalwatch',
         enableLifecycle: true,
         configFile: join(directory, 'web.yaml'),
       },

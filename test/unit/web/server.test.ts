@@ -41,6 +41,7 @@ const statusPage = {
     failureCounts: () => Promise.resolve([]),
   },
   retentionMs: 1000,
+  promptUrl: () => undefined,
   isReady: () => true,
   isLifecycleEnabled: () => false,
   projects: () => [],

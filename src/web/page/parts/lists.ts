@@ -1,4 +1,5 @@
 import { html } from 'hono/html';
+import { promptUrl } from '../../../domain/prompt-url.ts';
 import { UNFINISHED_STATUSES } from '../../../domain/status.ts';
 import type { FailureRow, StatusRow, TransitionRow } from '../../../monitor/ports/store.ts';
 import { waitOf, type ProjectView, type Wait } from '../model/overview-model.ts';
@@ -6,15 +7,23 @@ import { badge } from './plot.ts';
 import { table } from './table.ts';
 import { expectationText } from '../text/expectation-words.ts';
 import { utcTime, duration, timeWithAge } from '../text/time.ts';
-import { untrustedMessage, untrustedName, shortUntrustedName } from '../text/untrusted-text.ts';
+import { shortUntrusted, untrustedMessage, untrustedName } from '../text/untrusted-text.ts';
 import type { Html } from '../html.ts';
 import { NO_ERROR_INFO_WORDS } from '../text/words.ts';
 
 const WAITING = UNFINISHED_STATUSES.join(' or ');
 
-/** Page that a list is shown on. */
-export interface ListContext {
+/** What every page needs to show its lists. */
+export interface ListOptions {
   readonly now: number;
+  /** Time for which the store keeps transitions, ms. */
+  readonly retentionMs: number;
+  /** Template of the address of a prompt at the service; undefined without one. */
+  readonly promptUrl: string | undefined;
+}
+
+/** Page that a list is shown on. */
+export interface ListContext extends Pick<ListOptions, 'now' | 'promptUrl'> {
   /** Relative path of the overview, `./` or `../`: a proxy may serve the page under another path. */
   readonly root: string;
   /** Project of the page; undefined if the list has rows of several projects. */
@@ -24,7 +33,7 @@ export interface ListContext {
 }
 
 export function projectLink(id: string, root: string): Html {
-  return html`<a href="${projectPath(id, root)}">${shortUntrustedName(id)}</a>`;
+  return html`<a href="${projectPath(id, root)}">${shortUntrusted(id).shown}</a>`;
 }
 
 function projectPath(id: string, root: string): string {
@@ -45,7 +54,7 @@ export function failureList(
           <div class="head">
             ${badge('FAILED')}
             ${context.project === undefined ? projectLink(row.project, context.root) : ''}
-            <div class="id">${untrustedName(row.promptId)}</div>
+            <div class="id">${promptId(row, context)}</div>
             ${timeWithAge(row.at, context.now)}
           </div>
           ${nameLine(row.promptName)} ${failureDetails(row, whole)}
@@ -106,7 +115,7 @@ export function transitionTable(rows: readonly TransitionRow[], context: ListCon
     headings: ['Prompt or dataset', 'Transition', 'Seen'],
     rows: rows.map((row) => [
       html`${row.kind === 'dataset' ? html`<span class="quiet">dataset</span>` : ''}
-      ${idCell(row.id, row.project, context)}`,
+      ${idCell(row.kind === 'prompt' ? promptId({ ...row, promptId: row.id }, context) : untrustedName(row.id), row.project, context)}`,
       html`${badge(row.from)} → ${badge(row.to)}`,
       timeWithAge(row.at, context.now),
     ]),
@@ -129,16 +138,28 @@ export function promptTable(rows: readonly StatusRow[], context: ListContext): H
   });
 }
 
-function promptCell({ promptId, promptName, project }: StatusRow, context: ListContext): Html {
-  return html`${idCell(promptId, project, context)} ${nameLine(promptName)}`;
+function promptCell(row: StatusRow, context: ListContext): Html {
+  return html`${idCell(promptId(row, context), row.project, context)} ${nameLine(row.promptName)}`;
+}
+
+/** The id of a prompt, linked to its page at the service where there is an address. */
+function promptId(row: Pick<StatusRow, 'project' | 'promptId'>, context: ListContext): Html {
+  const url = context.promptUrl && promptUrl(context.promptUrl, row);
+  if (!url) return untrustedName(row.promptId);
+  const { shown, isWhole } = shortUntrusted(row.promptId);
+  // A long id unfolds, which it cannot inside a link.
+  return isWhole
+    ? html`<a href="${url}" rel="noreferrer">${shown}</a>`
+    : html`${untrustedName(row.promptId)}
+        <a href="${url}" rel="noreferrer">Open at the service</a>`;
 }
 
 function nameLine(promptName: string | undefined): Html | '' {
   return promptName ? html`<div class="quiet">${untrustedName(promptName)}</div>` : '';
 }
 
-function idCell(id: string, project: string, context: ListContext): Html {
-  return html`<div class="id">${untrustedName(id)}</div>
+function idCell(id: Html, project: string, context: ListContext): Html {
+  return html`<div class="id">${id}</div>
     ${
       context.project === undefined
         ? html`<div class="of">${projectLink(project, context.root)}</div>`

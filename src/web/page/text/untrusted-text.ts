@@ -105,8 +105,8 @@ export function untrustedName(text: string): Html {
 }
 
 /** The beginning of a name, for links. */
-export function shortUntrustedName(text: string): Html {
-  return untrustedText(text, 80, 'one line').shown;
+export function shortUntrusted(text: string): Cut {
+  return untrustedText(text, 80, 'one line');
 }
 
 /** A message of several lines, folded to its beginning; `whole` is the budget of the unfolded text. */

@@ -97,6 +97,7 @@ describe('the OpenAPI document', () => {
         version: '1',
         store: { ...store, moves: unreadable, failureCounts: unreadable },
         retentionMs: 1,
+        promptUrl: () => undefined,
         isReady: () => true,
         isLifecycleEnabled: () => false,
         projects: () => [],

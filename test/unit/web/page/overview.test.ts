@@ -456,6 +456,37 @@ describe('the causes of failures', () => {
   });
 });
 
+describe('the prompts', () => {
+  const promptUrl = () => 'https://e.example/{project}/{prompt_id}';
+
+  it('are linked to the service where it has an address for them', async () => {
+    await using world = await setUp();
+    const long = 'x'.repeat(100);
+    await world.see('alpha', { 'a"><b>': 'RUNNING', '..': 'RUNNING', [long]: 'RUNNING' });
+    await world.see('alpha', { 'a"><b>': 'FAILED', '..': 'FAILED', [long]: 'RUNNING' });
+
+    expect((await world.read('/projects/alpha')).html).not.toContain('noreferrer');
+    const { html } = await world.read('/projects/alpha', { promptUrl });
+
+    const links = html.match(/<a href="https[^>]*>[^]*?<\/a>/g) ?? [];
+    const short =
+      '<a href="https://e.example/alpha/a%22%3E%3Cb%3E" rel="noreferrer"><bdi class="text">a&quot;&gt;&lt;b&gt;</bdi></a>';
+    const whole = `<a href="https://e.example/alpha/${long}" rel="noreferrer">Open at the service</a>`;
+    expect(links.toSorted()).toEqual([short, short, short, whole, whole].toSorted());
+  });
+
+  it('are linked on the overview, and datasets are not', async () => {
+    await using world = await setUp();
+    await world.see('beta', { w: 'RUNNING' });
+    await world.see('beta', { d: 'RUNNING' }, 'dataset');
+    await world.see('beta', { d: 'COMPLETED' }, 'dataset');
+
+    const { html } = await world.read('/', { promptUrl });
+
+    expect(html.match(/https:\/\/e\.example\/[^"]*/g)).toEqual(['https://e.example/beta/w']);
+  });
+});
+
 describe('the page of a project', () => {
   it('lists failures with what the service says, or why that is not known', async () => {
     await using world = await setUp();
