@@ -43,6 +43,7 @@ async function setUp(server: PostgresServer) {
     await workspace(service.url, {
       projects: PROJECTS.map((id) => ({ id })),
       store: { postgres_url_file: 'url', lease: '5s' },
+      web: { enable_lifecycle: true },
     }),
   );
   await writeFile(join(place.directory, 'url'), url);
@@ -167,6 +168,16 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
     expect(event?.data).toMatchObject({ project: theirs, prompt_id: `of ${theirs}` });
     expect(first.of('prompt.transition')).toEqual([]);
     await events.return();
+    // Nor does a request make a worker poll a project of another one.
+    const { worker } = await second.line('worker.claimed');
+    const refused = await fetch(`${await first.url()}/-/poll?project=${theirs}`, {
+      method: 'POST',
+    });
+    expect(refused.status).toBe(409);
+    expect(await refused.text()).toContain(`polled by worker ${String(worker)}`);
+    const polled = await fetch(`${await first.url()}/-/poll`, { method: 'POST' });
+    const rows = ((await polled.json()) as { polled: { project: string }[] }).polled;
+    expect(rows.map(({ project }) => project)).not.toContain(theirs);
   });
 
   it('refuse a project that one of them owns to poll, and say which one', async () => {
