@@ -44,17 +44,15 @@ export const causes: Row = {
     {
       what: 'the message is cut before it is masked',
       file: 'domain/causes/shape.ts',
-      replace: [['cut(maskText(tellingPart(text)))', 'maskText(tellingPart(cut(text)))']],
+      replace: [['maskText(tellingPart(text))', 'maskText(tellingPart(cut(text)))']],
       notice: /own messages: accuracy/,
     },
     {
       what: 'control characters stay',
       file: 'domain/causes/shape.ts',
       replace: [
-        [
-          'const text = unquote(clean(readable(message)));',
-          'const text = unquote(readable(message));',
-        ],
+        ['unquote(clean(readable(message)))', 'unquote(readable(message))'],
+        ["cut(shape.replaceAll(UNSAFE, ''))", 'cut(shape)'],
       ],
       notice: /control, bidi/,
     },

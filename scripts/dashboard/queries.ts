@@ -32,6 +32,12 @@ export function grown(by: string, metric: string, range: string, matchers = ''):
   return `max by (${by}) (${ofTeams(`${total} - min_over_time(${total}[${range}])`)})`;
 }
 
+/** Returns a total of the store where it has a series now, and had none at the beginning of the range. */
+export function begun(by: string, metric: string, range: string): string {
+  const total = chosen(metric);
+  return `max by (${by}) (${ofTeams(total)}) unless on (${by}) max by (${by}) (${ofTeams(`${total} offset ${range}`)})`;
+}
+
 /** Returns the increase of process counters of projects in a range, added up by these labels. */
 export function added(by: string, metric: string, range: string, matchers = ''): string {
   return `sum by (${by}) (${ofTeams(`increase(${chosen(metric, matchers)}[${range}])`)})`;

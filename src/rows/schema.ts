@@ -142,7 +142,9 @@ export const causeSchema = z
       .min(1)
       .nullable()
       .describe('Number of projects with such failures; null for `other`.'),
-    first_seen: time.nullable().describe('Time of the first failure, UTC; null for `other`.'),
+    first_seen: time
+      .nullable()
+      .describe('Time of the first failure of the period, UTC; null for `other`.'),
     last_seen: time.nullable().describe('Time of the last failure, UTC; null for `other`.'),
     is_new: z
       .boolean()

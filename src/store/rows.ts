@@ -166,7 +166,7 @@ export function toErrorTotals(rows: readonly ErrorTotalColumns[]): readonly Erro
 
 /** The columns of a cause, with the totals of all causes. */
 export interface CauseColumns {
-  readonly cause: string | null;
+  readonly cause: string;
   readonly count: number;
   readonly projects: number;
   readonly first_at: number;
@@ -185,7 +185,7 @@ export function toCauseList(rows: readonly CauseColumns[]): CauseList {
     const { error_id, error_msg } = row;
     const errorInfo = row.reason === null ? { error_id, error_msg } : undefined;
     return {
-      cause: row.cause ?? causeOf(errorInfo).id,
+      cause: row.cause,
       count: row.count,
       projects: row.projects,
       firstAt: row.first_at,

@@ -1,12 +1,15 @@
 import { areas, bars, limits, lines } from '../charts.ts';
 import { withStatusColors, type Row } from '../panels.ts';
-import { grown, told } from '../queries.ts';
+import { begun, grown, told } from '../queries.ts';
 
 const MOVES = 'evalwatch_prompt_transitions_total';
 const INTERVAL = '$__rate_interval';
 
-const FAILURES = grown('project, error_id', 'evalwatch_prompt_failures_total', INTERVAL);
-const FIRST_SEEN = 'evalwatch_prompt_error_first_seen_timestamp_seconds';
+const BY_ERROR = 'project, error_id';
+const FAILURES = 'evalwatch_prompt_failures_total';
+const FIRST_SEEN_AGE = `time() - ${told(BY_ERROR, 'evalwatch_prompt_error_first_seen_timestamp_seconds')}`;
+/** The series of an error_id begins with its first failures: they count as well. */
+const FAILED_WITH = `(${grown(BY_ERROR, FAILURES, INTERVAL)} > 0 or ${begun(BY_ERROR, FAILURES, INTERVAL)} and ${FIRST_SEEN_AGE} < 3600)`;
 const OBJECTIVE = told('project', 'evalwatch_project_max_failure_ratio');
 /** 3 days, looked at once an hour: every sample of 3 days, at each point of the chart, is too much to read. */
 const DAYS = '3d:1h';
@@ -96,7 +99,7 @@ export const statuses: Row = {
         unit: 'short',
         width: 12,
       },
-      ['{{error_id}}', `sum by (error_id) (${FAILURES}) > 0`],
+      ['{{error_id}}', `sum by (error_id) ${FAILED_WITH}`],
     ),
     bars(
       {
@@ -107,10 +110,7 @@ export const statuses: Row = {
         width: 12,
         alerts: ['EvalwatchNewFailureCause'],
       },
-      [
-        '{{project}}: {{error_id}}',
-        `${FAILURES} > 0 and time() - ${told('project, error_id', FIRST_SEEN)} < 86400`,
-      ],
+      ['{{project}}: {{error_id}}', `${FAILED_WITH} and ${FIRST_SEEN_AGE} < 86400`],
     ),
     bars(
       {

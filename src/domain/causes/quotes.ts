@@ -1,12 +1,21 @@
 const CLOSING: Readonly<Record<string, string>> = {
   '“': '”',
+  '”': '”',
   '„': '“',
+  '‟': '”',
   '‘': '’',
+  '‚': '‘',
+  '‛': '’',
   '«': '»',
+  '»': '«',
   '‹': '›',
   '「': '」',
   '『': '』',
   '《': '》',
+  '〈': '〉',
+  '〝': '〞',
+  '❝': '❞',
+  '＂': '＂',
 };
 
 /** Returns whether a quote begins at `at`, and not an apostrophe. */

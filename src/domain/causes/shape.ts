@@ -16,7 +16,9 @@ const QUOTED = /^\s*b?(["'])([^]*)\1\s*$/;
 /** Returns what the author of an error message wrote, without what varies: at most 200 characters on one line. */
 export function shapeOf(message: string): string {
   const text = unquote(clean(readable(message)));
-  return cut(maskText(tellingPart(text)));
+  const shape = maskText(tellingPart(text));
+  // Escapes that were read meanwhile may stand for such characters.
+  return cut(shape.replaceAll(UNSAFE, ''));
 }
 
 function readable(message: string): string {
@@ -25,8 +27,9 @@ function readable(message: string): string {
 }
 
 function clean(text: string): string {
-  if (!NOT_PLAIN.test(text)) return text;
-  return text
+  const decoded = text.replaceAll('&quot;', '"').replaceAll('&#39;', "'");
+  if (!NOT_PLAIN.test(decoded)) return decoded;
+  return decoded
     .replaceAll(ANSI, '')
     .replaceAll(/\r\n?|[\u2028\u2029\u0085]/g, '\n')
     .replaceAll(UNSAFE, (character) => (character === '\n' ? '\n' : character === '\t' ? ' ' : ''))

@@ -37,7 +37,9 @@ const EXTENSIONS = new Set(
   ).split(' '),
 );
 const KEY_PREFIX = /^(?:sk|pk|rk|ghp|gho|ghs|xox[abp]|AKIA|eyJ|hf|glpat|AIza)[-_\p{L}]{8}/u;
-const SECRETS = new Set('password passwd secret apikey api_key'.split(' '));
+const SECRET = /(?:^|[-_])(?:apikey|key|passwd|password|secret|token)$/;
+/** Words before a key that follows `provided`. */
+const SECRETS = new Set('password passwd secret apikey api_key key'.split(' '));
 const STATUS = /^[45]\d\d$/;
 const STATUSES = new Set(
   (
@@ -138,12 +140,9 @@ function isHostOrFile(word: string): boolean {
 /** Whether a secret follows, such as in `Incorrect API key provided: …` or `Bearer …`. */
 function isSecret({ words, gap }: WordContext): boolean {
   const { last, secondLast } = words;
-  if (last === 'bearer') return true;
-  return (
-    gap === ': ' &&
-    (SECRETS.has(last) ||
-      (last === 'provided' && (SECRETS.has(secondLast) || secondLast === 'key')))
-  );
+  if (last === 'bearer' || (last === 'basic' && secondLast === 'authorization')) return true;
+  if (gap !== ': ') return false;
+  return last === 'provided' ? SECRETS.has(secondLast) : SECRET.test(last);
 }
 
 function isKey(word: string, context: WordContext): boolean {

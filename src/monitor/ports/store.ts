@@ -158,11 +158,14 @@ export interface FailureRow {
   readonly cause: string | undefined;
 }
 
+/** Maximum number of failures that are grouped for an answer, the newest ones: their thread also commits and serves scrapes. */
+export const MAX_COUNTED_CAUSES = 50_000;
+
 /** Query for the causes of settled failures, most frequent first. */
 export interface CauseQuery {
   /** Restricts the query to one project; absent for all configured projects. */
   readonly project?: string | undefined;
-  /** Counts failures at this time and later, epoch ms. */
+  /** Counts failures at this time and later, epoch ms, the newest {@link MAX_COUNTED_CAUSES}. */
   readonly since: number;
   /** Maximum number of causes. */
   readonly limit: number;

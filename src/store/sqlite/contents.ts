@@ -3,6 +3,7 @@ import type { Connection } from './connection.ts';
 import { assertIntact, toStoreError, withStoreErrors } from './errors.ts';
 import { StoreError } from '../../monitor/errors.ts';
 import { takeLock } from './file/lock.ts';
+import { SPECIAL } from './sql/error-totals.ts';
 import { SCHEMA_VERSION } from './sql/migrate.ts';
 import { findStore, openReadable } from './sqlite-reader.ts';
 
@@ -90,7 +91,7 @@ function summary(kind: string): string {
     FROM listing l WHERE l.project_key = p.project_key AND l.kind = '${kind}'), '{}')`;
 }
 
-const IS_ERROR_ID = "e.label NOT IN ('none', 'other')";
+const IS_ERROR_ID = `e.label NOT IN (${SPECIAL})`;
 
 /** Leaves out listings without a project, and their rows: retention is deleting them. */
 const SELECTS: Readonly<Record<ContentTable, string>> = {

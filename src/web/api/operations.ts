@@ -48,7 +48,11 @@ export const operations = {
   },
   '/causes': {
     summary: 'Causes of failures, most frequent first; all that are left out are one last row',
-    parameters: z.object({ project, since, limit }),
+    parameters: z.object({
+      project,
+      since,
+      limit: limit.describe('Maximum number of causes; a last row `other` may follow them.'),
+    }),
     gives: 'Cause',
   },
   '/openapi.json': {

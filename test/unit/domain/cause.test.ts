@@ -213,6 +213,24 @@ describe('shape of a message', () => {
     expect(shapeOf('\u001b[31mit\u0000 br\u202eo\u200bke\u001b[0m\ud800\ttwice')).toBe(
       'it broke twice',
     );
+    const escaped = '{"error":{"message":"it\\u200b broke\\u202e\\ud800 twice"}}';
+    expect(shapeOf(escaped)).toBe('it broke twice');
+  });
+
+  it.each(['»Jane Doe«', '‚Jane Doe‘', '”Jane Doe”', '〈Jane Doe〉', '&quot;Jane Doe&quot;'])(
+    'has no text in the quotes %s',
+    (quoted) => {
+      expect(shapeOf(`Invalid value ${quoted} in field`)).toBe('Invalid value <*> in field');
+    },
+  );
+
+  it.each([
+    ['X-API-Key: abcdefghijkl rejected', 'X-API-Key: <*> rejected'],
+    ['client_secret: abcdefgh', 'client_secret: <*>'],
+    ['token: abcdefgh', 'token: <*>'],
+    ['Authorization: Basic dXNlcjpw', 'Authorization: Basic <*>'],
+  ])('has no key of %j', (message, shape) => {
+    expect(shapeOf(message)).toBe(shape);
   });
 
   it('is empty without a message', () => {

@@ -1,9 +1,13 @@
-import type { CauseList, CauseQuery } from '../../../monitor/ports/store.ts';
+import {
+  type CauseList,
+  type CauseQuery,
+  MAX_COUNTED_CAUSES,
+} from '../../../monitor/ports/store.ts';
 import { type CauseColumns, toCauseList } from '../../rows.ts';
 import type { Database } from '../database.ts';
 import { toStored } from './text.ts';
 
-/** Messages are read only of one failure of each cause in the answer. */
+/** Messages are read only of one failure of each cause in the answer. Failures that an older worker settled have no cause. */
 const SELECT = {
   name: 'causes',
   text: `
@@ -11,13 +15,17 @@ WITH shown AS MATERIALIZED (
   SELECT p.project_key FROM evalwatch.project p
   WHERE CASE WHEN $1::text IS NULL THEN p.removed_at IS NULL ELSE p.id = $1 END
 ),
+newest AS MATERIALIZED (
+  SELECT t.project_key, t.transition_id, t.at FROM shown
+  JOIN evalwatch.transition t
+    ON t.project_key = shown.project_key AND t.kind = 'prompt' AND t.to_status = 'FAILED' AND t.at >= $2
+  ORDER BY t.at DESC LIMIT ${MAX_COUNTED_CAUSES}
+),
 counted AS MATERIALIZED (
   SELECT f.cause, count(*) AS count, count(DISTINCT t.project_key)::integer AS projects,
     min(t.at) AS first_at, max(t.at) AS last_at, max(t.transition_id) AS transition_id
-  FROM shown
-  JOIN evalwatch.transition t
-    ON t.project_key = shown.project_key AND t.kind = 'prompt' AND t.to_status = 'FAILED' AND t.at >= $2
-  JOIN evalwatch.failure f ON f.transition_id = t.transition_id AND f.settled_at IS NOT NULL
+  FROM newest t
+  JOIN evalwatch.failure f ON f.transition_id = t.transition_id AND f.cause IS NOT NULL
   GROUP BY f.cause
 ),
 ranked AS (
@@ -27,9 +35,11 @@ ranked AS (
 SELECT ranked.*, f.error_id, f.error_msg, f.reason,
   NOT EXISTS (
     SELECT FROM shown
-    JOIN evalwatch.failure old ON old.cause = ranked.cause AND old.project_key = shown.project_key
-      AND old.settled_at IS NOT NULL
-    JOIN evalwatch.transition t ON t.transition_id = old.transition_id AND t.at < $2
+    JOIN evalwatch.transition t ON t.transition_id = (
+      SELECT min(old.transition_id) FROM evalwatch.failure old
+      WHERE old.cause = ranked.cause AND old.project_key = shown.project_key AND old.settled_at IS NOT NULL
+    )
+    WHERE t.at < $2
   ) AS is_new
 FROM ranked JOIN evalwatch.failure f ON f.transition_id = ranked.transition_id
 ORDER BY ranked.count DESC, ranked.last_at DESC, ranked.cause`,

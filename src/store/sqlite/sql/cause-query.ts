@@ -1,4 +1,8 @@
-import type { CauseList, CauseQuery } from '../../../monitor/ports/store.ts';
+import {
+  type CauseList,
+  type CauseQuery,
+  MAX_COUNTED_CAUSES,
+} from '../../../monitor/ports/store.ts';
 import { type CauseColumns, toCauseList } from '../../rows.ts';
 import type { Connection } from '../connection.ts';
 
@@ -10,12 +14,16 @@ export function createCauseQuery(db: Connection): (query: CauseQuery) => CauseLi
       JOIN listing l ON l.project_key = p.project_key AND l.kind = 'prompt'
       WHERE ${of}
     ),
-    counted AS MATERIALIZED (
-      SELECT f.cause, count(*) AS count, count(DISTINCT shown.project_key) AS projects,
-        min(t.at) AS first_at, max(t.at) AS last_at, max(t.transition_id) AS transition_id
-      FROM shown
+    newest AS MATERIALIZED (
+      SELECT t.listing_key, t.transition_id, t.at FROM shown
       CROSS JOIN transition t
         ON t.listing_key = shown.listing_key AND t.to_status = 'FAILED' AND t.at >= :since
+      ORDER BY t.at DESC LIMIT ${MAX_COUNTED_CAUSES}
+    ),
+    counted AS MATERIALIZED (
+      SELECT f.cause, count(*) AS count, count(DISTINCT t.listing_key) AS projects,
+        min(t.at) AS first_at, max(t.at) AS last_at, max(t.transition_id) AS transition_id
+      FROM newest t
       CROSS JOIN failure f INDEXED BY failure_listing
         ON f.listing_key = t.listing_key AND f.transition_id = t.transition_id AND f.cause IS NOT NULL
       GROUP BY f.cause

@@ -1,7 +1,10 @@
 import { causeOf } from '../../../domain/cause.ts';
-import { errorLabel, MAX_ERROR_LABELS } from '../../../domain/error-label.ts';
+import { errorLabel, MAX_ERROR_LABELS, SPECIAL_ERROR_LABELS } from '../../../domain/error-label.ts';
 import type { ErrorInfo } from '../../../domain/failure.ts';
 import type { Connection } from '../connection.ts';
+
+/** The labels that are no error_id, for SQL. */
+export const SPECIAL = SPECIAL_ERROR_LABELS.map((label) => `'${label}'`).join(', ');
 
 /** Creates the function that counts a failure by its error_id, at the time of its settlement, epoch ms. */
 export function createErrorCounter(
@@ -10,10 +13,10 @@ export function createErrorCounter(
   const count = db.prepare(
     `INSERT INTO error_total (listing_key, label, count, first_seen_at, last_seen_at)
      VALUES (:listingKey,
-       CASE WHEN :label IN ('none', 'other')
+       CASE WHEN :label IN (${SPECIAL})
          OR EXISTS (SELECT 1 FROM error_total WHERE listing_key = :listingKey AND label = :label)
          OR (SELECT count(*) FROM error_total
-             WHERE listing_key = :listingKey AND label NOT IN ('none', 'other')) < ${MAX_ERROR_LABELS}
+             WHERE listing_key = :listingKey AND label NOT IN (${SPECIAL})) < ${MAX_ERROR_LABELS}
          THEN :label ELSE 'other' END,
        1, :at, :at)
      ON CONFLICT (listing_key, label) DO UPDATE SET

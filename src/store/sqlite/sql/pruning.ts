@@ -1,6 +1,7 @@
 import { UNFINISHED_STATUSES } from '../../../domain/status.ts';
 import type { PruneLimits } from '../../../monitor/ports/store.ts';
 import type { Connection } from '../connection.ts';
+import { SPECIAL } from './error-totals.ts';
 
 /** Maximum number of rows that one transaction deletes, so that polls wait for a short time only. */
 const MAX_ROWS = 2000;
@@ -53,7 +54,7 @@ export function createPruning(
     .prepare<PruneLimits, string>(
       `DELETE FROM error_total WHERE (listing_key, label) IN (
          SELECT listing_key, label FROM error_total
-         WHERE last_seen_at < :before AND label NOT IN ('none', 'other') LIMIT ${MAX_ROWS})
+         WHERE last_seen_at < :before AND label NOT IN (${SPECIAL}) LIMIT ${MAX_ROWS})
        RETURNING (SELECT p.id FROM listing l JOIN project p ON p.project_key = l.project_key
          WHERE l.listing_key = error_total.listing_key)`,
     )

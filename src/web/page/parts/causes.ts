@@ -1,12 +1,12 @@
 import { html } from 'hono/html';
 import { causeOf } from '../../../domain/cause.ts';
-import type { CauseList, CauseRow } from '../../../monitor/ports/store.ts';
+import { type CauseList, type CauseRow, MAX_COUNTED_CAUSES } from '../../../monitor/ports/store.ts';
 import type { Html } from '../html.ts';
 import { dayText } from '../text/failure-words.ts';
 import { shareText } from '../text/share.ts';
 import { timeWithAge, utcTime } from '../text/time.ts';
 import { untrustedName } from '../text/untrusted-text.ts';
-import { counted } from '../text/words.ts';
+import { counted, grouped } from '../text/words.ts';
 import type { ListContext } from './lists.ts';
 import { table } from './table.ts';
 
@@ -41,7 +41,7 @@ export function causeList(
     html``,
   ] as const;
   return html`${table({
-      caption: `Causes of the failures of the last ${period}, most frequent first`,
+      caption: `Causes of the ${total < MAX_COUNTED_CAUSES ? '' : `newest ${grouped(total)} `}failures of the last ${period}, most frequent first`,
       headings: ['Cause', 'Failures', 'Last seen'],
       rows: others.count === 0 ? rows : [...rows, rest],
     })}
