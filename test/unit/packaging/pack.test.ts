@@ -59,4 +59,4 @@ it('the npm package runs in an empty directory, installed without a registry', a
   expect(await evalwatch('check', ...config)).toContain('alpha');
   // Needs SQLite's binary, and the migrations and the scanner, which the compiler does not copy.
   expect(await evalwatch('poll', '--json', ...config)).toContain('"alpha"');
-}, 120_000);
+}, 300_000);
