@@ -13,20 +13,11 @@ const MESSAGES = new Set(
   ),
 );
 const ERRORS = new Set('error errors detail fault exception err'.split(' '));
-const LABELS: Readonly<Record<string, 'type' | 'code' | 'status'>> = {
-  type: 'type',
-  error_type: 'type',
-  errortype: 'type',
-  __type: 'type',
-  reason: 'type',
-  code: 'code',
-  error_code: 'code',
-  errorcode: 'code',
-  status: 'status',
-  status_code: 'status',
-  statuscode: 'status',
-  http_status: 'status',
-};
+const LABELS = new Map<string, 'type' | 'code' | 'status'>();
+for (const label of ['type', 'code', 'status'] as const)
+  for (const key of [label, `error_${label}`, `error${label}`]) LABELS.set(key, label);
+LABELS.set('__type', 'type').set('reason', 'type').set('status_code', 'status');
+LABELS.set('statuscode', 'status').set('http_status', 'status');
 /** Keys of what a judge or another model answers. */
 const ANSWERS_OF_MODELS = new Set(
   'score rating verdict label grade reasoning rationale explanation justification answer choice confidence role content text output response thought action comment feedback'.split(
@@ -139,7 +130,7 @@ export function readErrorAnswer(
       if (key.startsWith('error')) level.hasErrorKey = true;
       if (key === 'message' || key === 'msg') level.hasMessageKey = true;
     }
-    const label = LABELS[key];
+    const label = LABELS.get(key);
     if (label !== undefined && !EMPTY_LABELS.has(value.toLowerCase())) level[label] ??= value;
   }
 

@@ -2,7 +2,7 @@ import { readErrorAnswer, unescapeText } from './error-answer.ts';
 import { matchAt } from './match.ts';
 import { endOfQuote, isQuoteAt, isWordCharacter, markAt } from './quotes.ts';
 import { ShapeWriter } from './shape-writer.ts';
-import { isForeignAt, isPersonalAt, isTalkAt } from './talk.ts';
+import { isFailureAt, isOfOthersAt, isSentenceAt, isTalkAt } from './talk.ts';
 import { markupTitle, tellingPart } from './telling-part.ts';
 import {
   AMBIGUOUS_LABELS,
@@ -31,7 +31,7 @@ const HEXADECIMAL_PAIRS =
   /[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){1,9}:[0-9A-Fa-f]{1,4}(?![\p{L}\p{N}])/uy;
 const HEXADECIMAL = /^[0-9A-Fa-f]{1,4}$/;
 /** What stands after `=`, such as `5` or `WorkSource{10113 mail}`. */
-const VALUE = /[^\s,;)\]}>&|"'`{]+(?:\{[^}\n]{0,200}\})?/y;
+const VALUE = /[^\s,;)\]}>&|"'`{]*[^\s,;:)\]}>&|"'`{](?:\{[^}\n]{0,200}\})?/y;
 const WORDS = /^[\p{L}_.]+$/u;
 const ERROR_STATUS = /^[45]\d\d$/;
 /** The beginning of an object or of a list in JSON or Python notation. */
@@ -80,6 +80,10 @@ const NOT_ASCII = /[^\0-\x7f]/;
 /** Stands for a name that was masked, as it may look like a word of the author. */
 const MASKED = '<*>';
 const PLAIN_WORD = /^[A-Za-z]+$/;
+/** The end of a sentence, unless the next one has a label, such as `Last error:`. */
+const NEXT_SENTENCE = /[.!?]\s{1,2}(?=\p{Lu})(?!(?:[\p{L}'_-]{1,30} ){0,3}[\p{L}_-]{1,30}:\s)/uy;
+/** A shorter sentence, such as `An error occurred.`, does not say what went wrong. */
+const SENTENCE_WORDS = 6;
 const LABEL = /^[\p{L}_.-]{1,64}$/u;
 /** The name of a class, behind which its arguments stand. */
 const CLASS_BEFORE = /(?:^|[^\w])(?:\w+\.)*[A-Z]\w*$/;
@@ -182,6 +186,7 @@ class Masking {
 
   #mask(length: number): void {
     this.#out.mask();
+    this.#words.add(MASKED);
     this.#at += length;
   }
 
@@ -270,7 +275,6 @@ class Masking {
         ? matchAt(OTHER_SCRIPT, text, this.#at)
         : null;
     if (foreign !== null) {
-      this.#words.add(MASKED);
       this.#mask(foreign[0].length);
       return;
     }
@@ -296,6 +300,8 @@ class Masking {
     }
     this.#writeWord(word);
     this.#at = end;
+    if (this.#words.count >= SENTENCE_WORDS && matchAt(NEXT_SENTENCE, text, end - 1) !== null)
+      this.#finish();
   }
 
   #writeWord(word: string): void {
@@ -391,9 +397,6 @@ class Masking {
     const first = text[this.#at] ?? '';
     if (TELLING_KEYS.has(key)) {
       if (first === '"' || first === "'") this.#writeQuoted(true);
-    } else if (first === '(') {
-      const end = text.indexOf(')', this.#at);
-      this.#mask((end === -1 ? text.length : end + 1) - this.#at);
     } else if (!'{[<'.includes(first)) {
       this.#writeValue(STATUS_KEYS.has(key));
     }
@@ -431,8 +434,9 @@ class Masking {
       this.#mask(names[0].length);
       return;
     }
-    const announcesText = this.#words.endClause();
-    if (!announcesText && !this.#isLabel(isWide) && !this.#isTalk()) return;
+    const isRemark = this.#isRemark();
+    const announcesText = this.#words.endClause() && !isFailureAt(this.#text, this.#at);
+    if (!announcesText && !isRemark && !this.#isLabel(isWide) && !this.#isTalk()) return;
     let start = this.#at;
     while (start < this.#text.length && (this.#text[start] ?? '').trim() === '') start += 1;
     // In `host:443` nothing is announced. What has a notation of its own is read as such.
@@ -458,6 +462,14 @@ class Masking {
       matchAt(MARKUP, text, at) !== null ||
       matchAt(BYTES, text, at) !== null
     );
+  }
+
+  /** Whether a sentence follows words that tell of no failure, such as `Reviewer disagreed`, or the reason of a judge. */
+  #isRemark(): boolean {
+    const { last, count, hasFailure } = this.#words;
+    if (!isWordCharacter(this.#text[this.#at - 2])) return false;
+    const isOfOthers = last === 'reason' || (count > 1 && !hasFailure && !TELLING_KEYS.has(last));
+    return isOfOthers && isSentenceAt(this.#text, this.#at);
   }
 
   /** Whether the words before the colon name the text of a model or of a user. */
@@ -488,9 +500,7 @@ class Masking {
     const { count } = this.#words;
     const text = this.#text;
     if (text[this.#at] !== ' ' || count < 2) return false;
-    if (isTalkAt(text, this.#at) || isPersonalAt(text, this.#at) || isForeignAt(text, this.#at)) {
-      return true;
-    }
+    if (isTalkAt(text, this.#at) || isOfOthersAt(text, this.#at)) return true;
     if (this.#firstForeign < this.#at || count < 3) return false;
     const untilForeign = text.slice(this.#at, this.#firstForeign);
     return !/: |[\n"'`“„‘«‹「『《]/.test(untilForeign);

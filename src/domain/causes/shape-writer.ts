@@ -10,8 +10,9 @@ const DATE_BEFORE =
   /(?:^|([ ([,:]{1,2}))(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}[ ,.]{0,2}){1,2}$/;
 /** Longer than a date. */
 const DATE_LENGTH = 40;
-/** Parentheses without a word of the author. */
-const EMPTY_PARENTHESES = / ?\( ?<\*> ?\)| \( ?\)/g;
+/** Parentheses with nothing but a mask, or with several values and their names. */
+const EMPTY_PARENTHESES =
+  / ?\( ?<\*> ?\)| \( ?\)| ?\((?:[A-Za-z][^()<]{0,50}<\*>[, ]{0,2}){2,16}[^()<]{0,50}\)/g;
 /** Lists of any length. */
 const REPEATED = /(<\*>[^<]{1,16}(?:<\w{1,8}>[^<]{0,4})?)\1+/g;
 /** Longer than a shape, so that what is removed at the end leaves enough. */
@@ -109,7 +110,8 @@ export class ShapeWriter {
     return `${this.#text}${this.#gap}`
       .replaceAll(EMPTY_PARENTHESES, '')
       .replaceAll(REPEATED, '$1')
-      .trim();
+      .replace(/[ .]{1,32}$/, '')
+      .trimStart();
   }
 }
 

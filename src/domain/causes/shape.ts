@@ -7,7 +7,7 @@ const READ_LENGTH = 4096;
 const MAX_LENGTH = 200;
 
 /** Sequences that colour a terminal. */
-const ANSI = /\p{Cc}\[[0-9;?]{0,16}[A-Za-z]/gu;
+const ANSI = /[\p{Cc}--[\t\n\r]]\[[0-9;?]{0,16}[A-Za-z]/gv;
 const NOT_PLAIN = /[^\t\n\r\u0020-\u007e]/;
 /** Characters that end a line, are invisible or change the direction, and halves of pairs. */
 const UNSAFE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{Co}\p{Cn}]/gu;

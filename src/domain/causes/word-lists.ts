@@ -99,7 +99,7 @@ export const DAYS_AND_MONTHS = new Set(
 export const VARYING_WORDS = new Set(
   (
     'Monday Tuesday Wednesday Thursday Friday Saturday Sunday two three four five six seven eight nine ten eleven ' +
-    'twelve twenty localhost'
+    'twelve twenty localhost True False'
   ).split(' '),
 );
 

@@ -41,6 +41,11 @@ export class WordTrail {
     return this.count >= LATIN_WORDS && !this.#hasOtherScript;
   }
 
+  /** Whether this clause has a word such as `failed`. */
+  get hasFailure(): boolean {
+    return (this.#kinds & FAILURE) > 0;
+  }
+
   add(word: string): void {
     this.secondLast = this.last;
     this.last = word.toLowerCase();

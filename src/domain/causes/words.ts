@@ -61,8 +61,6 @@ const MANY_HYPHENS = /^\p{Ll}+-\p{Ll}+-[-\p{Ll}]+$/u;
 const HYPHENATED = /^\p{Ll}+-[-\p{Ll}]+$/u;
 const NAME_CHARACTERS = /[-_.$]/;
 const LOWER = /\p{Ll}/u;
-/** Korean adds particles to the names of others. */
-const HANGUL_AND_LATIN = /[A-Za-z]\p{sc=Hangul}/u;
 const NAME_NOUNS = new Set(['name', 'id', 'call', 'named', 'called']);
 const PARSES = new Set(
   'parse validate deserialize deserialise instantiate construct coerce cast'.split(' '),
@@ -107,7 +105,7 @@ export function isVariable(word: string, context: WordContext, isPlain: boolean)
       isNamed(word, context)
     );
   if (word.includes('@') || /\*{3}/.test(word)) return true;
-  if (MANY_HYPHENS.test(word) || HANGUL_AND_LATIN.test(word)) return true;
+  if (MANY_HYPHENS.test(word)) return true;
   return (
     isPath(word, context) || isHostOrFile(word) || isKey(word, context) || isNamed(word, context)
   );
@@ -122,7 +120,7 @@ function isSample(word: string, { words, gap }: WordContext): boolean {
 
 function isPath(word: string, context: WordContext): boolean {
   const slash = word.indexOf('/');
-  if (slash === -1) return word.indexOf('\\') !== word.lastIndexOf('\\');
+  if (slash === -1) return word.startsWith('.') || word.indexOf('\\') !== word.lastIndexOf('\\');
   if (slash === 0) return word.length > 1;
   if (/^(?:\.{1,2}|~)\//.test(word)) return true;
   if (word.lastIndexOf('/') !== slash) return true;
@@ -150,9 +148,9 @@ function isKey(word: string, context: WordContext): boolean {
   if (word.length > 80) return true;
   if (word.length > 40 && !/[-._]/.test(word)) return true;
   if (word.length < 16) return false;
-  // Random letters change their case more often than names in camel case do.
+  // Behind a prefix such as `req_`, random letters change their case more often than names in camel case do.
   const changes = word.match(/\p{Ll}\p{Lu}/gu)?.length ?? 0;
-  return changes * 5 > word.length;
+  return changes * 5 > word.length - (word.lastIndexOf('_') + 1);
 }
 
 /** Whether the words around it say that it is a name. */
@@ -161,7 +159,6 @@ function isNamed(word: string, context: WordContext): boolean {
   const { last, secondLast } = words;
   if (gap === ' ') {
     if (last === 'got' || last === 'received') return isLastOfClause(text, end);
-    if (last === 'type' && secondLast === 'of') return CAPITALISED.test(word);
     if (last === 'mean' || (PARSES.has(last) && CAPITALISED.test(word))) return true;
     if (HYPHENATED.test(word) && isLastOfClause(text, end)) return true;
     if (PREPOSITIONS.has(last)) return isAfterPreposition(word, context);
@@ -174,9 +171,11 @@ function isNamed(word: string, context: WordContext): boolean {
     PERSONS.has(last) ||
     (last.endsWith('s') && NAMED.has(last.slice(0, -1))) ||
     (NAME_NOUNS.has(last) && NAMED.has(secondLast));
+  if (gap === ': ' && last.includes('_') && !STATUS_WORDS.has(last) && isEndOfName(text, end))
+    return true;
   if (!isNoun || NO_NAMES.has(word.toLowerCase())) return false;
   if (gap === ' ') return isAfterNoun(word, context);
-  return gap === ': ' && (NAME_CHARACTERS.test(word) || isLastOfClause(text, end));
+  return gap === ': ' && (NAME_CHARACTERS.test(word) || isEndOfName(text, end));
 }
 
 function isLastOfClause(text: string, end: number): boolean {
@@ -203,6 +202,8 @@ function isAfterNoun(word: string, { words, text, end }: WordContext): boolean {
   if (NAME_CHARACTERS.test(word) || /\p{Ll}\p{Lu}/u.test(word)) return true;
   const next = text.slice(end, end + 24);
   if (VERB_FOLLOWS.test(next)) return true;
+  // Behind `prompt template` the name of the template follows.
+  if (NAMED.has(word) && /^ [\p{L}\p{N}]/u.test(next)) return false;
   const isVerb = /(?:ed|ing)$/.test(word);
   if (next.startsWith(')')) return !isVerb;
   const isLower = word === word.toLowerCase();

@@ -47,7 +47,33 @@ describe('shape of a message', () => {
     ['a quote that is cut off', 'said "it is', 'said <*>'],
     ['quotes of other languages', 'score « bien » und „gut“ と「良い」', 'score <*> und <*> と<*>'],
     ['apostrophes', "it can't be read", "it can't be read"],
-    ['values', 'limit=high (top=no, x = y)', 'limit=<*> (top=<*>, x = <*>)'],
+    ['values', 'limit=high top=no, x = y', 'limit=<*> top=<*>, x = <*>'],
+    ['a value before a colon', 'cut at limit=5: so be it', 'cut at limit=<*>: so be it'],
+    ['values in parentheses', 'no JSON (line 1 column 5) in Call(top=no, x=y)', 'no JSON in Call'],
+    ['values of capital words', 'strict: True', 'strict: <*>'],
+    ['a value behind a key', 'stopped (finish_reason: length)', 'stopped (finish_reason: <*>)'],
+    ['a field that begins with a dot', 'no entry at .label here', 'no entry at <*> here'],
+    [
+      'the name behind two nouns',
+      'prompt template triage.x not found',
+      'prompt template <*> not found',
+    ],
+    ['a remark', 'Reviewer disagreed: The tone is not right here', 'Reviewer disagreed: <*>'],
+    [
+      'a reason in a sentence',
+      'Grading failed. Reason: The tone is not right',
+      'Grading failed. Reason: <*>',
+    ],
+    [
+      'a reason of another kind',
+      'reset reason: connection timeout',
+      'reset reason: connection timeout',
+    ],
+    [
+      'a failure behind a colon',
+      'None generated: answer did not match',
+      'None generated: answer did not match',
+    ],
     ['what follows output:', 'bad judge output: it is fine', 'bad judge output: <*>'],
     ['what follows response:', 'Response: so far so good', 'Response: <*>'],
     [
@@ -56,7 +82,11 @@ describe('shape of a message', () => {
       'response: 503 Service Unavailable',
     ],
     ['addresses', 'a@b.org, https://x.org/y, /var/log/x, db.internal and C:\\x', '<*> and <*>'],
-    ['addresses of IPv6 and MAC', 'from fe80::1 to ee:ab:cd:ef:aa:bb', 'from <*> to <*>'],
+    [
+      'addresses of IPv6 and MAC',
+      'from fe80::1 to ee:ab:cd:ef:aa:bb on ::1:80',
+      'from <*> to <*> on <*>',
+    ],
     ['keys', 'key provided: sk-abcdefghijkl', 'key provided: <*>'],
     ['names', 'model mistral-large, user Alice', 'model <*>, user <*>'],
     ['words that are no names', 'the model is not available', 'the model is not available'],
@@ -205,6 +235,21 @@ describe('shape of a message', () => {
       'response: Gone',
     ],
     ['a message in quotes as a whole', '"it broke\\nbadly"', 'it broke'],
+    [
+      'the first sentence',
+      'You do not have access to it. Ask the owner for access.',
+      'You do not have access to it',
+    ],
+    [
+      'a short sentence and the next one',
+      'An error occurred. The host is down.',
+      'An error occurred. The host is down',
+    ],
+    [
+      'a label behind a sentence',
+      'The run stopped after five attempts. Last error: Overloaded',
+      'The run stopped after <*> attempts. Last error: Overloaded',
+    ],
   ])('reads %s', (_, message, shape) => {
     expect(shapeOf(message)).toBe(shape);
   });
@@ -213,6 +258,7 @@ describe('shape of a message', () => {
     expect(shapeOf('\u001b[31mit\u0000 br\u202eo\u200bke\u001b[0m\ud800\ttwice')).toBe(
       'it broke twice',
     );
+    expect(shapeOf('café is locked\n[SQL: so]')).toBe('café is locked');
     const escaped = '{"error":{"message":"it\\u200b broke\\u202e\\ud800 twice"}}';
     expect(shapeOf(escaped)).toBe('it broke twice');
   });
