@@ -49,6 +49,7 @@ async function openMetrics(task: Task) {
     store: engine.store,
     schedule: () => schedule,
     expectationsOf: engine.expectations.of,
+    externalUrl: () => undefined,
     emit: engine.emit,
     onError: endProcess,
   });

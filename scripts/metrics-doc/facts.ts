@@ -192,6 +192,11 @@ export const SECTIONS: readonly Section[] = [
       evalwatch_config_last_reload_success_timestamp_seconds: process,
       evalwatch_log_messages_total: process,
       evalwatch_build_info: process,
+      evalwatch_web_info: {
+        ...process,
+        absentUntil: '`web.external_url` is set',
+        note: 'For the links of alerts.',
+      },
     },
   },
 ];

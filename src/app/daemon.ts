@@ -74,6 +74,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     store,
     schedule: () => scheduling.projects(),
     expectationsOf: engine.expectations.of,
+    externalUrl: () => engine.config().web.externalUrl,
     emit: engine.emit,
     onError: endProcess,
   });

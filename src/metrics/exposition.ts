@@ -133,9 +133,14 @@ function areEqual(some: Values, others: Values): boolean {
 }
 
 /** Returns a gauge without labels; empty without a value. */
-export function renderGauge(name: string, help: string, value: number | undefined): string {
+export function renderGauge(
+  name: string,
+  help: string,
+  value: number | undefined,
+  labels = '',
+): string {
   if (value === undefined) return '';
-  return `${header({ name, type: 'gauge', help })}${name} ${formatNumber(value)}\n`;
+  return `${header({ name, type: 'gauge', help })}${name}${labels === '' ? '' : `{${labels}}`} ${formatNumber(value)}\n`;
 }
 
 /** Converts epoch ms to Unix time in seconds. */

@@ -8,7 +8,7 @@ import type { PollHealth, ProjectSnapshot, Store, StoreSnapshot } from '../monit
 import type { ProjectSchedule, WatchedProject } from '../monitor/ports/watched-project.ts';
 import type { WorkerReading } from '../monitor/ports/worker.ts';
 import { ExpectationRenderer } from './expectation-series.ts';
-import { FamilyRenderer, renderGauge, toSeconds } from './exposition.ts';
+import { FamilyRenderer, renderGauge, renderLabels, toSeconds } from './exposition.ts';
 import { createMetricsObserver } from './observer.ts';
 import { createProcessMetrics, type BuildInfo } from './process-metrics.ts';
 import { HEALTH_FAMILIES, COUNTED_FAMILIES, ProjectSeries } from './project-series.ts';
@@ -22,6 +22,8 @@ export interface MetricsOptions extends BuildInfo {
   /** Every configured project. */
   readonly schedule: () => Iterable<ProjectSchedule>;
   readonly expectationsOf: ExpectationsOf;
+  /** Returns the address at which users reach the web server (`web.external_url`). */
+  readonly externalUrl: () => string | undefined;
   /** Returns the figures of this worker; absent if the store allows only one process. */
   readonly worker?: () => WorkerReading;
   /** Receives `store.commit_failed` when scrapes cannot read the store (docs/specification.md#scrapes). */
@@ -48,7 +50,7 @@ export interface Metrics {
 
 /** Creates the metrics of one daemon on a registry of their own. */
 export function createMetrics(options: MetricsOptions): Metrics {
-  const { clock, store, schedule, expectationsOf, worker, emit, onError } = options;
+  const { clock, store, schedule, expectationsOf, externalUrl, worker, emit, onError } = options;
   const registry = new Registry();
   const metrics = createProcessMetrics(registry, options, {
     startedAt: clock.now(),
@@ -77,6 +79,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
         size?.database,
       ) +
       renderGauge('evalwatch_store_wal_bytes', 'Size of the write-ahead log in bytes.', size?.wal) +
+      renderWebInfo(externalUrl()) +
       (worker === undefined ? '' : renderWorker(worker())) +
       processText
     );
@@ -161,6 +164,15 @@ export function createMetrics(options: MetricsOptions): Metrics {
     },
     contentType: registry.contentType,
   };
+}
+
+function renderWebInfo(externalUrl: string | undefined): string {
+  return renderGauge(
+    'evalwatch_web_info',
+    'Always 1; the label shows the address at which users reach the web server.',
+    externalUrl === undefined ? undefined : 1,
+    renderLabels({ external_url: externalUrl ?? '' }),
+  );
 }
 
 function renderWorker({ projects, leaseExpiresAt }: WorkerReading): string {

@@ -176,6 +176,7 @@ describe('the metrics of a daemon at work', UNHURRIED, () => {
     service.answer('p1', () => {});
     await using place = await workspace(service.url, {
       projects: [{ id: 'alpha', datasets: true }],
+      web: { external_url: 'https://watch.example.com' },
     });
     await using daemon = startDaemon(place);
     await daemon.line('poll.completed');

@@ -54,6 +54,8 @@ export async function scrapeOf(
         projects.map((project) => {
           return { project, nextPollAt: clock.now(), maxIntervalSeconds: 30 };
         }),
+      externalUrl: () =>
+        history === 'everything happened' ? 'https://watch.example.com' : undefined,
       expectationsOf: () => ({
         ...UNLEARNED,
         ...(history === 'everything happened' && {

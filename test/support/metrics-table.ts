@@ -154,6 +154,10 @@ export const METRICS: readonly MetricFact[] = [
   fact('scheduler_lag_seconds', 'histogram', 'process', 'process', {
     buckets: '0.01 0.05 0.1 0.5 1 5 10 30 60 300',
   }),
+  fact('web_info', 'gauge', 'process', 'process', {
+    labels: [{ external_url: 'https://watch.example.com' }],
+    absentAtFirst: true,
+  }),
   fact('config_last_reload_successful', 'gauge', 'process', 'process'),
   fact('config_last_reload_success_timestamp_seconds', 'gauge', 'process', 'process'),
   fact('log_messages_total', 'counter', 'process', 'process', {

@@ -31,11 +31,17 @@ export const processes: Row = {
         revision: 'Revision',
         node_version: 'Node',
         sqlite_version: 'SQLite',
+        external_url: 'Page',
       },
       [
         {
           title: 'Build',
           expr: 'max by (instance, version, revision, node_version, sqlite_version) (evalwatch_build_info)',
+          hidden: true,
+        },
+        {
+          title: 'Address',
+          expr: 'max by (instance, external_url) (evalwatch_web_info)',
           hidden: true,
         },
         {

@@ -58,6 +58,7 @@ export function setUp(options: Partial<MetricsOptions> = {}) {
     },
     schedule: () => [],
     expectationsOf: () => undefined,
+    externalUrl: () => undefined,
     emit: (event) => {
       emitted.push(event);
       metrics.observe(event);
