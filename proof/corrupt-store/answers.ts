@@ -74,7 +74,7 @@ async function readAll(reader: StoreReader): Promise<unknown> {
 export type Verdict = 'right' | 'refused' | 'wrong';
 
 const HOW_TO_GO_ON =
-  /restore a backup|move it away|run the newer evalwatch|has the daemon run|start the daemon, or run poll|delete it while no daemon runs/;
+  /restore a backup|move it away|run the newer evalwatch|the daemon creates it|start the daemon, or run poll|delete it while no daemon runs/;
 
 /** @throws if the answer is neither rows nor an error that says how to go on */
 export function judge(answer: Answer, intact: Answer): Verdict {

@@ -90,9 +90,16 @@ export async function createCrew(options: CrewOptions): Promise<Crew> {
     const config = await configure(name, proxy.port);
     const daemon = startDaemon(
       config,
-      (code) => differences.push(`${name} ended by itself with ${code}`, ...daemon.garbled),
+      (code) => {
+        if (isUnreached()) return;
+        differences.push(`${name} ended by itself with ${code}`, ...daemon.garbled);
+      },
       { source: itsSource },
     );
+    // The database of a busy machine may accept no connection in time; an orchestrator then starts evalwatch again.
+    const isUnreached = () =>
+      daemon.url() === undefined &&
+      daemon.garbled.some((text) => text.includes('cannot be reached'));
     const run = { ...daemon.run, endedAt: Infinity, killed: false, stopped: false };
     runs.push(run);
     const member: Member = {
@@ -106,7 +113,13 @@ export async function createCrew(options: CrewOptions): Promise<Crew> {
       },
     };
     members.add(member);
-    if (!(await until(() => daemon.url() !== undefined, PATIENCE_MS))) {
+    await until(() => daemon.url() !== undefined || isUnreached(), PATIENCE_MS);
+    if (isUnreached()) {
+      members.delete(member);
+      runs.splice(runs.indexOf(run), 1);
+      return await begin(itsSource);
+    }
+    if (daemon.url() === undefined) {
       throw new Error(`${name} did not start: ${daemon.garbled.join(' ')}`);
     }
     return member;
