@@ -207,7 +207,9 @@ describe('a store that cannot be read', UNHURRIED, () => {
   it('leaves the process, up and the failures in a row to the scrape, and comes back', async () => {
     await using service = await startAlpha();
     service.set({ p1: 'RUNNING' });
-    await using place = await workspace(service.url);
+    await using place = await workspace(service.url, {
+      web: { external_url: 'https://watch.example.com' },
+    });
     await using daemon = startDaemon(place);
     await daemon.line('poll.completed');
     const url = await daemon.url();
