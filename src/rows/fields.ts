@@ -141,7 +141,7 @@ export function causeFields(row: CauseRow): CauseFields {
   };
 }
 
-/** Row of all causes that a limit has left out, which have so many failures. */
+/** Returns the row for the causes that a limit has left out, with the number of their failures. */
 export function otherCausesFields(count: number): CauseFields {
   return {
     cause: 'other',

@@ -116,7 +116,7 @@ export const failureSchema = z
       .string()
       .nullable()
       .describe(
-        'Id of the cause, the same for failures with the same explanation; null while not settled.',
+        'Id of the cause, the same for failures with the same explanation; null while not settled, and if a worker of an earlier version settled the failure.',
       ),
   })
   .describe('A change of the status of a prompt to FAILED.');
@@ -150,7 +150,7 @@ export const causeSchema = z
       .boolean()
       .nullable()
       .describe(
-        'Whether the store has no earlier failure with this cause, of the same project or of any configured one; null for `other`.',
+        'Whether the store has no earlier failure with this cause, in the project of the query or else in any configured one; null for `other`.',
       ),
     transition_id: transitionId
       .nullable()

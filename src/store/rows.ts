@@ -1,4 +1,3 @@
-import { causeOf } from '../domain/cause.ts';
 import type { ErrorTotal } from '../domain/error-label.ts';
 import type { NoErrorInfoReason, Settlement } from '../domain/failure.ts';
 import type { KnownRecord } from '../domain/record.ts';
@@ -136,16 +135,14 @@ export interface FailureColumns {
 }
 
 export function toFailureRow(row: FailureColumns): FailureRow {
-  const settlement = row.settled_at === null ? undefined : toSettlement(row);
   return {
     transitionId: row.transition_id,
     at: row.at,
     project: row.project,
     promptId: row.record_id,
     promptName: row.record_name ?? undefined,
-    settlement,
-    // A worker of an earlier version settles failures without a cause.
-    cause: settlement && (row.cause ?? causeOf(settlement.errorInfo).id),
+    settlement: row.settled_at === null ? undefined : toSettlement(row),
+    cause: row.cause ?? undefined,
   };
 }
 

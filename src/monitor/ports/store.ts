@@ -154,19 +154,21 @@ export interface FailureRow {
   readonly promptName: string | undefined;
   /** Undefined while the failure is pending. */
   readonly settlement: Settlement | undefined;
-  /** Id of its cause; undefined while the failure is pending. */
+  /** Id of its cause; undefined while the failure is pending, and if a worker of an earlier version settled it. */
   readonly cause: string | undefined;
 }
 
-/** Maximum number of failures that are grouped for an answer, the newest ones: their thread also commits and serves scrapes. */
-export const MAX_COUNTED_CAUSES = 50_000;
+/** Maximum number of failures that are grouped by cause for an answer: the thread that groups them also commits polls. */
+export const MAX_GROUPED_FAILURES = 50_000;
 
 /** Query for the causes of settled failures, most frequent first. */
 export interface CauseQuery {
   /** Restricts the query to one project; absent for all configured projects. */
   readonly project?: string | undefined;
-  /** Counts failures at this time and later, epoch ms, the newest {@link MAX_COUNTED_CAUSES}. */
+  /** Counts failures at this time and later, epoch ms. */
   readonly since: number;
+  /** Counts only so many failures, the newest ones; by default {@link MAX_GROUPED_FAILURES}. */
+  readonly maxFailures?: number | undefined;
   /** Maximum number of causes. */
   readonly limit: number;
 }

@@ -1,8 +1,9 @@
-import { MAX_ERROR_LABELS, SPECIAL_ERROR_LABELS } from '../../domain/error-label.ts';
+import { MAX_ERROR_LABELS } from '../../domain/error-label.ts';
 import { DATASET_STATUSES, PROMPT_STATUSES } from '../../domain/status.ts';
 import type { Connection } from './connection.ts';
 import { withStoreErrors } from './errors.ts';
 import { IMPOSSIBLE_VALUES, quoted } from './impossible-values.ts';
+import { SPECIAL } from './sql/error-totals.ts';
 import { readMigrations } from './sql/migrate.ts';
 import { findForeignSchema } from './sql/schema.ts';
 import { openUnchecked } from './sqlite-reader.ts';
@@ -155,7 +156,7 @@ const RULES: readonly Rule[] = [
   {
     rule: `no project has more than ${MAX_ERROR_LABELS} error_ids`,
     sql: `SELECT 'listing ' || listing_key || ' has ' || count(*) FROM error_total
-      WHERE label NOT IN (${quoted(SPECIAL_ERROR_LABELS)}) GROUP BY listing_key HAVING count(*) > ${MAX_ERROR_LABELS}`,
+      WHERE label NOT IN (${SPECIAL}) GROUP BY listing_key HAVING count(*) > ${MAX_ERROR_LABELS}`,
   },
   {
     rule: 'each settled failure, and no other one, has a cause',

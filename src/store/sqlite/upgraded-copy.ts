@@ -8,8 +8,9 @@ import { isSqliteError } from './errors.ts';
 import { migrate, schemaVersion } from './sql/migrate.ts';
 
 /**
- * Returns a connection for reading that has the current schema: `db`, or an upgraded copy of a store of an earlier version. The copy is in the directory
- * for temporary files and has no name, so it disappears when it is closed or the process ends. The store stays as it is.
+ * Returns a connection for reading that has the current schema: `db`, or an upgraded copy of a store of an earlier version.
+ * The copy is in the directory for temporary files and has no name, so it disappears when it is closed or the process ends.
+ * The store stays as it is.
  * @throws {StoreError} if there is no room for the copy
  */
 export function inCurrentSchema(db: Connection, migrations: readonly string[]): Connection {
@@ -19,12 +20,7 @@ export function inCurrentSchema(db: Connection, migrations: readonly string[]): 
     // SQLite fills a file that is empty, and keeps who may read it.
     writeFileSync(path, '', { flag: 'wx', mode: 0o600 });
     db.prepare('VACUUM INTO ?').run(path);
-    const copy = connect(path, { readonly: false, busyTimeoutMs: 0 });
-    // A journal would need the name.
-    copy.pragma('journal_mode = MEMORY');
-    migrate(copy, migrations);
-    copy.pragma('query_only = ON');
-    return copy;
+    return openUpgraded(path, migrations);
   } catch (error) {
     if (!isDiskError(error)) throw error;
     throw new StoreError(
@@ -34,6 +30,20 @@ export function inCurrentSchema(db: Connection, migrations: readonly string[]): 
     );
   } finally {
     rmSync(path, { force: true });
+  }
+}
+
+function openUpgraded(path: string, migrations: readonly string[]): Connection {
+  const copy = connect(path, { readonly: false, busyTimeoutMs: 0 });
+  try {
+    // A journal would need the name.
+    copy.pragma('journal_mode = MEMORY');
+    migrate(copy, migrations);
+    copy.pragma('query_only = ON');
+    return copy;
+  } catch (error) {
+    copy.close();
+    throw error;
   }
 }
 

@@ -150,6 +150,15 @@ export function describeCauses(h: Harness): void {
       });
     });
 
+    it('count only the newest failures where there are too many', async () => {
+      await fail('p', [TIMEOUT, TIMEOUT], 1000);
+      await fail('q', [PARSE], 2000);
+      await fail('p', [PARSE], 3000);
+      const { causes, others } = await h.store.causes({ since: 0, limit: 9, maxFailures: 2 });
+      expect(causes).toMatchObject([{ cause: causeOf(PARSE).id, count: 2 }]);
+      expect(others).toEqual({ causes: 0, count: 0 });
+    });
+
     it('are the same for a reader', async () => {
       await fail('p', [TIMEOUT, undefined]);
       const query = { since: 0, limit: 9 };

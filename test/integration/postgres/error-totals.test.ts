@@ -64,6 +64,18 @@ describe.skipIf(postgresPrograms === undefined)('failures counted by several wor
     }
   });
 
+  it('have no cause if a worker of an earlier version settled them', async () => {
+    await using worker = await startWorker(url);
+    const [old = 0, own = 0] = await fail(worker, 2);
+    await settle(worker, old, 'E');
+    await server.query(database, 'UPDATE evalwatch.failure SET cause = NULL');
+    await settle(worker, own, 'E');
+    const { causes } = await worker.store.causes({ since: 0, limit: 9 });
+    expect(causes).toMatchObject([{ count: 1, transitionId: own }]);
+    const failures = await worker.store.failures({});
+    expect(failures.map(({ cause }) => cause)).toEqual([causes[0]?.cause, undefined]);
+  });
+
   it('are counted as other if another worker takes the last place at that moment', async () => {
     await using worker = await startWorker(url);
     const [first = 0, second = 0] = await fail(worker, 2);

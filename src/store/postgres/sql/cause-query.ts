@@ -1,7 +1,7 @@
 import {
   type CauseList,
   type CauseQuery,
-  MAX_COUNTED_CAUSES,
+  MAX_GROUPED_FAILURES,
 } from '../../../monitor/ports/store.ts';
 import { type CauseColumns, toCauseList } from '../../rows.ts';
 import type { Database } from '../database.ts';
@@ -19,7 +19,7 @@ newest AS MATERIALIZED (
   SELECT t.project_key, t.transition_id, t.at FROM shown
   JOIN evalwatch.transition t
     ON t.project_key = shown.project_key AND t.kind = 'prompt' AND t.to_status = 'FAILED' AND t.at >= $2
-  ORDER BY t.at DESC LIMIT ${MAX_COUNTED_CAUSES}
+  ORDER BY t.at DESC LIMIT $4
 ),
 counted AS MATERIALIZED (
   SELECT f.cause, count(*) AS count, count(DISTINCT t.project_key)::integer AS projects,
@@ -49,6 +49,8 @@ ORDER BY ranked.count DESC, ranked.last_at DESC, ranked.cause`,
 export function createCauseQuery(
   database: Pick<Database, 'query'>,
 ): (query: CauseQuery) => Promise<CauseList> {
-  return async ({ project, since, limit }) =>
-    toCauseList(await database.query<CauseColumns>(SELECT, [toStored(project), since, limit]));
+  return async ({ project, since, limit, maxFailures = MAX_GROUPED_FAILURES }) => {
+    const parameters = [toStored(project), since, limit, maxFailures];
+    return toCauseList(await database.query<CauseColumns>(SELECT, parameters));
+  };
 }

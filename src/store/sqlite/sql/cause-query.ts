@@ -1,7 +1,7 @@
 import {
   type CauseList,
   type CauseQuery,
-  MAX_COUNTED_CAUSES,
+  MAX_GROUPED_FAILURES,
 } from '../../../monitor/ports/store.ts';
 import { type CauseColumns, toCauseList } from '../../rows.ts';
 import type { Connection } from '../connection.ts';
@@ -18,7 +18,7 @@ export function createCauseQuery(db: Connection): (query: CauseQuery) => CauseLi
       SELECT t.listing_key, t.transition_id, t.at FROM shown
       CROSS JOIN transition t
         ON t.listing_key = shown.listing_key AND t.to_status = 'FAILED' AND t.at >= :since
-      ORDER BY t.at DESC LIMIT ${MAX_COUNTED_CAUSES}
+      ORDER BY t.at DESC LIMIT :maxFailures
     ),
     counted AS MATERIALIZED (
       SELECT f.cause, count(*) AS count, count(DISTINCT t.listing_key) AS projects,
@@ -43,11 +43,11 @@ export function createCauseQuery(db: Connection): (query: CauseQuery) => CauseLi
       ) AS is_new
     FROM ranked JOIN failure f ON f.transition_id = ranked.transition_id
     ORDER BY ranked.count DESC, ranked.last_at DESC, ranked.cause`;
-  return ({ project, since, limit }) => {
+  return ({ project, since, limit, maxFailures = MAX_GROUPED_FAILURES }) => {
     const of = project === undefined ? 'p.removed_at IS NULL' : 'p.id = :project';
     const rows = db
       .prepare<object, CauseColumns>(select(of))
-      .all({ project: project ?? null, since, limit });
+      .all({ project: project ?? null, since, limit, maxFailures });
     return toCauseList(rows);
   };
 }

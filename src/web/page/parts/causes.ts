@@ -1,6 +1,10 @@
 import { html } from 'hono/html';
 import { causeOf } from '../../../domain/cause.ts';
-import { type CauseList, type CauseRow, MAX_COUNTED_CAUSES } from '../../../monitor/ports/store.ts';
+import {
+  type CauseList,
+  type CauseRow,
+  MAX_GROUPED_FAILURES,
+} from '../../../monitor/ports/store.ts';
 import type { Html } from '../html.ts';
 import { dayText } from '../text/failure-words.ts';
 import { shareText } from '../text/share.ts';
@@ -41,7 +45,7 @@ export function causeList(
     html``,
   ] as const;
   return html`${table({
-      caption: `Causes of the ${total < MAX_COUNTED_CAUSES ? '' : `newest ${grouped(total)} `}failures of the last ${period}, most frequent first`,
+      caption: `Causes of the ${total < MAX_GROUPED_FAILURES ? '' : `newest ${grouped(total)} `}failures of the last ${period}, most frequent first`,
       headings: ['Cause', 'Failures', 'Last seen'],
       rows: others.count === 0 ? rows : [...rows, rest],
     })}
