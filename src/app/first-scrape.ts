@@ -2,8 +2,8 @@
 const MAX_WAIT_MS = 5000;
 
 /**
- * Returns `render`, delayed until `learned` settles, or until the time since now is over. A firing alert would resolve if a
- * scrape after a restart lacked the limit (docs/specification.md#scrapes).
+ * Returns `render`, delayed until `learned` settles, but not longer than `maxWaitMs` from now. A firing alert would resolve if
+ * a scrape after a restart lacked the limit (docs/specification.md#scrapes).
  */
 export function afterLearning(
   render: () => Promise<string>,

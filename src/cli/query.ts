@@ -40,7 +40,7 @@ export function queryAction<Row>(view: View<Row>): Action<QueryOptions> {
     if (options.json) {
       await context.stdout.writeLines(jsonLines(rows, view.toJson));
     } else if (view.csv !== undefined && options.format === 'csv') {
-      await context.stdout.writeAll([view.csv.header]);
+      await context.stdout.write(view.csv.header);
       await context.stdout.writeAll(rows.values().map(view.csv.line));
     } else if (rows.length > 0) {
       await context.stdout.writeLines(tableLines(rows, view.columns, context.stdout));

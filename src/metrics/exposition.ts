@@ -132,7 +132,7 @@ function areEqual(some: Values, others: Values): boolean {
   return some === others || some.every((value, index) => Object.is(value, others[index]));
 }
 
-/** Returns a gauge without labels; empty without a value. */
+/** Returns a gauge of one sample, whose labels are as `renderLabels` writes them; empty without a value. */
 export function renderGauge(
   name: string,
   help: string,

@@ -70,21 +70,19 @@ const check: Action<CheckOptions> = async (options, context) => {
     ...rateWarnings(planned, config.service.maxRequestsPerSecond, context.clock.now()),
   ];
   for (const warning of warnings) context.warn(`warning: ${warning}`);
-  const failed = connections?.filter(({ failure }) => failure !== undefined) ?? [];
-  for (const { project, failure } of failed) {
-    if (failure !== undefined) {
-      context.warn(`error: project ${quoteId(project)} cannot be listed: ${describe(failure)}`);
-    }
-  }
-  return failed.length === 0 ? 0 : 1;
+  const faults = connections?.flatMap(({ project, failure }) =>
+    failure === undefined ? [] : [`project ${quoteId(project)} ${explain(failure)}`],
+  );
+  for (const fault of faults ?? []) context.warn(`error: ${fault}`);
+  return faults === undefined || faults.length === 0 ? 0 : 1;
 };
 
-/** Why a project cannot be listed, with the address, the words of the service and what to do. */
-function describe({ reason, message, details: { url, detail } }: ApiError): string {
+/** Says why a project cannot be listed: what was requested, what the service answered, and what to do. */
+function explain({ reason, message, details: { url, detail } }: ApiError): string {
   const request = url === undefined ? '' : ` (GET ${url})`;
   const words = detail === undefined ? '' : `: ${JSON.stringify(detail)}`;
   const advice = ADVICE[reason];
-  return `${message}${request}${words}${advice === undefined ? '' : `. ${advice}`}`;
+  return `cannot be listed: ${message}${request}${words}${advice === undefined ? '' : `. ${advice}`}`;
 }
 
 const ADVICE: Partial<Record<PollFailureReason, string>> = {

@@ -19,7 +19,7 @@ const REPEATED = /(<\*>[^<]{1,16}(?:<\w{1,8}>[^<]{0,4})?)\1+/g;
 const MAX_LENGTH = 400;
 /** A number changes the form of this many words behind it. */
 const COUNTED_WORDS = 2;
-/** Of a longer run of one separator, this many remain. */
+/** Maximum length of a run of one separator; the rest is left out. */
 const MAX_RUN = 3;
 const MAX_GAP = 32;
 

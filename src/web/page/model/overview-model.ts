@@ -65,7 +65,7 @@ export interface Reading {
   readonly snapshot: StoreSnapshot;
   readonly history: MoveHistory;
   readonly failureCounts: readonly FailureCount[];
-  /** Of the last day. */
+  /** Causes of the failures of the last day. */
   readonly causes: CauseList;
   /** Time before which the moves are unknown, because of retention or of the maximum. Epoch ms. */
   readonly knownSince: number;
