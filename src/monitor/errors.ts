@@ -47,7 +47,7 @@ export interface ApiErrorDetails {
   readonly cause?: unknown;
 }
 
-/** A failed request as the status page shows it. Texts of the service in it are scrubbed of keys and cut. */
+/** A failed request as the status page and the API show it. Texts of the service in it are scrubbed of keys and cut. */
 export interface FailedRequest extends Pick<
   ApiErrorDetails,
   'url' | 'statusCode' | 'location' | 'detail'

@@ -1,7 +1,7 @@
 import { causeOf } from '../domain/cause.ts';
 import type { StateExpectation } from '../domain/expectation.ts';
 import type { PromptStatus } from '../domain/status.ts';
-import type { PollFailureReason } from '../monitor/errors.ts';
+import type { FailedRequest, PollFailureReason } from '../monitor/errors.ts';
 import type { FinishedPoll } from '../monitor/events.ts';
 import { expectationIn, type StateExpectations } from '../monitor/ports/expectations.ts';
 import type {
@@ -17,6 +17,7 @@ import type {
   CauseFields,
   ExpectationFields,
   FailureFields,
+  LastErrorFields,
   PollFields,
   ProjectFields,
   PromptFields,
@@ -48,6 +49,7 @@ export function projectFields(
     up: health.up,
     consecutive_failures: health.consecutiveFailures,
     reason: health.reason ?? null,
+    last_error: health.failure === undefined ? null : lastErrorFields(health.failure),
     last_poll: isoTimeOrNull(health.lastPollAt),
     last_success: isoTimeOrNull(health.lastSuccessAt),
     next_poll: isoTimeOrNull(nextPollAt),
@@ -65,6 +67,21 @@ export function projectFields(
       RUNNING: expectationFields(expectations?.RUNNING),
     },
     max_failure_ratio: configured?.expect.maxFailureRatio ?? null,
+  };
+}
+
+/** Maximum length of a text of the service, because an answer has all projects. The log has more of it. */
+const MAX_ERROR_LENGTH = 300;
+
+function lastErrorFields(failure: FailedRequest): LastErrorFields {
+  const beginning = (text: string | undefined) =>
+    text?.slice(0, MAX_ERROR_LENGTH).toWellFormed() ?? null;
+  return {
+    message: failure.message,
+    url: failure.url ?? null,
+    status_code: failure.statusCode ?? null,
+    location: beginning(failure.location),
+    detail: beginning(failure.detail),
   };
 }
 

@@ -39,6 +39,18 @@ const expectationSchema = z.object({
   ),
 });
 
+export type LastErrorFields = z.output<typeof lastErrorSchema>;
+const lastErrorSchema = z.object({
+  message: z.string(),
+  url: z.string().nullable().describe('Address that was requested; null if no request was sent.'),
+  status_code: z.int().nullable().describe('HTTP status code of the answer; null without one.'),
+  location: z.string().nullable().describe('Target of a redirect, at most 300 characters.'),
+  detail: z
+    .string()
+    .nullable()
+    .describe('What the service said in its answer, on one line, at most 300 characters.'),
+});
+
 export type ProjectFields = z.output<typeof projectSchema>;
 export const projectSchema = z
   .object({
@@ -46,6 +58,11 @@ export const projectSchema = z
     up: z.boolean().describe('Whether the last finished poll succeeded.'),
     consecutive_failures: count.describe('Number of failed polls since the last success.'),
     reason: reason.describe('Why the last finished poll failed.'),
+    last_error: lastErrorSchema
+      .nullable()
+      .describe(
+        'What failed in the last finished poll, without keys; null if it succeeded, or if this process has not polled the project since it started.',
+      ),
     last_poll: time.nullable(),
     last_success: time.nullable(),
     next_poll: time.nullable(),

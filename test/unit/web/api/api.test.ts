@@ -3,7 +3,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../../../src/app/clock.ts';
 import { causeOf } from '../../../../src/domain/cause.ts';
 import type { ErrorInfo } from '../../../../src/domain/failure.ts';
-import { StoreError } from '../../../../src/monitor/errors.ts';
+import { type FailedRequest, StoreError } from '../../../../src/monitor/errors.ts';
 import type { FailureRow } from '../../../../src/monitor/ports/store.ts';
 import { createApi } from '../../../../src/web/api/api.ts';
 import { BY_DEFAULT } from '../../../support/expected.ts';
@@ -44,6 +44,7 @@ describe('/projects', () => {
           up: true,
           consecutive_failures: 0,
           reason: null,
+          last_error: null,
           last_poll: at,
           last_success: at,
           next_poll: new Date(clock.now() + 5000).toISOString(),
@@ -59,6 +60,42 @@ describe('/projects', () => {
       ],
       next_cursor: null,
     });
+  });
+
+  it('shows what failed in the last poll, and no more once a poll succeeds', async () => {
+    const { content, get, poll } = await setUp();
+    const projectWith = async (change: Partial<FailedRequest>) => {
+      const failure = { message: 'the service answered 404', ...change };
+      const health = () => ({ ...content.health('p'), failure });
+      const answer = await createApi({ ...content, health }).request('/projects');
+      const text = await answer.text();
+      return { text, project: (JSON.parse(text) as Page).data[0] };
+    };
+    const url = 'https://evaluation.example.com/v2/projects/p/prompts/';
+    const detail = `No \u202esuch project ${'x'.repeat(282)}😀`;
+
+    const answered = await projectWith({ url, statusCode: 404, detail });
+    expect(answered.project?.['last_error']).toEqual({
+      message: 'the service answered 404',
+      url,
+      status_code: 404,
+      location: null,
+      detail: `No \u202esuch project ${'x'.repeat(282)}\ufffd`,
+    });
+    expect(answered.text).not.toContain('\u202e');
+    const location = 'https://sso.example.com/'.padEnd(2048, 'x');
+    expect((await projectWith({ location })).project?.['last_error']).toMatchObject({
+      url: null,
+      status_code: null,
+      location: location.slice(0, 300),
+    });
+
+    await poll('p');
+    expect((await get('/projects')).body.data).toMatchObject([
+      { up: false, reason: 'timeout', last_error: { status_code: null, detail: null } },
+    ]);
+    await poll('p', { a: 'RUNNING' });
+    expect((await get('/projects')).body.data).toMatchObject([{ up: true, last_error: null }]);
   });
 
   it('shows what is expected of them, with null for what is off or unknown', async () => {
