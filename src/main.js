@@ -29,7 +29,12 @@ for (const [signal, exitCode] of [
 // A SIGHUP during the start of the daemon must not end it.
 if (command === 'run') process.on('SIGHUP', () => signals.onSignal?.('SIGHUP'));
 
-if (Number.parseInt(process.versions.node, 10) >= 24) {
+if (/\/node_modules\/.*\/src\/main\.js$/.test(import.meta.url)) {
+  process.stderr.write(
+    'evalwatch is installed from its sources, which Node does not run below node_modules: install the package that `npm run pack` makes in a clone\n',
+  );
+  process.exitCode = 2;
+} else if (Number.parseInt(process.versions.node, 10) >= 24) {
   const files = await import('./files/thread-work.ts');
   exit = files.exit;
   const { main } = await import('./cli/cli.ts');

@@ -57,9 +57,14 @@ async function start(
     `  overview  ${daemon.url}/`,
     `  metrics   ${daemon.url}/metrics`,
     `  service   ${simulator.url}  (API key ${DEFAULT_KEY})`,
-    `  query     npm run --silent evalwatch -- failures --config ${file}`,
+    `  query     ${commandName(context)} failures --config ${file}`,
     '',
   ]);
+}
+
+/** Returns how the user calls evalwatch: npm runs it from a clone, where it need not be on the PATH. */
+function commandName({ env }: Context): string {
+  return env['npm_command'] === 'run-script' ? 'npm run --silent evalwatch --' : 'evalwatch';
 }
 
 function configuration(baseUrl: string, projects: readonly string[]): string {

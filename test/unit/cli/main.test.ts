@@ -1,8 +1,11 @@
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
+import { cp } from 'node:fs/promises';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { temporaryDirectory } from '../../support/temporary.ts';
 import { entry, evalwatch, execute } from './command-line.ts';
 
 const preload = (code: string) => ['--import', `data:text/javascript,${encodeURIComponent(code)}`];
@@ -35,6 +38,15 @@ describe('under an older Node', () => {
       expect(stderr).toMatch(oneLine);
     },
   );
+});
+
+it('installed from the sources, says which package to install', async () => {
+  await using place = await temporaryDirectory();
+  const installed = join(place.path, 'node_modules/evalwatch/src/main.js');
+  await cp(entry, installed);
+  const { code, stdout, stderr } = await execute(process.execPath, [installed, 'status']);
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+  expect(stderr).toMatch(/^evalwatch is installed from its sources, [^\n]*npm run pack[^\n]*\n$/);
 });
 
 /** Node's arguments that put this code in the place of the command line. */

@@ -1,7 +1,9 @@
-import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { accessSync, constants, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
+import { temporaryDirectory } from '../../support/temporary.ts';
 
 // No runner is here: what the workflows call must exist, and they must hold no more rights than they use.
 
@@ -44,9 +46,6 @@ describe.each(['pull-request', 'release'])('the workflow %s', (name) => {
     expect(() => accessSync(join(ROOT, '.ci/run'), constants.X_OK)).not.toThrow();
     const called = commands.flatMap((line) => /npm run (?:--silent )?(\S+)/.exec(line)?.[1] ?? []);
     for (const script of called) expect(Object.keys(scripts)).toContain(script);
-    for (const [, file = ''] of text.matchAll(/--notes-file (\S+)/g)) {
-      expect(existsSync(join(ROOT, file))).toBe(true);
-    }
     expect(steps.filter(({ uses, run }) => (uses === undefined) === (run === undefined))).toEqual(
       [],
     );
@@ -85,4 +84,23 @@ it('a release is made of what was checked', () => {
   const { jobs } = parse(read('.github/workflows/release.yml')) as Workflow;
   expect(jobs['release']?.needs).toBe('check');
   expect(jobs['check']?.permissions).toEqual({ contents: 'read' });
+});
+
+it('the notes of a release are the section of its version in CHANGELOG.md', async () => {
+  const { jobs } = parse(read('.github/workflows/release.yml')) as Workflow;
+  const script = jobs['release']?.steps.find(({ run }) => run?.includes('notes.md'))?.run ?? '';
+  await using place = await temporaryDirectory();
+  writeFileSync(
+    join(place.path, 'CHANGELOG.md'),
+    '# Changelog\n\n## [Unreleased]\n\n## [0.2.0] - 2026-11-23\n\nNew.\n\n### Added\n\n## [0.1.0]\n\nOld.\n',
+  );
+  const write = (version: string) =>
+    execFileSync('bash', ['-e'], {
+      cwd: place.path,
+      input: script,
+      env: { PATH: process.env['PATH'], VERSION: version },
+    });
+  write('0.2.0');
+  expect(readFileSync(join(place.path, 'notes.md'), 'utf8').trim()).toBe('New.\n\n### Added');
+  expect(() => write('0.3.0')).toThrow('Command failed');
 });
