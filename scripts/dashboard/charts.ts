@@ -18,19 +18,31 @@ import {
 import { PromQueryFormat } from '@grafana/grafana-foundation-sdk/prometheus';
 import { PanelBuilder as StatBuilder } from '@grafana/grafana-foundation-sdk/stat';
 import { PanelBuilder as TimeSeriesBuilder } from '@grafana/grafana-foundation-sdk/timeseries';
-import { described, targetsOf, thresholds, type About, type Query, type Step } from './panels.ts';
+import {
+  described,
+  link,
+  projectPage,
+  targetsOf,
+  thresholds,
+  type About,
+  type Query,
+  type Step,
+} from './panels.ts';
 
 const TOOLTIP = { mode: TooltipDisplayMode.Multi, sort: SortOrder.Descending };
 
-/** Draws lines over time. */
+/** Draws lines over time. Those of projects link their pages. */
 export function lines(about: About, ...queries: readonly Query[]): TimeSeriesBuilder {
-  return described(new TimeSeriesBuilder(), about)
+  const panel = described(new TimeSeriesBuilder(), about)
     .targets([...targetsOf(queries)])
     .min(0)
     .lineWidth(1)
     .fillOpacity(5)
     .legend(new VizLegendOptionsBuilder().showLegend(true))
     .tooltip({ build: () => TOOLTIP });
+  const isByProject = queries.some(([legend]) => legend.includes('{{project}}'));
+  const { title, url } = projectPage('__field.labels.project');
+  return isByProject ? panel.dataLinks([link(title, url)]) : panel;
 }
 
 /** Draws stacked areas. */

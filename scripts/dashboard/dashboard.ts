@@ -4,12 +4,13 @@ import {
   DatasourceVariableBuilder,
   QueryVariableBuilder,
   RowBuilder,
+  VariableHide,
   VariableRefresh,
   VariableSort,
   type Dashboard,
 } from '@grafana/grafana-foundation-sdk/dashboard';
-import { DATASOURCE } from './panels.ts';
-import { ofTeams } from './queries.ts';
+import { DATASOURCE, PAGE_VARIABLE } from './panels.ts';
+import { ofTeams, pageAddress } from './queries.ts';
 import { api } from './rows/api.ts';
 import { overview } from './rows/overview.ts';
 import { poller } from './rows/poller.ts';
@@ -19,6 +20,14 @@ import { store } from './rows/store.ts';
 import { waiting } from './rows/waiting.ts';
 
 const ROWS = [overview, statuses, waiting, api, poller, store, processes];
+
+/** Start of the addresses of the projects' pages. Not taken from the dashboard's URL, which must not decide where its links lead. */
+const page = new QueryVariableBuilder(PAGE_VARIABLE)
+  .datasource(DATASOURCE)
+  .refresh(VariableRefresh.OnTimeRangeChanged)
+  .hide(VariableHide.HideVariable)
+  .query(`query_result(${pageAddress()})`)
+  .regex('/\\bpage="([^"]*)"/');
 
 /** Builds the dashboard of evalwatch, ready to be written as JSON. Every call returns the same. */
 export function evalwatchDashboard(): Dashboard {
@@ -38,7 +47,8 @@ export function evalwatchDashboard(): Dashboard {
         .label('Project')
         .query(`query_result(${ofTeams('last_over_time(evalwatch_project_up[$__range])')})`)
         .regex('/\\bproject="([^"]*)"/'),
-    );
+    )
+    .withVariable({ build: () => ({ ...page.build(), skipUrlSync: true }) });
   let id = 0;
   for (const { title, panels } of ROWS) {
     dashboard.withRow(new RowBuilder(title).id((id += 1)));

@@ -63,10 +63,22 @@ export function described<Some extends PanelLike>(panel: Some, about: About): So
     .links(alerts.map((alert) => link(`Runbook: ${alert}`, `${RUNBOOKS}/${alert}.md`)));
 }
 
-function link(title: string, url: string): Builder<DashboardLink> {
+export function link(title: string, url: string): Builder<DashboardLink> {
   const fields = { icon: '', tooltip: '', tags: [], asDropdown: false };
   const kept = { targetBlank: true, includeVars: false, keepTime: false };
   return { build: () => ({ title, url, type: DashboardLinkType.Link, ...fields, ...kept }) };
+}
+
+/** Name of the hidden variable with the address to which the id of a project is appended. */
+export const PAGE_VARIABLE = 'page';
+
+/**
+ * Returns the link from a project to its page at evalwatch. `id` is the variable that has the id. It opens a new tab,
+ * because Grafana would take the relative address without an external_url for one of its own.
+ */
+export function projectPage(id: '__value.raw' | '__field.labels.project') {
+  const url = `\${${PAGE_VARIABLE}:raw}\${${id}:percentencode}`;
+  return { title: 'Page of the project', url, targetBlank: true };
 }
 
 /** Adds the queries of a panel, named A, B and so on. */

@@ -71,3 +71,17 @@ export function staleness(): string {
   const interval = told('project', 'evalwatch_project_schedule_max_interval_seconds');
   return `(time() - (${success} or ${configured})) / (2 * ${interval} + 300)`;
 }
+
+/**
+ * Address to which the id of a project is appended to open its page, as the label `page`. All daemons of the chosen projects
+ * must have it, because a wrong page is worse than none. Otherwise it opens the dashboard for that project alone: there,
+ * the address is that of its own daemon.
+ */
+export function pageAddress(): string {
+  const up = chosen('evalwatch_project_up');
+  const all = `group by (external_url) (evalwatch_web_info and on (instance) ${up})`;
+  const isWithout = `(${up} unless on (instance) evalwatch_web_info)`;
+  const only = `(${all} and on () count(${all}) == 1 unless on () ${isWithout})`;
+  const page = `label_replace(${only}, "page", "$1/projects/", "external_url", "(.*)")`;
+  return `${page} or on () label_replace(vector(1), "page", "?var-project=", "", "")`;
+}

@@ -1,7 +1,7 @@
 import type { DynamicConfigValue } from '@grafana/grafana-foundation-sdk/dashboard';
 import { PromQueryFormat } from '@grafana/grafana-foundation-sdk/prometheus';
 import { PanelBuilder as TableBuilder } from '@grafana/grafana-foundation-sdk/table';
-import { described, refId, targetsOf, type About } from './panels.ts';
+import { described, projectPage, refId, targetsOf, type About } from './panels.ts';
 
 export interface Column {
   readonly title: string;
@@ -12,9 +12,15 @@ export interface Column {
   readonly hidden?: boolean;
 }
 
+const PROJECT_ALONE = {
+  title: 'This project alone',
+  url: '/d/evalwatch?var-project=${__value.raw:percentencode}&${__url_time_range}',
+};
+
 /**
  * Shows one row for each current set of labels: first the labels under these titles, then one column for each query.
- * Labels and columns keep the given order.
+ * Labels and columns keep the given order. The label `project` links the page of the project, and the dashboard for the
+ * project alone.
  */
 export function table(
   about: About,
@@ -43,6 +49,10 @@ export function table(
         renameByName: Object.fromEntries(names.map((name, index) => [name, titles[index]])),
       },
     });
+  if (labels['project'] !== undefined) {
+    const value = [projectPage('__value.raw'), PROJECT_ALONE];
+    panel.overrideByName(labels['project'], [{ id: 'links', value }]);
+  }
   for (const { title, properties } of columns) {
     if (properties !== undefined) panel.overrideByName(title, [...properties]);
   }

@@ -236,7 +236,7 @@ const web = {
   )
     .meta({
       description:
-        'Address at which people open evalwatch, perhaps through a proxy and with a path. Alerts link its page, and its host counts as one of allowed_hosts.',
+        'Address at which people open evalwatch, perhaps through a proxy and with a path. Alerts and the dashboard link its pages, and its host counts as one of allowed_hosts.',
       pattern: HTTP_ADDRESS,
     })
     .optional(),

@@ -122,7 +122,7 @@ const projects = table(
   {
     title: 'Projects',
     description:
-      'The selected projects: team, health of their polls, age of their data, and prompts by status. Click a name to see the dashboard for that project alone.',
+      'The selected projects: team, health of their polls, age of their data, and prompts by status. Click a name to open its page or the dashboard for that project alone, which is also where the link of the page leads without web.external_url.',
     unit: 'short',
     width: 16,
     height: 9,
@@ -179,17 +179,7 @@ const projects = table(
       properties: SECONDS,
     },
   ],
-).overrideByName('Project', [
-  {
-    id: 'links',
-    value: [
-      {
-        title: 'This project alone',
-        url: '/d/evalwatch?var-project=${__value.raw:percentencode}&${__url_time_range}',
-      },
-    ],
-  },
-]);
+);
 
 export const overview: Row = {
   title: 'Overview',

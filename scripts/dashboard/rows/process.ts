@@ -74,7 +74,12 @@ export const processes: Row = {
           properties: SECONDS,
         },
       ],
-    ),
+    ).overrideByName('Page', [
+      {
+        id: 'links',
+        value: [{ title: 'Status page', url: '${__value.raw:raw}/', targetBlank: true }],
+      },
+    ]),
     lines(
       {
         title: 'CPU',

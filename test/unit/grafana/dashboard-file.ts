@@ -29,6 +29,7 @@ export interface Panel {
   readonly datasource: DataSource;
   readonly links: readonly { readonly title: string; readonly url: string }[];
   readonly targets: readonly Target[];
+  readonly transformations?: readonly object[];
 }
 
 interface Variable {
@@ -63,10 +64,10 @@ export const queries = panels.flatMap(({ title, type, targets }) =>
 );
 
 /** Replaces the variables of a query as Grafana does. */
-export function interpolated(expr: string, team = '.*'): string {
+export function interpolated(expr: string, team = '.*', project = '.*'): string {
   return expr
     .replaceAll('$team', team)
-    .replaceAll('$project', '.*')
+    .replaceAll('$project', project)
     .replaceAll('$__rate_interval', '1m')
     .replaceAll('$__range', '6h');
 }

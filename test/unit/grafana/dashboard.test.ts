@@ -82,14 +82,39 @@ it('lets one choose the Prometheus, and one, several or all teams and projects',
     { name: 'datasource', type: 'datasource', query: 'prometheus' },
     { ...choice, name: 'team', query: 'label_values(evalwatch_project_info, team)' },
     { ...choice, name: 'project', query: expect.stringMatching(/^query_result\(.+\)$/) },
+    { name: 'page', type: 'query', multi: false, hide: 2, skipUrlSync: true },
   ]);
 });
 
-it('finds the id of a project in what Prometheus answers', () => {
-  const { regex = '' } = dashboard.templating.list.find(({ name }) => name === 'project') ?? {};
-  const answer =
-    'evalwatch_project_up{a_project="x", instance="y", project="checkout-bot"} 1 1790000000000';
-  expect(new RegExp(regex.slice(1, -1)).exec(answer)?.[1]).toBe('checkout-bot');
+it('links the page of each project that a table or a chart names', () => {
+  const linking = (url: string) =>
+    panels.filter((panel) => JSON.stringify(panel.fieldConfig).includes(JSON.stringify(url)));
+  const tables = panels.filter(({ type, transformations }) => {
+    return type === 'table' && JSON.stringify(transformations).includes('"project":"Project"');
+  });
+  const charts = panels.filter(({ targets }) =>
+    targets.some(({ legendFormat }) => legendFormat.includes('{{project}}')),
+  );
+  expect(linking('${page:raw}${__value.raw:percentencode}')).toEqual(tables);
+  expect(linking('${page:raw}${__field.labels.project:percentencode}')).toEqual(charts);
+  expect([tables.length, charts.length]).toEqual([3, 9]);
+});
+
+it.each([
+  [
+    'project',
+    'evalwatch_project_up{a_project="x", instance="y", project="checkout-bot"} 1 1790000000000',
+    'checkout-bot',
+  ],
+  [
+    'page',
+    '{external_url="https://e.example/watch",page="https://e.example/watch/projects/"} 1 1790000000000',
+    'https://e.example/watch/projects/',
+  ],
+  ['page', '{page="?var-project="} 1 1790000000000', '?var-project='],
+])('finds the %s in what Prometheus answers', (variable, answer, value) => {
+  const { regex = '' } = dashboard.templating.list.find(({ name }) => name === variable) ?? {};
+  expect(new RegExp(regex.slice(1, -1)).exec(answer)?.[1]).toBe(value);
 });
 
 /** The cells of Grafana's grid, 24 wide, that a panel covers. */

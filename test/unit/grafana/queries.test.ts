@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
-import { told as gaugeOf } from '../../../scripts/dashboard/queries.ts';
+import { pageAddress, told as gaugeOf } from '../../../scripts/dashboard/queries.ts';
 import { debianTool } from '../../support/debian-tool.ts';
 import { knownLabels } from '../../support/known-labels.ts';
 import { METRICS, WORKER_METRICS } from '../../support/metrics-table.ts';
@@ -20,8 +20,8 @@ const facts = new Map(ALL.map((fact) => [fact.name, fact]));
 /** What queries are filtered with; not shown, so neither replicas nor chosen projects matter. */
 const TEAM_FILTER = 'evalwatch_project_info';
 
-function factOf(series: string) {
-  return facts.get(series) ?? facts.get(series.replace(/_(bucket|sum|count)$/, ''));
+function factOf(name: string) {
+  return facts.get(name) ?? facts.get(name.replace(/_(bucket|sum|count)$/, ''));
 }
 
 describe('the dashboard', () => {
@@ -123,19 +123,61 @@ describe.skipIf(promtool === '')('a team that is chosen', () => {
   ])('%s: restricts the projects', async (_, team, input_series, projects) => {
     const expr = interpolated(gaugeOf('project', 'evalwatch_project_up'), team);
     const exp_samples = projects.map((project) => ({ labels: series('', { project }), value: 1 }));
-    const promql_expr_test = [{ expr, eval_time: '0', exp_samples }];
-    await using directory = await temporaryDirectory();
-    const file = join(directory.path, 'team.test.yml');
-    await writeFile(file, stringify({ tests: [{ input_series, promql_expr_test }] }));
-    const { stdout } = await promisify(execFile)(promtool, ['test', 'rules', file]);
-    expect(stdout).toContain('SUCCESS');
+    expect(await evaluated(expr, input_series, exp_samples)).toContain('SUCCESS');
   });
-
-  function series(metric: string, labels: Readonly<Record<string, string>>): string {
-    const pairs = Object.entries(labels).map(([name, value]) => `${name}="${value}"`);
-    return `${metric}{${pairs.join(',')}}`;
-  }
 });
+
+describe.skipIf(promtool === '')('the address of the pages', () => {
+  const up = (project: string, instance: string) => ({
+    series: series('evalwatch_project_up', { project, instance }),
+    values: '1',
+  });
+  const web = (instance: string, external_url: string) => ({
+    series: series('evalwatch_web_info', { instance, external_url }),
+    values: '1',
+  });
+  const one = 'https://one.example/watch';
+  const two = 'https://two.example';
+
+  it.each([
+    ['one daemon', '.*', [up('a', '1'), web('1', one)], one],
+    ['one daemon without an address', '.*', [up('a', '1')], undefined],
+    ['no daemon', '.*', [], undefined],
+    ['two replicas', '.*', [up('a', '1'), up('a', '2'), web('1', one), web('2', one)], one],
+    ['two daemons', '.*', [up('a', '1'), up('b', '2'), web('1', one), web('2', two)], undefined],
+    ['a project of one', 'b', [up('a', '1'), up('b', '2'), web('1', one), web('2', two)], two],
+    ['two daemons, one address', '.*', [up('a', '1'), up('b', '2'), web('1', one)], undefined],
+    ['a project of the one with it', 'a', [up('a', '1'), up('b', '2'), web('1', one)], one],
+    ['a project of the other', 'b', [up('a', '1'), up('b', '2'), web('1', one)], undefined],
+  ])('%s', async (_, project, input_series, external_url) => {
+    const labels =
+      external_url === undefined
+        ? { page: '?var-project=' }
+        : { external_url, page: `${external_url}/projects/` };
+    const expr = interpolated(pageAddress(), '.*', project);
+    const exp_samples = [{ labels: series('', labels), value: 1 }];
+    expect(await evaluated(expr, input_series, exp_samples)).toContain('SUCCESS');
+  });
+});
+
+function series(metric: string, labels: Readonly<Record<string, string>>): string {
+  const pairs = Object.entries(labels).map(([name, value]) => `${name}="${value}"`);
+  return `${metric}{${pairs.join(',')}}`;
+}
+
+/** Returns what promtool prints of an expression that must have these samples. */
+async function evaluated(
+  expr: string,
+  input_series: readonly object[],
+  exp_samples: readonly object[],
+): Promise<string> {
+  const promql_expr_test = [{ expr, eval_time: '0', exp_samples }];
+  await using directory = await temporaryDirectory();
+  const file = join(directory.path, 'expression.test.yml');
+  await writeFile(file, stringify({ tests: [{ input_series, promql_expr_test }] }));
+  const { stdout } = await promisify(execFile)(promtool, ['test', 'rules', file]);
+  return stdout;
+}
 
 it.skipIf(promtool === '')('Prometheus takes every query of the dashboard', async () => {
   const rules = queries.map(({ expr }, index) => ({ record: `query:${index}`, expr }));
