@@ -72,6 +72,7 @@ export const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
     'config/listen-address.ts readListenAddress',
     'config/document/read-document.ts readDocument',
     'config/document/text-file.ts readTextFile',
+    'config/source.ts toSource',
   ],
   'is a part of what readYaml does': [
     'config/document/yaml-parser.ts parseYaml',

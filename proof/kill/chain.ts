@@ -199,6 +199,7 @@ function watcherConfiguration(
   return {
     file,
     files: [file],
+    sources: [],
     service: {
       baseUrl,
       timeoutMs: 60_000,

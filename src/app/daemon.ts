@@ -10,6 +10,7 @@ import type { Clock } from '../monitor/ports/clock.ts';
 import { createEventFeed } from '../web/events/feed.ts';
 import { watchMonitor } from '../web/page/model/monitor-state.ts';
 import type { ReloadResult } from '../web/reload-result.ts';
+import { createConfigLook } from './config-look.ts';
 import { openEngine } from './engine.ts';
 import { endProcess } from './lifecycle.ts';
 import { startMaintenance } from './maintenance.ts';
@@ -38,6 +39,8 @@ export interface DaemonOptions {
   readonly config: Config;
   /** Reads the configuration again for a reload. @throws {ConfigError} */
   readonly loadConfig: () => Promise<Config>;
+  /** Whether the daemon reloads the configuration when its files change. */
+  readonly watchConfig?: boolean;
   readonly logger: Logger;
   readonly secrets: Secrets;
   readonly clock: Clock;
@@ -93,9 +96,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   signal?.throwIfAborted();
 
   const mounted = watchMountedFiles({ logger });
-  const filesOf = (current: Config) => [
-    ...new Set([...current.files, ...(protection?.files() ?? [])]),
-  ];
+  const filesOf = ({ files }: Config) => [...new Set([...files, ...(protection?.files() ?? [])])];
   const reloads = reportReloads(metrics);
   protection?.onResult(reloads.ofWebConfig);
   const reload = createReload({
@@ -153,6 +154,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     checkMounts: () => {
       if (mounted.hasAny()) void mounted.check(filesOf(engine.config()));
     },
+    lookAtConfig: options.watchConfig ? createConfigLook({ engine, reload, clock }) : undefined,
   });
   isStarted = true;
 

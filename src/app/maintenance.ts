@@ -10,6 +10,7 @@ const PRUNE_INTERVAL_MS = 60 * 60 * 1000;
 const CHECK_INTERVAL_MS = 60 * 1000;
 /** Maximum delay of new limits after 0:00 UTC, of first typical durations, and of another attempt after the store failed. */
 const LEARN_INTERVAL_MS = 15 * 1000;
+const LOOK_INTERVAL_MS = 2000;
 
 export interface MaintenanceOptions {
   readonly store: Pick<Store, 'prune'>;
@@ -18,19 +19,22 @@ export interface MaintenanceOptions {
   readonly clock: Pick<Clock, 'now'>;
   /** Called every minute to find mounted files that were replaced. */
   readonly checkMounts: () => void;
+  /** Reloads the configuration if it has changed; undefined if it is not watched. */
+  readonly lookAtConfig: (() => Promise<void>) | undefined;
 }
 
 /**
- * Prunes the store now and every hour, refreshes the expectations now and every 15 s, and calls `checkMounts` every minute.
- * Returns the function that stops it.
+ * Prunes the store now and every hour, refreshes the expectations now and every 15 s, looks at the configuration now and
+ * every 2 s, and calls `checkMounts` every minute. Returns the function that stops it.
  */
 export function startMaintenance(options: MaintenanceOptions): () => void {
-  const { store, expectations, retentionMs, clock, checkMounts } = options;
+  const { store, expectations, retentionMs, clock, checkMounts, lookAtConfig } = options;
   const prune = async () => {
     const now = clock.now();
     await store.prune({ before: now - retentionMs, firstDay: dayOf(now) - LEARNED_DAYS });
   };
   const stops = [repeat(prune, PRUNE_INTERVAL_MS), repeat(expectations.refresh, LEARN_INTERVAL_MS)];
+  if (lookAtConfig !== undefined) stops.push(repeat(lookAtConfig, LOOK_INTERVAL_MS));
   const checking = setInterval(checkMounts, CHECK_INTERVAL_MS);
   return () => {
     clearInterval(checking);
@@ -38,7 +42,7 @@ export function startMaintenance(options: MaintenanceOptions): () => void {
   };
 }
 
-/** Does some work with the store now and at an interval, unless it is still running. Returns the function that stops it. */
+/** Does some work now and at an interval, unless it is still running. Returns the function that stops it. */
 function repeat(work: () => Promise<void>, intervalMs: number): () => void {
   let running: Promise<void> | undefined;
   const run = () => {

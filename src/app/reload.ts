@@ -10,6 +10,27 @@ import { findChanges } from './config-changes.ts';
 export interface Reload {
   /** Reloads the configuration; concurrent calls run one after the other. Rejects only because of a bug. */
   run(): Promise<ReloadResult>;
+  /**
+   * Reloads like `run`, unless the files have changed while they were read. Logs a failure only once for each content and
+   * reason.
+   */
+  runWatched(watched: WatchedContent): Promise<void>;
+  /** Whether the last reload failed. */
+  hasFailed(): boolean;
+}
+
+/** Content of the files of a configuration that is settled: no writer is in the middle of it. */
+interface WatchedContent {
+  /** Identifies the content. */
+  readonly content: string;
+  /** Resolves to whether the files still have this content. */
+  readonly isCurrent: () => Promise<boolean>;
+}
+
+interface Failure {
+  readonly reasons: readonly string[];
+  /** Undefined if the reload was requested. */
+  readonly content: string | undefined;
 }
 
 export interface ReloadOptions {
@@ -29,13 +50,15 @@ export interface ReloadOptions {
 export function createReload(options: ReloadOptions): Reload {
   const { config, loadConfig, logger, apply, onResult, onError } = options;
   const inSequence = limitConcurrency(1);
+  /** Failure of the last reload. */
+  let failure: Failure | undefined;
 
-  async function reload(): Promise<ReloadResult> {
+  async function reload(loading: Promise<Config>, content?: string): Promise<ReloadResult> {
     const before = config();
     try {
-      const next = await loadConfig();
+      const next = await loading;
       const reasons = restartReasons(before, next);
-      if (reasons.length > 0) return failed(reasons);
+      if (reasons.length > 0) return failed({ reasons, content });
       await apply(next);
     } catch (error) {
       // After a bug, half a configuration may be in force.
@@ -43,8 +66,9 @@ export function createReload(options: ReloadOptions): Reload {
         onError(error);
         throw error;
       }
-      return failed(error.message.split('\n'));
+      return failed({ reasons: error.message.split('\n'), content });
     }
+    failure = undefined;
     const result = { ok: true, reasons: [] };
     onResult(result);
     const after = config();
@@ -59,14 +83,38 @@ export function createReload(options: ReloadOptions): Reload {
     return result;
   }
 
-  function failed(reasons: readonly string[]): ReloadResult {
+  function failed(next: Failure): ReloadResult {
+    const { reasons } = next;
     const result = { ok: false, reasons };
     onResult(result);
-    logger.error({ event: 'config.reload_failed', reasons }, 'Configuration not reloaded');
+    if (!isRepeated(next, failure)) {
+      logger.error({ event: 'config.reload_failed', reasons }, 'Configuration not reloaded');
+    }
+    failure = next;
     return result;
   }
 
-  return { run: () => inSequence(reload) };
+  async function reloadWatched({ content, isCurrent }: WatchedContent): Promise<void> {
+    const loading = loadConfig();
+    await loading.catch(() => {});
+    if (await isCurrent()) await reload(loading, content);
+  }
+
+  return {
+    run: () => inSequence(() => reload(loadConfig())),
+    runWatched: (watched) => inSequence(() => reloadWatched(watched)),
+    hasFailed: () => failure !== undefined,
+  };
+}
+
+/** Returns whether a failure was logged before. A requested reload always logs its failure. */
+function isRepeated({ content, reasons }: Failure, last: Failure | undefined): boolean {
+  return (
+    content !== undefined &&
+    last !== undefined &&
+    content === (last.content ?? content) &&
+    isDeepStrictEqual(reasons, last.reasons)
+  );
 }
 
 /** Returns a reason for each changed option that needs a restart. */

@@ -3,6 +3,7 @@ import type { LogLevel } from '../domain/log-level.ts';
 import type { ListenAddress } from './values/address.ts';
 import type { SecretSource } from '../domain/secret-source.ts';
 import type { ServiceSettings } from '../monitor/ports/service.ts';
+import type { Source } from './source.ts';
 
 interface SqliteStoreConfig {
   readonly path: string;
@@ -36,6 +37,8 @@ export interface Config {
   readonly file: string;
   /** Absolute paths of that file and of each file that it names, except the store; without duplicates. */
   readonly files: readonly string[];
+  /** The file itself and `ca_file`: the files whose content was read into this configuration. */
+  readonly sources: readonly Source[];
   readonly service: ServiceSettings;
   /** Template of the address of a prompt. Not in `service`, whose change replaces the client and drops all listings. */
   readonly promptUrl: string | undefined;

@@ -1,4 +1,4 @@
-import { dirname } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import { readCertificates, readPemFile } from './pem-file.ts';
 import type { Config } from './config.ts';
 import { toConfigError, notAMapping } from './to-config-error.ts';
@@ -6,6 +6,7 @@ import { applyOverrides } from './overrides.ts';
 import { checkRules, type RuleOptions } from './rules.ts';
 import { MAX_CONFIG_BYTES, readDocument } from './document/read-document.ts';
 import { fileSchema, KEYS } from './schema.ts';
+import { toSource } from './source.ts';
 import { toConfig } from './to-config.ts';
 import { isMapping, type Tree } from './document/tree.ts';
 
@@ -34,7 +35,11 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
   const issues = parsed.error?.issues ?? [];
   const error = toConfigError({ file, document, issues, findings, keys: KEYS, variables });
   if (!parsed.success || error !== undefined) throw error ?? parsed.error;
-  return toConfig(parsed.data, { file, env, authorities: ca.text });
+  const sources = [
+    toSource(resolve(file), document.text),
+    ...(ca.path !== undefined && ca.text !== undefined ? [toSource(ca.path, ca.text)] : []),
+  ];
+  return toConfig(parsed.data, { file, env, authorities: ca.text, sources });
 }
 
 const ADVICE = '; name one with --config, or start from a copy of config/evalwatch.yaml';

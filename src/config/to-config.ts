@@ -4,6 +4,7 @@ import type { SecretSource } from '../domain/secret-source.ts';
 import type { Config } from './config.ts';
 import { type Env, readVariable } from './environment.ts';
 import type { ConfigFile } from './schema.ts';
+import type { Source } from './source.ts';
 import { API_KEY_OPTIONS, givenOption, POSTGRES_URL_OPTIONS } from './secret-options.ts';
 
 export interface ConfigContext {
@@ -11,10 +12,12 @@ export interface ConfigContext {
   readonly env: Env;
   /** Content of `ca_file`, if there is one. */
   readonly authorities: string | undefined;
+  readonly sources: readonly Source[];
 }
 
 /** Converts the content of a valid file to the frozen configuration. Relative paths start from the file's directory. */
-export function toConfig(content: ConfigFile, { file, env, authorities }: ConfigContext): Config {
+export function toConfig(content: ConfigFile, context: ConfigContext): Config {
+  const { file, env, authorities, sources } = context;
   const { service, store, web } = content;
   const directory = dirname(file);
   const absolute = (path: string | undefined) =>
@@ -45,6 +48,7 @@ export function toConfig(content: ConfigFile, { file, env, authorities }: Config
   return deepFreeze({
     file: resolve(file),
     files: [...new Set(named.map((path) => resolve(path)))],
+    sources,
     service: {
       baseUrl: service.base_url,
       timeoutMs: service.timeout,

@@ -111,6 +111,8 @@ export interface Daemon extends AsyncDisposable {
 export interface LaunchOptions {
   readonly program?: string;
   readonly args?: readonly string[];
+  /** Further options of the command. */
+  readonly options?: readonly string[];
   /** Where stdout goes; by default here. */
   readonly stdout?: number;
   /** Sets its clock forward; not for another program. */
@@ -123,9 +125,10 @@ export function startDaemon(
   options: LaunchOptions = {},
 ): Daemon {
   const { program = process.execPath, stdout = 'pipe', aheadMs = 0 } = options;
+  const { options: further = [] } = options;
   const { args = [...ahead(aheadMs), ENTRY] } = options;
   const stdio: StdioOptions = ['ignore', stdout, 'pipe'];
-  const child = spawn(program, [...args, 'run', '--config', config], {
+  const child = spawn(program, [...args, 'run', '--config', config, ...further], {
     env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...CACHE },
     stdio,
   });

@@ -10,18 +10,24 @@ SIGTERM or SIGINT stops the daemon, SIGHUP reloads the configuration. It writes 
 serves metrics, health checks, a status page and an API at web.listen.
 
 Examples:
-  evalwatch run --config /etc/evalwatch/evalwatch.yaml`;
+  evalwatch run --config /etc/evalwatch/evalwatch.yaml
+  evalwatch run --config /etc/evalwatch/evalwatch.yaml --watch-config`;
 
 export const registerRun: Register = (program, withContext) => {
   program
     .command('run')
     .description('Run the daemon: poll the configured projects until a signal stops it')
     .addOption(configOption())
+    .option('--watch-config', 'reload the configuration when its file changes')
     .addHelpText('after', HELP)
     .action(withContext(run));
 };
 
-const run: Action<ConfigOption> = async (options, context) => {
+interface RunOptions extends ConfigOption {
+  readonly watchConfig?: true;
+}
+
+const run: Action<RunOptions> = async (options, context) => {
   const stop = Promise.withResolvers<void>();
   let reload: (() => Promise<unknown>) | undefined;
   context.signals.onSignal = (signal) => {
@@ -39,11 +45,7 @@ const run: Action<ConfigOption> = async (options, context) => {
   return 0;
 };
 
-async function start(
-  options: ConfigOption,
-  context: Context,
-  signal: AbortSignal,
-): Promise<Daemon> {
+async function start(options: RunOptions, context: Context, signal: AbortSignal): Promise<Daemon> {
   const loadConfig = () => loadConfiguration(options.config, context, 'with keys');
   const config = await loadConfig();
   signal.throwIfAborted();
@@ -72,6 +74,7 @@ async function start(
   return await startDaemon({
     config,
     loadConfig,
+    watchConfig: options.watchConfig ?? false,
     logger,
     secrets,
     clock: context.clock,

@@ -2,6 +2,10 @@ import { ConfigError } from '../config-error.ts';
 import { readTextFile } from './text-file.ts';
 import { readYaml, type YamlDocument } from './yaml-document.ts';
 
+export interface FileDocument extends YamlDocument {
+  readonly text: string;
+}
+
 /** Largest configuration file, in bytes. */
 export const MAX_CONFIG_BYTES = 4 * 1024 * 1024;
 
@@ -14,7 +18,7 @@ export async function readDocument(
   file: string,
   maxBytes: number,
   advice: string,
-): Promise<YamlDocument> {
+): Promise<FileDocument> {
   const { text, fault, cause } = await readTextFile(file, maxBytes);
   if (fault !== undefined) {
     const message = cause === undefined ? fault : fault + advice;
@@ -24,5 +28,5 @@ export async function readDocument(
   if ('syntaxFault' in document) {
     throw new ConfigError('syntax', [{ file, ...document.syntaxFault }]);
   }
-  return document;
+  return { ...document, text };
 }

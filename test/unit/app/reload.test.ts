@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Config } from '../../../src/config/config.ts';
 import { ConfigError } from '../../../src/config/config-error.ts';
 import type { Logger } from '../../../src/log/logger.ts';
@@ -39,4 +39,30 @@ it('a bug in a reload is not told as a refusal: half of it may be in force', asy
   const { reload, lines, bugs } = reloadThatThrows(bug);
   await expect(reload.run()).rejects.toBe(bug);
   expect([lines, bugs]).toEqual([[], [bug]]);
+});
+
+describe('a reload of watched files', () => {
+  const bad = new ConfigError('invalid', [{ file: 'f', line: 1, column: 2, message: 'no' }]);
+  const now = (content: string) => ({ content, isCurrent: async () => true });
+
+  it('logs a failure once for each content, and again on request', async () => {
+    const { reload, lines, results } = reloadThatThrows(bad);
+    await reload.runWatched(now('a'));
+    await reload.runWatched(now('a'));
+    expect(lines).toHaveLength(1);
+    await reload.runWatched(now('b'));
+    expect(lines).toHaveLength(2);
+    await reload.run();
+    expect(lines).toHaveLength(3);
+    await reload.runWatched(now('b'));
+    expect(lines).toHaveLength(3);
+    expect(results).toHaveLength(5);
+    expect(reload.hasFailed()).toBe(true);
+  });
+
+  it('does nothing if they changed while they were read', async () => {
+    const { reload, lines, results } = reloadThatThrows(bad);
+    await reload.runWatched({ content: 'a', isCurrent: async () => false });
+    expect([lines, results, reload.hasFailed()]).toEqual([[], [], false]);
+  });
 });

@@ -2,6 +2,7 @@ import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'nod
 import { join } from 'node:path';
 import { rootCertificates } from 'node:tls';
 import { describe, expect, it } from 'vitest';
+import { toSource } from '../../../src/config/source.ts';
 import { KEYS } from '../../../src/config/schema.ts';
 import { errorOf, load, loadText, minimal, places, temporaryDirectory } from './loading.ts';
 
@@ -9,9 +10,11 @@ const directory = temporaryDirectory();
 
 describe('a configuration file', () => {
   it('needs a base_url, a key source and a project, and has defaults for everything else', async () => {
-    expect(await loadText(directory, minimal())).toEqual({
+    const text = minimal();
+    expect(await loadText(directory, text)).toEqual({
       file: join(directory, 'evalwatch.yaml'),
       files: ['evalwatch.yaml', 'key'].map((name) => join(directory, name)),
+      sources: [toSource(join(directory, 'evalwatch.yaml'), text)],
       service: {
         baseUrl: 'https://evaluation.example.com',
         timeoutMs: 10_000,
@@ -105,6 +108,9 @@ log:
       files: ['evalwatch.yaml', 'keys/b', 'ca.pem', 'web.yaml'].map((name) =>
         join(directory, name),
       ),
+      sources: ['evalwatch.yaml', 'ca.pem']
+        .map((name) => join(directory, name))
+        .map((path) => toSource(path, readFileSync(path, 'utf8'))),
       service: {
         baseUrl: 'http://evaluation.example.com/api',
         timeoutMs: 90_000,
@@ -154,7 +160,8 @@ log:
 
   it('may leave a section empty', async () => {
     const text = minimal({ top: 'store:\nweb:\nlog:' });
-    expect(await loadText(directory, text)).toEqual(await loadText(directory, minimal()));
+    const { sources: _, ...whole } = await loadText(directory, minimal());
+    expect(await loadText(directory, text)).toMatchObject(whole);
   });
 
   it('may share values by anchors and aliases', async () => {
@@ -557,10 +564,11 @@ describe('the shipped config/evalwatch.yaml', () => {
       minimal().replace('api_key_file: key', 'api_key_file: /run/secrets/evaluation_api_key'),
     );
     expect(config.store).toMatchObject({ path: join(shipped, '../data/evalwatch.db') });
-    expect({ ...config, file: '', files: [], store: '' }).toEqual({
+    expect({ ...config, file: '', files: [], sources: [], store: '' }).toEqual({
       ...plain,
       file: '',
       files: [],
+      sources: [],
       store: '',
     });
     expect(config.store.retentionMs).toBe(plain.store.retentionMs);
