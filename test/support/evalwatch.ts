@@ -117,6 +117,8 @@ export interface LaunchOptions {
   readonly stdout?: number;
   /** Sets its clock forward; not for another program. */
   readonly aheadMs?: number;
+  /** Further environment variables. */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 /** Starts the daemon of a workspace. */
@@ -124,12 +126,12 @@ export function startDaemon(
   { config }: Pick<Workspace, 'config'>,
   options: LaunchOptions = {},
 ): Daemon {
-  const { program = process.execPath, stdout = 'pipe', aheadMs = 0 } = options;
+  const { program = process.execPath, stdout = 'pipe', aheadMs = 0, env = {} } = options;
   const { options: further = [] } = options;
   const { args = [...ahead(aheadMs), ENTRY] } = options;
   const stdio: StdioOptions = ['ignore', stdout, 'pipe'];
   const child = spawn(program, [...args, 'run', '--config', config, ...further], {
-    env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...CACHE },
+    env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...CACHE, ...env },
     stdio,
   });
   return watch(child);

@@ -49,13 +49,19 @@ async function start(options: RunOptions, context: Context, signal: AbortSignal)
   const loadConfig = () => loadConfiguration(options.config, context, 'with keys');
   const config = await loadConfig();
   signal.throwIfAborted();
-  const [{ createSecrets }, { createLogger }, { fileDescriptor }, { startDaemon }] =
-    await Promise.all([
-      import('../../evaluation-api/secrets.ts'),
-      import('../../log/logger.ts'),
-      import('../../log/destination.ts'),
-      import('../../app/daemon.ts'),
-    ]);
+  const [
+    { createSecrets },
+    { createLogger },
+    { fileDescriptor },
+    { startDaemon },
+    { createSystemd },
+  ] = await Promise.all([
+    import('../../evaluation-api/secrets.ts'),
+    import('../../log/logger.ts'),
+    import('../../log/destination.ts'),
+    import('../../app/daemon.ts'),
+    import('../../app/systemd.ts'),
+  ]);
   const secrets = createSecrets();
   const logger = createLogger({
     level: config.log.level,
@@ -71,7 +77,7 @@ async function start(options: RunOptions, context: Context, signal: AbortSignal)
     logger.error({ event: 'daemon.crashed', err: error }, 'Unexpected error, the daemon exits');
     process.exit(1);
   });
-  return await startDaemon({
+  const daemon = await startDaemon({
     config,
     loadConfig,
     watchConfig: options.watchConfig ?? false,
@@ -81,4 +87,13 @@ async function start(options: RunOptions, context: Context, signal: AbortSignal)
     revision: readVariable(context.env, 'EVALWATCH_REVISION') ?? 'unknown',
     signal,
   });
+  const systemd = createSystemd(context.env, logger);
+  systemd.ready();
+  return {
+    ...daemon,
+    stop: async () => {
+      systemd.stopping();
+      await daemon.stop();
+    },
+  };
 }

@@ -6,7 +6,7 @@ import { debianTool } from '../../support/debian-tool.ts';
 
 const path = fileURLToPath(new URL('../../../config/systemd/evalwatch.service', import.meta.url));
 const unit = readFileSync(path, 'utf8');
-/** Of 10, as systemd-analyze sums it up; the unit's is 1.3 with systemd 252, and grows where checks are added. */
+/** Of 10, as systemd-analyze sums it up; the unit's is 1.4 with systemd 252, and grows where checks are added. */
 const MOST_EXPOSURE = 2;
 
 const analyze = debianTool('systemd', 'systemd-analyze') ?? '';
@@ -38,4 +38,15 @@ it('the systemd unit gives a stop the time that requests in flight get', () => {
   expect(Number(setting('TimeoutStopSec'))).toBeGreaterThan(10);
   expect(setting('ExecReload')).toBe('/bin/kill -HUP $MAINPID');
   expect(setting('ExecStart')).toMatch(/^\/usr\/bin\/node \S+ \S+\/dist\/main\.js run --config /);
+});
+
+it('the systemd unit restarts a daemon that does not ping, and accepts what systemd-notify sends', () => {
+  expect(setting('Type')).toBe('notify');
+  // Without privileges, systemd-notify sends in its own name.
+  expect(setting('NotifyAccess')).toBe('all');
+  expect(setting('WatchdogSec')).toBe('90');
+  expect(setting('WatchdogSignal')).toBe('SIGKILL');
+  expect(setting('Restart')).toBe('on-failure');
+  // A start upgrades the store.
+  expect(setting('TimeoutStartSec')).toBe('30min');
 });

@@ -1,0 +1,120 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { describe, expect, it, vi } from 'vitest';
+import { debianTool } from '../support/debian-tool.ts';
+import { PATIENCE, sleep, startDaemon, UNHURRIED, workspace } from '../support/evalwatch.ts';
+import { startAlpha } from '../support/service.ts';
+
+const notifier = debianTool('systemd', 'systemd-notify') ?? '';
+const python = debianTool('python3-minimal', 'python3') ?? '';
+const isPossible = notifier !== '' && python !== '';
+if (!isPossible) console.warn('no systemd-notify or no python3 here: nothing was notified');
+
+/** systemd's end: Node has no datagrams on unix sockets. */
+const RECEIVER = `
+import socket, sys
+receiver = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+receiver.bind(sys.argv[1])
+print("bound", flush=True)
+while True: print(receiver.recv(4096).decode(), flush=True)`;
+
+/** A socket in the place of systemd's; `await using` ends it. */
+async function listenAt(path: string) {
+  const child = spawn(python, ['-c', RECEIVER, path], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const ended = once(child, 'close');
+  const lines: string[] = [];
+  createInterface(child.stdout).on('line', (line) => lines.push(line));
+  await vi.waitFor(() => expect(lines).toEqual(['bound']), PATIENCE);
+  /** Without the barriers, by which systemd-notify waits until its message was read. */
+  const messages = () => lines.slice(1).filter((line) => line !== 'BARRIER=1');
+  const pings = () => messages().filter((message) => message === 'WATCHDOG=1').length;
+  return {
+    messages,
+    pings,
+    /** Waits for one more ping. */
+    nextPing: async () => {
+      const before = pings();
+      await vi.waitFor(() => expect(pings()).toBeGreaterThan(before), PATIENCE);
+    },
+    [Symbol.asyncDispose]: async () => {
+      child.kill();
+      await ended;
+    },
+  };
+}
+
+describe.skipIf(!isPossible)('a daemon of systemd', UNHURRIED, () => {
+  it('says that it is ready once its port answers, pings the watchdog, and says that it stops', async () => {
+    await using service = await startAlpha();
+    await using place = await workspace(service.url);
+    const socket = join(place.directory, 'notify');
+    await using systemd = await listenAt(socket);
+    await using daemon = startDaemon(place, {
+      env: { NOTIFY_SOCKET: socket, WATCHDOG_USEC: '300000', WATCHDOG_PID: '1' },
+    });
+    await vi.waitFor(() => expect(systemd.messages()).toContain('READY=1'), PATIENCE);
+    // Written before the message was sent.
+    const ready = await fetch(`${await daemon.url()}/-/ready`);
+    expect(ready.status).toBe(200);
+    await systemd.nextPing();
+    await systemd.nextPing();
+    expect(await daemon.stop()).toMatchObject({ code: 0, stderr: '' });
+
+    const messages = systemd.messages();
+    expect(messages.indexOf('READY=1')).toBe(0);
+    expect(messages.indexOf('STOPPING=1')).toBe(messages.length - 1);
+    expect(new Set(messages)).toEqual(new Set(['READY=1', 'WATCHDOG=1', 'STOPPING=1']));
+  });
+
+  it('does not ping while nobody reads its stdout', async () => {
+    await using service = await startAlpha();
+    await using place = await workspace(service.url);
+    const socket = join(place.directory, 'notify');
+    await using systemd = await listenAt(socket);
+    await using daemon = startDaemon(place, {
+      env: { NOTIFY_SOCKET: socket, WATCHDOG_USEC: '300000' },
+    });
+    const url = await daemon.url();
+    await daemon.line('project.baseline');
+    await systemd.nextPing();
+    daemon.process.stdout?.pause();
+    // More lines than the pipe and Node's buffer hold.
+    const ids = Array.from({ length: 10_000 }, (_, number) => `prompt-${number}`);
+    service.set(Object.fromEntries(ids.map((id) => [id, 'PENDING'])));
+    const isFrozen = async () => {
+      const answer = await fetch(`${url}/-/healthy`, { signal: AbortSignal.timeout(1000) }).catch(
+        () => undefined,
+      );
+      expect(answer).toBeUndefined();
+    };
+    await vi.waitFor(isFrozen, PATIENCE);
+    // A ping that had begun has arrived by then.
+    await sleep(1000);
+    const before = systemd.pings();
+    await sleep(2000);
+    expect(systemd.pings()).toBe(before);
+
+    daemon.process.stdout?.resume();
+    await systemd.nextPing();
+    expect(await daemon.stop()).toMatchObject({ code: 0 });
+  });
+
+  it('goes on without systemd-notify, after one warning', async () => {
+    await using service = await startAlpha();
+    await using place = await workspace(service.url);
+    await using daemon = startDaemon(place, {
+      env: { NOTIFY_SOCKET: '/nowhere', WATCHDOG_USEC: '300000', PATH: place.directory },
+    });
+    await daemon.line('systemd.notify_failed', { level: 'warn' });
+    await daemon.line('project.baseline');
+    service.set({ p1: 'PENDING' });
+    await daemon.line('prompt.transition', { prompt_id: 'p1' });
+    await sleep(500);
+    expect(await daemon.stop()).toMatchObject({ code: 0 });
+    expect(daemon.of('systemd.notify_failed')).toMatchObject([
+      { err: { message: 'spawn systemd-notify ENOENT', code: 'ENOENT' } },
+    ]);
+  });
+});
