@@ -1,15 +1,15 @@
+import { execFile } from 'node:child_process';
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
+import { formatted } from '../../../scripts/generated-file.ts';
 import { FILES_ADDRESS } from '../../../scripts/repository.ts';
+import { withFirstLook } from '../../../scripts/runbooks/first-look.ts';
+import { createProgram } from '../../../src/cli/program.ts';
 import { selectorsOf } from '../../support/promql.ts';
 import { exportedMetrics } from './exported.ts';
 import { RUNBOOKS, alerts } from './rules-file.ts';
-
-const COMMANDS = new Set(['check', 'poll', 'status', 'transitions', 'failures', 'causes']);
-const COMMANDS_BY_DEPLOYMENT =
-  '`evalwatch` stands for the command line of your deployment, `docker logs evalwatch` for reading its log, `PROJECT` for the label `project` of the alert: ' +
-  'see [Commands by deployment](../operations.md#commands-by-deployment).\n';
 
 const pages = readdirSync(RUNBOOKS).map((file) => ({
   file,
@@ -31,15 +31,53 @@ it.each(pages)('$file has the same sections as every other page', ({ file, text 
     `# ${file.replace('.md', '')}`,
     '**Summary:**',
     '**Impact:**',
+    '## First look',
+    '**Page:**',
+    ...(file === 'EvalwatchWatchdog.md' ? [] : ['**Commands:**']),
     '## Diagnose',
     '## Fix',
     '## False alarms',
   ]);
 });
 
-it.each(pages)('$file says how to run its commands before the first of them', ({ text }) => {
-  const [, steps = ''] = text.split('## Diagnose\n\n');
-  expect(steps.startsWith(COMMANDS_BY_DEPLOYMENT)).toBe(true);
+it.each(pages)(
+  '$file begins with the page and a block for each deployment',
+  async ({ file, text }) => {
+    expect(text).toBe(await formatted(`docs/runbooks/${file}`, withFirstLook(text)));
+    const [, first = ''] = /## First look\n([\s\S]*)## Diagnose/.exec(text) ?? [];
+    const blocks = [...first.matchAll(/^(\w+):\n\n```sh\n([\s\S]+?)```$/gm)];
+    const titles = file === 'EvalwatchWatchdog.md' ? [] : ['Docker', 'Kubernetes', 'systemd'];
+    expect(blocks.map(([, title]) => title)).toEqual(titles);
+  },
+);
+
+it('a block runs each command of the steps, and no other', () => {
+  const runbook = [
+    '# X',
+    '## Diagnose',
+    '1. Which? One.\n\n   ```sh\n   evalwatch failures --project "$PROJECT"\n   ```',
+    '2. How many? Two.\n\n   ```promql\n   up\n   ```',
+    '3. Where is it? There.\n\n   ```sh\n   evalwatch_log 1h | tail -n 1\n   ```',
+    '4. On another machine? Run it there.\n\n   ```sh\n   promtool check config\n   ```',
+    '## Fix',
+  ].join('\n\n');
+  expect(withFirstLook(runbook)).toContain(`\`\`\`sh
+PROJECT=checkout-bot
+evalwatch() { docker exec evalwatch evalwatch "$@"; }
+evalwatch_log() { docker logs --since "$1" evalwatch 2>&1; }
+echo "1. Which?"
+evalwatch failures --project "$PROJECT"
+echo "3. Where is it?"
+evalwatch_log 1h | tail -n 1
+\`\`\``);
+  expect(() => withFirstLook(runbook.replace('Which?', 'Which "$(prompt)"?'))).toThrow('step 1');
+});
+
+it.each(pages)('$file has blocks that a shell can read', async ({ text }) => {
+  for (const [, block = ''] of text.matchAll(/^```sh\n([\s\S]+?)```$/gm)) {
+    await promisify(execFile)('bash', ['-n', '-c', block]);
+    expect(block).not.toMatch(/(?:^|\s)#/m);
+  }
 });
 
 it.each(pages)('$file explains every command and query', ({ text }) => {
@@ -49,11 +87,13 @@ it.each(pages)('$file explains every command and query', ({ text }) => {
   expect(steps.filter((step) => !/^\d+\. .{20,}\n\n {3}```/.test(step))).toEqual([]);
 });
 
-it.each(pages)('$file uses only commands that there are', ({ text }) => {
-  const commands = [...text.matchAll(/(?:^ *|`)evalwatch ([a-z]+)/gm)].map(
-    ([, command]) => command,
-  );
-  expect(commands.filter((command) => command === undefined || !COMMANDS.has(command))).toEqual([]);
+it.each(pages)('$file uses only commands and options that there are', async ({ text }) => {
+  const commands = [...text.matchAll(/(?:^ *|`)evalwatch ([a-z][^`|>\n]*)/gm)];
+  for (const [, command = ''] of commands) {
+    const program = createProgram(() => () => Promise.resolve(), { writeErr: () => {} });
+    const args = command.trim().replaceAll('"$PROJECT"', 'checkout-bot').split(' ');
+    await expect(program.parseAsync(args, { from: 'user' })).resolves.toBe(program);
+  }
 });
 
 it.each(pages)('$file links to no page that does not exist', ({ text }) => {
