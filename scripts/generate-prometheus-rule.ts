@@ -1,5 +1,5 @@
 /**
- * Writes config/kubernetes/prometheus-operator/prometheus-rule.yaml, the alert rules in the format of the Prometheus
+ * Writes config/kubernetes/overlays/prometheus-operator/prometheus-rule.yaml, the alert rules in the format of the Prometheus
  * Operator. With --check it writes nothing and exits 1 when the file is out of date.
  */
 import { readFile } from 'node:fs/promises';
@@ -21,4 +21,7 @@ spec:
 const rules = await readFile(join(import.meta.dirname, '..', SOURCE), 'utf8');
 // Copied as text to keep the comments.
 const groups = rules.slice(rules.search(/^groups:/m)).replaceAll(/^(?=.)/gm, '  ');
-await writeOrCheck('config/kubernetes/prometheus-operator/prometheus-rule.yaml', HEAD + groups);
+await writeOrCheck(
+  'config/kubernetes/overlays/prometheus-operator/prometheus-rule.yaml',
+  HEAD + groups,
+);

@@ -2,146 +2,105 @@ import { execFile } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import type { Config } from '../../../src/config/config.ts';
 import { temporaryDirectory } from '../../support/temporary.ts';
-import {
-  CONFIG,
-  image,
-  loadInImage,
-  type Manifest,
-  readManifests,
-  readText,
-  readYaml,
-} from './repository.ts';
+import { canRender, isOldKubectl } from './kustomize.ts';
+import { renderOverlay, type Overlay, type Pod } from './overlay.ts';
+import { CONFIG, image, loadInImage, readText, readYaml } from './repository.ts';
 
-type Labels = Readonly<Record<string, string>>;
+// What `kubectl apply -k` sends, rendered by kubectl.
 
-interface ConfigMap extends Manifest {
-  readonly data: Readonly<Record<string, string>>;
+const NAME = 'evalwatch';
+const LABELS = { 'app.kubernetes.io/name': NAME };
+
+let daemon: Overlay;
+let workers: Overlay;
+let operator: Overlay;
+/** kubectl may have to be installed. */
+const MAX_RENDER_MS = 200_000;
+beforeAll(async () => {
+  if (!canRender) return;
+  daemon = await renderOverlay('kubernetes/overlays/daemon');
+  workers = await renderOverlay('kubernetes/overlays/workers');
+  operator = await renderOverlay('kubernetes/overlays/prometheus-operator');
+}, MAX_RENDER_MS);
+
+const STORES = [
+  ['daemon', () => daemon],
+  ['workers', () => workers],
+] as const;
+
+/** The configuration in an overlay, loaded as the daemon does. */
+async function configOf(overlay: Overlay): Promise<Config> {
+  await using directory = await temporaryDirectory();
+  const file = join(directory.path, 'evalwatch.yaml');
+  await writeFile(file, overlay.get('ConfigMap').data['evalwatch.yaml'] ?? '');
+  return await loadInImage(file);
 }
 
-interface Volume {
-  readonly name: string;
-  readonly configMap?: { readonly name: string };
-  readonly secret?: { readonly secretName: string; readonly defaultMode: number };
-  readonly persistentVolumeClaim?: { readonly claimName: string };
-}
-
-interface Container {
-  readonly image: string;
-  readonly ports: readonly { readonly name: string; readonly containerPort: number }[];
-  readonly volumeMounts: readonly { readonly name: string; readonly mountPath: string }[];
-  readonly resources: { readonly requests: object; readonly limits: { readonly memory: string } };
-  readonly [field: string]: unknown;
-}
-
-interface Deployment extends Manifest {
-  readonly spec: {
-    readonly replicas: number;
-    readonly strategy: object;
-    readonly selector: { readonly matchLabels: Labels };
-    readonly template: {
-      readonly metadata: { readonly labels: Labels; readonly annotations: Labels };
-      readonly spec: {
-        readonly containers: readonly [Container];
-        readonly volumes: readonly Volume[];
-        readonly [field: string]: unknown;
-      };
-    };
-  };
-}
-
-interface Service extends Manifest {
-  readonly spec: {
-    readonly selector: Labels;
-    readonly ports: readonly [
-      { readonly name: string; readonly port: number; readonly targetPort: string },
-    ];
-  };
-}
-
-interface NetworkPolicy extends Manifest {
-  readonly spec: {
-    readonly podSelector: { readonly matchLabels: Labels };
-    readonly policyTypes: readonly string[];
-    readonly ingress: readonly [{ readonly ports: readonly [{ readonly port: string }] }];
-    readonly egress: readonly { readonly ports: readonly { readonly port: number }[] }[];
-  };
-}
-
-interface ServiceMonitor extends Manifest {
-  readonly spec: {
-    readonly selector: { readonly matchLabels: Labels };
-    readonly jobLabel: string;
-    readonly endpoints: readonly [{ readonly port: string; readonly honorLabels: boolean }];
-  };
-}
-
-const FILE = 'kubernetes/evalwatch.yaml';
-const OPERATOR = 'kubernetes/prometheus-operator';
-const manifests = readManifests(FILE);
-const [configMap, claim, deployment, service, policy] = manifests as readonly [
-  ConfigMap,
-  Manifest,
-  Deployment,
-  Service,
-  NetworkPolicy,
-];
-const [monitor] = readManifests(`${OPERATOR}/service-monitor.yaml`) as readonly [ServiceMonitor];
-const [rule] = readManifests(`${OPERATOR}/prometheus-rule.yaml`) as readonly [
-  Manifest & { readonly spec: unknown },
-];
-const { template } = deployment.spec;
-const pod = template.spec;
-const [container] = pod.containers;
-
-describe('the manifests for Kubernetes', () => {
-  it('are what is needed', () => {
-    expect([...manifests, monitor, rule].map(({ kind }) => kind)).toEqual([
-      'ConfigMap',
-      'PersistentVolumeClaim',
-      'Deployment',
-      'Service',
-      'NetworkPolicy',
-      'ServiceMonitor',
-      'PrometheusRule',
+describe.skipIf(!canRender)('every overlay for Kubernetes', () => {
+  it('has the objects that are needed, under the names of earlier versions', () => {
+    const both = ['ConfigMap', 'Deployment', 'NetworkPolicy', 'Service'];
+    const named = (kinds: readonly string[]) => kinds.map((kind) => `${kind} ${NAME}`);
+    expect(daemon.names).toEqual(named([...both, 'PersistentVolumeClaim']).toSorted());
+    expect(workers.names).toEqual(
+      [...named([...both, 'PodDisruptionBudget']), 'NetworkPolicy evalwatch-postgres'].toSorted(),
+    );
+    expect(operator.names).toEqual([
+      'ConfigMap evalwatch-dashboard',
+      `PrometheusRule ${NAME}`,
+      `ServiceMonitor ${NAME}`,
     ]);
   });
 
-  it('say no namespace, so that any will do', () => {
-    for (const { metadata } of [...manifests, monitor, rule]) {
-      expect(metadata).toEqual({
-        name: 'evalwatch',
-        labels: { 'app.kubernetes.io/name': 'evalwatch' },
-      });
+  it('says no namespace, so that any will do', () => {
+    for (const { manifests } of [daemon, workers, operator]) {
+      for (const { metadata } of manifests) {
+        expect(metadata.namespace).toBeUndefined();
+        expect(metadata.labels).toMatchObject(LABELS);
+      }
     }
   });
 
-  it('find the pod by its labels', () => {
-    const { labels } = template.metadata;
-    expect(labels).toMatchObject(deployment.spec.selector.matchLabels);
-    expect(labels).toMatchObject(service.spec.selector);
-    expect(labels).toMatchObject(policy.spec.podSelector.matchLabels);
+  it('contains no secret', () => {
+    for (const { names } of [daemon, workers, operator]) {
+      expect(names.filter((name) => name.startsWith('Secret'))).toEqual([]);
+    }
+  });
+});
+
+describe.skipIf(!canRender).each(STORES)('the overlay %s', (name, overlay) => {
+  it('selects pods by the labels of earlier versions, because a selector cannot change', () => {
+    const { deployment, get } = overlay();
+    expect(deployment.spec.selector).toEqual({ matchLabels: LABELS });
+    expect(deployment.spec.template.metadata.labels).toEqual(LABELS);
+    expect(get('Service').spec.selector).toEqual(LABELS);
+    expect(get('NetworkPolicy').spec.podSelector).toEqual({ matchLabels: LABELS });
   });
 
-  it('run one daemon at a time, of this version', () => {
-    expect(deployment.spec).toMatchObject({ replicas: 1, strategy: { type: 'Recreate' } });
+  it('runs this version, and applies a changed ConfigMap without a restart', () => {
+    const { container } = overlay();
     expect(container.image).toBe(image.name);
-    // It may take 8 s to stop.
-    expect(pod['terminationGracePeriodSeconds']).toBeGreaterThan(8);
+    expect(container.args).toEqual(['run', '--watch-config']);
   });
 
-  it('agree on the port of the image', () => {
+  it('agrees on the port of the image', () => {
+    const { container, deployment, get } = overlay();
     expect(container.ports).toEqual([{ name: 'http', containerPort: image.port }]);
-    expect(service.spec.ports).toEqual([{ name: 'http', port: image.port, targetPort: 'http' }]);
-    expect(template.metadata.annotations).toEqual({
+    expect(get('Service').spec.ports).toEqual([
+      { name: 'http', port: image.port, targetPort: 'http' },
+    ]);
+    expect(deployment.spec.template.metadata.annotations).toEqual({
       'prometheus.io/scrape': 'true',
       'prometheus.io/port': String(image.port),
       'prometheus.io/path': '/metrics',
     });
   });
 
-  it('give the daemon no right that it does not need', () => {
+  it('gives the daemon no right that it does not need', () => {
+    const { container, pod } = overlay();
     expect(pod).toMatchObject({
       automountServiceAccountToken: false,
       securityContext: {
@@ -167,17 +126,21 @@ describe('the manifests for Kubernetes', () => {
     ['livenessProbe', '/-/healthy'],
     ['readinessProbe', '/-/ready'],
   ])('%s asks %s', (probe, path) => {
-    expect(container[probe]).toMatchObject({ httpGet: { path, port: 'http' } });
+    expect(overlay().container[probe]).toMatchObject({ httpGet: { path, port: 'http' } });
   });
 
-  it('keep variables of the Service out of the environment', () => {
+  it('has 30 s to stop, as a database that does not answer takes up to 15 s', () => {
+    expect(overlay().pod.terminationGracePeriodSeconds).toBe(30);
+  });
+
+  it('keeps variables of the Service out of the environment', () => {
+    const { container, pod } = overlay();
     expect(pod['enableServiceLinks']).toBe(false);
-    const names = (container['env'] as { name: string }[]).map(({ name }) => name);
-    expect(names).toEqual(['NODE_OPTIONS']);
+    expect(container.env.map((variable) => variable.name)).toEqual(['NODE_OPTIONS']);
   });
 
-  it('let Prometheus in and names and https out, and nothing else', () => {
-    const { spec } = policy;
+  it('lets Prometheus in and names and https out, and nothing else', () => {
+    const { spec } = overlay().get('NetworkPolicy');
     expect(spec.policyTypes).toEqual(['Ingress', 'Egress']);
     expect(spec.ingress.map(({ ports }) => ports.map(({ port }) => port))).toEqual([['http']]);
     expect(spec.egress.map(({ ports }) => ports.map(({ port }) => port))).toEqual([
@@ -185,69 +148,152 @@ describe('the manifests for Kubernetes', () => {
       [443],
     ]);
   });
-});
 
-describe('the volumes of the pod', () => {
-  /** Where the container sees the volume with this field. */
-  function mountOf(field: keyof Volume): string {
-    const volume = pod.volumes.find((each) => field in each);
-    const mount = container.volumeMounts.find(({ name }) => name === volume?.name);
-    if (mount === undefined) throw new Error(`no ${field} is mounted`);
-    return mount.mountPath;
-  }
-
-  it('are mounted, each', () => {
-    const mounted = container.volumeMounts.map(({ name }) => name);
-    expect(mounted).toEqual(pod.volumes.map(({ name }) => name));
+  it('mounts each volume, of objects that are there', () => {
+    const { container, pod, get } = overlay();
+    expect(container.volumeMounts.map((mount) => mount.name).toSorted()).toEqual(
+      pod.volumes.map((volume) => volume.name).toSorted(),
+    );
+    for (const { configMap, persistentVolumeClaim } of pod.volumes) {
+      if (configMap) get('ConfigMap', configMap.name);
+      if (persistentVolumeClaim) get('PersistentVolumeClaim', persistentVolumeClaim.claimName);
+    }
   });
 
-  it('are of objects that are there', () => {
-    const configMaps = pod.volumes.flatMap((each) => each.configMap?.name ?? []);
-    expect(configMaps).toEqual([configMap.metadata.name]);
-    const claims = pod.volumes.flatMap((each) => each.persistentVolumeClaim?.claimName ?? []);
-    expect(claims).toEqual([claim.metadata.name]);
-  });
-
-  it('keep the store where the image has it', () => {
-    expect(mountOf('persistentVolumeClaim')).toBe(dirname(image.env['EVALWATCH_STORE_PATH'] ?? ''));
-  });
-
-  it('hold a configuration that the daemon takes, where it looks for it', async () => {
-    const name = 'evalwatch.yaml';
-    expect(join(mountOf('configMap'), name)).toBe(image.env['EVALWATCH_CONFIG']);
-    await using directory = await temporaryDirectory();
-    const file = join(directory.path, name);
-    await writeFile(file, configMap.data[name] ?? '');
-    const config = await loadInImage(file);
-    const [, secretName, key = ''] =
-      /kubectl create secret generic (\S+) --from-file=(\S+)/.exec(readText(`config/${FILE}`)) ??
-      [];
+  it('has a configuration that the daemon takes, where it looks for it, with secrets that are there', async () => {
+    const { mountOf, pod } = overlay();
+    expect(join(mountOf('configMap'), 'evalwatch.yaml')).toBe(image.env['EVALWATCH_CONFIG']);
+    const config = await configOf(overlay());
+    const text = readText(`config/kubernetes/overlays/${name}/kustomization.yaml`);
+    const [, secretName] = /kubectl create secret generic (\S+)/.exec(text) ?? [];
+    const created = [...text.matchAll(/--from-file=secrets\/(\S+)/g)].map(([, key = '']) =>
+      join(mountOf('secret'), key),
+    );
     const [secret] = pod.volumes.flatMap((each) => each.secret ?? []);
     expect(secret).toEqual({ secretName, defaultMode: 0o440 });
-    expect(config.projects.map((project) => project.key)).toEqual([
-      { file: join(mountOf('secret'), key) },
-    ]);
+    const url = 'postgresUrl' in config.store ? [config.store.postgresUrl] : [];
+    expect([...config.projects.map((project) => project.key), ...url]).toEqual(
+      created.map((file) => ({ file })),
+    );
   });
 });
 
-describe('for the Prometheus Operator', () => {
+describe.skipIf(!canRender)('one daemon in Kubernetes', () => {
+  it('never runs twice', () => {
+    expect(daemon.deployment.spec).toMatchObject({ replicas: 1, strategy: { type: 'Recreate' } });
+  });
+
+  it('keeps the store where the image has it', () => {
+    expect(daemon.mountOf('persistentVolumeClaim')).toBe(
+      dirname(image.env['EVALWATCH_STORE_PATH'] ?? ''),
+    );
+  });
+});
+
+/** The parts of a pod that do not depend on its store. */
+function common(pod: Pod): object {
+  const { topologySpreadConstraints: _, containers, volumes, ...others } = pod;
+  const [{ volumeMounts, ...container }] = containers;
+  const isKept = (each: { readonly name: string }) => !['data', 'tmp'].includes(each.name);
+  return {
+    ...others,
+    container,
+    mounts: volumeMounts.filter(isKept),
+    volumes: volumes.filter(isKept),
+  };
+}
+
+describe.skipIf(!canRender)('several workers in Kubernetes', () => {
+  it('are what one daemon is, but for its volume and for what keeps some of them running', () => {
+    expect(workers.get('Service')).toEqual(daemon.get('Service'));
+    expect(workers.get('NetworkPolicy')).toEqual(daemon.get('NetworkPolicy'));
+    expect(common(workers.pod)).toEqual(common(daemon.pod));
+  });
+
+  it('are three, replaced one by one, on machines and in zones of their own, never two away at once', () => {
+    const { replicas, strategy, selector } = workers.deployment.spec;
+    expect({ replicas, strategy }).toEqual({
+      replicas: 3,
+      strategy: { type: 'RollingUpdate', rollingUpdate: { maxUnavailable: 1, maxSurge: 1 } },
+    });
+    expect(workers.pod.topologySpreadConstraints).toEqual(
+      ['kubernetes.io/hostname', 'topology.kubernetes.io/zone'].map((topologyKey) => ({
+        maxSkew: 1,
+        topologyKey,
+        whenUnsatisfiable: 'ScheduleAnyway',
+        labelSelector: selector,
+      })),
+    );
+    expect(workers.get('PodDisruptionBudget')).toMatchObject({
+      apiVersion: 'policy/v1',
+      spec: { maxUnavailable: 1, selector },
+    });
+  });
+
+  it('may ask the database, too', () => {
+    expect(workers.get('NetworkPolicy', 'evalwatch-postgres').spec).toEqual({
+      podSelector: { matchLabels: LABELS },
+      policyTypes: ['Egress'],
+      egress: [{ ports: [{ port: 5432, protocol: 'TCP' }] }],
+    });
+  });
+
+  it('share a PostgreSQL', async () => {
+    expect((await configOf(workers)).store).toHaveProperty('postgresUrl');
+  });
+});
+
+describe.skipIf(!canRender)('for the Prometheus Operator', () => {
   it('the monitor finds the Service and names the job that the alerts ask for', () => {
-    const { selector, jobLabel, endpoints } = monitor.spec;
+    const { selector, jobLabel, endpoints } = operator.get('ServiceMonitor').spec;
+    const service = daemon.get('Service');
     expect(service.metadata.labels).toMatchObject(selector.matchLabels);
-    expect(service.metadata.labels[jobLabel]).toBe('evalwatch');
+    expect(service.metadata.labels[jobLabel]).toBe(NAME);
     expect(endpoints.map(({ port }) => port)).toEqual([service.spec.ports[0].name]);
   });
 
   it('the monitor leaves the label endpoint to the metrics that have one', () => {
-    expect(monitor.spec.endpoints[0].honorLabels).toBe(true);
+    expect(operator.get('ServiceMonitor').spec.endpoints[0].honorLabels).toBe(true);
   });
 
   it('the rules are the shipped ones', () => {
-    expect(rule.spec).toEqual(readYaml('prometheus/evalwatch.rules.yml'));
+    expect(operator.get('PrometheusRule').spec).toEqual(readYaml('prometheus/evalwatch.rules.yml'));
   });
 
-  it('the rules are as their generator writes them', { timeout: 60_000 }, async () => {
-    const script = join(CONFIG, '../scripts/generate-prometheus-rule.ts');
-    await expect(promisify(execFile)(process.execPath, [script, '--check'])).resolves.toBeDefined();
+  it('the dashboard is the shipped one, under the label that sidecars of Grafana look for', () => {
+    const { data, metadata } = operator.get('ConfigMap', 'evalwatch-dashboard');
+    expect(metadata.labels['grafana_dashboard']).toBe('1');
+    const shipped = readText('config/grafana/dashboards/evalwatch.json');
+    expect(data).toEqual({ 'evalwatch.json': shipped });
+    // kubectl keeps what it applied in an annotation of at most 256 KiB.
+    expect(shipped.length).toBeLessThan(200_000);
+  });
+});
+
+it('the rules are as their generator writes them', { timeout: 60_000 }, async () => {
+  const script = join(CONFIG, '../scripts/generate-prometheus-rule.ts');
+  await expect(promisify(execFile)(process.execPath, [script, '--check'])).resolves.toBeDefined();
+});
+
+describe.skipIf(!canRender)('the kustomization of a user, as docs/operations.md shows it', () => {
+  it('changes image, namespace, labels and configuration', async () => {
+    const [, text = ''] =
+      /```yaml\n# kustomization\.yaml[^\n]*\n(.*?)```/s.exec(readText('docs/operations.md')) ?? [];
+    const { resources } = parse(text) as { readonly resources: readonly string[] };
+    const local = resources.map((address) => /overlays\/[\w-]+/.exec(address)?.[0] ?? '');
+    const mine = await renderOverlay('kubernetes', {
+      'kustomization.yaml': resources.reduce(
+        (all, address, index) => all.replace(address, local[index] ?? ''),
+        text,
+      ),
+      'evalwatch.yaml': 'mine: true\n',
+    });
+    expect(mine.names).toEqual([...daemon.names, ...operator.names].toSorted());
+    expect(mine.container.image).toBe(`registry.example.com/${image.name}`);
+    expect(mine.get('ConfigMap').data).toEqual({ 'evalwatch.yaml': 'mine: true\n' });
+    for (const { metadata } of mine.manifests) expect(metadata.namespace).toBe('evaluations');
+    const { metadata } = mine.get('ServiceMonitor');
+    expect(metadata.labels['release']).toBe(isOldKubectl ? undefined : 'kube-prometheus-stack');
+    expect(mine.deployment.spec.selector).toEqual({ matchLabels: LABELS });
   });
 });

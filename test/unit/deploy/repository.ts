@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parse, parseAllDocuments } from 'yaml';
+import { parse } from 'yaml';
 import type { Config } from '../../../src/config/config.ts';
 import { loadConfig } from '../../../src/config/load.ts';
 import { validateSchedule } from '../../../src/schedule/calendar.ts';
@@ -17,11 +17,6 @@ export function readText(file: string): string {
 /** @param file below config/ */
 export function readYaml(file: string): unknown {
   return parse(readText(`config/${file}`), { merge: true });
-}
-
-/** @param file below config/ */
-export function readManifests(file: string): readonly Manifest[] {
-  return parseAllDocuments(readText(`config/${file}`)).map((each) => each.toJS() as Manifest);
 }
 
 export interface Manifest {

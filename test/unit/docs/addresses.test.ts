@@ -6,7 +6,7 @@ import { addressOf, REPOSITORY, withAddress } from '../../../scripts/repository.
 const root = fileURLToPath(new URL('../../../', import.meta.url));
 /** Files that `npm run generate` gives the address of package.json. */
 const NAMING =
-  /^(?:(?:README|SECURITY)\.md|package\.json|config\/prometheus\/[\w.]+\.yml|config\/grafana\/dashboards\/evalwatch\.json|config\/kubernetes\/prometheus-operator\/prometheus-rule\.yaml)$/;
+  /^(?:(?:README|SECURITY)\.md|package\.json|config\/prometheus\/[\w.]+\.yml|config\/grafana\/dashboards\/evalwatch\.json|config\/kubernetes\/overlays\/prometheus-operator\/prometheus-rule\.yaml)$/;
 const EVERYTHING = [
   '*.{md,json,ts}',
   'Dockerfile',
