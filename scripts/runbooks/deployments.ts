@@ -34,10 +34,14 @@ export const DEPLOYMENTS: readonly Deployment[] = [
     worker: 'evalwatch',
     functions: ({ isWorker, mayBeDown }) => {
       const name = isWorker ? '"$WORKER"' : 'evalwatch';
-      const image = `"$(docker inspect -f '{{.Config.Image}}' ${name})"`;
+      const inspect = (what: string) => `docker inspect -f '{{${what}}}' ${name}`;
+      // Its mounts, environment and network, so that the configuration and the store are those of the stopped container.
+      const environment = `<(${inspect('range .Config.Env}}{{println .}}{{end')})`;
+      const network = `"$(${inspect('.HostConfig.NetworkMode')})"`;
+      const image = `"$(${inspect('.Config.Image')})"`;
       return {
         evalwatch: mayBeDown
-          ? `docker run --rm --volumes-from ${name} ${image} "$@"`
+          ? `docker run --rm --volumes-from ${name} --env-file ${environment} --network ${network} ${image} "$@"`
           : `docker exec ${name} evalwatch "$@"`,
         evalwatch_log: `docker logs --since "$1" ${name} 2>&1`,
         evalwatch_get: isWorker ? `docker exec ${name} ${GET_BY_NODE}` : GET,
