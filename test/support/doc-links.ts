@@ -41,6 +41,20 @@ export function citationsIn(source: string): readonly Reference[] {
   );
 }
 
+/** Links of a text to files below an absolute address, such as that of the repository's files. */
+export function addressesIn(text: string, address: string): readonly Reference[] {
+  return text.split('\n').flatMap((line, index) =>
+    line
+      .split(`${address}/`)
+      .slice(1)
+      .map((rest) => {
+        const [, path = '', anchor] = /^([\w./-]*)(?:#([\w-]*))?/.exec(rest) ?? [];
+        // A full stop ends a sentence; a template leaves the path of a folder.
+        return { line: index + 1, path: path.replace(/\.$/, ''), anchor };
+      }),
+  );
+}
+
 /** Lines at which a text cites a numbered section of the first version's contract, which the repository does not have. */
 export function contractCitationsIn(text: string): readonly number[] {
   return [...text.matchAll(NUMBERED_CONTRACT)].map(

@@ -1,7 +1,9 @@
 import { globSync, readFileSync, statSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
+import { FILES_ADDRESS } from '../../../scripts/repository.ts';
 import {
+  addressesIn,
   brokenReferences,
   citationsIn,
   contractCitationsIn,
@@ -39,6 +41,24 @@ it('every page and heading that a source cites exists', () => {
   const broken = cited.flatMap(({ file, found }) => brokenReferences(file, found, inRepository));
   expect(broken).toEqual([]);
   expect(cited.flatMap(({ found }) => found).length).toBeGreaterThan(100);
+});
+
+it('every absolute link to a file of the repository leads to a file and a heading that exist', () => {
+  const everywhere = files([...SOURCES, ...PAGES, 'package.json', 'Dockerfile']);
+  const linked = everywhere.map((file) => ({
+    file,
+    found: addressesIn(read(file), FILES_ADDRESS),
+  }));
+  const broken = linked.flatMap(({ file, found }) => brokenReferences(file, found, inRepository));
+  expect(broken).toEqual([]);
+  const linking = linked.filter(({ found }) => found.length > 0).map(({ file }) => file);
+  expect(linking).toEqual(
+    expect.arrayContaining([
+      'config/grafana/dashboards/evalwatch.json',
+      'config/kubernetes/prometheus-operator/prometheus-rule.yaml',
+      'config/prometheus/evalwatch.rules.yml',
+    ]),
+  );
 });
 
 it('nothing cites a numbered section of a contract, which is not in the repository', () => {

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import {
+  addressesIn,
   anchorsOf,
   brokenReferences,
   citationsIn,
@@ -41,6 +42,20 @@ it.each([
   const readFile: ReadFile = (path) => (path === 'docs/other.md' ? markdown : page(path));
   const found = linksIn('docs/other.md', markdown);
   expect(brokenReferences('docs/other.md', found, readFile)).toEqual(broken);
+});
+
+const ADDRESS = 'https://git.example/a/b/blob/main';
+
+it.each([
+  [`runbook_url: ${ADDRESS}/docs/page.md#error_info`, []],
+  [`see ${ADDRESS}/docs/page.md.`, []],
+  [
+    `"url": "${ADDRESS}/docs/page.md#errors", "${ADDRESS}/a"`,
+    ['x:1: docs/page.md#errors', 'x:1: a'],
+  ],
+  ['https://git.example/other/b/blob/main/missing.md', []],
+])('finds the broken absolute links of %s', (text, broken) => {
+  expect(brokenReferences('x', addressesIn(text, ADDRESS), page)).toEqual(broken);
 });
 
 it('finds numbered contracts, over a line break too, and no other use of the word', () => {
