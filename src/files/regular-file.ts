@@ -120,8 +120,6 @@ function refusedBySystem(error: unknown): FileContent {
 const FAULTS: ReadonlyMap<string, string> = new Map([
   ['ENOENT', 'there is no such file'],
   ['ENOTDIR', 'there is no such file'],
-  ['EACCES', 'permission denied: check the permissions of the file and its directories'],
-  ['EPERM', 'permission denied: check the permissions of the file and its directories'],
   ['EISDIR', 'this is a directory, not a file'],
   ['ELOOP', 'the symbolic links of this path form a loop'],
   ['NOT_REGULAR', 'this is a pipe, a socket or a device, and only regular files are read'],
@@ -130,5 +128,15 @@ const FAULTS: ReadonlyMap<string, string> = new Map([
 
 /** Returns a sentence about the fault of a {@link FileContent}. */
 export function describeFault(fault: string): string {
+  if (fault === 'EACCES' || fault === 'EPERM') return describeDenial();
   return FAULTS.get(fault) ?? `reading the file failed (${fault})`;
+}
+
+/** Names the user: in a container, it is rarely the one who wrote the file. */
+function describeDenial(): string {
+  const [user, group] = [process.geteuid?.(), process.getegid?.()];
+  return (
+    `permission denied for user ${user}, group ${group}: give the file to that user (chown ${user}) ` +
+    `or to the group (chgrp ${group} and chmod 640), and let the user enter the directories above it`
+  );
 }

@@ -78,10 +78,12 @@ const check: Action<CheckOptions> = async (options, context) => {
 };
 
 /** Says why a project cannot be listed: what was requested, what the service answered, and what to do. */
-function explain({ reason, message, details: { url, detail } }: ApiError): string {
+function explain({ reason, message, details: { url, detail, statusCode } }: ApiError): string {
   const request = url === undefined ? '' : ` (GET ${url})`;
   const words = detail === undefined ? '' : `: ${JSON.stringify(detail)}`;
-  const advice = ADVICE[reason];
+  // The message about a key that cannot be read already says what to do.
+  const isUnsent = reason === 'auth' && statusCode === undefined;
+  const advice = isUnsent ? undefined : ADVICE[reason];
   return `cannot be listed: ${message}${request}${words}${advice === undefined ? '' : `. ${advice}`}`;
 }
 

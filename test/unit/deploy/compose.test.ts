@@ -149,6 +149,34 @@ describe('evalwatch in compose.yaml', () => {
   });
 });
 
+it('docker run in README.md confines evalwatch as compose.yaml does', () => {
+  const [command = ''] = /docker run -d [^`]*/.exec(readText('README.md')) ?? [];
+  const { evalwatch } = compose.services as {
+    readonly evalwatch: Service & {
+      readonly restart: string;
+      readonly logging: { driver: string };
+    };
+  };
+  const [port] = evalwatch.ports ?? [];
+  const options = {
+    restart: `--restart ${evalwatch.restart}`,
+    read_only: '--read-only',
+    cap_drop: '--cap-drop ALL',
+    security_opt: '--security-opt no-new-privileges:true',
+    tmpfs: '--tmpfs /tmp',
+    logging: `--log-driver ${evalwatch.logging.driver}`,
+    ports: `-p ${port?.host_ip}:${port?.published}:${port?.target}`,
+  };
+  for (const [name, option] of Object.entries(options)) {
+    expect(evalwatch).toHaveProperty(name);
+    expect(command).toContain(` ${option} `);
+  }
+  const directories = mounts(evalwatch).map(({ target, mode }) =>
+    mode === undefined ? target : `${target}:${mode}`,
+  );
+  for (const target of directories) expect(command).toContain(`:${target} `);
+});
+
 describe('the simulator in compose.yaml', () => {
   const text = readFileSync(join(CONFIG, 'compose/simulator.env'), 'utf8');
   const env = parseEnv(text);
