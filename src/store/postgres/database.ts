@@ -1,8 +1,8 @@
 import type { PoolClient, QueryConfig } from 'pg';
 import { limitConcurrency } from '../../concurrency/limit-concurrency.ts';
 import { StoreError } from '../../monitor/errors.ts';
+import { createOpenWork } from '../open-work.ts';
 import { isCollision, isNoPrimary, isOutcomeUnknown, toStoreError } from './errors.ts';
-import { createOpenWork } from './open-work.ts';
 import { createServers, type Route } from './servers.ts';
 import { SilentConnectionError } from './silence.ts';
 import type { ConnectionSettings } from './url.ts';

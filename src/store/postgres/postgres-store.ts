@@ -4,6 +4,7 @@ import { StoreError } from '../../monitor/errors.ts';
 import type { Observer } from '../../monitor/events.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
 import type { PruneLimits, Store } from '../../monitor/ports/store.ts';
+import { createOpenWork } from '../open-work.ts';
 import {
   type HealthColumns,
   type PendingColumns,
@@ -27,7 +28,6 @@ import { migrate } from './sql/migrate.ts';
 import { createOwnedProjects } from './ownership/owned-projects.ts';
 import { HEALTH } from './sql/projects.ts';
 import { PRUNING } from './sql/pruning.ts';
-import { createOpenWork } from './open-work.ts';
 import { createReads } from './reads.ts';
 import { SIZE, type SizeRow } from './sql/size.ts';
 import { toStored } from './sql/text.ts';
@@ -108,6 +108,7 @@ function createStore(
   let size = 0;
   let closing: Promise<void> | undefined;
   const openWork = createOpenWork();
+  const { guarded } = openWork;
   const { read, write } = createReportedQueries(database, clock, emit);
 
   /** Serial queue of the operations that create and delete projects. */
@@ -130,12 +131,6 @@ function createStore(
     await onClosed();
   }
 
-  const guarded =
-    <Parameters extends readonly unknown[], Result>(
-      work: (...parameters: Parameters) => Promise<Result>,
-    ) =>
-    (...parameters: Parameters): Promise<Result> =>
-      openWork.run(() => work(...parameters));
   const deleteRows: Database['query'] = (...asked) => inProjectQueue(() => write(...asked));
   const reads = createReads(database);
   const ownedProjects = createOwnedProjects({ database, read, write, worker, clock, emit, signal });

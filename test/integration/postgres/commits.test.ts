@@ -428,7 +428,7 @@ describe.skipIf(postgresPrograms === undefined)('commits to PostgreSQL', () => {
       await server.start();
       await setTimeout(2500);
 
-      expect((await worker.store.loadHealth('p')).lastPollAt).toBe(6000);
+      expect((await worker.store.loadHealth('p')).lastPollAt).toBe(5000);
     });
   });
 });

@@ -7,11 +7,11 @@ import type {
   PollCommit,
   Store,
 } from '../../../monitor/ports/store.ts';
+import { createHealthQueue } from '../../health-queue.ts';
 import { createCommits, type EmitRefused } from '../commits.ts';
 import type { Database, Statement } from '../database.ts';
-import { createHealthQueue, type WaitingHealth } from '../health-queue.ts';
 import type { CommitContext } from '../sql/poll-commit.ts';
-import { FLUSH, flushInput, OUTDATED } from '../sql/projects.ts';
+import { FLUSH, flushInput, OUTDATED, type WaitingHealth } from '../sql/projects.ts';
 import { createSummaries } from '../sql/summaries.ts';
 
 /** Reads and commits of the projects that this worker owns. */

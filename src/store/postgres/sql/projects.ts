@@ -1,7 +1,16 @@
+import type { PollHealth } from '../../../monitor/ports/store.ts';
 import { toHealthColumns } from '../../rows.ts';
 import type { Statement } from '../database.ts';
-import type { WaitingHealth } from '../health-queue.ts';
 import { toStored } from './text.ts';
+
+/** Health after a poll that changed nothing else. */
+export interface WaitingHealth {
+  readonly epoch: number;
+  /** Version of the project, if it is known. With another version the unchanged listing is another one. */
+  readonly version: number | undefined;
+  readonly health: PollHealth;
+  readonly nextTickAt: number | undefined;
+}
 
 const HEALTH_COLUMNS =
   'up, consecutive_failures, reason, last_poll_at, last_success_at, steady_since';

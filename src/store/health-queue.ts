@@ -1,25 +1,20 @@
-import type { PollHealth } from '../../monitor/ports/store.ts';
-import { StoreError } from '../../monitor/errors.ts';
+import { StoreError } from '../monitor/errors.ts';
 
-/** Health after a poll that changed nothing else. */
-export interface WaitingHealth {
-  readonly epoch: number;
-  /** Version of the project, if it is known. With another version the unchanged listing is another one. */
-  readonly version: number | undefined;
-  readonly health: PollHealth;
-  readonly nextTickAt: number | undefined;
-}
-
-export interface HealthQueue {
-  /** Resolves when the health waits to be written with others; after a failed write, when it is written. @throws {StoreError} */
-  add(project: string, health: WaitingHealth): Promise<void>;
+/** Gathers the health of polls that changed nothing (docs/specification.md#commits). */
+export interface HealthQueue<Health> {
+  /**
+   * Resolves when the health waits to be written with that of other projects. After a failed write, and while writes take
+   * longer than their interval, resolves when it is written. If it rejects, this health is dropped.
+   * @throws {StoreError}
+   */
+  add(project: string, health: Health): Promise<void>;
   /** Drops the waiting health of this project as out of date; resolves when none of it is being written. */
   supersede(project: string): Promise<void>;
   /** Drops the health of this project that waits or is being written: the project has no owner here any more. */
   drop(project: string): void;
   /** Writes all waiting health. @throws {StoreError} and the health goes on waiting */
   flush(): Promise<void>;
-  /** Writes all waiting health one last time. Ignores a failure of the database. */
+  /** Writes all waiting health one last time. Ignores a failure of the store. */
   close(): Promise<void>;
 }
 
@@ -30,17 +25,18 @@ const GATHER_MS = 1000;
  * Gathers the health of polls that changed nothing, the newest of each project, and has `write` write it together; `write`
  * emits its commit or its failure.
  */
-export function createHealthQueue(
-  write: (waiting: ReadonlyMap<string, WaitingHealth>) => Promise<void>,
-): HealthQueue {
-  let waiting = new Map<string, WaitingHealth>();
-  let writing:
-    { readonly taken: Map<string, WaitingHealth>; readonly done: Promise<void> } | undefined;
+export function createHealthQueue<Health>(
+  write: (waiting: ReadonlyMap<string, Health>) => Promise<void>,
+): HealthQueue<Health> {
+  let waiting = new Map<string, Health>();
+  let writing: { readonly taken: Map<string, Health>; readonly done: Promise<void> } | undefined;
+  /** The flush after the write that is under way. */
+  let following: Promise<void> | undefined;
   let timer: NodeJS.Timeout | undefined;
   let isFailing = false;
   let isClosed = false;
 
-  async function writeAll(taken: ReadonlyMap<string, WaitingHealth>): Promise<void> {
+  async function writeAll(taken: ReadonlyMap<string, Health>): Promise<void> {
     try {
       await write(taken);
       isFailing = false;
@@ -56,8 +52,8 @@ export function createHealthQueue(
 
   async function flush(): Promise<void> {
     if (writing !== undefined) {
-      await writing.done.catch(ignore);
-      return await flush();
+      following ??= flushAfter(writing.done);
+      return await following;
     }
     if (waiting.size === 0) return;
     const taken = waiting;
@@ -69,6 +65,12 @@ export function createHealthQueue(
     await done;
   }
 
+  async function flushAfter(done: Promise<void>): Promise<void> {
+    await done.catch(ignore);
+    following = undefined;
+    await flush();
+  }
+
   function schedule(): void {
     if (isClosed) return;
     timer ??= setTimeout(() => {
@@ -77,11 +79,25 @@ export function createHealthQueue(
     }, GATHER_MS);
   }
 
+  /** Writes this health at once. If that fails, what waited before goes on waiting in its place. */
+  async function writeAtOnce(project: string, health: Health, before: Health | undefined) {
+    try {
+      await flush();
+    } catch (error) {
+      if (waiting.get(project) === health) {
+        if (before === undefined) waiting.delete(project);
+        else waiting.set(project, before);
+      }
+      throw error;
+    }
+  }
+
   return {
     add: async (project, health) => {
+      const before = waiting.get(project) ?? writing?.taken.get(project);
       waiting.set(project, health);
-      if (isFailing) return await flush();
-      schedule();
+      if (isFailing || following !== undefined) await writeAtOnce(project, health, before);
+      else schedule();
     },
     supersede: async (project) => {
       if (writing?.taken.has(project) === true) await writing.done.catch(ignore);

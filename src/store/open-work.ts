@@ -1,9 +1,11 @@
-import { StoreError } from '../../monitor/errors.ts';
+import { StoreError } from '../monitor/errors.ts';
 
 /** Work that a close waits for. */
 export interface OpenWork {
   /** Runs work. @throws {StoreError} after `refuse` */
   run<Result>(work: () => Promise<Result>): Promise<Result>;
+  /** Returns a function that runs `work` with its parameters. */
+  readonly guarded: Guard;
   /** Refuses work from now on. */
   refuse(): void;
   readonly isRefused: () => boolean;
@@ -11,20 +13,30 @@ export interface OpenWork {
   close(): Promise<void>;
 }
 
+type Guard = <Parameters extends readonly unknown[], Result>(
+  work: (...parameters: Parameters) => Promise<Result>,
+) => (...parameters: Parameters) => Promise<Result>;
+
 export function createOpenWork(): OpenWork {
   const underWay = new Set<Promise<unknown>>();
   let isRefused = false;
+  async function run<Result>(work: () => Promise<Result>): Promise<Result> {
+    if (isRefused) throw new StoreError('other', 'the store is closed');
+    const running = work();
+    underWay.add(running);
+    try {
+      return await running;
+    } finally {
+      underWay.delete(running);
+    }
+  }
+
   return {
-    run: async (work) => {
-      if (isRefused) throw new StoreError('other', 'the store is closed');
-      const running = work();
-      underWay.add(running);
-      try {
-        return await running;
-      } finally {
-        underWay.delete(running);
-      }
-    },
+    run,
+    guarded:
+      (work) =>
+      (...parameters) =>
+        run(() => work(...parameters)),
     refuse: () => {
       isRefused = true;
     },

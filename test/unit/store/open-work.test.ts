@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { StoreError } from '../../../../src/monitor/errors.ts';
-import { createOpenWork } from '../../../../src/store/postgres/open-work.ts';
+import { StoreError } from '../../../src/monitor/errors.ts';
+import { createOpenWork } from '../../../src/store/open-work.ts';
 
 it.each([0, 1, 2, 3, 4, 5, 6])(
   'work that begins %d turns after the last one ended is waited for or refused',
