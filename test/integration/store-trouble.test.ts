@@ -127,6 +127,46 @@ describe('a store that cannot be written', UNHURRIED, () => {
   );
 });
 
+describe('a store that cannot be written while nothing changes', UNHURRIED, () => {
+  it('fails the polls all the same, until it can be written', async () => {
+    await using service = await startAlpha();
+    service.set({ p1: 'RUNNING' });
+    await using place = await workspace(service.url, { store: { path: 'disk/evalwatch.db' } });
+    await limited.prepare(join(place.directory, 'disk'));
+    await using daemon = startDaemon(place);
+    await daemon.line('poll.completed');
+    const url = await daemon.url();
+    const pid = daemon.process.pid ?? 0;
+    const lastSuccess = (seen: Awaited<ReturnType<typeof scrape>>) =>
+      seen.value('evalwatch_poll_last_success_timestamp_seconds', { project }) ?? NaN;
+
+    await limited.fill(place.directory, pid);
+    await daemon.line('store.commit_failed', { reason: 'io' });
+    await daemon.line('poll.failed', { reason: 'store' });
+    const down = await scrape(url);
+    expect(down.value('evalwatch_project_up', { project })).toBe(0);
+    const failures = 'evalwatch_project_consecutive_poll_failures';
+    const later = await vi.waitFor(async () => {
+      const seen = await scrape(url);
+      expect(seen.value(failures, { project })).toBeGreaterThan(
+        down.value(failures, { project }) ?? NaN,
+      );
+      return seen;
+    }, PATIENCE);
+    // A poll that failed is no success, though its listing was read.
+    expect(lastSuccess(later)).toBe(lastSuccess(down));
+
+    await limited.free(place.directory, pid);
+    await daemon.line('poll.recovered');
+    await vi.waitFor(async () => {
+      const seen = await scrape(url);
+      expect(seen.value('evalwatch_project_up', { project })).toBe(1);
+      expect(lastSuccess(seen)).toBeGreaterThan(lastSuccess(down));
+    }, PATIENCE);
+    expect(await daemon.stop()).toMatchObject({ code: 0 });
+  });
+});
+
 describe('a store that is taken away', UNHURRIED, () => {
   async function startWithStore(place: Awaited<ReturnType<typeof workspace>>) {
     const daemon = startDaemon(place);

@@ -12,7 +12,7 @@ import { BUSY_TIMEOUT_MS, takeLock } from './file/lock.ts';
 import { assertNotNewer, migrate, readMigrations, schemaVersion } from './sql/migrate.ts';
 import { createMoveQuery } from './sql/move-query.ts';
 import { createPollCommit } from './sql/poll-commit.ts';
-import type { PollPart } from './sql/poll-rows.ts';
+import type { HealthRow, PollPart } from './sql/poll-rows.ts';
 import { createProjects } from './sql/projects.ts';
 import { createPruning } from './sql/pruning.ts';
 import { createRowQueries } from './sql/row-queries.ts';
@@ -54,6 +54,8 @@ export interface Reads {
 export interface Writes {
   readonly configureProjects: Immediate<'configureProjects'>;
   readonly commitPoll: (part: PollPart) => Awaited<ReturnType<Store['commitPoll']>>;
+  /** Writes the health of polls that changed nothing. Skips a project that was deleted. */
+  readonly writeHealth: (rows: readonly HealthRow[]) => void;
   readonly settleFailure: Immediate<'settleFailure'>;
   readonly postponeFailure: Immediate<'postponeFailure'>;
   /** Runs one transaction of a pruning step. Returns whether to run this step again or the next one, or to stop. */
@@ -159,7 +161,7 @@ function createReads(db: Connection, counted: Set<string>): Omit<Reads, 'assertI
 
 function createWrites(db: Connection, changed: Set<string>): Writes {
   const projects = createProjects(db);
-  const commitPoll = createPollCommit(db);
+  const polls = createPollCommit(db);
   const failures = createFailures(db);
   const pruning = createPruning(db, (project) => changed.add(project));
   return {
@@ -170,8 +172,9 @@ function createWrites(db: Connection, changed: Set<string>): Writes {
     },
     commitPoll: (part) => {
       if (part.listings.length > 0) changed.add(part.project);
-      return commitPoll(part);
+      return polls.commit(part);
     },
+    writeHealth: polls.writeHealth,
     settleFailure: (...settled) => {
       const project = failures.settle(...settled);
       if (project !== undefined) changed.add(project);

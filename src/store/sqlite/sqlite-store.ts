@@ -3,13 +3,15 @@ import { StoreError } from '../../monitor/errors.ts';
 import type { Observer } from '../../monitor/events.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
 import type { ListingSnapshot, Store } from '../../monitor/ports/store.ts';
+import { createOpenWork } from '../open-work.ts';
 import { withStoreErrors } from './errors.ts';
 import { collectPages } from './sql/known.ts';
+import { createPolls } from './polls.ts';
 import { noteOpen } from './file/open-files.ts';
 import { completeSnapshot } from './sql/snapshot.ts';
 import { fileSize, inspectStoreFile, prepareRealPath } from './file/store-file.ts';
 import { startThread, type StoreThread } from './thread/thread-client.ts';
-import { createWriteQueue, type WriteQueue } from './thread/write-queue.ts';
+import { createWriteQueue } from './thread/write-queue.ts';
 
 export interface StoreOptions {
   /** Absolute path; missing directories are created. */
@@ -57,22 +59,16 @@ function createStore(
   onClosed: () => void,
 ): SqliteStore {
   const listings = new Map<string, ReadonlyMap<Kind, ListingSnapshot>>();
+  const openWork = createOpenWork();
+  const { guarded } = openWork;
   const queue = createWriteQueue({ thread, clock, emit });
+  const polls = createPolls(queue);
   let closing: Promise<void> | undefined;
-
-  function assertOpen(): void {
-    if (closing !== undefined) throw new StoreError('other', `the store is closed (${file})`);
-  }
-
-  const read: StoreThread['read'] = async (call) => {
-    assertOpen();
-    return await thread.read(call);
-  };
 
   /** Emits a failure as that of a commit: polls and reports of failures wait for these reads. */
   const readOrEmit: StoreThread['read'] = async (call) => {
     try {
-      return await read(call);
+      return await thread.read(call);
     } catch (error) {
       if (error instanceof StoreError) {
         emit({ type: 'store.commit_failed', reason: error.reason, error });
@@ -83,15 +79,12 @@ function createStore(
 
   const files = watchFiles(() => readOrEmit({ method: 'assertInPlace', args: [] }));
 
-  const write: WriteQueue['write'] = async (call) => {
-    assertOpen();
-    return await queue.write(call);
-  };
-
   async function close(): Promise<void> {
     files.stop();
+    openWork.refuse();
     try {
-      await queue.idle();
+      await openWork.close();
+      await polls.close();
       await thread.close();
     } finally {
       onClosed();
@@ -101,40 +94,46 @@ function createStore(
   return {
     sqliteVersion: thread.sqliteVersion,
     isInPlace: files.isInPlace,
-    projects: (...args) => read({ method: 'projects', args }),
-    snapshot: async (...args) =>
-      completeSnapshot(await read({ method: 'snapshot', args }), listings),
-    statuses: (...args) => read({ method: 'statuses', args }),
-    transitions: (...args) => read({ method: 'transitions', args }),
-    failures: (...args) => read({ method: 'failures', args }),
-    events: (...args) => read({ method: 'events', args }),
-    moves: (...args) => read({ method: 'moves', args }),
-    failureCounts: (...args) => read({ method: 'failureCounts', args }),
-    durations: (...args) => read({ method: 'durations', args }),
-    causes: (...args) => read({ method: 'causes', args }),
-    configureProjects: (...args) => write({ method: 'configureProjects', args }),
-    loadHealth: (...args) => readOrEmit({ method: 'loadHealth', args }),
-    loadKnown: async (...args) =>
+    projects: guarded((...args) => thread.read({ method: 'projects', args })),
+    snapshot: guarded(async (...args) => {
+      const news = await thread.read({ method: 'snapshot', args });
+      return polls.withNewestHealth(completeSnapshot(news, listings));
+    }),
+    statuses: guarded((...args) => thread.read({ method: 'statuses', args })),
+    transitions: guarded((...args) => thread.read({ method: 'transitions', args })),
+    failures: guarded((...args) => thread.read({ method: 'failures', args })),
+    events: guarded((...args) => thread.read({ method: 'events', args })),
+    moves: guarded((...args) => thread.read({ method: 'moves', args })),
+    failureCounts: guarded((...args) => thread.read({ method: 'failureCounts', args })),
+    durations: guarded((...args) => thread.read({ method: 'durations', args })),
+    causes: guarded((...args) => thread.read({ method: 'causes', args })),
+    configureProjects: guarded(async (ids, at) => {
+      await queue.write({ method: 'configureProjects', args: [ids, at] });
+      polls.configure(ids);
+    }),
+    loadHealth: guarded(async (...args) => {
+      await polls.flush();
+      return await readOrEmit({ method: 'loadHealth', args });
+    }),
+    loadKnown: guarded(async (...args) =>
       collectPages(await readOrEmit({ method: 'loadKnown', args }), (more) =>
         readOrEmit({ method: 'loadMore', args: [more] }),
       ),
-    commitPoll: async (poll) => {
-      assertOpen();
-      return await queue.commit(poll);
-    },
-    pendingFailures: (...args) => readOrEmit({ method: 'pendingFailures', args }),
-    settleFailure: (...args) => write({ method: 'settleFailure', args }),
-    postponeFailure: (...args) => write({ method: 'postponeFailure', args }),
-    prune: async (limits) => {
+    ),
+    commitPoll: guarded(polls.commit),
+    pendingFailures: guarded((...args) => readOrEmit({ method: 'pendingFailures', args })),
+    settleFailure: guarded((...args) => queue.write({ method: 'settleFailure', args })),
+    postponeFailure: guarded((...args) => queue.write({ method: 'postponeFailure', args })),
+    prune: guarded(async (limits) => {
       let step = 0;
       for (;;) {
         // A close ends the pruning between two steps.
-        if (closing !== undefined) return;
-        const outcome = await write({ method: 'prune', args: [step, limits] });
+        if (openWork.isRefused()) return;
+        const outcome = await queue.write({ method: 'prune', args: [step, limits] });
         if (outcome === 'done') return;
         if (outcome === 'next') step += 1;
       }
-    },
+    }),
     size: () =>
       withStoreErrors(file, async () => ({
         database: await fileSize(file),

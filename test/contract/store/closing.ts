@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { StoreError } from '../../../src/monitor/errors.ts';
-import { type Harness } from './harness.ts';
+import { UP, type Harness } from './harness.ts';
 
 export function describeClosing(h: Harness): void {
   describe('closing', () => {
@@ -33,6 +33,14 @@ export function describeClosing(h: Harness): void {
       expect(h.log.of('store.commit_failed')).toEqual([]);
       await h.reopen();
       expect((await h.store.transitions({})).length).toBeGreaterThan(0);
+    });
+
+    it('stores the outcome of a poll that changed nothing', async () => {
+      await h.store.configureProjects(['p'], 500);
+      await h.commit('p', {}, 0);
+      await h.store.close();
+      await h.reopen();
+      expect(await h.store.loadHealth('p')).toEqual(UP);
     });
 
     it('leaves the files, whose sizes can still be asked for', async () => {

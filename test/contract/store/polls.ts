@@ -1,7 +1,7 @@
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import type { KnownRecord } from '../../../src/domain/record.ts';
 import { KINDS } from '../../../src/domain/status.ts';
-import type { PollHealth } from '../../../src/monitor/ports/store.ts';
+import type { PollHealth, StoreReader } from '../../../src/monitor/ports/store.ts';
 import { changesOf, HARD_TEXTS, moveOf, recordOf, UP, type Harness } from './harness.ts';
 
 export function describePolls(h: Harness): void {
@@ -138,6 +138,30 @@ export function describePolls(h: Harness): void {
       await h.store.commitPoll({ ...poll, health: UP });
       expect(await h.store.loadHealth('p')).toEqual(UP);
       expect((await h.store.loadHealth('q')).up).toBe(false);
+    });
+
+    it('shows the health of a poll without changes at once, and stores it soon', async () => {
+      const reader = await h.openReader();
+      await h.see('p', { x: 'RUNNING' }, 1000);
+      const health = { ...UP, lastPollAt: 2000, lastSuccessAt: 2000 };
+      const poll = { project: 'p', at: 2000, version: 1, listings: new Map() };
+      await h.store.commitPoll({ ...poll, health });
+      const healthOf = async ({ snapshot }: Pick<StoreReader, 'snapshot'>) =>
+        (await snapshot()).projects.find(({ project }) => project === 'p')?.health;
+      expect(await healthOf(h.store)).toEqual(health);
+      await vi.waitFor(async () => expect(await healthOf(reader)).toEqual(health), 60_000);
+      await reader.close();
+    });
+
+    it('a poll with changes stores its own health, not that of the poll before it', async () => {
+      await h.see('p', { x: 'RUNNING' }, 1000);
+      const late = { ...UP, lastPollAt: 2000, lastSuccessAt: 2000 };
+      const poll = { project: 'p', at: 2000, version: 1, listings: new Map() };
+      await h.store.commitPoll({ ...poll, health: late });
+      await h.see('p', { x: 'FAILED' }, 3000);
+      expect((await h.store.snapshot()).projects[0]?.health).toEqual(UP);
+      await h.reopen();
+      expect(await h.store.loadHealth('p')).toEqual(UP);
     });
 
     it('a commit from an old version writes nothing, its health neither', async () => {

@@ -1,22 +1,22 @@
 import type { Kind } from '../../../domain/status.ts';
 import type { Transition } from '../../../domain/transition.ts';
 import type { CommittedTransition } from '../../../monitor/ports/store.ts';
-import {
-  type HealthColumns,
-  type RecordColumns,
-  toHealthColumns,
-  unknownProject,
-} from '../../rows.ts';
+import { type RecordColumns, toHealthColumns, unknownProject } from '../../rows.ts';
 import type { Connection } from '../connection.ts';
-import type { ListingRows, PollPart } from './poll-rows.ts';
+import type { HealthRow, ListingRows, PollPart } from './poll-rows.ts';
 
 /** Rows of one insert statement: each then takes two thirds of the time of one in a statement by itself. */
 const ROWS_TOGETHER = 20;
 
-/** Creates `Store.commitPoll` for a part of a poll; to be run in a transaction. */
-export function createPollCommit(
-  db: Connection,
-): (part: PollPart) => readonly CommittedTransition[] | undefined {
+/** Commits of polls, to be run in a transaction. */
+interface PollCommits {
+  /** `Store.commitPoll` for a part of a poll. */
+  readonly commit: (part: PollPart) => readonly CommittedTransition[] | undefined;
+  /** Writes the health of polls that changed nothing. Skips a project that was deleted. */
+  readonly writeHealth: (rows: readonly HealthRow[]) => void;
+}
+
+export function createPollCommit(db: Connection): PollCommits {
   const statements = prepare(db);
 
   function commit(part: PollPart): readonly CommittedTransition[] | undefined {
@@ -33,15 +33,14 @@ export function createPollCommit(
 
   /** Returns the key of the project; undefined if another commit came first. */
   function updateProject({ project, health, version, listings }: PollPart): number | undefined {
-    const key = statements.updateProject.get({
-      ...toHealthColumns(health),
-      up: Number(health.up),
-      project,
-      version,
-      increment: listings.length > 0 ? 1 : 0,
-    });
+    const row = { project, ...toHealthColumns(health) };
+    const key = updateHealth(row, { version, increment: listings.length > 0 ? 1 : 0 });
     if (key === undefined) findProject(project);
     return key;
+  }
+
+  function updateHealth(row: HealthRow, { version, increment }: VersionUpdate): number | undefined {
+    return statements.updateProject.get({ ...row, up: Number(row.up), version, increment });
   }
 
   function commitListing(
@@ -105,11 +104,16 @@ export function createPollCommit(
     return { ...transition, transitionId, kind };
   }
 
-  return commit;
+  return {
+    commit,
+    writeHealth: (rows) => {
+      for (const row of rows) updateHealth(row, { version: 0, increment: 0 });
+    },
+  };
 }
 
-interface ProjectUpdate extends HealthColumns {
-  readonly project: string;
+interface VersionUpdate {
+  /** Version that the project must have, unless `increment` is 0. */
   readonly version: number;
   readonly increment: 0 | 1;
 }
@@ -128,7 +132,7 @@ function prepare(db: Connection) {
       .prepare<[id: string], number>('SELECT project_key FROM project WHERE id = ?')
       .pluck(),
     updateProject: db
-      .prepare<ProjectUpdate, number>(
+      .prepare<HealthRow & VersionUpdate, number>(
         `UPDATE project SET
            up = :up, consecutive_failures = :consecutive_failures, reason = :reason,
            last_poll_at = :last_poll_at, last_success_at = :last_success_at,

@@ -3,13 +3,18 @@ import type { KnownRecord } from '../../../domain/record.ts';
 import type { Kind } from '../../../domain/status.ts';
 import type { Changes, Transition } from '../../../domain/transition.ts';
 import type { PollCommit } from '../../../monitor/ports/store.ts';
-import type { RecordColumns } from '../../rows.ts';
+import type { HealthColumns, RecordColumns } from '../../rows.ts';
 
 /** A `PollCommit`, or a part of it, as it is sent to the thread of the store. */
 export interface PollPart extends Omit<PollCommit, 'listings' | 'durations'> {
   /** Whether another part of the same poll precedes this one in the transaction. */
   readonly isContinued: boolean;
   readonly listings: readonly ListingRows[];
+}
+
+/** The health of a project after a poll that changed nothing else. */
+export interface HealthRow extends HealthColumns {
+  readonly project: string;
 }
 
 export interface ListingRows {

@@ -13,8 +13,6 @@ export interface WriteQueue {
   write<Asked extends Call<Writes>>(call: Asked): Promise<ReturnType<Writes[Asked['method']]>>;
   /** Commits a poll, as `Store.commitPoll`. @throws {StoreError} */
   commit(poll: PollCommit): Promise<readonly CommittedTransition[] | undefined>;
-  /** Resolves when nothing is left to write. */
-  idle(): Promise<void>;
 }
 
 export interface WriteQueueOptions {
@@ -128,7 +126,6 @@ export function createWriteQueue({ thread, clock, emit }: WriteQueueOptions): Wr
       const results = await enqueue<ReturnType<Writes['commitPoll']>>(calls, countRows(poll));
       return results.includes(undefined) ? undefined : results.flatMap((part) => part ?? []);
     },
-    idle: async () => await writing,
   };
 }
 

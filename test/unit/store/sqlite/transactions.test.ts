@@ -38,7 +38,7 @@ describe('a transaction that fails has done nothing, and the next one works', ()
   });
 
   function poller() {
-    const commitPoll = createPollCommit(db);
+    const polls = createPollCommit(db);
     const projects = createProjects(db);
     const run = createTransactions(db);
     const write = <Result>(work: () => Result) => run({ begins: true, ends: true }, work);
@@ -51,7 +51,7 @@ describe('a transaction that fails has done nothing, and the next one works', ()
         const parts = [...toParts({ project: 'p', at: 5, health: HEALTH, version, listings })];
         for (const [index, part] of parts.entries()) {
           const place = { begins: index === 0, ends: index === parts.length - 1 };
-          run(place, () => commitPoll(part));
+          run(place, () => polls.commit(part));
         }
       },
       known: () => createKnownRows(db)('p', ['prompt']).listings[0]?.next(10_000),
