@@ -55,7 +55,7 @@ it('every absolute link to a file of the repository leads to a file and a headin
   expect(linking).toEqual(
     expect.arrayContaining([
       'config/grafana/dashboards/evalwatch.json',
-      'config/kubernetes/prometheus-operator/prometheus-rule.yaml',
+      'config/kubernetes/overlays/prometheus-operator/prometheus-rule.yaml',
       'config/prometheus/evalwatch.rules.yml',
     ]),
   );
