@@ -224,6 +224,7 @@ function watcherConfiguration(
     })),
     store: { path: beside('evalwatch.db'), retentionMs: 90 * 24 * 60 * 60 * 1000 },
     log: { level: 'debug' },
+    heartbeat: undefined,
   };
 }
 

@@ -47,6 +47,7 @@ function changedSections(before: Config, after: Config): readonly string[] {
     missing_after: (config: Config) => config.missingAfter,
     web: (config: Config) => config.web,
     log: (config: Config) => config.log,
+    heartbeat: (config: Config) => config.heartbeat,
   };
   return Object.entries(sections)
     .filter(([, read]) => !isDeepStrictEqual(read(before), read(after)))

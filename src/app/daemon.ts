@@ -12,6 +12,7 @@ import { watchMonitor } from '../web/page/model/monitor-state.ts';
 import type { ReloadResult } from '../web/reload-result.ts';
 import { createConfigLook } from './config-look.ts';
 import { openEngine } from './engine.ts';
+import { createHeartbeat } from './heartbeat/heartbeat.ts';
 import { endProcess } from './lifecycle.ts';
 import { startMaintenance } from './maintenance.ts';
 import { watchMountedFiles } from './mounted-files.ts';
@@ -67,7 +68,8 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   signal?.throwIfAborted();
   const { store, sharing, reporter } = engine;
 
-  const scheduling = createScheduling(engine, clock);
+  const heartbeat = createHeartbeat({ engine, logger, clock });
+  const scheduling = createScheduling(engine, clock, heartbeat);
   const metrics = createMetrics({
     version,
     revision,

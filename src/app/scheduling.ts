@@ -1,5 +1,6 @@
 import type { FinishedPoll } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
+import type { PollRun } from '../monitor/reading.ts';
 import { createScheduler, type Scheduler } from '../schedule/scheduler.ts';
 import type { Engine } from './engine.ts';
 import { endProcess } from './lifecycle.ts';
@@ -16,25 +17,39 @@ export interface Scheduling extends Omit<Scheduler, 'set' | 'isRunning'> {
   isPolling(project: string): boolean;
 }
 
+/** Receives the runs of the schedules, from the start of the scheduling to its stop. */
+export interface RunWatcher {
+  start(): void;
+  stop(): void;
+  /** `poll` is the poll of this run. */
+  watch(run: PollRun, poll: Promise<FinishedPoll | undefined>): void;
+}
+
 /** Creates the scheduler of the engine's projects. */
 export function createScheduling(
   engine: Pick<Engine, 'emit' | 'mayPoll' | 'poll' | 'projects' | 'config' | 'onOwnershipChange'>,
   clock: Clock,
+  watcher?: RunWatcher,
 ): Scheduling {
   /** Polls on request that run. */
   const requested = new Map<string, Promise<FinishedPoll | undefined>>();
   let isStopped = false;
+  const pollAfterRequested = async (id: string, run: PollRun) => {
+    const before = requested.get(id);
+    if (before !== undefined) {
+      await before;
+      if (isStopped) return undefined;
+    }
+    return await engine.poll(id, run);
+  };
   const scheduler = createScheduler({
     clock,
     emit: engine.emit,
     mayRun: (id) => engine.mayPoll(id),
     run: async (id, run) => {
-      const before = requested.get(id);
-      if (before !== undefined) {
-        await before;
-        if (isStopped) return;
-      }
-      await engine.poll(id, run);
+      const poll = pollAfterRequested(id, run);
+      watcher?.watch(run, poll);
+      await poll;
     },
     onError: endProcess,
   });
@@ -62,8 +77,13 @@ export function createScheduling(
         requested.delete(id);
       }
     },
+    start: () => {
+      scheduler.start();
+      watcher?.start();
+    },
     stop: () => {
       isStopped = true;
+      watcher?.stop();
       scheduler.stop();
     },
     idle: async () => {

@@ -18,6 +18,9 @@ interface PostgresStoreConfig {
   readonly retentionMs: number;
 }
 
+/** Address that heartbeats request, or its source (docs/specification.md#heartbeat). It is a secret in any case. */
+export type HeartbeatUrl = SecretSource | { readonly url: string };
+
 export interface ProjectConfig {
   readonly id: string;
   /** A valid cron expression of 5 or 6 fields. */
@@ -56,4 +59,6 @@ export interface Config {
     readonly configFile: string | undefined;
   };
   readonly log: { readonly level: LogLevel };
+  /** Undefined if no heartbeat is requested. */
+  readonly heartbeat: HeartbeatUrl | undefined;
 }

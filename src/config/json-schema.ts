@@ -26,6 +26,7 @@ export function configJsonSchema(): object {
         jsonSchema.not = { anyOf: TWO_STORES };
         jsonSchema.dependentSchemas = { lease: { anyOf: POSTGRES } };
       }
+      if ('url_env' in options) jsonSchema.maxProperties = 1;
     },
   });
   return {

@@ -46,7 +46,7 @@ const ADVICE = '; name one with --config, or start from a copy of config/evalwat
 
 /** Returns the file with an empty mapping in each section that is absent or empty. */
 function withSections(root: Tree): Tree {
-  const { service, expect, store, web, log } = root;
+  const { service, expect, store, web, log, heartbeat } = root;
   return {
     __proto__: null,
     ...root,
@@ -55,5 +55,6 @@ function withSections(root: Tree): Tree {
     store: store ?? {},
     web: web ?? {},
     log: log ?? {},
+    heartbeat: heartbeat ?? {},
   };
 }

@@ -6,6 +6,7 @@ import { quoteIfSafe, quoteId, describeUnsetVariable } from './redaction.ts';
 import {
   API_KEY_OPTIONS,
   givenOption,
+  HEARTBEAT_URL_OPTIONS,
   POSTGRES_URL_OPTIONS,
   type SecretOptions,
 } from './secret-options.ts';
@@ -37,6 +38,7 @@ export function checkRules(tree: Tree, context: RulesContext): readonly Finding[
     ...checkProjectIds(tree, context),
     ...checkKeySources(tree, context),
     ...checkStore(mappingAt(tree, 'store'), context),
+    ...checkHeartbeat(mappingAt(tree, 'heartbeat'), context),
   ];
 }
 
@@ -133,6 +135,16 @@ function checkStore(store: Tree, context: RulesContext): readonly Finding[] {
   if (postgres !== undefined && store['path'] !== undefined) {
     const message = `cannot be combined with ${postgres}: remove one of them`;
     findings.push({ path: ['store', 'path'], message });
+  }
+  return findings;
+}
+
+function checkHeartbeat(heartbeat: Tree, context: RulesContext): readonly Finding[] {
+  const findings = [...checkSecretSource(['heartbeat'], heartbeat, HEARTBEAT_URL_OPTIONS, context)];
+  const other = givenOption(heartbeat, HEARTBEAT_URL_OPTIONS);
+  if (other !== undefined && heartbeat['url'] !== undefined) {
+    const message = `cannot be combined with ${other}: remove one of them`;
+    findings.push({ path: ['heartbeat', 'url'], message });
   }
   return findings;
 }

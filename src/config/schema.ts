@@ -4,6 +4,7 @@ import {
   DEFAULT_LISTEN,
   parseBaseUrl,
   parseExternalUrl,
+  parseHeartbeatUrl,
   parseHostName,
   parseListen,
   parsePromptUrl,
@@ -183,6 +184,9 @@ const project = {
 /** A database address, as URL or as `key=value` pairs, in the place of the path of its file. */
 const ADDRESS = /:\/\/|\b(?:host|hostaddr|user|password|dbname)\s*=|:[^/@]*@/i;
 
+const isNoAddress = (value: string) => !ADDRESS.test(value);
+const NOT_A_PATH = 'must be the path of a file that contains the address, not the address itself';
+
 const store = {
   path: path('SQLite database; relative to this file.')
     .refine((value) => !/(^|\/)postgres(ql)?:\//i.test(value), {
@@ -193,9 +197,7 @@ const store = {
   postgres_url_file: path(
     'File that contains the postgres:// address of a database, with its login; relative to this file. It selects PostgreSQL instead of path, for several workers.',
   )
-    .refine((value) => !ADDRESS.test(value), {
-      error: 'must be the path of a file that contains the address, not the address itself',
-    })
+    .refine(isNoAddress, { error: NOT_A_PATH })
     .optional(),
   postgres_url_env: variableName(
     'Environment variable that contains the address of the database, instead of a file.',
@@ -252,6 +254,22 @@ const log = {
     .meta({ description: 'Lines below this level are not written.' }),
 };
 
+const heartbeat = {
+  url: parsedText('an address', parseHeartbeatUrl)
+    .meta({
+      description:
+        "Address that is requested after each minute in which every due poll was made, such as a check of a dead man's switch. It is treated as a secret.",
+      pattern: '^[hH][tT][tT][pP][sS]?://[^\\s\\\\?#/@]+([/?][^\\s\\\\#]*)?$',
+    })
+    .optional(),
+  url_file: path(
+    'File that contains the address instead; relative to this file. It is read before each request.',
+  )
+    .refine(isNoAddress, { error: NOT_A_PATH })
+    .optional(),
+  url_env: variableName('Environment variable that contains the address instead.'),
+};
+
 const A_PROJECT = 'a list of at least one project';
 
 const root = {
@@ -286,6 +304,10 @@ const root = {
   store: mapping(store).prefault({}).meta({ description: 'Where statuses are stored.' }),
   web: mapping(web).prefault({}).meta({ description: 'Metrics, health and the status page.' }),
   log: mapping(log).prefault({}).meta({ description: 'Log lines on stdout.' }),
+  heartbeat: mapping(heartbeat).prefault({}).meta({
+    description:
+      'A sign of life for a monitor outside, which reports when it stops. Set at most one option; without one, nothing is requested.',
+  }),
 };
 
 /**
@@ -307,4 +329,5 @@ export const KEYS: Readonly<Record<string, readonly string[]>> = {
   store: Object.keys(store),
   web: Object.keys(web),
   log: Object.keys(log),
+  heartbeat: Object.keys(heartbeat),
 };

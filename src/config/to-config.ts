@@ -1,11 +1,16 @@
 import { dirname, resolve } from 'node:path';
 import type { Expectations } from '../domain/expectation.ts';
 import type { SecretSource } from '../domain/secret-source.ts';
-import type { Config } from './config.ts';
+import type { Config, HeartbeatUrl } from './config.ts';
 import { type Env, readVariable } from './environment.ts';
 import type { ConfigFile } from './schema.ts';
 import type { Source } from './source.ts';
-import { API_KEY_OPTIONS, givenOption, POSTGRES_URL_OPTIONS } from './secret-options.ts';
+import {
+  API_KEY_OPTIONS,
+  givenOption,
+  HEARTBEAT_URL_OPTIONS,
+  POSTGRES_URL_OPTIONS,
+} from './secret-options.ts';
 
 export interface ConfigContext {
   readonly file: string;
@@ -18,7 +23,7 @@ export interface ConfigContext {
 /** Converts the content of a valid file to the frozen configuration. Relative paths start from the file's directory. */
 export function toConfig(content: ConfigFile, context: ConfigContext): Config {
   const { file, env, authorities, sources } = context;
-  const { service, store, web } = content;
+  const { service, store, web, heartbeat } = content;
   const directory = dirname(file);
   const absolute = (path: string | undefined) =>
     path === undefined ? undefined : resolve(directory, path);
@@ -27,6 +32,11 @@ export function toConfig(content: ConfigFile, context: ConfigContext): Config {
       ? { env: variable, value: readVariable(env, variable) }
       : { file: resolve(directory, path) };
   const { postgres_url_file: urlFile, postgres_url_env: urlVariable } = store;
+  const heartbeatUrl = (): HeartbeatUrl | undefined => {
+    if (heartbeat.url !== undefined) return { url: heartbeat.url };
+    if (givenOption(heartbeat, HEARTBEAT_URL_OPTIONS) === undefined) return undefined;
+    return secret(heartbeat.url_file, heartbeat.url_env);
+  };
   const projects = content.projects.map((project) => {
     const { id, schedule = content.schedule, timezone = content.timezone, datasets } = project;
     const place = givenOption(project, API_KEY_OPTIONS) ? project : service;
@@ -43,7 +53,9 @@ export function toConfig(content: ConfigFile, context: ConfigContext): Config {
   const named = [
     file,
     ...projects.flatMap(({ key }) => ('file' in key ? [key.file] : [])),
-    ...[service.ca_file, urlFile, web.config_file].flatMap((path) => absolute(path) ?? []),
+    ...[service.ca_file, urlFile, web.config_file, heartbeat.url_file].flatMap(
+      (path) => absolute(path) ?? [],
+    ),
   ];
   return deepFreeze({
     file: resolve(file),
@@ -78,6 +90,7 @@ export function toConfig(content: ConfigFile, context: ConfigContext): Config {
       configFile: absolute(web.config_file),
     },
     log: { level: content.log.level },
+    heartbeat: heartbeatUrl(),
   });
 }
 

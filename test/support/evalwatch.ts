@@ -37,6 +37,7 @@ export interface ConfigurationChange {
   readonly web?: object;
   readonly store?: object;
   readonly log?: object;
+  readonly heartbeat?: object;
   readonly schedule?: string;
   readonly missing_after?: number;
   readonly expect?: object;
@@ -117,6 +118,8 @@ export interface LaunchOptions {
   readonly stdout?: number;
   /** Sets its clock forward; not for another program. */
   readonly aheadMs?: number;
+  /** Length of its intervals of one minute; not for another program. */
+  readonly minuteMs?: number;
   /** Further environment variables. */
   readonly env?: Readonly<Record<string, string>>;
 }
@@ -127,8 +130,8 @@ export function startDaemon(
   options: LaunchOptions = {},
 ): Daemon {
   const { program = process.execPath, stdout = 'pipe', aheadMs = 0, env = {} } = options;
-  const { options: further = [] } = options;
-  const { args = [...ahead(aheadMs), ENTRY] } = options;
+  const { options: further = [], minuteMs = 60_000 } = options;
+  const { args = [...ahead(aheadMs), ...withMinutes(minuteMs), ENTRY] } = options;
   const stdio: StdioOptions = ['ignore', stdout, 'pipe'];
   const child = spawn(program, [...args, 'run', '--config', config, ...further], {
     env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...CACHE, ...env },
@@ -228,6 +231,12 @@ export async function evalwatch(
 function ahead(ms: number): readonly string[] {
   const code = `const { now } = Date; Date.now = () => now() + ${ms};`;
   return ms === 0 ? [] : ['--import', `data:text/javascript,${encodeURIComponent(code)}`];
+}
+
+/** Node's arguments that change how long a process' intervals of one minute are. */
+function withMinutes(ms: number): readonly string[] {
+  const code = `const set = setInterval; globalThis.setInterval = (run, every, ...args) => set(run, every === 60_000 ? ${ms} : every, ...args);`;
+  return ms === 60_000 ? [] : ['--import', `data:text/javascript,${encodeURIComponent(code)}`];
 }
 
 export function isAlive(pid: number): boolean {

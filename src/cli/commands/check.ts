@@ -8,7 +8,7 @@ import type { Action, Context, Register } from '../command.ts';
 import { loadConfiguration } from '../configuration.ts';
 import { quoteId } from '../../config/redaction.ts';
 import type { Connection } from '../connections.ts';
-import { addressWarnings } from '../address-warnings.ts';
+import { addressWarnings, heartbeatWarnings } from '../address-warnings.ts';
 import { keyWarnings } from '../key-warnings.ts';
 import { type ConfigOption, configOption, type JsonOption, jsonOption } from '../options.ts';
 import { limitWarnings } from '../limit-warnings.ts';
@@ -28,9 +28,9 @@ Opens no store, and sends no request without --connect. With it, requests the pr
 once and prints how many there are by status, how large the listing is and how long it took; exits 1
 if one cannot be listed. Limits are printed as configured. \`auto\` is learned from the
 project's own prompts. Until enough are known, the time in parentheses applies. Warns if an API key
-or the address of the database is missing or unusable, if base_url ends in /v2, if a limit is shorter
-than the time between two polls, and if the schedules need more requests than max_requests_per_second
-allows. If the configuration is invalid, prints every error and exits 2.
+or the address of the database or of the heartbeat is missing or unusable, if base_url ends in /v2,
+if a limit is shorter than the time between two polls, and if the schedules need more requests than
+max_requests_per_second allows. If the configuration is invalid, prints every error and exits 2.
 
 Examples:
   evalwatch check --config config/evalwatch.yaml
@@ -66,6 +66,7 @@ const check: Action<CheckOptions> = async (options, context) => {
     ...addressWarnings(config.service.baseUrl),
     ...(await keyWarnings(config.projects)),
     ...(await storeWarnings(config.store)),
+    ...(await heartbeatWarnings(config.heartbeat)),
     ...limitWarnings(planned, context.clock.now()),
     ...rateWarnings(planned, config.service.maxRequestsPerSecond, context.clock.now()),
   ];

@@ -37,6 +37,15 @@ function parseAddress(text: string, loginFault: string): Checked<string> {
   return { value: url.href.replace(/(?<!\/)\/+$/, '') };
 }
 
+/** Parses the address that heartbeats request. A fault never contains the text, which is a secret. */
+export function parseHeartbeatUrl(text: string): Checked<string> {
+  const url = parseHttpUrl(text);
+  if (url === undefined) return NO_URL;
+  if (hasLogin(url)) return { fault: LOGIN };
+  if (text.includes('#')) return { fault: 'must have no fragment (#)' };
+  return { value: url.href };
+}
+
 /**
  * Parses the template of the address of a prompt (docs/specification.md#links). The value is as the URL parser writes it,
  * with the placeholders. A fault contains nothing of the text but an unknown placeholder.

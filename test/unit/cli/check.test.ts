@@ -189,6 +189,17 @@ describe('check warns, and exits 0,', () => {
     expect(await warnings([{ id: 'a' }], { store }, env)).toBe('');
   });
 
+  it.each([
+    [undefined, /HEARTBEAT is not set or is empty$/m],
+    ['hc-ping.com/5ecret', /HEARTBEAT: the address must be an address that starts with http/],
+    ['https://hc-ping.com/5ecret', /^$/],
+  ])('of an address of the heartbeat without any part of it: %s', async (url, warning) => {
+    const heartbeat = { url_env: 'HEARTBEAT' };
+    const stderr = await warnings([{ id: 'a' }], { heartbeat }, { HEARTBEAT: url });
+    expect(stderr).toMatch(warning);
+    expect(stderr).not.toMatch(/5ecret|hc-ping/);
+  });
+
   it('of schedules that need more requests than the limit allows', async () => {
     const projects = Array.from({ length: 120 }, (_, index) => ({
       id: `project-${index}`,

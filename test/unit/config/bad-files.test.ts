@@ -94,6 +94,16 @@ const EXPECTED: Readonly<Record<string, readonly string[]>> = {
     '22:11 projects[3].team must be the name of a team, not empty',
     '24:26 projects[3].expect.max_failure_ratio must be a number from 0 to 0.8, or off, not "20%"',
   ],
+  heartbeat: [
+    '7:8 heartbeat.url must be an address that starts with http:// or https://',
+    '7:8 heartbeat.url cannot be combined with url_file: remove one of them',
+    '8:13 heartbeat.url_file must be the path of a file that contains the address, not the address itself',
+    '9:12 heartbeat.url_env must be the name of an environment variable, made of letters, digits and _',
+    '9:12 heartbeat.url_env cannot be combined with url_file: remove one of them',
+  ],
+  'heartbeat-as-text': ['6:12 heartbeat must be a mapping (key: value), not a text'],
+  'heartbeat-twice': ['7:8 heartbeat.url cannot be combined with url_file: remove one of them'],
+  'heartbeat-with-login': ['7:8 heartbeat.url must not contain a user or a password'],
   'key-as-variable': [
     '3:16 service.api_key_env must be the name of an environment variable, made of letters, digits and _',
   ],

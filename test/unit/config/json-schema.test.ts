@@ -76,3 +76,16 @@ it.each([
   const service = { base_url: 'https://evaluation.example.com', api_key_file: 'key' };
   expect(validate({ service, projects: [{ id: 'a' }], store })).toBe(isGood);
 });
+
+it.each([
+  [{}, true],
+  [{ url: 'https://hc-ping.com/secret?rid=1' }, true],
+  [{ url_file: 'heartbeat' }, true],
+  [{ url: 'hc-ping.com/secret' }, false],
+  [{ url: 'https://user:secret@hc-ping.com/' }, false],
+  [{ url: 'https://hc-ping.com/secret', url_env: 'HEARTBEAT' }, false],
+])('takes the heartbeat %j: %s', (heartbeat, isGood) => {
+  const validate = new Ajv2020({ strict: false }).compile(schema);
+  const service = { base_url: 'https://evaluation.example.com', api_key_file: 'key' };
+  expect(validate({ service, projects: [{ id: 'a' }], heartbeat })).toBe(isGood);
+});

@@ -340,6 +340,33 @@ describe('a key source', () => {
   );
 });
 
+describe('a heartbeat', () => {
+  const withHeartbeat = (heartbeat: string) => minimal({ top: `heartbeat: ${heartbeat}` });
+
+  it.each([
+    ['{ url: "https://hc-ping.com/5ecret?rid=1" }', { url: 'https://hc-ping.com/5ecret?rid=1' }],
+    ['{ url: HTTP://push }', { url: 'http://push/' }],
+    ['{ url_file: heartbeat }', { file: join(directory, 'heartbeat') }],
+    ['{ url_env: HEARTBEAT }', { env: 'HEARTBEAT', value: 'https://hc-ping.com/5ecret' }],
+    ['{}', undefined],
+    ['', undefined],
+  ])('is %s', async (text, heartbeat) => {
+    const env = { HEARTBEAT: 'https://hc-ping.com/5ecret' };
+    const config = await loadText(directory, withHeartbeat(text), { env });
+    expect(config.heartbeat).toEqual(heartbeat);
+    expect(config.files.includes(join(directory, 'heartbeat'))).toBe(text.includes('url_file'));
+  });
+
+  it('may lack its variable only where nothing is requested', async () => {
+    const text = withHeartbeat('{ url_env: HEARTBEAT }');
+    const error = await errorOf(loadText(directory, text));
+    expect(places(error.faults)).toEqual([
+      '6:23 environment variable HEARTBEAT (heartbeat.url_env) is not set or is empty',
+    ]);
+    await loadText(directory, text, { requireSecrets: false });
+  });
+});
+
 describe('a PostgreSQL store', () => {
   const withStore = (store: string) => minimal({ top: `store: { ${store} }` });
 

@@ -1,0 +1,68 @@
+import { describe, expect, it, vi } from 'vitest';
+import { PATIENCE, sleep, startDaemon, UNHURRIED, workspace } from '../support/evalwatch.ts';
+import { sendJson, startService } from '../support/service.ts';
+
+const SECRET = '5ecret-5ecret-5ecret';
+
+describe('the heartbeat', UNHURRIED, () => {
+  it('arrives while polls are made, also failing ones, and not while they hang', async () => {
+    let mode: 'good' | 'failing' | 'hanging' = 'good';
+    await using service = await startService((_, response) => {
+      if (mode === 'good') sendJson(response, []);
+      else if (mode === 'failing') sendJson(response, {}, 500);
+    });
+    await using monitor = await startService((_, response) => sendJson(response, 'ok'));
+    await using place = await workspace(service.url, {
+      service: { timeout: '10m', retries: 0 },
+      heartbeat: { url: `${monitor.url}/${SECRET}` },
+    });
+    await using daemon = startDaemon(place, { minuteMs: 500 });
+    const more = async () => {
+      const before = monitor.arrivals.length;
+      await vi.waitFor(() => expect(monitor.arrivals.length).toBeGreaterThan(before + 2), PATIENCE);
+    };
+    await more();
+    mode = 'failing';
+    await daemon.line('poll.failed');
+    await more();
+
+    mode = 'hanging';
+    const seen = daemon.lines.length;
+    await daemon.line('heartbeat.withheld', { level: 'warn' }, seen);
+    const { length } = monitor.arrivals;
+    await sleep(3000);
+    expect(monitor.arrivals.length).toBe(length);
+
+    const url = await daemon.url();
+    const pages = await Promise.all(
+      ['/', '/metrics', '/api/v1/projects', '/projects/alpha'].map(async (path) =>
+        (await fetch(url + path)).text(),
+      ),
+    );
+    expect([...new Set(monitor.arrivals.map(({ path }) => path))]).toEqual([`/${SECRET}`]);
+    expect(monitor.arrivals.some(({ headers }) => 'x-api-key' in headers)).toBe(false);
+    expect([daemon.stdout(), ...pages].join('')).not.toContain(SECRET);
+  });
+
+  it('follows a reload, and logs once that it fails', async () => {
+    await using service = await startService((_, response) => sendJson(response, []));
+    await using monitor = await startService(({ path }, response) =>
+      sendJson(response, 'answer', path === '/good' ? 200 : 404),
+    );
+    await using place = await workspace(service.url);
+    await using daemon = startDaemon(place, { minuteMs: 300 });
+    await daemon.line('project.baseline');
+    await place.configure({ heartbeat: { url: `${monitor.url}/bad` } });
+    daemon.process.kill('SIGHUP');
+    await daemon.line('heartbeat.failed', { level: 'warn', reason: 'client_error' });
+    expect(await daemon.line('config.reloaded')).toMatchObject({ sections: ['heartbeat'] });
+    const arrived = (path: string) => monitor.arrivals.filter((each) => each.path === path).length;
+    await vi.waitFor(() => expect(arrived('/bad')).toBeGreaterThan(3), PATIENCE);
+    expect(daemon.of('heartbeat.failed')).toHaveLength(1);
+
+    await place.configure({ heartbeat: { url: `${monitor.url}/good` } });
+    daemon.process.kill('SIGHUP');
+    await vi.waitFor(() => expect(arrived('/good')).toBeGreaterThan(1), PATIENCE);
+    expect(await daemon.stop()).toMatchObject({ code: 0 });
+  });
+});

@@ -1,0 +1,209 @@
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import type { Engine } from '../../../../src/app/engine.ts';
+import { createHeartbeat } from '../../../../src/app/heartbeat/heartbeat.ts';
+import type { HeartbeatUrl } from '../../../../src/config/config.ts';
+import type { FinishedPoll, MonitorEvent, Observer } from '../../../../src/monitor/events.ts';
+import { PATIENCE } from '../../../support/evalwatch.ts';
+
+const SECRET = '5ecret-5ecret-5ecret';
+const MINUTE = 60_000;
+
+// Requests take their real time.
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] }));
+afterEach(() => void vi.useRealTimers());
+
+interface Line {
+  readonly event: string;
+  readonly [field: string]: unknown;
+}
+
+/** A monitor outside, which answers with `status`; and a heartbeat whose minutes pass at `nextMinute`. */
+async function setUp({ isConnected = (): boolean => true } = {}) {
+  const requests: { readonly path: string | undefined; readonly headers: object }[] = [];
+  const answers: number[] = [];
+  let usual = 200;
+  const server = createServer((request, response: ServerResponse) => {
+    requests.push({ path: request.url, headers: request.headers });
+    const status = answers.shift() ?? usual;
+    response.writeHead(status, status === 302 ? { location: `/elsewhere/${SECRET}` } : {});
+    response.end(`body with ${SECRET}`);
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const lines: Line[] = [];
+  const waits = new AbortController();
+  const observers: Observer[] = [];
+  const url = `http://127.0.0.1:${port}/ping/${SECRET}?from=evalwatch`;
+  let source: HeartbeatUrl | undefined = { url };
+  const engine = {
+    config: () => ({ heartbeat: source, service: {} }),
+    observe: (observer: Observer) => observers.push(observer),
+    sharing: { worker: { isConnected } },
+    shutdown: { waits: waits.signal },
+  };
+  const heartbeat = createHeartbeat({
+    engine: engine as unknown as Engine,
+    logger: { warn: (fields) => lines.push(fields) },
+    clock: { now: () => 0 },
+  });
+  heartbeat.start();
+  const nextMinute = () => vi.advanceTimersByTimeAsync(MINUTE);
+  return {
+    url,
+    requests,
+    lines,
+    heartbeat,
+    nextMinute,
+    /** Lets minutes pass until so many requests have arrived. */
+    minutesUntil: (count: number) =>
+      vi.waitFor(async () => {
+        await nextMinute();
+        expect(requests.length).toBeGreaterThanOrEqual(count);
+      }, PATIENCE),
+    sent: (count: number) => vi.waitFor(() => expect(requests).toHaveLength(count), PATIENCE),
+    emit: (event: Partial<MonitorEvent>) => {
+      for (const observe of observers) observe(event as MonitorEvent);
+    },
+    answer: (status: number, ...first: readonly number[]) => {
+      usual = status;
+      answers.push(...first);
+    },
+    configure: (next: HeartbeatUrl | undefined) => {
+      source = next;
+    },
+    shutdown: () => waits.abort(new Error('stopping')),
+    [Symbol.asyncDispose]: async () => {
+      heartbeat.stop();
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+it('requests the address after each minute, without any header that tells more than the version', async () => {
+  await using world = await setUp();
+  await vi.advanceTimersByTimeAsync(MINUTE - 1);
+  expect(world.requests).toEqual([]);
+  await vi.advanceTimersByTimeAsync(1);
+  await world.sent(1);
+  await world.minutesUntil(2);
+  const [{ path, headers } = { path: '', headers: {} }] = world.requests;
+  expect(path).toBe(`/ping/${SECRET}?from=evalwatch`);
+  expect(Object.keys(headers).toSorted()).toEqual(['connection', 'host', 'user-agent']);
+  expect(world.lines).toEqual([]);
+});
+
+it.each([
+  ['scheduler.overlapped', 'skipped'],
+  ['scheduler.missed', 'missed'],
+  ['worker.lease_lost', 'lease_lost'],
+] as const)('requests nothing after %s, and logs that once', async (type, reason) => {
+  await using world = await setUp();
+  for (let minute = 0; minute < 3; minute += 1) {
+    world.emit({ type });
+    await world.nextMinute();
+  }
+  expect(world.lines).toMatchObject([{ event: 'heartbeat.withheld', reason }]);
+  expect(world.requests).toEqual([]);
+  await world.nextMinute();
+  await world.sent(1);
+});
+
+it('requests nothing for a poll that could not be stored', async () => {
+  await using world = await setUp();
+  const poll = Promise.resolve({ failure: { reason: 'store' } } as FinishedPoll);
+  world.heartbeat.watch({ dueAt: 0, nextAt: undefined }, poll);
+  await world.nextMinute();
+  expect(world.lines).toMatchObject([{ event: 'heartbeat.withheld', reason: 'store' }]);
+  expect(world.requests).toEqual([]);
+});
+
+it('requests nothing while the worker has no lease', async () => {
+  let isConnected = false;
+  await using world = await setUp({ isConnected: () => isConnected });
+  await world.nextMinute();
+  expect(world.lines).toMatchObject([{ event: 'heartbeat.withheld', reason: 'lease_lost' }]);
+  isConnected = true;
+  await world.nextMinute();
+  await world.sent(1);
+});
+
+it('tries a failed request three times', async () => {
+  await using world = await setUp();
+  world.answer(204, 500, 429);
+  await world.nextMinute();
+  await world.sent(3);
+  expect(world.lines).toEqual([]);
+});
+
+it.each([
+  [302, 'redirect', 1],
+  [404, 'client_error', 1],
+  [503, 'server_error', 3],
+])('logs an answer %s once for each outage, without the secret', async (status, reason, tries) => {
+  await using world = await setUp();
+  world.answer(status);
+  await world.nextMinute();
+  await vi.waitFor(() => expect(world.lines).toHaveLength(1), PATIENCE);
+  expect(world.requests).toHaveLength(tries);
+  expect(world.requests.filter(({ path }) => path?.startsWith('/elsewhere'))).toEqual([]);
+  await world.nextMinute();
+  await world.sent(2 * tries);
+  world.answer(200);
+  await world.minutesUntil(2 * tries + 1);
+  world.answer(status);
+  await vi.waitFor(async () => {
+    await world.nextMinute();
+    expect(world.lines).toHaveLength(2);
+  }, PATIENCE);
+  expect(world.lines[0]).toMatchObject({
+    event: 'heartbeat.failed',
+    reason,
+    status_code: status,
+    err: { message: `the answer is ${status}` },
+  });
+  expect(JSON.stringify(world.lines.map((line) => [line, String(line['err'])]))).not.toContain(
+    SECRET,
+  );
+});
+
+it('names neither the host nor the path of an address that cannot be reached', async () => {
+  await using world = await setUp();
+  world.configure({ url: `http://${SECRET}.invalid/${SECRET}` });
+  await world.nextMinute();
+  await vi.waitFor(() => expect(world.lines).toHaveLength(1), PATIENCE);
+  expect(world.lines[0]).toMatchObject({ event: 'heartbeat.failed', reason: 'network' });
+  expect(String(world.lines[0]?.['err'])).not.toContain(SECRET);
+});
+
+it('reads the address from a file before each request, and logs a file that it cannot use', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'evalwatch-heartbeat-'));
+  await using world = await setUp();
+  const file = join(directory, 'url');
+  world.configure({ file });
+  await world.nextMinute();
+  await vi.waitFor(() => expect(world.lines).toHaveLength(1), PATIENCE);
+  expect(world.lines[0]).toMatchObject({ event: 'heartbeat.failed', reason: 'invalid' });
+  writeFileSync(file, `${world.url}\n`);
+  await world.minutesUntil(1);
+  await rm(directory, { recursive: true });
+});
+
+it('requests nothing without an address, and nothing when the daemon stops', async () => {
+  await using world = await setUp();
+  world.configure(undefined);
+  world.emit({ type: 'scheduler.missed' });
+  await world.nextMinute();
+  world.configure({ url: world.url });
+  world.shutdown();
+  await world.nextMinute();
+  expect([world.requests, world.lines]).toEqual([[], []]);
+});

@@ -1,0 +1,122 @@
+import { describe, expect, it } from 'vitest';
+import { createMinutes, type Gap } from '../../../../src/app/heartbeat/minutes.ts';
+import type { FinishedPoll } from '../../../../src/monitor/events.ts';
+
+const NOW = Date.parse('2026-11-21T10:00:00Z');
+const OK = { failure: undefined } as FinishedPoll;
+const failed = (reason: string) => ({ failure: { reason } }) as FinishedPoll;
+
+/** Minutes that a test ends, and polls that it settles. */
+function setUp() {
+  const verdicts: (Gap | 'whole')[] = [];
+  const minutes = createMinutes({ now: () => NOW }, (gap) => verdicts.push(gap ?? 'whole'));
+  return {
+    verdicts,
+    minutes,
+    poll: (dueAt = NOW) => {
+      const poll = Promise.withResolvers<FinishedPoll | undefined>();
+      minutes.watch({ dueAt }, poll.promise);
+      return {
+        end: async (finished: FinishedPoll | undefined) => {
+          poll.resolve(finished);
+          await poll.promise;
+        },
+        crash: async () => {
+          poll.reject(new Error('a bug'));
+          await poll.promise.catch(() => {});
+          await Promise.resolve();
+        },
+      };
+    },
+  };
+}
+
+describe('a minute is whole', () => {
+  it('if no poll was due', () => {
+    const { minutes, verdicts } = setUp();
+    minutes.end();
+    minutes.end();
+    expect(verdicts).toEqual(['whole', 'whole']);
+  });
+
+  it.each([['auth'], ['server_error'], ['timeout'], ['network']])(
+    'if the service failed its polls with %s',
+    async (reason) => {
+      const { minutes, verdicts, poll } = setUp();
+      await poll().end(failed(reason));
+      minutes.end();
+      expect(verdicts).toEqual(['whole']);
+    },
+  );
+
+  it('when a poll that still runs at its end has ended', async () => {
+    const { minutes, verdicts, poll } = setUp();
+    const [one, other] = [poll(), poll()];
+    await one.end(OK);
+    minutes.end();
+    expect(verdicts).toEqual([]);
+    await other.end(OK);
+    expect(verdicts).toEqual(['whole']);
+    minutes.end();
+    expect(verdicts).toEqual(['whole', 'whole']);
+  });
+});
+
+describe('a minute is not whole', () => {
+  it.each([
+    ['store', failed('store')],
+    ['unfinished', undefined],
+  ])('if a poll ends as %s, and the next one is again', async (gap, finished) => {
+    const { minutes, verdicts, poll } = setUp();
+    await poll().end(finished);
+    await poll().end(OK);
+    minutes.end();
+    await poll().end(OK);
+    minutes.end();
+    expect(verdicts).toEqual([gap, 'whole']);
+  });
+
+  it.each(['skipped', 'missed', 'lease_lost'] as const)('if a poll was %s', async (gap) => {
+    const { minutes, verdicts, poll } = setUp();
+    await poll().end(OK);
+    minutes.fail(gap);
+    minutes.fail('late');
+    minutes.end();
+    expect(verdicts).toEqual([gap]);
+  });
+
+  it('if a poll begins a minute late', async () => {
+    const { minutes, verdicts, poll } = setUp();
+    await poll(NOW - 59_999).end(OK);
+    minutes.end();
+    await poll(NOW - 60_000).end(OK);
+    minutes.end();
+    expect(verdicts).toEqual(['whole', 'late']);
+  });
+
+  it('if a poll of it ends as store in the next one', async () => {
+    const { minutes, verdicts, poll } = setUp();
+    const late = poll();
+    minutes.end();
+    await late.end(failed('store'));
+    minutes.end();
+    expect(verdicts).toEqual(['store', 'whole']);
+  });
+
+  it('while a poll of an earlier one still runs', async () => {
+    const { minutes, verdicts, poll } = setUp();
+    const stuck = poll();
+    for (let ends = 0; ends < 4; ends += 1) minutes.end();
+    expect(verdicts).toEqual(['stuck', 'stuck', 'stuck', 'stuck']);
+    await stuck.end(OK);
+    minutes.end();
+    expect(verdicts.slice(4)).toEqual(['whole']);
+  });
+
+  it('if a poll throws', async () => {
+    const { minutes, verdicts, poll } = setUp();
+    await poll().crash();
+    minutes.end();
+    expect(verdicts).toEqual(['unfinished']);
+  });
+});
