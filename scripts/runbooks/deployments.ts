@@ -3,7 +3,7 @@ export type ShellFunction = 'evalwatch' | `evalwatch_${'log' | 'get' | 'state' |
 
 /** What the functions of a page act on. */
 export interface Target {
-  /** Whether the page names one of several workers, as `$WORKER`. */
+  /** Whether the page is about one of several workers. */
   readonly isWorker: boolean;
   /** Whether the functions must also work while the daemon does not run. */
   readonly mayBeDown: boolean;
@@ -11,15 +11,15 @@ export interface Target {
 
 export interface Deployment {
   readonly title: string;
-  /** Example of a worker; undefined if the functions act on the machine on which they are typed. */
-  readonly worker: string | undefined;
+  /** Assignment of the variable that the functions use, with an example; undefined if they use none. */
+  readonly variable: (target: Target) => string | undefined;
   /** Bodies of the functions, each one line. */
   readonly functions: (target: Target) => Readonly<Record<ShellFunction, string>>;
 }
 
 const GET = 'curl -sS --max-time 10 "http://127.0.0.1:10570$1"; echo';
 /** The image has neither a shell nor any program besides node. */
-const GET_BY_NODE = `node -e 'fetch("http://127.0.0.1:10570" + process.argv[1]).then((answer) => answer.text()).then(console.log)' "$1"`;
+const GET_BY_NODE = `node -e 'fetch("http://127.0.0.1:10570" + process.argv[1], { signal: AbortSignal.timeout(10000) }).then((answer) => answer.text()).then(console.log)' "$1"`;
 const DISK_BY_NODE = `node -e 'const { bavail, bsize, ffree } = fs.statfsSync("/data"); console.log(Math.round((bavail * bsize) / 1e6), "MB free,", ffree, "inodes free"); for (const file of fs.readdirSync("/data")) console.log(fs.statSync("/data/" + file).size, file)'`;
 const EXIT =
   "'{{.State.Status}}, exit code {{.State.ExitCode}}, out of memory: {{.State.OOMKilled}}, restarts: {{.RestartCount}}'";
@@ -31,9 +31,9 @@ const POD_COLUMNS = `'POD:.metadata.name,IP:.status.podIP,READY:${CONTAINER}.rea
 export const DEPLOYMENTS: readonly Deployment[] = [
   {
     title: 'Docker',
-    worker: 'evalwatch',
-    functions: ({ isWorker, mayBeDown }) => {
-      const name = isWorker ? '"$WORKER"' : 'evalwatch';
+    variable: () => 'CONTAINER=evalwatch',
+    functions: ({ mayBeDown }) => {
+      const name = '"$CONTAINER"';
       const inspect = (what: string) => `docker inspect -f '{{${what}}}' ${name}`;
       // Its mounts, environment and network, so that the configuration and the store are those of the stopped container.
       const environment = `<(${inspect('range .Config.Env}}{{println .}}{{end')})`;
@@ -44,7 +44,7 @@ export const DEPLOYMENTS: readonly Deployment[] = [
           ? `docker run --rm --volumes-from ${name} --env-file ${environment} --network ${network} ${image} "$@"`
           : `docker exec ${name} evalwatch "$@"`,
         evalwatch_log: `docker logs --since "$1" ${name} 2>&1`,
-        evalwatch_get: isWorker ? `docker exec ${name} ${GET_BY_NODE}` : GET,
+        evalwatch_get: `docker exec ${name} ${GET_BY_NODE}`,
         evalwatch_state: `docker inspect -f ${EXIT} ${name}`,
         evalwatch_disk: `docker exec ${name} ${DISK_BY_NODE}`,
       };
@@ -52,9 +52,9 @@ export const DEPLOYMENTS: readonly Deployment[] = [
   },
   {
     title: 'Kubernetes',
-    worker: 'evalwatch-5d9c7b6f48-x2k4p',
+    variable: ({ isWorker }) => (isWorker ? 'POD=evalwatch-5d9c7b6f48-x2k4p' : undefined),
     functions: ({ isWorker, mayBeDown }) => {
-      const name = isWorker ? '"$WORKER"' : 'deployment/evalwatch';
+      const name = isWorker ? '"$POD"' : 'deployment/evalwatch';
       const log = `kubectl logs ${isWorker ? name : `${PODS} --tail -1`} --since "$1"`;
       const last = `${log} --previous --ignore-errors 2>/dev/null; `;
       return {
@@ -68,7 +68,7 @@ export const DEPLOYMENTS: readonly Deployment[] = [
   },
   {
     title: 'systemd',
-    worker: undefined,
+    variable: () => undefined,
     functions: () => ({
       evalwatch: 'sudo /usr/local/bin/evalwatch "$@" --config /etc/evalwatch/evalwatch.yaml',
       evalwatch_log: 'sudo journalctl -u evalwatch -o cat --since "-$1"',

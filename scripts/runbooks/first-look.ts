@@ -47,11 +47,12 @@ function firstLook(runbook: string, diagnose: string): string {
   if (used.length === 0) {
     return `${comment}\n\n${page}\n\n${sh(steps.flatMap((step) => run(step)))}`;
   }
-  const blocks = DEPLOYMENTS.map(({ title, worker, functions }) => {
+  const blocks = DEPLOYMENTS.map(({ title, variable, functions }) => {
     const bodies = functions(target);
+    const assignment = variable(target);
     const lines = [
       ...(hasProject ? ['PROJECT=checkout-bot'] : []),
-      ...(target.isWorker && worker !== undefined ? [`WORKER=${worker}`] : []),
+      ...(assignment === undefined ? [] : [assignment]),
       ...used.map((name) => `${name}() { ${bodies[name]}; }`),
       ...ofEvalwatch.flatMap((step) => run(step)),
     ];
@@ -72,8 +73,8 @@ function advice(hasProject: boolean, { isWorker, mayBeDown }: Target): string {
     '[other deployments](../operations.md#commands-by-deployment) define them differently.',
     hasProject ? '`PROJECT` is the label `project` of the alert.' : '',
     isWorker
-      ? '`WORKER` is the container or pod of the worker, on Kubernetes the one with the IP of the label `instance` (`kubectl get pods -o wide`); with systemd, log in to its machine.'
-      : '',
+      ? '`CONTAINER` or `POD` is that of the worker, on Kubernetes the pod with the IP of the label `instance` (`kubectl get pods -o wide`); with systemd, log in to its machine.'
+      : 'With Docker Compose, `CONTAINER` is `evalwatch-evalwatch-1`.',
     mayBeDown
       ? 'Docker and systemd need no running daemon; on Kubernetes, read state and log if `kubectl exec` fails.'
       : '',

@@ -63,8 +63,9 @@ it('a block runs each command of the steps, and no other', () => {
   ].join('\n\n');
   expect(withFirstLook(runbook)).toContain(`\`\`\`sh
 PROJECT=checkout-bot
-evalwatch() { docker exec evalwatch evalwatch "$@"; }
-evalwatch_log() { docker logs --since "$1" evalwatch 2>&1; }
+CONTAINER=evalwatch
+evalwatch() { docker exec "$CONTAINER" evalwatch "$@"; }
+evalwatch_log() { docker logs --since "$1" "$CONTAINER" 2>&1; }
 echo "1. Which?"
 evalwatch failures --project "$PROJECT"
 echo "3. Where is it?"
