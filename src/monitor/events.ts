@@ -35,6 +35,8 @@ export type MonitorEvent =
       readonly failuresBefore: number;
       /** Why the poll failed; undefined if it succeeded. */
       readonly failure: PollFailure | undefined;
+      /** Whether its outcome is stored. A poll that the service failed can lack that too. */
+      readonly isStored: boolean;
       /** Whether every listing was the same as the last one. */
       readonly unchanged: boolean;
       /** Number of prompts in the listing; undefined if the poll failed. */

@@ -76,6 +76,7 @@ interface PollReading {
 interface Outcome {
   readonly health: PollHealth;
   readonly failure: PollFailure | undefined;
+  readonly isStored: boolean;
   readonly changes: ReadonlyMap<Kind, Changes>;
   readonly transitions: readonly CommittedTransition[];
 }
@@ -111,6 +112,7 @@ export function createPoller(options: PollerOptions): Poller {
       health: outcome.health,
       failuresBefore,
       failure: outcome.failure,
+      isStored: outcome.isStored,
       unchanged: reading.unchanged,
       prompts: outcome.failure === undefined ? memory.get('prompt')?.size : undefined,
       transitions: outcome.transitions.length,
@@ -166,7 +168,7 @@ export function createPoller(options: PollerOptions): Poller {
         return undefined;
       }
       updateMemory(memory, compared.answers, clock);
-      return { health, failure, changes: compared.changes, transitions };
+      return { health, failure, isStored: true, changes: compared.changes, transitions };
     } catch (error) {
       if (!(error instanceof StoreError)) throw error;
       if (states.get(project) !== state) return undefined;
@@ -222,7 +224,8 @@ function failedOutcome(
   ended: EndedPoll & { readonly failure: PollFailure },
 ): Outcome {
   const { failure } = ended;
-  return { health: afterPoll(before, ended), failure, changes: new Map(), transitions: [] };
+  const health = afterPoll(before, ended);
+  return { health, failure, isStored: false, changes: new Map(), transitions: [] };
 }
 
 function toStoreFailure(error: StoreError): PollFailure {

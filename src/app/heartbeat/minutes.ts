@@ -91,5 +91,5 @@ function newMinute(): Minute {
 /** A poll that the service failed was made. One that could not be stored saw nothing. */
 function gapOf(finished: FinishedPoll | undefined): Gap | undefined {
   if (finished === undefined) return 'unfinished';
-  return finished.failure?.reason === 'store' ? 'store' : undefined;
+  return finished.isStored ? undefined : 'store';
 }

@@ -45,6 +45,7 @@ function finished(fields: Partial<PollFinished> & { consecutive?: number }): Pol
   const { consecutive = 0, ...rest } = fields;
   return {
     type: 'poll.finished',
+    isStored: true,
     project: 'p',
     durationMs: 12,
     health: {

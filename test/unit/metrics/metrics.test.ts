@@ -12,6 +12,7 @@ type PollFinished = Extract<MonitorEvent, { type: 'poll.finished' }>;
 function finished(project: string, fields: Partial<PollFinished> = {}): PollFinished {
   return {
     type: 'poll.finished',
+    isStored: true,
     project,
     durationMs: 300,
     health: { ...NEVER_POLLED, up: true, lastSuccessAt: START },

@@ -218,6 +218,7 @@ describe('a store that cannot be written', () => {
     const recovered = await poll();
 
     expect(failed).toMatchObject({ failure: { reason: 'store' }, transitions: 0, changed: false });
+    expect([failed?.isStored, recovered?.isStored]).toEqual([false, true]);
     expect(service.asked.at(-1)?.options.previous).toEqual(known);
     expect(recovered).toMatchObject({ transitions: 1, failuresBefore: 1 });
     expect(log.of('record.transition')).toHaveLength(1);
@@ -228,7 +229,9 @@ describe('a store that cannot be written', () => {
     given.service.fails('network');
     given.broken.add('commitPoll');
 
-    expect(await given.poll()).toMatchObject({ failure: { reason: 'network' } });
+    expect(await given.poll()).toMatchObject({ failure: { reason: 'network' }, isStored: false });
+    given.broken.clear();
+    expect(await given.poll()).toMatchObject({ failure: { reason: 'network' }, isStored: true });
   });
 
   it('fails the poll also when it cannot be read', async () => {

@@ -401,6 +401,7 @@ describe('the event stream', () => {
 function finishedPoll(project: string): FinishedPoll {
   return {
     type: 'poll.finished',
+    isStored: true,
     project,
     durationMs: 1,
     health: NEVER_POLLED,

@@ -171,6 +171,7 @@ describe('POST /-/poll', () => {
   const isLifecycleEnabled = () => true;
   const polled = {
     type: 'poll.finished',
+    isStored: true,
     project: 'p',
     failure: undefined,
     prompts: 2,

@@ -119,7 +119,7 @@ it.each([
 
 it('requests nothing for a poll that could not be stored', async () => {
   await using world = await setUp();
-  const poll = Promise.resolve({ failure: { reason: 'store' } } as FinishedPoll);
+  const poll = Promise.resolve({ isStored: false } as FinishedPoll);
   world.heartbeat.watch({ dueAt: 0, nextAt: undefined }, poll);
   await world.nextMinute();
   expect(world.lines).toMatchObject([{ event: 'heartbeat.withheld', reason: 'store' }]);

@@ -3,8 +3,10 @@ import { createMinutes, type Gap } from '../../../../src/app/heartbeat/minutes.t
 import type { FinishedPoll } from '../../../../src/monitor/events.ts';
 
 const NOW = Date.parse('2026-11-21T10:00:00Z');
-const OK = { failure: undefined } as FinishedPoll;
-const failed = (reason: string) => ({ failure: { reason } }) as FinishedPoll;
+const OK = { failure: undefined, isStored: true } as FinishedPoll;
+const failed = (reason: string) => ({ failure: { reason }, isStored: true }) as FinishedPoll;
+/** The service answered 500, and the store failed too. */
+const NOT_STORED = { failure: { reason: 'server_error' }, isStored: false } as FinishedPoll;
 
 /** Minutes that a test ends, and polls that it settles. */
 function setUp() {
@@ -64,7 +66,7 @@ describe('a minute is whole', () => {
 
 describe('a minute is not whole', () => {
   it.each([
-    ['store', failed('store')],
+    ['store', NOT_STORED],
     ['unfinished', undefined],
   ])('if a poll ends as %s, and the next one is again', async (gap, finished) => {
     const { minutes, verdicts, poll } = setUp();
@@ -98,7 +100,7 @@ describe('a minute is not whole', () => {
     const { minutes, verdicts, poll } = setUp();
     const late = poll();
     minutes.end();
-    await late.end(failed('store'));
+    await late.end(NOT_STORED);
     minutes.end();
     expect(verdicts).toEqual(['store', 'whole']);
   });
