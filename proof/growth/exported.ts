@@ -86,7 +86,6 @@ export const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
     'web/page/project.ts unknownProjectPage',
   ],
   'takes what this program made': [
-    'store/health-queue.ts createHealthQueue',
     'store/postgres/postgres-reader.ts openPostgresReader',
     'store/postgres/sql/projects.ts flushInput',
     'simulator/answer.ts validationAnswer',
