@@ -44,6 +44,7 @@ LABEL org.opencontainers.image.title="evalwatch" \
       org.opencontainers.image.revision="$REVISION"
 ENV PATH=/usr/local/bin \
     NODE_ENV=production \
+    MALLOC_ARENA_MAX=1 \
     EVALWATCH_CONFIG=/etc/evalwatch/evalwatch.yaml \
     EVALWATCH_WEB_LISTEN=0.0.0.0:10570 \
     EVALWATCH_STORE_PATH=/data/evalwatch.db \

@@ -14,11 +14,11 @@ export interface NodeProcess extends AsyncDisposable {
   line(...texts: readonly string[]): Promise<string>;
 }
 
-/** Starts a program of this repository, with the flags that the daemon is run with. */
+/** Starts a program of this repository, with the flags and the memory allocation that image and systemd unit give the daemon. */
 export function startNode(program: string, ...args: readonly string[]): NodeProcess {
   const child = spawn(process.execPath, [...NODE_FLAGS, join(ROOT, program), ...args], {
     stdio: ['pipe', 'pipe', 'inherit'],
-    env: { PATH: process.env['PATH'] },
+    env: { PATH: process.env['PATH'], MALLOC_ARENA_MAX: '1' },
   });
   const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
   const ended = once(child, 'close');

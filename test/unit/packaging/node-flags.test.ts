@@ -25,3 +25,9 @@ it('so does the systemd unit', () => {
     `ExecStart=/usr/bin/node ${NODE_FLAGS.join(' ')} /usr/local/lib/node_modules/evalwatch/`,
   );
 });
+
+it('image and systemd unit have one arena of the C library, as the bench has', () => {
+  expect(read('Dockerfile')).toContain('MALLOC_ARENA_MAX=1');
+  expect(read('config/systemd/evalwatch.service')).toContain('\nEnvironment=MALLOC_ARENA_MAX=1\n');
+  expect(read('bench/node-process.ts')).toContain("MALLOC_ARENA_MAX: '1'");
+});
