@@ -16,7 +16,7 @@ export interface Figures {
   readonly restBytes?: number;
 }
 
-/** At most `most`, which is a factor of what `over` has, or more than `above` has, or itself in ms or bytes. */
+/** At most `most`: a factor of what `over` has, bytes more than `above` has at rest, or itself in ms or bytes. */
 export interface Goal {
   readonly metric: keyof Figures;
   /** Who has to reach it; by default evalwatch. */
@@ -49,7 +49,7 @@ export type Measured = Pick<Result, 'projects' | 'prompts' | 'encoding' | 'figur
 export function reached(goal: Goal, figures: Result['figures']): number | undefined {
   const { metric, of = 'evalwatch', over, above } = goal;
   const own = figures[of]?.[metric];
-  const other = figures[over ?? above ?? of]?.[metric];
+  const other = figures[over ?? above ?? of]?.[above === undefined ? metric : 'restBytes'];
   if (own === undefined || other === undefined) return undefined;
   if (over !== undefined) return own / other;
   return above === undefined ? own : own - other;

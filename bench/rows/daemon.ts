@@ -12,9 +12,14 @@ export async function build(): Promise<void> {
   await run('npm', ['run', '--silent', 'build'], { cwd: ROOT });
 }
 
+/** The real daemon, and the address of its web port. */
+export interface Daemon extends NodeProcess {
+  readonly url: string;
+}
+
 /** Starts the real daemon; resolves when it is ready. */
-export async function startReady(program: string, config: string): Promise<NodeProcess> {
+export async function startReady(program: string, config: string): Promise<Daemon> {
   const daemon = startNode(program, 'run', '--config', config);
-  await daemon.line('"daemon.started"');
-  return daemon;
+  const { url } = JSON.parse(await daemon.line('"daemon.started"')) as Pick<Daemon, 'url'>;
+  return { ...daemon, url };
 }
