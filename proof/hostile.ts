@@ -20,7 +20,7 @@ export const hostile: Row = {
       part: 'cuts',
       file: 'evaluation-api/listing/item-scanner.ts',
       replace: [
-        ['if (fault !== undefined) throw', 'if (fault !== undefined && found.length === 0) throw'],
+        ['if (fault !== undefined) throw', 'if (fault !== undefined && items === 0) throw'],
       ],
       notice: /a partial listing was applied/,
     },
@@ -59,19 +59,17 @@ export const hostile: Row = {
       replace: [
         [
           'head = { statusCode, headers: responseHeaders };',
-          'head = { statusCode, headers: responseHeaders };\n        clearTimeout(timer);',
+          'head = { statusCode, headers: responseHeaders };\n        deadline.clear();',
         ],
       ],
       notice: /ms too long/,
     },
     {
-      what: 'small pieces of a body are not joined',
+      what: 'the chunks of a body are kept until its end',
       part: 'costs',
-      file: 'evaluation-api/sending/body-pieces.ts',
+      file: 'evaluation-api/sending/exchange.ts',
       replace: [
-        ['if (piece.length >= MIN_KEPT_BYTES) {', 'if (piece.length >= 0) {'],
-        // What others share cannot be given back.
-        ['buffer.transfer(0);', 'buffer.slice(0, 0);'],
+        ['memory.use(chunk);', 'memory.use(chunk);\n((head as any).chunks ??= []).push(chunk);'],
       ],
       notice: /memory grew/,
     },

@@ -22,8 +22,10 @@ export const partialParsing: Row = {
   name: 'partial-parsing',
   bug: {
     what: 'a new item with the id of a known one is not noticed',
-    file: 'evaluation-api/listing/listing-body.ts',
-    replace: [['hasAnyId(table, match.places, added)', 'hasAnyId(table, match.places, new Set())']],
+    file: 'evaluation-api/listing/listing-stream.ts',
+    replace: [
+      ['hasAnyId(table, matcher.places(), added)', 'hasAnyId(table, matcher.places(), new Set())'],
+    ],
   },
   run: async ({ short, seed, print, source = SOURCE }) => {
     const wanted = short ? 1500 : 100_000;
@@ -32,7 +34,7 @@ export const partialParsing: Row = {
       ...((await import(join(source, 'evaluation-api/secrets.ts'))) as typeof SecretsRoom),
       ...((await import(join(source, 'monitor/poller.ts'))) as typeof PollerRoom),
     };
-    const figures = { pairs: 0, unchanged: 0, partly: 0, whole: 0, failed: 0 };
+    const figures = { pairs: 0, unchanged: 0, partly: 0, whole: 0, twice: 0, failed: 0 };
     const difference = await byDifference(source, (how) => (figures[how] += 1));
     for (let portion = 0; figures.pairs < wanted; portion += 1) {
       await fc.assert(
@@ -55,6 +57,7 @@ export const partialParsing: Row = {
       ['… the same', String(figures.unchanged)],
       ['… read in part', String(figures.partly)],
       ['… read whole', String(figures.whole)],
+      ['… of them requested again for it', String(figures.twice)],
       ['… invalid', String(figures.failed)],
       ['told or stored otherwise than by parsing everything', '0'],
     ];

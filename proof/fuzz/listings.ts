@@ -1,8 +1,9 @@
 import { join } from 'node:path';
 import * as fc from 'fast-check';
 import type * as ErrorInfoRoom from '../../src/evaluation-api/error-info.ts';
-import type * as ListingRoom from '../../src/evaluation-api/listing/listing-body.ts';
+import type * as QueueRoom from '../../src/evaluation-api/listing/step-queue.ts';
 import type * as ScannerRoom from '../../src/evaluation-api/listing/item-scanner.ts';
+import type * as StreamRoom from '../../src/evaluation-api/listing/listing-stream.ts';
 import type { Surface } from './surface.ts';
 import { takeAtOnce } from '../../test/support/at-once.ts';
 
@@ -88,9 +89,12 @@ function written(list: Iterable<unknown>): readonly string[] {
 
 /** Lists of items and single prompts, whole and damaged, beside a naive reading. */
 export async function listings(source: string): Promise<readonly Surface[]> {
-  const { readListing } = (await import(
-    join(source, 'evaluation-api/listing/listing-body.ts')
-  )) as typeof ListingRoom;
+  const { createListingStream } = (await import(
+    join(source, 'evaluation-api/listing/listing-stream.ts')
+  )) as typeof StreamRoom;
+  const { createStepQueue } = (await import(
+    join(source, 'evaluation-api/listing/step-queue.ts')
+  )) as typeof QueueRoom;
   const { createItemScanner } = (await import(
     join(source, 'evaluation-api/listing/item-scanner.ts')
   )) as typeof ScannerRoom;
@@ -99,12 +103,18 @@ export async function listings(source: string): Promise<readonly Surface[]> {
     join(source, 'evaluation-api/error-info.ts')
   )) as typeof ErrorInfoRoom;
 
-  function read(body: Buffer, kind: 'prompt' | 'dataset'): string {
+  const queue = createStepQueue(Infinity);
+  const secrets = { scrub, version: () => 0 };
+  const { signal } = new AbortController();
+
+  async function read(body: Buffer, kind: 'prompt' | 'dataset'): Promise<string> {
+    const options = { kind, previous: undefined, allowDifference: false, secrets };
+    const stream = createListingStream({ ...options, startScan, onLarge: async () => {}, queue });
     try {
-      const scan = startScan();
-      scan.push(body);
-      const reading = readListing({ pieces: [body], items: scan.finish() }, kind, scrub);
-      const { records, idsWithoutStatus, complete } = takeAtOnce(reading);
+      await stream.push(body);
+      const answer = await stream.finish(undefined, signal);
+      if (answer?.unchanged !== false) throw new TypeError('a first listing is whole');
+      const { records, idsWithoutStatus, complete } = answer.listing;
       const pairs = [...records].map(([id, { status }]) => [id, status] as const);
       return shown(pairs, idsWithoutStatus, complete);
     } catch (error) {
@@ -116,17 +126,17 @@ export async function listings(source: string): Promise<readonly Surface[]> {
   return [
     {
       name: 'wire items',
-      property: fc.property(lists, kinds, (list, kind) => {
+      property: fc.asyncProperty(lists, kinds, async (list, kind) => {
         const body = Buffer.from(JSON.stringify(list));
-        const found = read(body, kind);
+        const found = await read(body, kind);
         const expected = naively(JSON.parse(body.toString()) as unknown[], kind);
         if (found !== expected) throw new Error(`read ${found}, naively ${expected}`);
       }),
     },
     {
       name: 'damaged bytes',
-      property: fc.property(damaged, kinds, (body, kind) => {
-        read(body, kind);
+      property: fc.asyncProperty(damaged, kinds, async (body, kind) => {
+        await read(body, kind);
       }),
     },
     {

@@ -4,11 +4,8 @@ import { decodersFor } from '../../src/evaluation-api/sending/decompress.ts';
 import { readErrorInfo } from '../../src/evaluation-api/error-info.ts';
 import { connectionError } from '../../src/evaluation-api/errors.ts';
 import { decodeEscapes, mayHaveEscapes } from '../../src/evaluation-api/escapes.ts';
-import { createPieceJoiner } from '../../src/evaluation-api/sending/body-pieces.ts';
-import { createItemScanner } from '../../src/evaluation-api/listing/item-scanner.ts';
 import { parseJson, readItems, readJson } from '../../src/evaluation-api/listing/json.ts';
 import { formsOf } from '../../src/evaluation-api/key-forms.ts';
-import { readListing } from '../../src/evaluation-api/listing/listing-body.ts';
 import { WANTED_OF_LISTING } from '../../src/evaluation-api/listing/listing.ts';
 import { etagOf, readReply } from '../../src/evaluation-api/sending/reply.ts';
 import { parseRetryAfter } from '../../src/evaluation-api/sending/retry-after.ts';
@@ -17,28 +14,18 @@ import { parsePartially } from '../../src/evaluation-api/listing/parse-partially
 import { cleanText, cutCodePoints, cutUtf8 } from '../../src/evaluation-api/text.ts';
 import type { TextFunction } from './text-function.ts';
 import { takeAtOnce } from '../../test/support/at-once.ts';
+import { readListing } from '../../test/support/read-listing.ts';
 
 const one = createSecrets();
 one.remember('an\\api"key%41 of+the &lt;proof');
 const many = createSecrets();
 for (let number = 0; number < 256; number += 1) many.remember(`sk-live-${number * 7919}\\"/+%&;é`);
 const { scrub } = many;
-const startScan = createItemScanner(1_000_000);
 
 const bodyOf = (value: unknown) => Buffer.from(JSON.stringify(value));
 
-function list(body: Buffer, pieceBytes = body.length): void {
-  const pieces: Buffer[] = [];
-  const scan = startScan();
-  const joiner = createPieceJoiner((piece) => {
-    scan.push(piece);
-    pieces.push(piece);
-  });
-  for (let at = 0; at < body.length; at += pieceBytes) {
-    joiner.push(body.subarray(at, at + pieceBytes));
-  }
-  joiner.flush();
-  takeAtOnce(readListing({ pieces, items: scan.finish() }, 'prompt', scrub));
+async function list(body: Buffer, pieceBytes = body.length): Promise<void> {
+  await readListing(body, 'prompt', scrub, pieceBytes);
 }
 
 function single(body: Buffer): void {
@@ -47,7 +34,7 @@ function single(body: Buffer): void {
 
 function reply(statusCode: number, headers: Record<string, string>, body: Buffer): void {
   readReply(
-    { head: { statusCode, headers }, bytes: body.length, body: [body], release: () => {} },
+    { head: { statusCode, headers }, bytes: body.length, body },
     { conditional: false, scrub, now: 0 },
   );
 }
@@ -100,22 +87,22 @@ export const evaluationApi: readonly TextFunction[] = [
     call: (text) => takeAtOnce(readItems(Buffer.from(`[${text}]`), WANTED_OF_LISTING)),
   },
   {
-    name: 'evaluation-api/listing/item-scanner.ts createItemScanner, and readListing of a whole body',
+    name: 'evaluation-api/listing/item-scanner.ts createItemScanner, of a whole body',
     call: (text) => list(Buffer.from(text)),
   },
   {
-    name: 'evaluation-api/sending/body-pieces.ts createPieceJoiner, of tiny pieces',
+    name: 'evaluation-api/listing/item-collector.ts createItemCollector, of tiny pieces',
     call: (text) => list(Buffer.from(`[${text}]`), 16),
   },
   {
-    name: 'evaluation-api/listing/listing-body.ts readListing, of items',
+    name: 'evaluation-api/listing/listing-stream.ts createListingStream, of items',
     call: (text) => list(Buffer.from(`[${text}]`)),
   },
   {
     name: 'evaluation-api/listing/listing.ts createListingReader, of each field',
-    call: (text) => {
+    call: async (text) => {
       const item = { id: 'p', status: text, name: text, timestamp: text };
-      list(bodyOf([item, { id: text, status: 'PENDING' }]));
+      await list(bodyOf([item, { id: text, status: 'PENDING' }]));
     },
   },
   {

@@ -79,7 +79,6 @@ export const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
     'config/document/yaml-values.ts keyName',
     'config/document/yaml-values.ts startOf',
   ],
-  'gives bytes back unread': ['evaluation-api/sending/body-pieces.ts releasePieces'],
   'puts the id of a project of the configuration into a text': [
     'store/postgres/sql/known.ts knownQuery',
     'web/page/parts/lists.ts projectLink',

@@ -1,8 +1,8 @@
 import { join } from 'node:path';
-import type * as AnswerRoom from '../../src/evaluation-api/listing/listing-answer.ts';
+import type * as QueueRoom from '../../src/evaluation-api/listing/step-queue.ts';
 import type * as ScannerRoom from '../../src/evaluation-api/listing/item-scanner.ts';
+import type * as StreamRoom from '../../src/evaluation-api/listing/listing-stream.ts';
 import { createListingReader } from '../../src/evaluation-api/listing/listing.ts';
-import type { ConcurrencyLimit } from '../../src/concurrency/limit-concurrency.ts';
 import type { Secrets } from '../../src/evaluation-api/secrets.ts';
 import type { Kind } from '../../src/domain/status.ts';
 import type * as ErrorsRoom from '../../src/monitor/errors.ts';
@@ -21,36 +21,46 @@ export type Reader = (reading: Reading) => Promise<ListingAnswer>;
 /** As the daemon does it. */
 export async function byDifference(
   source: string,
-  count: (how: 'unchanged' | 'partly' | 'whole' | 'failed') => void,
+  count: (how: 'unchanged' | 'partly' | 'whole' | 'twice' | 'failed') => void,
 ): Promise<Reader> {
   const { createItemScanner } = (await import(
     join(source, 'evaluation-api/listing/item-scanner.ts')
   )) as typeof ScannerRoom;
-  const { readListingAnswer } = (await import(
-    join(source, 'evaluation-api/listing/listing-answer.ts')
-  )) as typeof AnswerRoom;
+  const { createListingStream } = (await import(
+    join(source, 'evaluation-api/listing/listing-stream.ts')
+  )) as typeof StreamRoom;
+  const { createStepQueue } = (await import(
+    join(source, 'evaluation-api/listing/step-queue.ts')
+  )) as typeof QueueRoom;
   const startScan = createItemScanner(1_000_000);
+  const queue = createStepQueue(64 * 1024);
   const { signal } = new AbortController();
-  return async ({ step, kind, previous, allowDifference, secrets }) => {
-    const scan = startScan();
-    const pieces = cut(step);
-    for (const piece of pieces) scan.push(piece);
+
+  async function read(reading: Reading): Promise<ListingAnswer> {
+    const { step, kind, previous, allowDifference, secrets } = reading;
+    const stream = createListingStream({
+      kind,
+      previous,
+      allowDifference,
+      secrets,
+      startScan,
+      queue,
+      onLarge: async () => {},
+    });
+    for (const piece of cut(step)) await stream.push(piece);
+    const answer = await stream.finish('"x"', signal);
+    if (answer === undefined) {
+      count('twice');
+      return await read({ ...reading, allowDifference: false });
+    }
+    const isPart = !answer.unchanged && answer.vanished !== undefined;
+    count(answer.unchanged ? 'unchanged' : isPart ? 'partly' : 'whole');
+    return answer;
+  }
+
+  return async (reading) => {
     try {
-      const body = { pieces, items: scan.finish() };
-      const serialQueue: ConcurrencyLimit = async (work) => await work();
-      const answer = await readListingAnswer({
-        kind,
-        body,
-        etag: '"x"',
-        previous,
-        allowDifference,
-        secrets,
-        serialQueue,
-        signal,
-      });
-      const isPart = !answer.unchanged && answer.vanished !== undefined;
-      count(answer.unchanged ? 'unchanged' : isPart ? 'partly' : 'whole');
-      return answer;
+      return await read(reading);
     } catch (error) {
       count('failed');
       throw error;

@@ -1,24 +1,17 @@
-import { limitConcurrency } from '../concurrency/limit-concurrency.ts';
 import type { SecretSource } from '../domain/secret-source.ts';
 import { takeSteps } from '../monitor/steps.ts';
 import { ApiError } from '../monitor/errors.ts';
 import type { Observer } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import type { RateLimit } from '../monitor/ports/rate-limit.ts';
-import type {
-  EvaluationService,
-  ListingAnswer,
-  ServiceSettings,
-} from '../monitor/ports/service.ts';
+import type { EvaluationService, ServiceSettings } from '../monitor/ports/service.ts';
 import { readKey } from './api-key.ts';
 import { createDispatcher } from './sending/dispatcher.ts';
 import { readErrorInfo } from './error-info.ts';
 import { createGate } from './fairness/gate.ts';
+import { createListingRequest } from './listing-request.ts';
 import { createRetryHolds } from './fairness/retry-holds.ts';
-import { createItemScanner } from './listing/item-scanner.ts';
-import { readListingAnswer, etagOfBasis } from './listing/listing-answer.ts';
 import { createRateLimit } from './fairness/rate-limit.ts';
-import { etagOf } from './sending/reply.ts';
 import { withRetries } from './sending/retry.ts';
 import type { Secrets } from './secrets.ts';
 import { createSender } from './sending/sender.ts';
@@ -55,9 +48,8 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
     slots: service.maxConcurrency,
     rate: options.rateLimit ?? createRateLimit(service.maxRequestsPerSecond, clock),
   });
-  const startScan = createItemScanner(service.maxItems);
-  const serialQueue = limitConcurrency(1);
   const send = createSender({ ...service, version, dispatcher, gate, clock, emit, scrub });
+  const request = createListingRequest({ send, secrets, emit, maxItems: service.maxItems });
   const retryHolds = createRetryHolds(clock);
   const failingProjects = createFailingProjects();
 
@@ -87,43 +79,32 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
     list: async (
       project,
       kind,
-      { previous, revalidate, allowDifference, isFailing, onFirstRequest, signal },
+      { previous, revalidate, allowDifference, isFailing, onFirstRequest, onLarge, signal },
     ) => {
       signal.waits.throwIfAborted();
       retryHolds.throwIfHeld(project, kind);
       const path = `/v2/projects/${segmentOf(project)}/${kind}s/`;
       const endpoint = kind === 'prompt' ? 'list_prompts' : 'list_datasets';
       const running = failingProjects.beginListing(project);
-      const attempt = async (number: number) =>
-        await withKey(project, (key, isRepeated) => {
-          const scan = startScan();
-          return send<ListingAnswer>({
-            endpoint,
-            path,
-            key,
-            etag: revalidate === 'etag' ? etagOfBasis(previous) : undefined,
-            classOf: () => (isFailing || failingProjects.has(project) ? 'failing' : 'healthy'),
-            signal,
-            onStart:
-              number === 1 && !isRepeated
-                ? onFirstRequest
-                : () => emit({ type: 'api.retry_sent', endpoint }),
-            onPiece: scan.push,
-            interpret: async (pieces, head) => {
-              if (pieces === undefined) return { unchanged: true, full: false };
-              return await readListingAnswer({
-                kind,
-                body: { pieces, items: scan.finish() },
-                etag: etagOf(head),
-                previous,
-                allowDifference,
-                secrets,
-                serialQueue,
-                signal: signal.requests,
-              });
-            },
-          });
+      const requestListing = (key: string, onStart: () => void) =>
+        request({
+          kind,
+          endpoint,
+          path,
+          key,
+          previous,
+          revalidate,
+          allowDifference,
+          classOf: () => (isFailing || failingProjects.has(project) ? 'failing' : 'healthy'),
+          signal,
+          onLarge,
+          onStart,
         });
+      const onRetry = () => emit({ type: 'api.retry_sent', endpoint });
+      const attempt = async (number: number) =>
+        await withKey(project, (key, isRepeated) =>
+          requestListing(key, number === 1 && !isRepeated ? onFirstRequest : onRetry),
+        );
       try {
         return await withRetries(attempt, {
           retries: service.retries,
@@ -155,9 +136,8 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
           classOf: () => 'detail',
           signal,
           onStart: () => isRepeated && emit({ type: 'api.retry_sent', endpoint }),
-          interpret: async (pieces) =>
-            pieces &&
-            (await takeSteps(readErrorInfo(Buffer.concat(pieces), scrub), signal.requests)),
+          interpret: async (body) =>
+            body && (await takeSteps(readErrorInfo(body, scrub), signal.requests)),
         }),
       );
     },

@@ -96,7 +96,7 @@ function createServiceMetrics(registers: Registry[]) {
     }),
     apiRetries: new Counter({
       name: 'evalwatch_api_retries_total',
-      help: 'Requests sent again after a failed attempt.',
+      help: 'Requests sent again after a failed attempt, or to read a listing whole.',
       labelNames: ['endpoint'],
       registers,
     }),

@@ -58,7 +58,8 @@ export function createComparison({ store, missingAfter }: ComparisonOptions): Co
       kinds.push(kind);
       if (answer.unchanged) only.set(kind, missing);
       else if (answer.vanished !== undefined) {
-        only.set(kind, [...answer.listing.records.keys(), ...answer.vanished, ...missing]);
+        const { records, idsWithoutStatus } = answer.listing;
+        only.set(kind, [...records.keys(), ...idsWithoutStatus, ...answer.vanished, ...missing]);
       }
     }
     return kinds.length === 0 ? undefined : await store.loadKnown(project, kinds, only);

@@ -1,14 +1,31 @@
+import { createStepQueue } from '../../src/evaluation-api/listing/step-queue.ts';
 import type { Listing } from '../../src/domain/record.ts';
 import type { Kind } from '../../src/domain/status.ts';
 import { createItemScanner } from '../../src/evaluation-api/listing/item-scanner.ts';
-import { readListing as steps } from '../../src/evaluation-api/listing/listing-body.ts';
-import { takeAtOnce } from './at-once.ts';
+import { createListingStream } from '../../src/evaluation-api/listing/listing-stream.ts';
 
 const startScan = createItemScanner(1_000_000);
 
-/** A whole body, read in one go. @throws {ApiError} */
-export function readListing(body: Buffer, kind: Kind, scrub: (text: string) => string): Listing {
-  const scan = startScan();
-  scan.push(body);
-  return takeAtOnce(steps({ pieces: [body], items: scan.finish() }, kind, scrub));
+/** A whole body, read in pieces of so many bytes. @throws {ApiError} */
+export async function readListing(
+  body: Buffer,
+  kind: Kind,
+  scrub: (text: string) => string,
+  pieceBytes = body.length,
+): Promise<Listing> {
+  const stream = createListingStream({
+    kind,
+    previous: undefined,
+    allowDifference: false,
+    secrets: { scrub, version: () => 0 },
+    startScan,
+    queue: createStepQueue(Infinity),
+    onLarge: async () => {},
+  });
+  for (let at = 0; at < body.length; at += pieceBytes) {
+    await stream.push(body.subarray(at, at + pieceBytes));
+  }
+  const answer = await stream.finish(undefined, new AbortController().signal);
+  if (answer?.unchanged !== false) throw new Error('a first listing is whole');
+  return answer.listing;
 }

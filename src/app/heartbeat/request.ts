@@ -33,7 +33,7 @@ export async function requestHeartbeat(
   });
 
   async function attempt(): Promise<void> {
-    const { head, body, release } = await exchange(dispatcher, {
+    const { head, body } = await exchange(dispatcher, {
       origin,
       path: pathname + search,
       headers: { 'user-agent': `evalwatch/${version}` },
@@ -43,7 +43,6 @@ export async function requestHeartbeat(
       onSent: () => {},
       signal,
     });
-    release();
     if (head === undefined && body instanceof ApiError) throw body;
     const statusCode = head?.statusCode ?? 0;
     if (statusCode >= 200 && statusCode < 300) return;

@@ -3,28 +3,35 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ApiError } from '../../monitor/errors.ts';
 
-/** Positions of the items of a JSON array in its body. The items themselves are not validated. */
+/** Items that ended in a part of a body, which are not validated. Valid until the next part is scanned. */
 export interface ScannedItems {
-  /** Start of the first item. Each further item starts after the comma that ends the previous one. */
-  readonly first: number;
+  readonly count: number;
+  /** Position in the body at which each item ends. The first of them can lie up to 63 bytes before the part. */
   readonly ends: Uint32Array;
   /** A hash of 64 bits for each item, as two numbers; equal for equal bytes. */
   readonly hashes: Uint32Array;
-  /** Digest of the body; equal for equal bodies. */
-  readonly digest: string;
+  /** Position of the first item of the body; 0 before it. Each further item starts after the comma that ends the previous one. */
+  readonly first: number;
+  /** Whether an item is open at the end of the part. */
+  readonly isOpen: boolean;
 }
 
 /** The scan of one body. */
 export interface BodyScan {
   /** Scans the next piece of the body. @throws {ApiError} `too_large`, as soon as there are too many items */
-  readonly push: (piece: Uint8Array) => void;
+  readonly push: (piece: Buffer) => void;
   /**
-   * Returns the items; called after the last piece.
+   * Returns a digest of the body, equal for equal bodies; called after the last piece.
    * @throws {ApiError} `invalid_response`, if the body is no JSON array or is nested too deep; as `push`
    */
-  finish(): ScannedItems;
+  finish(): string;
 }
 
+/** Called with each part of a body, at most 64 KiB, and the items that end in it; at the end with an empty part. */
+export type OnPart = (part: Buffer, items: ScannedItems) => void;
+
+/** The phase of assembly/item-scanner.ts in which the array is open. */
+const WITHIN = 1;
 /** Error messages by the phase in which assembly/item-scanner.ts ended. */
 const FAULTS: ReadonlyMap<number, string> = new Map([
   [3, 'the body is not a JSON array'],
@@ -37,7 +44,7 @@ const FAULTS: ReadonlyMap<number, string> = new Map([
  * constant memory. Hashes and digests are comparable only within one scanner: random seeds keep a service from
  * constructing bytes that collide.
  */
-export function createItemScanner(maxItems: number): () => BodyScan {
+export function createItemScanner(maxItems: number): (onPart: OnPart) => BodyScan {
   const { memory, scan, constant } = instantiate();
   const [state, piece, maxPieceBytes] = [
     constant('STATE'),
@@ -53,12 +60,11 @@ export function createItemScanner(maxItems: number): () => BodyScan {
   /** Body whose state is currently in the memory. */
   let current: { saved: Uint8Array } | undefined;
 
-  return () => {
+  return (onPart) => {
     const body = { saved: new Uint8Array(piece - state) };
     let items = 0;
-    const found: { readonly ends: Uint32Array; readonly hashes: Uint32Array }[] = [];
 
-    function run(part: Uint8Array, last: boolean): void {
+    function run(part: Buffer, last: boolean): void {
       if (current !== body) {
         if (current !== undefined) current.saved = bytes.slice(state, piece);
         bytes.set(body.saved, state);
@@ -68,7 +74,8 @@ export function createItemScanner(maxItems: number): () => BodyScan {
       const count = scan(part.length, last);
       items += count;
       if (items > maxItems) throw tooMany(maxItems);
-      if (count > 0) found.push({ ends: ends.slice(0, count), hashes: hashes.slice(0, 2 * count) });
+      const isOpen = words.getUint32(phase, true) === WITHIN;
+      onPart(part, { count, ends, hashes, first: words.getUint32(first, true), isOpen });
     }
 
     return {
@@ -78,15 +85,10 @@ export function createItemScanner(maxItems: number): () => BodyScan {
         }
       },
       finish: () => {
-        run(new Uint8Array(), true);
+        run(Buffer.of(), true);
         const fault = FAULTS.get(words.getUint32(phase, true));
         if (fault !== undefined) throw new ApiError('invalid_response', fault);
-        return {
-          first: words.getUint32(first, true),
-          ends: concat(found.map((some) => some.ends)),
-          hashes: concat(found.map((some) => some.hashes)),
-          digest: words.getBigUint64(digest, true).toString(36),
-        };
+        return words.getBigUint64(digest, true).toString(36);
       },
     };
   };
@@ -97,17 +99,6 @@ function tooMany(maxItems: number): ApiError {
     'too_large',
     `the listing has more than ${maxItems} items (service.max_items)`,
   );
-}
-
-function concat(parts: readonly Uint32Array[]): Uint32Array {
-  if (parts.length === 1 && parts[0] !== undefined) return parts[0];
-  const whole = new Uint32Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  return whole;
 }
 
 interface Instance {

@@ -1,87 +1,74 @@
 import { ITEMS_PER_STEP, type Steps } from '../../domain/steps.ts';
+import { createNumberList } from './number-list.ts';
 
-/** Hashes and ids of a listing's items, kept so that only new items of the next one are read. */
+/** The usual items of a listing by their hashes, kept so that only other items of the next listing are parsed. */
 export interface ItemTable {
+  /** Number of items. */
+  readonly size: number;
   /** Two numbers for each item, comparable only with those of the same scanner. */
   readonly hashes: Uint32Array;
+  /** Hash table with open addressing of the items' places plus one; 0 is a free slot. */
+  readonly slots: Uint32Array;
   /** The ids of all items, joined: the garbage collector marks one string instead of a hundred thousand. */
   readonly ids: string;
   /** Where the id of each item ends in `ids`. */
   readonly idEnds: Uint32Array;
+  /** Ids in the listing whose items are not in the table, because they are parsed each time. */
+  readonly unusualIds: ReadonlySet<string>;
   /** Version of the secrets that the texts were scrubbed of. */
   readonly secrets: number;
 }
 
-/** Result of looking up the items of a body in a table. */
-export interface ItemMatch {
-  /** For each item its place in the table plus one; 0 for a new item. */
-  readonly places: Uint32Array;
-  /** Indexes of the new items. */
-  readonly newItems: readonly number[];
-  /** Ids of the table's items whose bytes are not in the body. */
-  readonly vanished: ReadonlySet<string>;
+/** Looks up the items of a listing, in their order, in the table of the previous one. */
+export interface ItemMatcher {
+  /** Returns whether the table has the next item. */
+  next(low: number, high: number): boolean;
+  /** Returns for each item its place in the table plus one; 0 for a new item. */
+  places(): Uint32Array;
+  /** Returns the number of items that the table has. */
+  found(): number;
+  /** Returns whether the listing has an item of the table twice. */
+  hasRepeated(): boolean;
+  /** Returns the ids of the previous listing whose items were not found. */
+  unseenIds(): Steps<Set<string>>;
 }
 
-/** With a larger share of new or vanished items, reading all of them costs no more. */
-const MAX_NEW_SHARE = 0.25;
-
-/** Creates the table of a listing that was read whole; undefined if the numbers of ids and items differ. */
-export function* createItemTable(
-  hashes: Uint32Array,
-  ids: Iterable<string>,
-  secrets: number,
-): Steps<ItemTable | undefined> {
-  const idEnds = new Uint32Array(hashes.length / 2);
-  const texts: string[] = [];
-  let step: string[] = [];
-  let count = 0;
-  let end = 0;
-  for (const id of ids) {
-    step.push(id);
-    idEnds[count] = end += id.length;
-    count += 1;
-    if (step.length === ITEMS_PER_STEP) {
-      texts.push(step.join(''));
-      step = [];
-      yield;
-    }
-  }
-  if (count !== idEnds.length) return undefined;
-  return { hashes, ids: [...texts, ...step].join(''), idEnds, secrets };
-}
-
-/** Looks up the items of a body; undefined if an item occurs twice, or too many are new or vanished. */
-export function* matchItems(table: ItemTable, hashes: Uint32Array): Steps<ItemMatch | undefined> {
-  const count = hashes.length / 2;
-  const maxNew = count * MAX_NEW_SHARE;
-  const maxVanished = table.idEnds.length * MAX_NEW_SHARE;
-  const places = new Uint32Array(count);
-  const newItems: number[] = [];
-  const seen = new Uint8Array(table.idEnds.length);
-  let find: HashLookup | undefined;
+/** Creates a matcher; without a table, every item is new. */
+export function createItemMatcher(table: ItemTable | undefined): ItemMatcher {
+  const places = createNumberList();
+  const seen = new Uint8Array(table?.size ?? 0);
+  let isRepeated = false;
+  let found = 0;
   /** Place of the next item if the order is unchanged. */
   let expected = 0;
-  for (let index = 0; index < count; index += 1) {
-    if ((index + 1) % ITEMS_PER_STEP === 0) yield;
-    const [low, high] = [hashes[2 * index] ?? 0, hashes[2 * index + 1] ?? 0];
-    let place: number | undefined = expected;
-    if (table.hashes[2 * place] !== low || table.hashes[2 * place + 1] !== high) {
-      find ??= yield* createHashLookup(table.hashes);
-      place = find(low, high);
-    }
-    if (place === undefined) {
-      newItems.push(index);
-      if (newItems.length > maxNew) return undefined;
-      expected += 1;
-      continue;
-    }
-    if (seen[place] === 1) return undefined;
-    seen[place] = 1;
-    places[index] = place + 1;
-    expected = place + 1;
-  }
-  if (table.idEnds.length - (count - newItems.length) > maxVanished) return undefined;
-  return { places, newItems, vanished: yield* unseenIds(table, seen) };
+
+  return {
+    next: (low, high) => {
+      const place = table && findPlace(table, expected, low, high);
+      if (place === undefined) {
+        places.push(0);
+        expected += 1;
+        return false;
+      }
+      if (seen[place] === 1) isRepeated = true;
+      seen[place] = 1;
+      places.push(place + 1);
+      found += 1;
+      expected = place + 1;
+      return true;
+    },
+    places: () => places.all(),
+    found: () => found,
+    hasRepeated: () => isRepeated,
+    unseenIds: function* () {
+      const ids = new Set(table?.unusualIds);
+      for (let place = seen.indexOf(0); place !== -1; place = seen.indexOf(0, place + 1)) {
+        if (table !== undefined) ids.add(idAt(table, place));
+        if (ids.size % ITEMS_PER_STEP === 0) yield;
+      }
+      return ids;
+    },
+  };
 }
 
 /** Returns whether an item found in the table has one of these ids. */
@@ -98,48 +85,133 @@ export function* hasAnyId(
   return false;
 }
 
-/** Creates the table of a body from the previous one; `newIds` are the ids of the new items, in order. */
-export function* updateItemTable(
-  table: ItemTable,
-  places: Uint32Array,
-  hashes: Uint32Array,
-  newIds: Iterator<string>,
-): Steps<ItemTable> {
-  const texts: string[] = [];
-  const idEnds = new Uint32Array(places.length);
-  let end = 0;
-  /** Range of consecutive ids that is copied in one piece. */
-  let [from, to] = [0, 0];
-  for (let index = 0; index < places.length; index += 1) {
-    if ((index + 1) % ITEMS_PER_STEP === 0) yield;
-    const known = places[index] ?? 0;
-    const place = known - 1;
-    const start = known === 0 ? to : startOfId(table, place);
-    if (known === 0 || start !== to) {
-      texts.push(table.ids.slice(from, to));
-      [from, to] = [start, start];
-    }
-    if (known === 0) {
-      const id = newIds.next().value ?? '';
-      texts.push(id);
-      end += id.length;
-    } else {
-      to = table.idEnds[place] ?? 0;
-      end += to - start;
-    }
-    idEnds[index] = end;
-  }
-  texts.push(table.ids.slice(from, to));
-  return { hashes, ids: texts.join(''), idEnds, secrets: table.secrets };
+export interface TableOptions {
+  /** Table of the previous listing. */
+  readonly previous: ItemTable | undefined;
+  /** For each item its place in the previous table plus one; 0 for a new item. */
+  readonly places: Uint32Array;
+  /** Two numbers for each item. */
+  readonly hashes: Uint32Array;
+  /** The id of each new item, in order; undefined for an item without one. */
+  readonly newIds: readonly (string | undefined)[];
+  /** Ids whose items are not to be in the table. */
+  readonly unusualIds: ReadonlySet<string>;
+  /** Version of the secrets that the texts were scrubbed of. */
+  readonly secrets: number;
 }
 
-function* unseenIds(table: ItemTable, seen: Uint8Array): Steps<ReadonlySet<string>> {
-  const ids = new Set<string>();
-  for (let place = seen.indexOf(0); place !== -1; place = seen.indexOf(0, place + 1)) {
-    ids.add(idAt(table, place));
-    if (ids.size % ITEMS_PER_STEP === 0) yield;
+/** Creates the table of a listing from the previous one and the ids of its new items. */
+export function* createItemTable(options: TableOptions): Steps<ItemTable> {
+  const { previous, places, newIds, unusualIds, secrets } = options;
+  const hashes = new Uint32Array(options.hashes.length);
+  const idEnds = new Uint32Array(places.length);
+  const ids = createTextJoiner();
+  let size = 0;
+  let newItems = 0;
+  for (let index = 0; index < places.length; index += 1) {
+    if ((index + 1) % ITEMS_PER_STEP === 0) {
+      ids.flush();
+      yield;
+    }
+    const place = places[index] ?? 0;
+    if (place === 0) {
+      const id = newIds[newItems];
+      newItems += 1;
+      if (id === undefined || unusualIds.has(id)) continue;
+      ids.push(id);
+    } else if (previous !== undefined) {
+      ids.pushPart(previous.ids, startOfId(previous, place - 1), previous.idEnds[place - 1] ?? 0);
+    }
+    hashes[2 * size] = options.hashes[2 * index] ?? 0;
+    hashes[2 * size + 1] = options.hashes[2 * index + 1] ?? 0;
+    idEnds[size] = ids.length();
+    size += 1;
   }
-  return ids;
+  const slots = yield* createSlots(hashes, size);
+  // Copied only if there are fewer: a part of an array keeps all of it in memory.
+  const fit = (numbers: Uint32Array, count: number) =>
+    count === numbers.length ? numbers : numbers.slice(0, count);
+  return {
+    size,
+    hashes: fit(hashes, 2 * size),
+    slots,
+    ids: ids.text(),
+    idEnds: fit(idEnds, size),
+    unusualIds,
+    secrets,
+  };
+}
+
+/** Joins texts, and consecutive parts of one text in one piece. */
+function createTextJoiner() {
+  const texts: string[] = [];
+  let step: string[] = [];
+  let source = '';
+  let [from, to] = [0, 0];
+  let length = 0;
+
+  function endPart(): void {
+    if (to > from) step.push(source.slice(from, to));
+    [from, to] = [0, 0];
+  }
+
+  function flush(): void {
+    endPart();
+    texts.push(step.join(''));
+    step = [];
+  }
+
+  return {
+    length: () => length,
+    push: (text: string) => {
+      endPart();
+      step.push(text);
+      length += text.length;
+    },
+    pushPart: (text: string, start: number, end: number) => {
+      if (text !== source || start !== to) {
+        endPart();
+        [source, from] = [text, start];
+      }
+      to = end;
+      length += end - start;
+    },
+    /** Joins what was pushed since the last flush, so that joining everything at the end is cheap. */
+    flush,
+    text: () => {
+      flush();
+      return texts.join('');
+    },
+  };
+}
+
+function findPlace(
+  table: ItemTable,
+  expected: number,
+  low: number,
+  high: number,
+): number | undefined {
+  const { hashes, slots } = table;
+  if (hashes[2 * expected] === low && hashes[2 * expected + 1] === high) return expected;
+  const mask = slots.length - 1;
+  for (let slot = low & mask; ; slot = (slot + 1) & mask) {
+    const place = (slots[slot] ?? 0) - 1;
+    if (place < 0) return undefined;
+    if (hashes[2 * place] === low && hashes[2 * place + 1] === high) return place;
+  }
+}
+
+/** Creates the hash table of the first `count` items, at most four fifths full, in a tenth of the time and memory of a Map. */
+function* createSlots(hashes: Uint32Array, count: number): Steps<Uint32Array> {
+  const slots = new Uint32Array(2 ** Math.ceil(Math.log2(1.25 * count + 1)));
+  const mask = slots.length - 1;
+  for (let place = 0; place < count; place += 1) {
+    if ((place + 1) % ITEMS_PER_STEP === 0) yield;
+    let slot = (hashes[2 * place] ?? 0) & mask;
+    while (slots[slot] !== 0) slot = (slot + 1) & mask;
+    slots[slot] = place + 1;
+  }
+  return slots;
 }
 
 function idAt(table: ItemTable, place: number): string {
@@ -148,28 +220,4 @@ function idAt(table: ItemTable, place: number): string {
 
 function startOfId({ idEnds }: ItemTable, place: number): number {
   return place === 0 ? 0 : (idEnds[place - 1] ?? 0);
-}
-
-/** Returns the place of a hash; undefined if it is absent. */
-type HashLookup = (low: number, high: number) => number | undefined;
-
-/** Creates a hash table with open addressing, which takes a tenth of the time and memory of a Map. */
-function* createHashLookup(hashes: Uint32Array): Steps<HashLookup> {
-  const count = hashes.length / 2;
-  const mask = 2 ** Math.ceil(Math.log2(2 * count + 1)) - 1;
-  /** Places plus one; 0 is a free slot. */
-  const slots = new Uint32Array(mask + 1);
-  for (let place = 0; place < count; place += 1) {
-    if ((place + 1) % ITEMS_PER_STEP === 0) yield;
-    let slot = (hashes[2 * place] ?? 0) & mask;
-    while (slots[slot] !== 0) slot = (slot + 1) & mask;
-    slots[slot] = place + 1;
-  }
-  return (low, high) => {
-    for (let slot = low & mask; ; slot = (slot + 1) & mask) {
-      const place = (slots[slot] ?? 0) - 1;
-      if (place < 0) return undefined;
-      if (hashes[2 * place] === low && hashes[2 * place + 1] === high) return place;
-    }
-  };
 }

@@ -18,8 +18,10 @@ export const WANTED_OF_LISTING: Keep = {
 
 /** Turns the items of a listing into records, and counts anomalous items (docs/specification.md#reading-items). */
 export interface ListingReader {
-  /** Adds an item; `index` is its position in the whole listing. */
-  add(item: unknown, index: number): void;
+  /** Adds an item; `index` is its position in the whole listing. Returns its id; undefined if that is not usable. */
+  add(item: unknown, index: number): string | undefined;
+  /** Returns the ids of items added so far that were an anomaly, or whose id occurred twice. */
+  unusualIds(): ReadonlySet<string>;
   /** Returns the listing of all items added so far. */
   listing(): Listing;
 }
@@ -27,31 +29,35 @@ export interface ListingReader {
 export function createListingReader(kind: Kind, scrub: Scrub): ListingReader {
   const records = new Map<string, ObservedRecord>();
   const idsWithoutStatus = new Set<string>();
+  const unusualIds = new Set<string>();
   const anomalies = createAnomalyCounter();
   let complete = true;
 
-  function add(item: unknown, index: number): void {
+  function add(item: unknown, index: number): string | undefined {
     const fields = fieldsOf(item);
     const id = usableId(fields['id'], scrub);
     const status = readStatus(fields['status'], kind, scrub);
     const addAnomaly = (reason: AnomalyReason) => {
       anomalies.add(reason, index, identify(id, fields['status'], scrub));
+      if (id !== undefined) unusualIds.add(id);
     };
     if (id === undefined || status === undefined) {
       addAnomaly('invalid');
       if (id === undefined) complete = false;
       else idsWithoutStatus.add(id);
-      return;
+      return id;
     }
     if (records.has(id) || idsWithoutStatus.has(id)) addAnomaly('duplicate_id');
     if (status.status === 'UNKNOWN') addAnomaly('unknown_status');
     const name = readText(fields['name'], scrub);
     const timestamp = readText(fields['timestamp'], scrub);
     records.set(id, { ...status, id, name, timestamp });
+    return id;
   }
 
   return {
     add,
+    unusualIds: () => unusualIds,
     listing: () => ({ records, idsWithoutStatus, complete, anomalies: anomalies.summaries() }),
   };
 }

@@ -1,7 +1,7 @@
-import { Readable, Writable, type Duplex } from 'node:stream';
+import { Duplex, Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { ApiError } from '../../monitor/errors.ts';
-import { createPieceJoiner } from './body-pieces.ts';
+import { createByteBuffer } from './byte-buffer.ts';
 import { decodersFor } from './decompress.ts';
 import { codeOf } from '../errors.ts';
 
@@ -9,13 +9,18 @@ export type Headers = Readonly<Record<string, string | readonly string[] | undef
 
 /** Maximum that is buffered between the socket and the decoders. */
 const BUFFERED_BYTES = 1024 * 1024;
+/** Chunks are passed to the decoders when they have so many bytes together. */
+const JOINED_BYTES = 64 * 1024;
 
 export interface BodyOptions {
   readonly headers: Headers;
   /** Maximum size after decompression. */
   readonly maxBytes: number;
-  /** Called with each decompressed piece; small ones are joined. It may throw an `ApiError`, which ends the body. */
-  readonly onPiece: (piece: Buffer) => void;
+  /**
+   * Called with each decompressed piece, which must be copied to be kept. May return a promise, which never rejects; the next
+   * piece then comes after it. It may throw an `ApiError`, which ends the body.
+   */
+  readonly onPiece: (piece: Buffer) => Promise<void> | undefined;
   readonly onEnd: () => void;
   /**
    * Called with `too_large`, with `invalid_response` if the body cannot be decompressed, or with the error that `onPiece`
@@ -44,79 +49,74 @@ export interface BodyReader {
  */
 export function createBodyReader(options: BodyOptions): BodyReader {
   const { headers, maxBytes, onPiece, onEnd, onError, onDrain } = options;
-  const joiner = createPieceJoiner(onPiece);
   let bytes = 0;
   const take = (piece: Buffer) => {
     bytes += piece.length;
     if (bytes > maxBytes) throw tooLarge(maxBytes);
-    joiner.push(piece);
-  };
-  const end = () => {
-    joiner.flush();
-    onEnd();
+    return onPiece(piece);
   };
   const counter = { bytes: () => bytes };
   const decoders = decodersFor(headers['content-encoding']);
-  if (decoders.length > 0)
-    return { ...decompress(decoders, { take, end, onError, onDrain }), ...counter };
+  if (decoders.length > 0) {
+    return { ...decompress(decoders, { take, onEnd, onError, onDrain }), ...counter };
+  }
   if (Number(headers['content-length']) > maxBytes) throw tooLarge(maxBytes);
   return {
     write: (chunk) => {
-      runSafely(() => take(chunk), onError);
-      return true;
+      try {
+        const room = take(chunk);
+        void room?.then(onDrain);
+        return room === undefined;
+      } catch (error) {
+        onError(toError(error));
+        return true;
+      }
     },
-    end: () => runSafely(end, onError),
+    end: onEnd,
     destroy: () => {},
     ...counter,
   };
 }
 
-interface Decompression extends Pick<BodyOptions, 'onError' | 'onDrain'> {
-  readonly take: (piece: Buffer) => void;
-  readonly end: () => void;
+interface Decompression extends Pick<BodyOptions, 'onEnd' | 'onError' | 'onDrain'> {
+  readonly take: (piece: Buffer) => Promise<void> | undefined;
 }
 
 function decompress(
   decoders: readonly Duplex[],
-  { take, end, onError, onDrain }: Decompression,
+  { take, onEnd, onError, onDrain }: Decompression,
 ): Omit<BodyReader, 'bytes'> {
   const source = new Readable({ highWaterMark: BUFFERED_BYTES, read: onDrain });
-  const sink = new Writable({
-    write: (piece: Buffer, _, done) => {
-      const isTaken = runSafely(
-        () => take(piece),
-        (error) => {
-          onError(error);
-          done(error);
-        },
-      );
-      if (isTaken) done();
-    },
+  const takeAll = async (pieces: AsyncIterable<Buffer>) => {
+    for await (const piece of pieces) {
+      try {
+        await take(piece);
+      } catch (error) {
+        onError(toError(error));
+        throw error;
+      }
+    }
+  };
+  pipeline([source, ...decoders, Duplex.from(takeAll)]).then(onEnd, (error: unknown) => {
+    const message = `the body cannot be decompressed: ${codeOf(error)}`;
+    onError(new ApiError('invalid_response', message));
   });
-  pipeline([source, ...decoders, sink]).then(
-    () => runSafely(end, onError),
-    (error: unknown) => {
-      const message = `the body cannot be decompressed: ${codeOf(error)}`;
-      onError(new ApiError('invalid_response', message));
-    },
-  );
   let hasRoom = true;
   // A decoder takes as long for a byte as for a block, so small chunks are joined first.
-  const joiner = createPieceJoiner((piece) => {
-    hasRoom = source.push(piece);
-  });
-  /** Flushes the joiner after each turn of the event loop, so that a broken body is detected before its end. */
+  const joined = createByteBuffer();
+  /** Flushes the chunks after each turn of the event loop, so that a broken body is detected before its end. */
   let flushing: NodeJS.Immediate | undefined;
   const flush = () => {
     clearImmediate(flushing);
     flushing = undefined;
-    joiner.flush();
+    if (joined.length() > 0) hasRoom = source.push(joined.take());
   };
   return {
     write: (chunk) => {
       hasRoom = true;
-      joiner.push(chunk);
-      flushing ??= setImmediate(flush);
+      joined.append(chunk);
+      if (joined.length() >= JOINED_BYTES) flush();
+      else flushing ??= setImmediate(flush);
       return hasRoom;
     },
     end: () => {
@@ -130,19 +130,10 @@ function decompress(
   };
 }
 
-/** Runs `work`, passes an error to `onError`, and returns whether there was none. */
-function runSafely(work: () => void, onError: (error: Error) => void): boolean {
-  try {
-    work();
-    return true;
-  } catch (error) {
-    onError(
-      error instanceof Error
-        ? error
-        : new Error('a value that is not an Error was thrown', { cause: error }),
-    );
-    return false;
-  }
+function toError(error: unknown): Error {
+  return error instanceof Error
+    ? error
+    : new Error('a value that is not an Error was thrown', { cause: error });
 }
 
 function tooLarge(maxBytes: number): ApiError {

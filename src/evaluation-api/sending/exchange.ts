@@ -1,7 +1,8 @@
 import type { Dispatcher } from 'undici';
 import { ApiError } from '../../monitor/errors.ts';
 import { createBodyReader, type BodyReader, type Headers } from './body.ts';
-import { releasePieces } from './body-pieces.ts';
+import { createByteBuffer } from './byte-buffer.ts';
+import { createDeadline } from './deadline.ts';
 import { connectionError } from '../errors.ts';
 import type { Scrub } from '../../domain/scrub.ts';
 
@@ -19,13 +20,16 @@ export interface ExchangeOptions {
   readonly origin: string;
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** Deadline for the whole exchange, body included. */
+  /** Deadline for the whole exchange, body included, but without the time for which `onPiece` holds it up. */
   readonly timeoutMs: number;
   /** Maximum size of the body of a 200, after decompression. */
   readonly maxBytes: number;
   readonly scrub: Scrub;
-  /** Called with each piece of the body of a 200, after decompression; an `ApiError` that it throws ends the exchange. */
-  readonly onPiece?: ((piece: Buffer) => void) | undefined;
+  /**
+   * Takes the body of a 200 instead of the exchange, piece by piece and after decompression. An `ApiError` that it throws ends
+   * the exchange. After a promise, which never rejects, no further piece comes until it resolves.
+   */
+  readonly onPiece?: ((piece: Buffer) => Promise<void> | undefined) | undefined;
   /** Called when the request goes out on a connection. */
   readonly onSent: () => void;
   /** Aborts the exchange and closes its connection. */
@@ -43,10 +47,8 @@ export interface Exchange {
   readonly head: ResponseHead | undefined;
   /** Number of bytes of the body that were read, after decompression. */
   readonly bytes: number;
-  /** The complete body in pieces, or the error instead of it. */
-  readonly body: readonly Buffer[] | ApiError;
-  /** Frees the memory of `body`, which must not be used afterwards. */
-  readonly release: () => void;
+  /** The complete body, empty if `onPiece` took it, or the error instead of it. */
+  readonly body: Buffer | ApiError;
 }
 
 /**
@@ -59,17 +61,18 @@ export async function exchange(
 ): Promise<Exchange> {
   const { maxBytes, onPiece, signal, scrub } = options;
   signal.throwIfAborted();
-  const { promise, resolve, reject } = Promise.withResolvers<readonly Buffer[]>();
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
   let controller: Dispatcher.DispatchController | undefined;
   let head: ResponseHead | undefined;
   let reader: BodyReader | undefined;
-  const pieces: Buffer[] = [];
+  const kept = createByteBuffer();
   /** Number of chunks in this turn of the event loop. */
   let chunks = 0;
   let interimAnswers = 0;
   /** Whether the decoders currently have no room. */
   let isFull = false;
   let isOver = false;
+  const memory = createReadMemory();
 
   const bytesRead = () => reader?.bytes() ?? 0;
 
@@ -81,9 +84,9 @@ export async function exchange(
     reader?.destroy();
   }
 
-  const timer = setTimeout(() => {
+  const deadline = createDeadline(options.timeoutMs, () => {
     stop(new ApiError('timeout', `no complete answer within ${options.timeoutMs} ms`));
-  }, options.timeoutMs);
+  });
   const abort = () => stop(new Error('the exchange was aborted'));
   signal.addEventListener('abort', abort, { once: true });
 
@@ -104,16 +107,19 @@ export async function exchange(
           return;
         }
         head = { statusCode, headers: responseHeaders };
-        const isListing = statusCode === 200;
         try {
           reader = createBodyReader({
             headers: responseHeaders,
-            maxBytes: isListing ? maxBytes : Math.min(maxBytes, MAX_ERROR_BYTES),
+            maxBytes: statusCode === 200 ? maxBytes : Math.min(maxBytes, MAX_ERROR_BYTES),
             onPiece: (piece) => {
-              pieces.push(piece);
-              if (isListing) onPiece?.(piece);
+              if (statusCode === 200 && onPiece !== undefined) {
+                const room = onPiece(piece);
+                return room && deadline.without(room);
+              }
+              kept.append(piece);
+              return undefined;
             },
-            onEnd: () => resolve(pieces),
+            onEnd: () => resolve(kept.take()),
             onError: stop,
             onDrain: () => {
               isFull = false;
@@ -129,6 +135,7 @@ export async function exchange(
         }
       },
       onResponseData: (receiving, chunk) => {
+        memory.use(chunk);
         isFull = reader?.write(chunk) === false;
         if (chunks === 0) {
           setImmediate(() => {
@@ -148,15 +155,14 @@ export async function exchange(
 
   try {
     const body = await promise;
-    return { head, bytes: bytesRead(), body, release: () => releasePieces(body) };
+    return { head, bytes: bytesRead(), body };
   } catch (error) {
-    releasePieces(pieces);
     signal.throwIfAborted();
     if (!(error instanceof ApiError)) throw error;
-    return { head, bytes: bytesRead(), body: error, release: () => {} };
+    return { head, bytes: bytesRead(), body: error };
   } finally {
     isOver = true;
-    clearTimeout(timer);
+    deadline.clear();
     signal.removeEventListener('abort', abort);
   }
 }
@@ -166,4 +172,21 @@ function tooManyInterimAnswers(): ApiError {
     'invalid_response',
     `more than ${MAX_INTERIM_ANSWERS} interim answers (status 1xx) came before the answer`,
   );
+}
+
+/**
+ * Frees the memory that a connection was read into when the next read arrives. Otherwise every 64 MB of it trigger a
+ * collection of the whole heap, which costs more than all other processing of a body.
+ */
+function createReadMemory() {
+  let last: ArrayBufferLike | undefined;
+  return {
+    /** Called with each chunk before its bytes are copied or read. */
+    use: (chunk: Buffer) => {
+      if (chunk.buffer === last) return;
+      if (last instanceof ArrayBuffer && !last.detached) last.transfer(0);
+      // Node shares memory among smaller buffers.
+      last = chunk.length >= Buffer.poolSize / 2 ? chunk.buffer : undefined;
+    },
+  };
 }

@@ -20,13 +20,10 @@ export interface ReplyOptions {
 }
 
 /**
- * Returns the body of a 200 in pieces, or undefined for a 304 to a conditional request (docs/specification.md#fetching).
+ * Returns the body of a 200, or undefined for a 304 to a conditional request (docs/specification.md#fetching).
  * @throws {ApiError} for any other answer
  */
-export function readReply(
-  { head, body }: Exchange,
-  options: ReplyOptions,
-): readonly Buffer[] | undefined {
+export function readReply({ head, body }: Exchange, options: ReplyOptions): Buffer | undefined {
   if (head?.statusCode === 304 && options.conditional) return undefined;
   if (head !== undefined && head.statusCode !== 200) throw refusal(head, body, options);
   if (body instanceof ApiError) throw body;
@@ -87,7 +84,7 @@ function furtherDetails(
     const [location] = [headers['location'] ?? []].flat();
     return { location: location && cleanText(location, MAX_LOCATION_LENGTH, scrub) };
   }
-  const detail = body instanceof ApiError ? undefined : wordsOf(Buffer.concat(body), scrub);
+  const detail = body instanceof ApiError ? undefined : wordsOf(body, scrub);
   const mayAskToWait = statusCode === 429 || statusCode === 503;
   return {
     detail,

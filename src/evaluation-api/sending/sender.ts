@@ -28,7 +28,7 @@ export interface SenderOptions extends Pick<
   readonly scrub: Scrub;
 }
 
-interface ApiRequest<T> {
+export interface ApiRequest<T> {
   readonly endpoint: Endpoint;
   /** Path below the base URL. */
   readonly path: string;
@@ -39,13 +39,10 @@ interface ApiRequest<T> {
   readonly signal: Shutdown;
   /** Called when the request gets its slot. */
   readonly onStart?: () => void;
-  /** Called with each piece of the body of a 200 as it arrives. */
-  readonly onPiece?: (piece: Buffer) => void;
-  /** Converts the body of a 200, in pieces, or undefined for a 304 to `etag`. @throws {ApiError} */
-  readonly interpret: (
-    body: readonly Buffer[] | undefined,
-    head: ResponseHead | undefined,
-  ) => T | Promise<T>;
+  /** Takes the body of a 200 as it arrives (see `ExchangeOptions`). */
+  readonly onPiece?: (piece: Buffer) => Promise<void> | undefined;
+  /** Converts the body of a 200, empty if `onPiece` took it, or undefined for a 304 to `etag`. @throws {ApiError} */
+  readonly interpret: (body: Buffer | undefined, head: ResponseHead | undefined) => T | Promise<T>;
 }
 
 /**
@@ -101,7 +98,6 @@ export function createSender(options: SenderOptions): Sender {
         }
         throw failure ?? error;
       } finally {
-        answer.release();
         const reason = failure && requestFailure(failure.reason);
         emit({ type: 'api.request_finished', endpoint, durationMs, bytes, failure: reason });
       }

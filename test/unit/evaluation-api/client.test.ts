@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
-import { etagOfBasis } from '../../../src/evaluation-api/listing/listing-answer.ts';
+import { etagOfBasis } from '../../../src/evaluation-api/listing/listing-stream.ts';
 import type { ListingAnswer, ListingBasis } from '../../../src/monitor/ports/service.ts';
 import {
   answering,
@@ -182,17 +182,45 @@ describe('a listing', () => {
     });
 
     it.each([
-      ['shows an item that is anomalous', [...items.slice(1), { id: 'p0', status: 'ODD' }]],
       ['shows an id twice', [...items, { id: 'p3', status: 'FAILED' }]],
+      ['shows an id without a status beside it', [...items, { id: 'p3' }]],
       ['shows the same item twice', [...items, items[3]]],
-      ['is for the most part new', items.map((item) => ({ ...item, status: 'FAILED' }))],
-    ])('is read whole if it %s', async (_, list) => {
-      const { url } = await serve(bodies(items, list));
-      const { service } = connect({ baseUrl: url });
+    ])('is requested again, and read whole, if it %s', async (_, list) => {
+      const { url, requests } = await serve(
+        inTurn(
+          answering(200, JSON.stringify(items), { etag: '"1"' }),
+          answering(200, JSON.stringify(list), { etag: '"2"' }),
+          answering(200, JSON.stringify(list), { etag: '"2"' }),
+        ),
+      );
+      const { service, events } = connect({ baseUrl: url });
       const previous = basisOf(await service.list('p', 'prompt', listOptions()));
-      const answer = await service.list('p', 'prompt', listOptions({ previous }));
+      const options = listOptions({ previous, revalidate: 'etag' });
+      const answer = await service.list('p', 'prompt', options);
       expect(answer).not.toHaveProperty('vanished');
       expect(answer.unchanged ? 0 : answer.listing.records.size).toBe(20);
+      const etags = requests.map(({ headers }) => headers['if-none-match']);
+      expect(etags).toEqual([undefined, '"1"', undefined]);
+      expect(ofType(events, 'api.retry_sent')).toHaveLength(1);
+    });
+
+    it.each([
+      ['is new throughout', items.map((item) => ({ ...item, status: 'FAILED' })), 20],
+      ['shows an unusual item', [...items.slice(1), { id: 'p0', status: 'ODD' }], 1],
+      ['shows an item without a status', [...items.slice(1), { id: 'p0' }], 0],
+    ])('is read where it differs also if it %s', async (_, list, count) => {
+      const { url, requests } = await serve(bodies(items, list, [...list, { id: 'q', status: 7 }]));
+      const { service } = connect({ baseUrl: url });
+      const first = basisOf(await service.list('p', 'prompt', listOptions()));
+      const answer = await service.list('p', 'prompt', listOptions({ previous: first }));
+      expect(answer).toHaveProperty('vanished', []);
+      expect(answer.unchanged ? 0 : answer.listing.records.size).toBe(count);
+      const previous = basisOf(answer);
+      const next = await service.list('p', 'prompt', listOptions({ previous }));
+      // What was unusual is parsed again each time.
+      const unusual = new Set(count === 0 ? ['p0', 'q'] : ['q']);
+      expect(next).toMatchObject({ vanished: [], listing: { idsWithoutStatus: unusual } });
+      expect(requests).toHaveLength(3);
     });
 
     it('is read whole once a key is known that the texts of the last one could hold', async () => {

@@ -14,9 +14,9 @@ const secrets = createSecrets();
 secrets.remember(KEY);
 const { scrub } = secrets;
 
-function read(fields: object): Partial<ObservedRecord> {
+async function read(fields: object): Promise<Partial<ObservedRecord>> {
   const items = [{ id: 'p1', status: 'PENDING', ...fields }];
-  const listing = readListing(Buffer.from(JSON.stringify(items)), 'prompt', scrub);
+  const listing = await readListing(Buffer.from(JSON.stringify(items)), 'prompt', scrub);
   return listing.records.get('p1') ?? {};
 }
 
@@ -26,13 +26,10 @@ function info(fields: object) {
 }
 
 function details(statusCode: number, headers: Record<string, string>, body: unknown) {
-  const pieces = [Buffer.from(JSON.stringify(body))];
   const head = { statusCode, headers };
   try {
-    readReply(
-      { head, bytes: 0, body: pieces, release: () => {} },
-      { conditional: false, scrub, now: 0 },
-    );
+    const answer = { head, bytes: 0, body: Buffer.from(JSON.stringify(body)) };
+    readReply(answer, { conditional: false, scrub, now: 0 });
   } catch (error) {
     if (error instanceof ApiError) return error.details;
     throw error;
@@ -40,13 +37,15 @@ function details(statusCode: number, headers: Record<string, string>, body: unkn
   return undefined;
 }
 
+type Kept = string | null | undefined;
+
 /** What is kept of a text that the service sent in this field, and in how many characters. */
 const FIELDS: Readonly<
-  Record<string, readonly [max: number, keep: (text: string) => string | null | undefined]>
+  Record<string, readonly [max: number, keep: (text: string) => Kept | Promise<Kept>]>
 > = {
-  name: [1024, (text) => read({ name: text }).name],
-  timestamp: [1024, (text) => read({ timestamp: text }).timestamp],
-  status: [256, (text) => read({ status: text }).statusRaw],
+  name: [1024, async (text) => (await read({ name: text })).name],
+  timestamp: [1024, async (text) => (await read({ timestamp: text })).timestamp],
+  status: [256, async (text) => (await read({ status: text })).statusRaw],
   error_id: [1024, (text) => info({ error_id: text })?.error_id],
   error_msg: [8192, (text) => info({ error_msg: text })?.error_msg],
   'body of a 500': [2048, (text) => details(500, {}, text)?.detail],
@@ -56,22 +55,25 @@ const FIELDS: Readonly<
 };
 
 describe.each(Object.entries(FIELDS))('a key in the %s', (_, [max, keep]) => {
-  it.each(Object.entries(KEY_FORMS))('is hidden %s', (__, write) => {
+  it.each(Object.entries(KEY_FORMS))('is hidden %s', async (__, write) => {
     const written = write(KEY);
-    const kept = keep(`text ${written} text`);
+    const kept = await keep(`text ${written} text`);
     expect(kept).toContain('[redacted]');
     expect(hasPieceOf(kept, written)).toBe(false);
   });
 
-  it.each(Object.entries(KEY_FORMS))('is hidden %s where the cut tears it apart', (__, write) => {
-    const written = write(KEY);
-    for (const before of [written.length - 1, 20, 6]) {
-      const kept = keep(
-        '~'.repeat(Math.max(0, max - before)) + written.repeat(3) + '~'.repeat(9000),
-      );
-      expect(hasPieceOf(kept, written)).toBe(false);
-    }
-  });
+  it.each(Object.entries(KEY_FORMS))(
+    'is hidden %s where the cut tears it apart',
+    async (__, write) => {
+      const written = write(KEY);
+      for (const before of [written.length - 1, 20, 6]) {
+        const kept = await keep(
+          '~'.repeat(Math.max(0, max - before)) + written.repeat(3) + '~'.repeat(9000),
+        );
+        expect(hasPieceOf(kept, written)).toBe(false);
+      }
+    },
+  );
 });
 
 /** Whether any stretch of a written key can be read, as it is or as JSON writes it. */
@@ -87,13 +89,13 @@ function hasPieceOf(kept: string | null | undefined, written: string): boolean {
 }
 
 describe('an item', () => {
-  it.each(Object.entries(KEY_FORMS))('is invalid if its id holds a key %s', (_, write) => {
+  it.each(Object.entries(KEY_FORMS))('is invalid if its id holds a key %s', async (_, write) => {
     const items = [
       { id: 'sound', status: 'PENDING' },
       { id: `id ${write(KEY)}`, status: 'PENDING' },
     ];
     const body = Buffer.from(JSON.stringify(items));
-    const { records, anomalies } = readListing(body, 'prompt', scrub);
+    const { records, anomalies } = await readListing(body, 'prompt', scrub);
     expect([...records.keys()]).toEqual(['sound']);
     expect(JSON.stringify(anomalies)).toContain('invalid');
   });

@@ -136,6 +136,7 @@ export function listOptions(options: Partial<ListOptions> = {}): ListOptions {
     allowDifference: true,
     isFailing: false,
     onFirstRequest: () => {},
+    onLarge: async () => {},
     signal: RUNNING,
     ...options,
   };

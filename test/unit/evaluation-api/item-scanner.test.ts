@@ -1,34 +1,53 @@
 import { describe, expect, it } from 'vitest';
-import {
-  createItemScanner,
-  type ScannedItems,
-} from '../../../src/evaluation-api/listing/item-scanner.ts';
+import { createItemScanner } from '../../../src/evaluation-api/listing/item-scanner.ts';
 import { ApiError } from '../../../src/monitor/errors.ts';
 
 const startScan = createItemScanner(1_000_000);
 
+/** What a scan of a body has found. */
+interface Found {
+  first: number;
+  readonly ends: number[];
+  readonly hashes: number[];
+  digest: string;
+}
+
+function startCollecting(start = startScan) {
+  const found: Found = { first: 0, ends: [], hashes: [], digest: '' };
+  const running = start((_, { count, ends, hashes, first }) => {
+    found.ends.push(...ends.subarray(0, count));
+    found.hashes.push(...hashes.subarray(0, 2 * count));
+    found.first = first;
+  });
+  return {
+    push: running.push,
+    finish: () => {
+      found.digest = running.finish();
+      return found;
+    },
+  };
+}
+
 /** Scans a body in pieces of so many bytes. */
-function scan(body: string | Buffer, bytes = Number.MAX_SAFE_INTEGER, start = startScan) {
+function scan(body: string | Buffer, bytes = Number.MAX_SAFE_INTEGER, start = startScan): Found {
   const whole = Buffer.from(body);
-  const running = start();
+  const running = startCollecting(start);
   for (let from = 0; from < whole.length; from += bytes) {
     running.push(whole.subarray(from, from + bytes));
   }
   return running.finish();
 }
 
-function itemsOf(body: string, { first, ends }: ScannedItems = scan(body)): readonly string[] {
+function itemsOf(body: string, { first, ends } = scan(body)): readonly string[] {
   const bytes = Buffer.from(body);
-  return [...ends].map((end, index) =>
+  return ends.map((end, index) =>
     bytes.toString('utf8', index === 0 ? first : (ends[index - 1] ?? 0) + 1, end),
   );
 }
 
 function hashesOf(body: string): readonly string[] {
-  const { hashes } = scan(body);
-  return Array.from({ length: hashes.length / 2 }, (_, index) =>
-    hashes.subarray(2 * index, 2 * index + 2).join(),
-  );
+  const { ends, hashes } = scan(body);
+  return ends.map((_, index) => hashes.slice(2 * index, 2 * index + 2).join());
 }
 
 describe('the items of a body', () => {
@@ -69,7 +88,7 @@ describe('the items of a body', () => {
   });
 
   it('of bodies that come side by side do not mix', () => {
-    const [one, other] = [startScan(), startScan()];
+    const [one, other] = [startCollecting(), startCollecting()];
     one.push(Buffer.from('[{"a":"'));
     other.push(Buffer.from('[1,2'));
     one.push(Buffer.from('x"},3]'));
@@ -138,7 +157,7 @@ describe('a body is refused', () => {
 
 describe('too many items', () => {
   it.each([1, 100, 5000])('are noticed before the body ends, in pieces of %i bytes', (bytes) => {
-    const running = createItemScanner(1000)();
+    const running = startCollecting(createItemScanner(1000));
     const push = () => {
       for (let sent = 0; sent < 10_000; sent += bytes) {
         running.push(Buffer.from('[0,'.concat('0,'.repeat(5000)).slice(sent, sent + bytes)));

@@ -9,14 +9,14 @@ const KEY = 'the-secret-key';
 const secrets = createSecrets();
 secrets.remember(KEY);
 
-function read(items: unknown, kind: Kind = 'prompt'): Listing {
+async function read(items: unknown, kind: Kind = 'prompt'): Promise<Listing> {
   const body = typeof items === 'string' ? items : JSON.stringify(items);
-  return readListing(Buffer.from(body), kind, secrets.scrub);
+  return await readListing(Buffer.from(body), kind, secrets.scrub);
 }
 
 /** One sound item beside those of interest, so that the list as a whole is of use. */
-function readBeside(...items: readonly unknown[]): Listing {
-  return read([{ id: 'sound', status: 'PENDING' }, ...items]);
+async function readBeside(...items: readonly unknown[]): Promise<Listing> {
+  return await read([{ id: 'sound', status: 'PENDING' }, ...items]);
 }
 
 function reasons(listing: Pick<Listing, 'anomalies'>): readonly (readonly [string, number])[] {
@@ -25,9 +25,9 @@ function reasons(listing: Pick<Listing, 'anomalies'>): readonly (readonly [strin
   );
 }
 
-function failure(items: unknown, kind?: Kind): ApiError {
+async function failure(items: unknown, kind?: Kind): Promise<ApiError> {
   try {
-    read(items, kind);
+    await read(items, kind);
   } catch (error) {
     if (error instanceof ApiError) return error;
     throw error;
@@ -36,8 +36,8 @@ function failure(items: unknown, kind?: Kind): ApiError {
 }
 
 describe('an item', () => {
-  it('is read with its id, status, name and timestamp, whatever else there is', () => {
-    const listing = read([
+  it('is read with its id, status, name and timestamp, whatever else there is', async () => {
+    const listing = await read([
       { id: 'p1', status: 'RUNNING', name: 'one', timestamp: '3 o’clock', metric: {}, extra: [1] },
     ]);
     expect([...listing.records.values()]).toEqual([
@@ -50,8 +50,8 @@ describe('an item', () => {
     ['absent', {}],
     ['null', { name: null, timestamp: null }],
     ['of another type', { name: 7, timestamp: ['now'] }],
-  ])('needs no name and no timestamp: %s', (_, fields) => {
-    const listing = read([{ id: 'p1', status: 'RUNNING', ...fields }]);
+  ])('needs no name and no timestamp: %s', async (_, fields) => {
+    const listing = await read([{ id: 'p1', status: 'RUNNING', ...fields }]);
     expect(listing.records.get('p1')).toMatchObject({ name: undefined, timestamp: undefined });
     expect(listing.anomalies).toEqual([]);
   });
@@ -68,8 +68,8 @@ describe('an item', () => {
     ['with half a character in its id', { id: 'a\ud800', status: 'RUNNING' }],
     ['with a key in its id', { id: `x-${KEY}`, status: 'RUNNING' }],
     ['with an encoded key in its id', { id: 'x-the%2Dsecret%2dkey', status: 'RUNNING' }],
-  ])('that is %s is invalid, and nobody can be said to be absent', (_, item) => {
-    const listing = readBeside(item);
+  ])('that is %s is invalid, and nobody can be said to be absent', async (_, item) => {
+    const listing = await readBeside(item);
     expect([...listing.records.keys()]).toEqual(['sound']);
     expect(reasons(listing)).toEqual([['invalid', 1]]);
     expect(listing).toMatchObject({ complete: false, idsWithoutStatus: new Set() });
@@ -81,16 +81,16 @@ describe('an item', () => {
     ['null', { status: null }],
     ['a number', { status: 1 }],
     ['an object', { status: { toString: 'FAILED' } }],
-  ])('with a good id and %s for a status is invalid, but present', (_, fields) => {
-    const listing = readBeside({ id: 'p1', ...fields });
+  ])('with a good id and %s for a status is invalid, but present', async (_, fields) => {
+    const listing = await readBeside({ id: 'p1', ...fields });
     expect(reasons(listing)).toEqual([['invalid', 1]]);
     expect(listing).toMatchObject({ complete: true, idsWithoutStatus: new Set(['p1']) });
   });
 
   it.each(['__proto__', 'constructor', 'hasOwnProperty', '.', '..', ' ', 'a/b', '😀'.repeat(512)])(
     'may have the id %s',
-    (id) => {
-      const listing = read(
+    async (id) => {
+      const listing = await read(
         `[{"id": ${JSON.stringify(id)}, "status": "FAILED", "__proto__": {"name": "x"}}]`,
       );
       expect(listing.records.get(id)).toMatchObject({ id, status: 'FAILED', name: undefined });
@@ -102,21 +102,21 @@ describe('an item', () => {
 describe('a status', () => {
   it.each(['completed', 'CANCELLED', '', ' FAILED', 'NONE', 'UNKNOWN', 'NEW'])(
     'of %o is kept as UNKNOWN with its text',
-    (raw) => {
-      const listing = read([{ id: 'p1', status: raw }]);
+    async (raw) => {
+      const listing = await read([{ id: 'p1', status: raw }]);
       expect(listing.records.get('p1')).toMatchObject({ status: 'UNKNOWN', statusRaw: raw });
       expect(reasons(listing)).toEqual([['unknown_status', 0]]);
     },
   );
 
-  it.each([{}, { status: null }])('may be lacking of a dataset: %o', (fields) => {
-    const listing = read([{ id: 'd1', ...fields }], 'dataset');
+  it.each([{}, { status: null }])('may be lacking of a dataset: %o', async (fields) => {
+    const listing = await read([{ id: 'd1', ...fields }], 'dataset');
     expect(listing.records.get('d1')).toMatchObject({ status: 'NONE', statusRaw: undefined });
     expect(listing.anomalies).toEqual([]);
   });
 
-  it('of a dataset that is no text is invalid', () => {
-    const listing = read([{ id: 'd1' }, { id: 'd2', status: 0 }], 'dataset');
+  it('of a dataset that is no text is invalid', async () => {
+    const listing = await read([{ id: 'd1' }, { id: 'd2', status: 0 }], 'dataset');
     expect(reasons(listing)).toEqual([['invalid', 1]]);
   });
 });
@@ -124,8 +124,8 @@ describe('a status', () => {
 describe('an id that comes twice', () => {
   const states = (listing: Listing) => [...listing.records.values()].map(({ status }) => status);
 
-  it('has the status of the last one', () => {
-    const listing = read([
+  it('has the status of the last one', async () => {
+    const listing = await read([
       { id: 'p1', status: 'RUNNING' },
       { id: 'p1', status: 'PENDING' },
       { id: 'p1', status: 'FAILED' },
@@ -137,14 +137,14 @@ describe('an id that comes twice', () => {
     ]);
   });
 
-  it('has the status of the last one that has any', () => {
-    const listing = read([{ id: 'p1', status: 'RUNNING' }, { id: 'p1' }]);
+  it('has the status of the last one that has any', async () => {
+    const listing = await read([{ id: 'p1', status: 'RUNNING' }, { id: 'p1' }]);
     expect(states(listing)).toEqual(['RUNNING']);
     expect(reasons(listing)).toEqual([['invalid', 1]]);
   });
 
-  it('is a duplicate of an invalid one as well', () => {
-    const listing = read([{ id: 'p1' }, { id: 'p1', status: 'RUNNING' }]);
+  it('is a duplicate of an invalid one as well', async () => {
+    const listing = await read([{ id: 'p1' }, { id: 'p1', status: 'RUNNING' }]);
     expect(reasons(listing)).toEqual([
       ['invalid', 0],
       ['duplicate_id', 1],
@@ -153,19 +153,20 @@ describe('an id that comes twice', () => {
 });
 
 describe('anomalies', () => {
-  const digest = (...items: readonly unknown[]) => readBeside(...items).anomalies[0]?.digest;
+  const digest = async (...items: readonly unknown[]) =>
+    (await readBeside(...items)).anomalies[0]?.digest;
 
-  it('are counted, and the first 10 can be found', () => {
+  it('are counted, and the first 10 can be found', async () => {
     const items = Array.from({ length: 50 }, (_, index) => ({ id: `p${index}` }));
-    expect(readBeside(...items).anomalies).toMatchObject([
+    expect((await readBeside(...items)).anomalies).toMatchObject([
       { reason: 'invalid', count: 50, indexes: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10] },
     ]);
   });
 
-  it('are the same wherever they stand in the list', () => {
+  it('are the same wherever they stand in the list', async () => {
     const [a, b, c] = ['a', 'b', 'c'].map((id) => ({ id, status: 'x' }));
     const sound = { id: 'sound', status: 'RUNNING' };
-    expect(digest(a, b, b, c)).toBe(digest(b, c, sound, a, b));
+    expect(await digest(a, b, b, c)).toBe(await digest(b, c, sound, a, b));
   });
 
   it.each([
@@ -180,21 +181,21 @@ describe('anomalies', () => {
     ],
     ['a raw status that looks like part of an id', [{ id: 'a\0=x', status: '' }]],
     ['none', []],
-  ])('are others with %s', (_, items) => {
-    expect(digest(...items)).not.toBe(digest({ id: 'a', status: 'x' }));
+  ])('are others with %s', async (_, items) => {
+    expect(await digest(...items)).not.toBe(await digest({ id: 'a', status: 'x' }));
   });
 
-  it('are others where one comes twice instead of another', () => {
+  it('are others where one comes twice instead of another', async () => {
     const [a, b, c] = ['a', 'b', 'c'].map((id) => ({ id }));
-    expect(digest(a, a, b)).not.toBe(digest(a, b, b));
-    expect(digest(a, a, b)).not.toBe(digest(c, c, b));
+    expect(await digest(a, a, b)).not.toBe(await digest(a, b, b));
+    expect(await digest(a, a, b)).not.toBe(await digest(c, c, b));
   });
 });
 
 describe('texts', () => {
-  it('are cut by code points: names and timestamps at 1,024, raw statuses at 256', () => {
+  it('are cut by code points: names and timestamps at 1,024, raw statuses at 256', async () => {
     const long = '😀'.repeat(2000);
-    const listing = read([{ id: 'p1', status: long, name: long, timestamp: long }]);
+    const listing = await read([{ id: 'p1', status: long, name: long, timestamp: long }]);
     expect(listing.records.get('p1')).toMatchObject({
       statusRaw: '😀'.repeat(256),
       name: '😀'.repeat(1024),
@@ -202,8 +203,8 @@ describe('texts', () => {
     });
   });
 
-  it('are scrubbed before they are cut', () => {
-    const listing = read([
+  it('are scrubbed before they are cut', async () => {
+    const listing = await read([
       { id: 'p1', status: 'S'.repeat(250) + KEY, name: 'n'.repeat(1020) + KEY, timestamp: KEY },
     ]);
     expect(listing.records.get('p1')).toMatchObject({
@@ -213,24 +214,26 @@ describe('texts', () => {
     });
   });
 
-  it('have no halves of characters', () => {
-    const listing = read([{ id: 'p1', status: 'PENDING', name: 'a\ud800b' }]);
+  it('have no halves of characters', async () => {
+    const listing = await read([{ id: 'p1', status: 'PENDING', name: 'a\ud800b' }]);
     expect(listing.records.get('p1')?.name).toBe('a\ufffdb');
   });
 });
 
 describe('a list', () => {
-  it('may be empty', () => {
-    expect(read([])).toMatchObject({ complete: true, anomalies: [], records: new Map() });
+  it('may be empty', async () => {
+    expect(await read([])).toMatchObject({ complete: true, anomalies: [], records: new Map() });
   });
 
-  it('is in the order of the service', () => {
+  it('is in the order of the service', async () => {
     const ids = ['10', '9', 'b', 'a'];
-    expect([...read(ids.map((id) => ({ id, status: 'PENDING' }))).records.keys()]).toEqual(ids);
+    expect([...(await read(ids.map((id) => ({ id, status: 'PENDING' })))).records.keys()]).toEqual(
+      ids,
+    );
   });
 
-  it('without a single usable item is an invalid response, whose anomalies count', () => {
-    const { reason, details } = failure([1, { id: 'p1' }, { id: 'p1' }]);
+  it('without a single usable item is an invalid response, whose anomalies count', async () => {
+    const { reason, details } = await failure([1, { id: 'p1' }, { id: 'p1' }]);
     expect(reason).toBe('invalid_response');
     expect(reasons({ anomalies: details.anomalies ?? [] })).toEqual([
       ['invalid', 0],
@@ -239,15 +242,16 @@ describe('a list', () => {
     ]);
   });
 
-  it('may begin with a byte order mark', () => {
-    expect(read('\uFEFF[{"id": "p1", "status": "PENDING"}]').records.size).toBe(1);
+  it('may begin with a byte order mark', async () => {
+    expect((await read('\uFEFF[{"id": "p1", "status": "PENDING"}]')).records.size).toBe(1);
   });
 
-  it('may be nested 64 deep, and show brackets in its texts', () => {
+  it('may be nested 64 deep, and show brackets in its texts', async () => {
     const deep = '['.repeat(62) + ']'.repeat(62);
     const name = JSON.stringify(`\\"${'['.repeat(100)}`);
     expect(
-      read(`[{"id": "p1", "status": "PENDING", "name": ${name}, "x": ${deep}}]`).records.size,
+      (await read(`[{"id": "p1", "status": "PENDING", "name": ${name}, "x": ${deep}}]`)).records
+        .size,
     ).toBe(1);
   });
 });
@@ -263,23 +267,23 @@ describe('a body is an invalid response', () => {
     ['if it is nested 65 deep', '['.repeat(65) + ']'.repeat(65)],
     ['if it is nested a million deep', '['.repeat(1e6)],
     ['if it is nested deep in objects', '[{"a":'.repeat(1e6)],
-  ])('%s', (_, body) => {
-    const { reason, details } = failure(body);
+  ])('%s', async (_, body) => {
+    const { reason, details } = await failure(body);
     expect(reason).toBe('invalid_response');
     expect(details.anomalies).toBeUndefined();
   });
 
-  it('if it is not UTF-8', () => {
+  it('if it is not UTF-8', async () => {
     const body = Buffer.from('[{"id": "p\xe9", "status": "PENDING"}]', 'latin1');
-    expect(() => readListing(body, 'prompt', secrets.scrub)).toThrow('not UTF-8');
+    await expect(readListing(body, 'prompt', secrets.scrub)).rejects.toThrow('not UTF-8');
   });
 
-  it('if it is UTF-16', () => {
+  it('if it is UTF-16', async () => {
     const body = Buffer.from('\uFEFF[]', 'utf16le');
-    expect(() => readListing(body, 'prompt', secrets.scrub)).toThrow('not a JSON array');
+    await expect(readListing(body, 'prompt', secrets.scrub)).rejects.toThrow('not a JSON array');
   });
 
-  it('and its error shows nothing of it', () => {
-    expect(failure(`[${KEY}`).message).not.toContain('secret');
+  it('and its error shows nothing of it', async () => {
+    expect((await failure(`[${KEY}`)).message).not.toContain('secret');
   });
 });

@@ -123,13 +123,15 @@ describe('a large crowded body', () => {
   it.each([
     ['in an item', `[{"id":"p","x":0,${crowd},"status":"FAILED","name":"n"},{"status":7}]`],
     ['within an item', `[{"id":"p","x":{${crowd}},"status":"FAILED","name":"n"},{"status":7}]`],
-  ])('is read like any other: fields %s', (_, text) => {
-    const listing = readListing(Buffer.from(text), 'prompt', same);
+  ])('is read like any other: fields %s', async (_, text) => {
+    const listing = await readListing(Buffer.from(text), 'prompt', same);
     expect([...listing.records.values()]).toEqual([
       { id: 'p', status: 'FAILED', statusRaw: undefined, name: 'n', timestamp: undefined },
     ]);
     expect(listing.anomalies).toMatchObject([{ reason: 'invalid', indexes: [1] }]);
-    expect(() => readListing(Buffer.from(text.slice(0, -1)), 'prompt', same)).toThrow('not JSON');
+    await expect(readListing(Buffer.from(text.slice(0, -1)), 'prompt', same)).rejects.toThrow(
+      'not JSON',
+    );
   });
 
   it('has its error_info', () => {

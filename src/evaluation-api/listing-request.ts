@@ -1,0 +1,73 @@
+import type { Endpoint, Observer } from '../monitor/events.ts';
+import type { Kind } from '../domain/status.ts';
+import type { ListingAnswer, ListOptions } from '../monitor/ports/service.ts';
+import { STRETCH_BYTES } from './listing/item-collector.ts';
+import { createItemScanner } from './listing/item-scanner.ts';
+import { createListingStream, etagOfBasis } from './listing/listing-stream.ts';
+import { createStepQueue } from './listing/step-queue.ts';
+import type { Secrets } from './secrets.ts';
+import { etagOf } from './sending/reply.ts';
+import type { ApiRequest, Sender } from './sending/sender.ts';
+
+interface ListingRequestOptions {
+  readonly send: Sender;
+  readonly secrets: Secrets;
+  readonly emit: Observer;
+  /** Largest number of items in one listing. */
+  readonly maxItems: number;
+}
+
+interface ListingRequest
+  extends
+    Pick<ListOptions, 'previous' | 'revalidate' | 'allowDifference' | 'onLarge' | 'signal'>,
+    Pick<ApiRequest<unknown>, 'path' | 'key' | 'classOf'> {
+  readonly kind: Kind;
+  readonly endpoint: Endpoint;
+  /** Called when the request gets its slot. */
+  readonly onStart: () => void;
+}
+
+/**
+ * Creates a function that requests a listing once, and reads it as it arrives. If its difference from the previous one cannot
+ * be told, the function requests it again and reads it whole.
+ */
+export function createListingRequest(
+  options: ListingRequestOptions,
+): (request: ListingRequest) => Promise<ListingAnswer> {
+  const { send, secrets, emit, maxItems } = options;
+  const startScan = createItemScanner(maxItems);
+  const queue = createStepQueue(STRETCH_BYTES);
+
+  return async function request(wanted): Promise<ListingAnswer> {
+    const { kind, endpoint, path, key, previous, revalidate, allowDifference } = wanted;
+    const { classOf, signal, onStart, onLarge } = wanted;
+    const basis = { previous, allowDifference };
+    const stream = createListingStream({ kind, ...basis, secrets, startScan, onLarge, queue });
+    let answer: ListingAnswer | undefined;
+    try {
+      answer = await send<ListingAnswer | undefined>({
+        endpoint,
+        path,
+        key,
+        etag: revalidate === 'etag' ? etagOfBasis(previous) : undefined,
+        classOf,
+        signal,
+        onStart,
+        onPiece: stream.push,
+        interpret: async (body, head) =>
+          body === undefined
+            ? { unchanged: true, full: false }
+            : await stream.finish(etagOf(head), signal.requests),
+      });
+    } finally {
+      stream.cancel();
+    }
+    if (answer !== undefined) return answer;
+    return await request({
+      ...wanted,
+      revalidate: 'bytes',
+      allowDifference: false,
+      onStart: () => emit({ type: 'api.retry_sent', endpoint }),
+    });
+  };
+}

@@ -1,0 +1,110 @@
+import type { StepQueue } from './step-queue.ts';
+import type { Listing } from '../../domain/record.ts';
+import type { Scrub } from '../../domain/scrub.ts';
+import type { Kind } from '../../domain/status.ts';
+import type { Steps } from '../../domain/steps.ts';
+import { createByteBuffer, type ByteBuffer } from '../sending/byte-buffer.ts';
+import { STRETCH_BYTES, type Stretch } from './item-collector.ts';
+import { notJsonError, readItems } from './json.ts';
+import { createListingReader, WANTED_OF_LISTING } from './listing.ts';
+
+/** Maximum number of stretches that wait before no more should come: one is parsed while the next one fills. */
+const MAX_WAITING = 2;
+/** Larger listings wait until there is room for their records. */
+const LARGE_BYTES = 1024 * 1024;
+
+export interface ParserOptions {
+  readonly kind: Kind;
+  readonly scrub: Scrub;
+  /** Called once more than {@link LARGE_BYTES} are new. What follows is parsed when it resolves. It never rejects. */
+  readonly onLarge: () => Promise<void>;
+  /** Shared by all listings. */
+  readonly queue: StepQueue;
+}
+
+/** Parses the new items of a listing while further ones arrive. */
+export interface ListingParser {
+  /** Takes the next stretch. */
+  readonly add: (stretch: Stretch) => void;
+  /** Returns an empty buffer for a stretch. */
+  readonly newBuffer: () => ByteBuffer;
+  /** Returns a promise that never rejects if so much waits that nothing more should come before it resolves. */
+  untilRoom(): Promise<void> | undefined;
+  /**
+   * Waits until all is parsed. `itemCount` is the number of all items of the listing.
+   * @throws {ApiError} `invalid_response`
+   */
+  finish(itemCount: number): Promise<ParsedItems>;
+  /** Drops what waits. */
+  readonly cancel: () => void;
+}
+
+export interface ParsedItems {
+  readonly listing: Listing;
+  /** Ids of items that were an anomaly, or whose id occurred twice. */
+  readonly unusualIds: ReadonlySet<string>;
+  /** The id of each item, in order; undefined for an item without one. */
+  readonly ids: readonly (string | undefined)[];
+}
+
+export function createListingParser(options: ParserOptions): ListingParser {
+  const { kind, scrub, onLarge, queue } = options;
+  const reader = createListingReader(kind, scrub);
+  const ids: (string | undefined)[] = [];
+  const spare: ByteBuffer[] = [];
+  let newBytes = 0;
+  /** Resolves when a stretch has been parsed. */
+  let parsed = Promise.withResolvers<void>();
+  let waiting = 0;
+  let hasEmptyItem = false;
+  let fault: unknown;
+  let isCancelled = false;
+
+  async function parseLater({ text, indexes }: Stretch): Promise<void> {
+    waiting += 1;
+    newBytes += text.length();
+    try {
+      if (newBytes > LARGE_BYTES) await onLarge();
+      const bytes = Math.min(text.length(), STRETCH_BYTES);
+      await queue.run(bytes, parse(text.bytes(), indexes));
+    } catch (error) {
+      // Thrown at the end: a body that is also cut or too large fails for that.
+      fault ??= error;
+    }
+    text.clear();
+    spare.push(text);
+    waiting -= 1;
+    parsed.resolve();
+    parsed = Promise.withResolvers();
+  }
+
+  function* parse(text: Buffer, indexes: readonly number[]): Steps<void> {
+    if (isCancelled || fault !== undefined) return;
+    const items = yield* readItems(text, WANTED_OF_LISTING);
+    if (items.length === 0) hasEmptyItem = true;
+    else if (items.length !== indexes.length) throw notJsonError();
+    for (const [offset, item] of items.entries()) ids.push(reader.add(item, indexes[offset] ?? 0));
+  }
+
+  async function untilWaiting(max: number): Promise<void> {
+    if (waiting <= max) return;
+    await parsed.promise;
+    await untilWaiting(max);
+  }
+
+  return {
+    add: (stretch) => void parseLater(stretch),
+    newBuffer: () => spare.pop() ?? createByteBuffer(),
+    untilRoom: () => (waiting < MAX_WAITING ? undefined : untilWaiting(MAX_WAITING - 1)),
+    finish: async (itemCount) => {
+      await untilWaiting(0);
+      if (fault !== undefined) throw fault;
+      // An empty array has no item; anywhere else, an empty item is invalid.
+      if (hasEmptyItem && itemCount > 1) throw notJsonError();
+      return { ids, listing: reader.listing(), unusualIds: reader.unusualIds() };
+    },
+    cancel: () => {
+      isCancelled = true;
+    },
+  };
+}

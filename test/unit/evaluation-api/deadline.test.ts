@@ -1,0 +1,43 @@
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { createDeadline } from '../../../src/evaluation-api/sending/deadline.ts';
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+function setUp() {
+  const onExpired = vi.fn<() => void>();
+  const held = Promise.withResolvers<void>();
+  return { onExpired, held, deadline: createDeadline(1000, onExpired) };
+}
+
+it('expires after its time', () => {
+  const { onExpired } = setUp();
+  vi.advanceTimersByTime(999);
+  expect(onExpired).not.toHaveBeenCalled();
+  vi.advanceTimersByTime(1);
+  expect(onExpired).toHaveBeenCalledOnce();
+});
+
+it('does not count the time for which it is held', async () => {
+  const { deadline, held, onExpired } = setUp();
+  vi.advanceTimersByTime(600);
+  const released = deadline.without(held.promise);
+  vi.advanceTimersByTime(100_000);
+  expect(onExpired).not.toHaveBeenCalled();
+  held.resolve();
+  await released;
+  vi.advanceTimersByTime(399);
+  expect(onExpired).not.toHaveBeenCalled();
+  vi.advanceTimersByTime(1);
+  expect(onExpired).toHaveBeenCalledOnce();
+});
+
+it('does not start again once it is over', async () => {
+  const { deadline, held, onExpired } = setUp();
+  const released = deadline.without(held.promise);
+  deadline.clear();
+  held.resolve();
+  await released;
+  vi.advanceTimersByTime(100_000);
+  expect(onExpired).not.toHaveBeenCalled();
+});

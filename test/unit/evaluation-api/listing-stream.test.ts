@@ -1,0 +1,94 @@
+import { expect, it } from 'vitest';
+import { createItemScanner } from '../../../src/evaluation-api/listing/item-scanner.ts';
+import { createListingStream } from '../../../src/evaluation-api/listing/listing-stream.ts';
+import { createStepQueue, type StepQueue } from '../../../src/evaluation-api/listing/step-queue.ts';
+
+const startScan = createItemScanner(1_000_000);
+const { signal } = new AbortController();
+const item = (index: number) => ({ id: `p${index}`, status: 'RUNNING', name: 'n'.repeat(1000) });
+const body = Buffer.from(JSON.stringify(Array.from({ length: 3000 }, (_, index) => item(index))));
+const PIECE = 64 * 1024;
+
+function startStream(queue: StepQueue, { scanner = startScan, onLarge = async () => {} } = {}) {
+  return createListingStream({
+    kind: 'prompt',
+    previous: undefined,
+    allowDifference: false,
+    secrets: { scrub: (text) => text, version: () => 0 },
+    startScan: scanner,
+    queue,
+    onLarge,
+  });
+}
+
+/** A queue that takes no step before it is released. */
+function heldQueue() {
+  const queue = createStepQueue(Infinity);
+  const held = Promise.withResolvers<void>();
+  const run: StepQueue['run'] = async (...args) => {
+    await held.promise;
+    await queue.run(...args);
+  };
+  return { run, release: held.resolve };
+}
+
+it('asks for no more than it can keep, until something was parsed', async () => {
+  const queue = heldQueue();
+  const stream = startStream(queue);
+  let read = 0;
+  let room: Promise<void> | undefined;
+  for (; room === undefined; read += PIECE) room = stream.push(body.subarray(read, read + PIECE));
+  // Two stretches wait and a third one fills.
+  expect(read).toBeGreaterThan(2 * 256 * 1024);
+  expect(read).toBeLessThan(4 * 256 * 1024);
+  queue.release();
+  await room;
+  for (; read < body.length; read += PIECE) await stream.push(body.subarray(read, read + PIECE));
+  const answer = await stream.finish(undefined, signal);
+  expect(answer).toMatchObject({ unchanged: false, size: 3000 });
+});
+
+it('parses nothing more once it is cancelled, and delays nobody', async () => {
+  const queue = createStepQueue(1);
+  const cancelled = startStream(queue);
+  await cancelled.push(body.subarray(0, 10 * PIECE));
+  cancelled.cancel();
+  const stream = startStream(queue);
+  for (let at = 0; at < body.length; at += PIECE) await stream.push(body.subarray(at, at + PIECE));
+  expect(await stream.finish(undefined, signal)).toMatchObject({ size: 3000 });
+});
+
+it('fails for what is wrong with the body as a whole, whatever is wrong with an item', async () => {
+  const stream = startStream(createStepQueue(Infinity), { scanner: createItemScanner(3) });
+  await stream.push(Buffer.from(`[01,"${'x'.repeat(300_000)}",2,${' '.repeat(64)}`));
+  expect(() => stream.push(Buffer.from('3,4'.padEnd(64)))).toThrow('max_items');
+
+  const other = startStream(createStepQueue(Infinity));
+  await other.push(Buffer.from(`[01,"${'x'.repeat(300_000)}",2]`));
+  await expect(other.finish(undefined, signal)).rejects.toThrow('the body is not JSON');
+});
+
+it('waits for room once much of it is new, and not when it is aborted', async () => {
+  const room = Promise.withResolvers<void>();
+  let asked = 0;
+  const onLarge = async () => {
+    asked += 1;
+    await room.promise;
+  };
+  const readTo = async (end: number) => {
+    const stream = startStream(createStepQueue(Infinity), { onLarge });
+    for (let at = 0; at < end; at += PIECE) void stream.push(body.subarray(at, at + PIECE));
+    return stream;
+  };
+  const small = await readTo(Math.floor(body.length / 4));
+  await expect(small.finish(undefined, signal)).rejects.toThrow('not JSON');
+  expect(asked).toBe(0);
+
+  const ending = new AbortController();
+  const aborted = (await readTo(body.length)).finish(undefined, ending.signal);
+  ending.abort(new Error('the end'));
+  await expect(aborted).rejects.toThrow('the end');
+  const finished = (await readTo(body.length)).finish(undefined, signal);
+  room.resolve();
+  expect(await finished).toMatchObject({ size: 3000 });
+});

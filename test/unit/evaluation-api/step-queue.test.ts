@@ -1,0 +1,57 @@
+import { expect, it } from 'vitest';
+import { createStepQueue } from '../../../src/evaluation-api/listing/step-queue.ts';
+import type { Steps } from '../../../src/domain/steps.ts';
+
+const nextTurn = () => new Promise((resolve) => void setImmediate(resolve));
+
+/** Work of so many steps, each of which is noted. */
+function setUp() {
+  const taken: string[] = [];
+  function* work(name: string, steps: number): Steps<void> {
+    for (let step = 1; step <= steps; step += 1) {
+      taken.push(`${name}${step}`);
+      if (step < steps) yield;
+    }
+  }
+  return { taken, work };
+}
+
+it('takes no more than the budget of a turn, and goes on in the next one', async () => {
+  const { taken, work } = setUp();
+  const queue = createStepQueue(100);
+  const done = queue.run(60, work('a', 5));
+  expect(taken).toEqual(['a1', 'a2']);
+  await nextTurn();
+  expect(taken).toEqual(['a1', 'a2', 'a3', 'a4']);
+  await done;
+  expect(taken).toHaveLength(5);
+});
+
+it('takes a step that is larger than the budget alone', async () => {
+  const { taken, work } = setUp();
+  const queue = createStepQueue(100);
+  const done = queue.run(1000, work('a', 2));
+  expect(taken).toEqual(['a1']);
+  await done;
+});
+
+it('takes the work in the order of the calls', async () => {
+  const { taken, work } = setUp();
+  const queue = createStepQueue(100);
+  await Promise.all([queue.run(100, work('a', 2)), queue.run(100, work('b', 1))]);
+  expect(taken).toEqual(['a1', 'a2', 'b1']);
+});
+
+it('rejects work that throws, and goes on with other work', async () => {
+  const { taken, work } = setUp();
+  const queue = createStepQueue(1);
+  function* broken(): Steps<void> {
+    yield;
+    throw new Error('broken');
+  }
+  const failing = queue.run(1, broken());
+  const other = queue.run(1, work('a', 1));
+  await expect(failing).rejects.toThrow('broken');
+  await other;
+  expect(taken).toEqual(['a1']);
+});
