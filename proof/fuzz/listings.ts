@@ -108,8 +108,14 @@ export async function listings(source: string): Promise<readonly Surface[]> {
   const { signal } = new AbortController();
 
   async function read(body: Buffer, kind: 'prompt' | 'dataset'): Promise<string> {
-    const options = { kind, previous: undefined, allowDifference: false, secrets };
-    const stream = createListingStream({ ...options, startScan, onLarge: async () => {}, queue });
+    const options = {
+      kind,
+      previous: undefined,
+      allowDifference: false,
+      readsWhole: false,
+      secrets,
+    };
+    const stream = createListingStream({ ...options, startScan, queue, rank: 0 });
     try {
       await stream.push(body);
       const answer = await stream.finish(undefined, signal);

@@ -7,6 +7,7 @@ import {
   parseHostName,
   parseListen,
   parseExternalUrl,
+  parseHeartbeatUrl,
   parsePromptUrl,
   parseProxyUrl,
 } from '../../src/config/values/address.ts';
@@ -99,6 +100,10 @@ export function config(directory: string): readonly TextFunction[] {
     {
       name: 'config/values/address.ts parseExternalUrl',
       call: (text) => parseExternalUrl(`http://a/${text}`),
+    },
+    {
+      name: 'config/values/address.ts parseHeartbeatUrl',
+      call: (text) => parseHeartbeatUrl(`http://a/${text}`),
     },
     {
       name: 'config/values/address.ts parsePromptUrl',

@@ -35,23 +35,26 @@ export async function byDifference(
   const startScan = createItemScanner(1_000_000);
   const queue = createStepQueue(64 * 1024);
   const { signal } = new AbortController();
+  let rank = 0;
 
-  async function read(reading: Reading): Promise<ListingAnswer> {
+  async function read(reading: Reading, readsWhole = false): Promise<ListingAnswer> {
     const { step, kind, previous, allowDifference, secrets } = reading;
+    rank += 1;
     const stream = createListingStream({
       kind,
       previous,
       allowDifference,
+      readsWhole,
       secrets,
       startScan,
       queue,
-      onLarge: async () => {},
+      rank: 0,
     });
     for (const piece of cut(step)) await stream.push(piece);
     const answer = await stream.finish('"x"', signal);
     if (answer === undefined) {
       count('twice');
-      return await read({ ...reading, allowDifference: false });
+      return await read(reading, true);
     }
     const isPart = !answer.unchanged && answer.vanished !== undefined;
     count(answer.unchanged ? 'unchanged' : isPart ? 'partly' : 'whole');

@@ -81,7 +81,6 @@ async function listOnce(service: EvaluationService, project: string): Promise<Li
     allowDifference: false,
     isFailing: false,
     onFirstRequest: () => {},
-    onLarge: async () => {},
     signal: { waits: signal, requests: signal },
   });
 }

@@ -79,7 +79,7 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
     list: async (
       project,
       kind,
-      { previous, revalidate, allowDifference, isFailing, onFirstRequest, onLarge, signal },
+      { previous, revalidate, allowDifference, isFailing, onFirstRequest, signal },
     ) => {
       signal.waits.throwIfAborted();
       retryHolds.throwIfHeld(project, kind);
@@ -97,7 +97,6 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
           allowDifference,
           classOf: () => (isFailing || failingProjects.has(project) ? 'failing' : 'healthy'),
           signal,
-          onLarge,
           onStart,
         });
       const onRetry = () => emit({ type: 'api.retry_sent', endpoint });

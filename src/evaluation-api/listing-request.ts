@@ -19,10 +19,11 @@ interface ListingRequestOptions {
 
 interface ListingRequest
   extends
-    Pick<ListOptions, 'previous' | 'revalidate' | 'allowDifference' | 'onLarge' | 'signal'>,
+    Pick<ListOptions, 'previous' | 'revalidate' | 'allowDifference' | 'signal'>,
     Pick<ApiRequest<unknown>, 'path' | 'key' | 'classOf'> {
   readonly kind: Kind;
   readonly endpoint: Endpoint;
+  readonly readsWhole?: boolean;
   /** Called when the request gets its slot. */
   readonly onStart: () => void;
 }
@@ -37,12 +38,14 @@ export function createListingRequest(
   const { send, secrets, emit, maxItems } = options;
   const startScan = createItemScanner(maxItems);
   const queue = createStepQueue(STRETCH_BYTES);
+  let last = 0;
 
   return async function request(wanted): Promise<ListingAnswer> {
     const { kind, endpoint, path, key, previous, revalidate, allowDifference } = wanted;
-    const { classOf, signal, onStart, onLarge } = wanted;
-    const basis = { previous, allowDifference };
-    const stream = createListingStream({ kind, ...basis, secrets, startScan, onLarge, queue });
+    const { classOf, signal, onStart, readsWhole = false } = wanted;
+    last += 1;
+    const basis = { previous, allowDifference, readsWhole };
+    const stream = createListingStream({ kind, ...basis, secrets, startScan, queue, rank: last });
     let answer: ListingAnswer | undefined;
     try {
       answer = await send<ListingAnswer | undefined>({
@@ -66,7 +69,7 @@ export function createListingRequest(
     return await request({
       ...wanted,
       revalidate: 'bytes',
-      allowDifference: false,
+      readsWhole: true,
       onStart: () => emit({ type: 'api.retry_sent', endpoint }),
     });
   };

@@ -13,7 +13,6 @@ import {
   type ListingMemories,
   type ListingMemory,
 } from './listing-memory.ts';
-import { createLargePolls, type LargePoll } from './large-polls.ts';
 import { afterPoll, type EndedPoll, NEVER_POLLED } from './poll-health.ts';
 import { createReadListings, type PolledProject, type PollRun, type Reading } from './reading.ts';
 import { takeSteps } from './steps.ts';
@@ -87,7 +86,6 @@ export function createPoller(options: PollerOptions): Poller {
   const { service, store, clock, emit, missingAfter, maxIntervalMs, shutdown } = options;
   const readListings = createReadListings({ service, clock, emit, shutdown });
   const compare = createComparison({ store, missingAfter });
-  const beginPoll = createLargePolls();
   const states = new Map<string, ProjectState>();
 
   function stateOf(project: string): ProjectState {
@@ -98,10 +96,9 @@ export function createPoller(options: PollerOptions): Poller {
 
   async function poll(project: PolledProject, run: PollRun): Promise<FinishedPoll | undefined> {
     const started = clock.monotonic();
-    using large = beginPoll();
     const state = stateOf(project.id);
     const { memory } = state;
-    const reading = await readAndCompare(project, run, state, large);
+    const reading = await readAndCompare(project, run, state);
     if (reading === undefined) return undefined;
 
     const outcome = await commit(project.id, reading, state, memory);
@@ -136,13 +133,11 @@ export function createPoller(options: PollerOptions): Poller {
     project: PolledProject,
     run: PollRun,
     { health, memory }: ProjectState,
-    { waitForRoom }: LargePoll,
   ): Promise<PollReading | undefined> {
     const readings = await readListings(project, {
       run,
       isFailing: health.consecutiveFailures > 0,
       memory,
-      onLarge: waitForRoom,
     });
     if (readings === undefined) return undefined;
     const at = clock.now();

@@ -3,7 +3,7 @@ import { ApiError } from './errors.ts';
 import type { Observer } from './events.ts';
 import { revalidationOf, type ListingMemory } from './listing-memory.ts';
 import type { Clock } from './ports/clock.ts';
-import type { EvaluationService, ListingAnswer, ListOptions } from './ports/service.ts';
+import type { EvaluationService, ListingAnswer } from './ports/service.ts';
 import type { Shutdown } from './ports/shutdown.ts';
 
 /** Settings of a project that a poll needs. */
@@ -37,7 +37,6 @@ interface ReadingContext {
   readonly run: PollRun;
   readonly isFailing: boolean;
   readonly memory: ReadonlyMap<Kind, ListingMemory>;
-  readonly onLarge: ListOptions['onLarge'];
 }
 
 export type ReadListings = (
@@ -65,7 +64,7 @@ export function createReadListings(options: ReadingOptions): ReadListings {
     };
   }
 
-  return async (project, { run, isFailing, memory, onLarge }) => {
+  return async (project, { run, isFailing, memory }) => {
     const onFirstRequest = createLagEmitter(project.id, run);
     const read = async (kind: Kind): Promise<Reading> => {
       try {
@@ -73,7 +72,6 @@ export function createReadListings(options: ReadingOptions): ReadListings {
           ...revalidationOf(memory.get(kind), run.nextAt, clock),
           isFailing,
           onFirstRequest,
-          onLarge,
           signal: shutdown,
         });
         return { kind, answer };

@@ -17,10 +17,11 @@ export async function readListing(
     kind,
     previous: undefined,
     allowDifference: false,
+    readsWhole: false,
     secrets: { scrub, version: () => 0 },
     startScan,
     queue: createStepQueue(Infinity),
-    onLarge: async () => {},
+    rank: 0,
   });
   for (let at = 0; at < body.length; at += pieceBytes) {
     await stream.push(body.subarray(at, at + pieceBytes));

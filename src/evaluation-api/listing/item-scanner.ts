@@ -6,7 +6,7 @@ import { ApiError } from '../../monitor/errors.ts';
 /** Items that ended in a part of a body, which are not validated. Valid until the next part is scanned. */
 export interface ScannedItems {
   readonly count: number;
-  /** Position in the body at which each item ends. The first of them can lie up to 63 bytes before the part. */
+  /** Position in the body at which each item ends. They can lie up to 63 bytes before the part. */
   readonly ends: Uint32Array;
   /** A hash of 64 bits for each item, as two numbers; equal for equal bytes. */
   readonly hashes: Uint32Array;

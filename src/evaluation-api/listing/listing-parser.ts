@@ -10,16 +10,13 @@ import { createListingReader, WANTED_OF_LISTING } from './listing.ts';
 
 /** Maximum number of stretches that wait before no more should come: one is parsed while the next one fills. */
 const MAX_WAITING = 2;
-/** Larger listings wait until there is room for their records. */
-const LARGE_BYTES = 1024 * 1024;
 
 export interface ParserOptions {
   readonly kind: Kind;
   readonly scrub: Scrub;
-  /** Called once more than {@link LARGE_BYTES} are new. What follows is parsed when it resolves. It never rejects. */
-  readonly onLarge: () => Promise<void>;
-  /** Shared by all listings. */
+  /** Shared by all listings, of which those of the lowest rank are parsed first. */
   readonly queue: StepQueue;
+  readonly rank: number;
 }
 
 /** Parses the new items of a listing while further ones arrive. */
@@ -48,11 +45,10 @@ export interface ParsedItems {
 }
 
 export function createListingParser(options: ParserOptions): ListingParser {
-  const { kind, scrub, onLarge, queue } = options;
+  const { kind, scrub, queue, rank } = options;
   const reader = createListingReader(kind, scrub);
   const ids: (string | undefined)[] = [];
   const spare: ByteBuffer[] = [];
-  let newBytes = 0;
   /** Resolves when a stretch has been parsed. */
   let parsed = Promise.withResolvers<void>();
   let waiting = 0;
@@ -62,11 +58,9 @@ export function createListingParser(options: ParserOptions): ListingParser {
 
   async function parseLater({ text, indexes }: Stretch): Promise<void> {
     waiting += 1;
-    newBytes += text.length();
     try {
-      if (newBytes > LARGE_BYTES) await onLarge();
       const bytes = Math.min(text.length(), STRETCH_BYTES);
-      await queue.run(bytes, parse(text.bytes(), indexes));
+      await queue.run(rank, bytes, parse(text.bytes(), indexes));
     } catch (error) {
       // Thrown at the end: a body that is also cut or too large fails for that.
       fault ??= error;

@@ -27,15 +27,15 @@ interface Fingerprint extends ListingBasis {
   readonly items: ItemTable;
 }
 
-export interface StreamOptions extends Pick<
-  ListOptions,
-  'previous' | 'allowDifference' | 'onLarge'
-> {
+export interface StreamOptions extends Pick<ListOptions, 'previous' | 'allowDifference'> {
+  /** Whether every item is to be parsed, because the answer could not be told otherwise. */
+  readonly readsWhole: boolean;
   readonly kind: Kind;
   readonly secrets: Pick<Secrets, 'scrub' | 'version'>;
   readonly startScan: (onPart: OnPart) => BodyScan;
-  /** Shared by all listings. */
+  /** Shared by all listings, of which those of the lowest rank are parsed first. */
   readonly queue: StepQueue;
+  readonly rank: number;
 }
 
 /**
@@ -50,8 +50,8 @@ export interface ListingStream {
    */
   readonly push: (piece: Buffer) => Promise<void> | undefined;
   /**
-   * Returns the answer after the last piece, or undefined if the listing has to be requested again without
-   * `allowDifference`. Rejects with the signal's reason when it aborts.
+   * Returns the answer after the last piece, or undefined if the listing has to be requested again with
+   * `readsWhole`. Rejects with the signal's reason when it aborts.
    * @throws {ApiError} `invalid_response`, with the anomalies if there are items and none of them is usable
    */
   finish(etag: string | undefined, signal: AbortSignal): Promise<ListingAnswer | undefined>;
@@ -60,15 +60,16 @@ export interface ListingStream {
 }
 
 export function createListingStream(options: StreamOptions): ListingStream {
-  const { kind, previous, allowDifference, secrets, startScan, onLarge, queue } = options;
+  const { previous, allowDifference, readsWhole, secrets, startScan } = options;
   const version = secrets.version();
   const before = isFingerprint(previous) ? previous : undefined;
+  const table = readsWhole ? undefined : before?.items;
   // With other keys, the texts of known items could be scrubbed differently.
-  const isComparable = allowDifference && before?.items.secrets === version;
-  const table = isComparable ? before.items : undefined;
+  const canTellChanges =
+    readsWhole || before === undefined || (allowDifference && before.items.secrets === version);
   const matcher = createItemMatcher(table);
   const hashes = createNumberList();
-  const parser = createListingParser({ kind, scrub: secrets.scrub, onLarge, queue });
+  const parser = createListingParser({ ...options, scrub: secrets.scrub });
   const collector = createItemCollector({
     isKnown: (low, high) => {
       hashes.push(low);
@@ -114,8 +115,9 @@ export function createListingStream(options: StreamOptions): ListingStream {
         const basis: Fingerprint = { ...before, etag };
         return { unchanged: true, full: true, basis };
       }
+      if (!canTellChanges) return undefined;
       collector.flush();
-      const parsed = await orAborted(parser.finish(matcher.places().length), signal);
+      const parsed = await orAborted(() => parser.finish(matcher.places().length), signal);
       return await takeSteps(createAnswer(parsed, { etag, digest }), signal);
     },
     cancel: parser.cancel,
@@ -123,11 +125,14 @@ export function createListingStream(options: StreamOptions): ListingStream {
 }
 
 /** Returns the result of `work`, for which a shutdown does not wait. Rejects with the signal's reason when it aborts. */
-async function orAborted<Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> {
+async function orAborted<Result>(
+  work: () => Promise<Result>,
+  signal: AbortSignal,
+): Promise<Result> {
   signal.throwIfAborted();
   const aborted = Promise.withResolvers<never>();
   using _ = addAbortListener(signal, () => aborted.reject(signal.reason));
-  return await Promise.race([work, aborted.promise]);
+  return await Promise.race([work(), aborted.promise]);
 }
 
 /**

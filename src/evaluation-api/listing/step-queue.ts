@@ -3,13 +3,14 @@ import type { Steps } from '../../domain/steps.ts';
 /** Takes the steps of work that shares the event loop. */
 export interface StepQueue {
   /**
-   * Takes all steps of `work`, each of which costs about `bytes` of the budget of a turn, in the order of the calls. Rejects
-   * with the error that a step throws.
+   * Takes all steps of `work`, each of which costs about `bytes` of the budget of a turn. Work of a lower `rank` goes first,
+   * and work of one rank in the order of the calls. Rejects with the error that a step throws.
    */
-  run(bytes: number, work: Steps<void>): Promise<void>;
+  run(rank: number, bytes: number, work: Steps<void>): Promise<void>;
 }
 
 interface Job extends PromiseWithResolvers<void> {
+  readonly rank: number;
   readonly bytes: number;
   readonly work: Steps<void>;
 }
@@ -35,7 +36,7 @@ export function createStepQueue(bytesPerTurn: number): StepQueue {
     } catch (error) {
       job.reject(error);
     }
-    jobs.shift();
+    jobs.splice(jobs.indexOf(job), 1);
   }
 
   function startTurn(): void {
@@ -45,9 +46,9 @@ export function createStepQueue(bytesPerTurn: number): StepQueue {
   }
 
   return {
-    run: async (bytes, work) => {
-      const job = { bytes, work, ...Promise.withResolvers<void>() };
-      jobs.push(job);
+    run: async (rank, bytes, work) => {
+      const job = { rank, bytes, work, ...Promise.withResolvers<void>() };
+      jobs.splice(jobs.findLastIndex((other) => other.rank <= rank) + 1, 0, job);
       takeSteps();
       await job.promise;
     },

@@ -10,25 +10,24 @@ export function createDeadline(ms: number, onExpired: () => void): Deadline {
   let left = ms;
   let startedAt = performance.now();
   let timer: NodeJS.Timeout | undefined = setTimeout(onExpired, left);
+  let holds = 0;
   let isOver = false;
 
-  function stop(): void {
-    clearTimeout(timer);
-    timer = undefined;
-    left -= performance.now() - startedAt;
-  }
-
-  function start(): void {
-    if (isOver) return;
+  async function hold(held: Promise<void>): Promise<void> {
+    if (holds === 0) {
+      clearTimeout(timer);
+      left -= performance.now() - startedAt;
+    }
+    holds += 1;
+    await held;
+    holds -= 1;
+    if (holds > 0 || isOver) return;
     startedAt = performance.now();
     timer = setTimeout(onExpired, Math.max(0, left));
   }
 
   return {
-    without: (held) => {
-      stop();
-      return held.then(start);
-    },
+    without: hold,
     clear: () => {
       isOver = true;
       clearTimeout(timer);

@@ -61,8 +61,6 @@ export interface ListOptions {
   readonly isFailing: boolean;
   /** Called when the first request goes out. */
   readonly onFirstRequest: () => void;
-  /** Called when much of the listing is new. Reading goes on when it resolves. It never rejects. */
-  readonly onLarge: () => Promise<void>;
   /** Aborts the whole call; it then rejects with the signal's reason. */
   readonly signal: Shutdown;
 }

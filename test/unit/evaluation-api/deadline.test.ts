@@ -32,6 +32,20 @@ it('does not count the time for which it is held', async () => {
   expect(onExpired).toHaveBeenCalledOnce();
 });
 
+it('counts again after the last of several holds', async () => {
+  const { deadline, held, onExpired } = setUp();
+  const other = Promise.withResolvers<void>();
+  const released = Promise.all([deadline.without(held.promise), deadline.without(other.promise)]);
+  held.resolve();
+  vi.advanceTimersByTime(100_000);
+  other.resolve();
+  await released;
+  vi.advanceTimersByTime(999);
+  expect(onExpired).not.toHaveBeenCalled();
+  vi.advanceTimersByTime(1);
+  expect(onExpired).toHaveBeenCalledOnce();
+});
+
 it('does not start again once it is over', async () => {
   const { deadline, held, onExpired } = setUp();
   const released = deadline.without(held.promise);

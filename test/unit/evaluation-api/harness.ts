@@ -136,7 +136,6 @@ export function listOptions(options: Partial<ListOptions> = {}): ListOptions {
     allowDifference: true,
     isFailing: false,
     onFirstRequest: () => {},
-    onLarge: async () => {},
     signal: RUNNING,
     ...options,
   };

@@ -19,7 +19,7 @@ function setUp() {
 it('takes no more than the budget of a turn, and goes on in the next one', async () => {
   const { taken, work } = setUp();
   const queue = createStepQueue(100);
-  const done = queue.run(60, work('a', 5));
+  const done = queue.run(1, 60, work('a', 5));
   expect(taken).toEqual(['a1', 'a2']);
   await nextTurn();
   expect(taken).toEqual(['a1', 'a2', 'a3', 'a4']);
@@ -30,16 +30,21 @@ it('takes no more than the budget of a turn, and goes on in the next one', async
 it('takes a step that is larger than the budget alone', async () => {
   const { taken, work } = setUp();
   const queue = createStepQueue(100);
-  const done = queue.run(1000, work('a', 2));
+  const done = queue.run(1, 1000, work('a', 2));
   expect(taken).toEqual(['a1']);
   await done;
 });
 
-it('takes the work in the order of the calls', async () => {
+it('takes the work of the lowest rank first, and that of one rank in order', async () => {
   const { taken, work } = setUp();
   const queue = createStepQueue(100);
-  await Promise.all([queue.run(100, work('a', 2)), queue.run(100, work('b', 1))]);
-  expect(taken).toEqual(['a1', 'a2', 'b1']);
+  await Promise.all([
+    queue.run(2, 100, work('a', 2)),
+    queue.run(2, 100, work('b', 1)),
+    queue.run(1, 100, work('c', 2)),
+    queue.run(3, 100, work('d', 1)),
+  ]);
+  expect(taken).toEqual(['a1', 'c1', 'c2', 'a2', 'b1', 'd1']);
 });
 
 it('rejects work that throws, and goes on with other work', async () => {
@@ -49,8 +54,8 @@ it('rejects work that throws, and goes on with other work', async () => {
     yield;
     throw new Error('broken');
   }
-  const failing = queue.run(1, broken());
-  const other = queue.run(1, work('a', 1));
+  const failing = queue.run(1, 1, broken());
+  const other = queue.run(2, 1, work('a', 1));
   await expect(failing).rejects.toThrow('broken');
   await other;
   expect(taken).toEqual(['a1']);
