@@ -8,12 +8,14 @@ const run = promisify(execFile);
 
 /** Time limit of one `systemd-notify`, which waits until systemd has read the message. */
 const NOTIFY_TIMEOUT_MS = 5000;
+/** Pause before `READY=1` is repeated. Much shorter than the `TimeoutStartSec` of a unit, 90 s by default. */
+const READY_AGAIN_MS = 5000;
 /** Maximum time between two pings; also keeps a huge `WatchdogSec` within the range of a timer. */
 const MAX_PING_INTERVAL_MS = 60_000;
 
 /** Notifies systemd of the state of the daemon (docs/specification.md#systemd). Without systemd it does nothing. */
 export interface Systemd {
-  /** Reports the end of the start, and from then on pings the watchdog. */
+  /** Reports the end of the start, again until that succeeds, and from then on pings the watchdog. */
   ready(): void;
   /** Reports the beginning of the stop, and ends the pings. */
   stopping(): void;
@@ -31,9 +33,12 @@ export function createSystemd(env: Env, logger: Pick<Logger, 'warn'>): Systemd {
   const inSequence = limitConcurrency(1);
   let isFailing = false;
   let isPinging = false;
-  let timer: NodeJS.Timeout | undefined;
+  let isStopping = false;
+  let pinging: NodeJS.Timeout | undefined;
+  let readyAgain: NodeJS.Timeout | undefined;
 
-  const notify = (state: string): Promise<void> =>
+  /** Returns whether systemd was notified. */
+  const notify = (state: string): Promise<boolean> =>
     inSequence(async () => {
       try {
         await run('systemd-notify', [state], {
@@ -42,14 +47,22 @@ export function createSystemd(env: Env, logger: Pick<Logger, 'warn'>): Systemd {
           killSignal: 'SIGKILL',
         });
         isFailing = false;
+        return true;
       } catch (error) {
         if (!isFailing) {
           const fields = { event: 'systemd.notify_failed', err: error };
           logger.warn(fields, 'systemd-notify failed: systemd may restart the daemon');
         }
         isFailing = true;
+        return false;
       }
     });
+
+  /** Without `READY=1`, systemd would end the unit after its `TimeoutStartSec`. */
+  async function notifyReady(): Promise<void> {
+    if ((await notify('READY=1')) || isStopping) return;
+    readyAgain = setTimeout(() => void notifyReady(), READY_AGAIN_MS);
+  }
 
   /**
    * The ping proves that the event loop runs, and that stdout accepts lines: a write to a stdout that is full blocks the
@@ -64,12 +77,14 @@ export function createSystemd(env: Env, logger: Pick<Logger, 'warn'>): Systemd {
 
   return {
     ready: () => {
-      void notify('READY=1');
+      void notifyReady();
       const intervalMs = pingInterval(env);
-      if (intervalMs !== undefined) timer = setInterval(() => void ping(), intervalMs);
+      if (intervalMs !== undefined) pinging = setInterval(() => void ping(), intervalMs);
     },
     stopping: () => {
-      clearInterval(timer);
+      isStopping = true;
+      clearTimeout(readyAgain);
+      clearInterval(pinging);
       void notify('STOPPING=1');
     },
   };

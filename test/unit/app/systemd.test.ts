@@ -1,0 +1,76 @@
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { createSystemd } from '../../../src/app/systemd.ts';
+import { PATIENCE } from '../../support/evalwatch.ts';
+
+const READY_AGAIN_MS = 5000;
+
+/** Notes its argument, and fails until the file `works` exists. */
+const NOTIFIER = `#!/bin/sh
+echo "$1" >> "$0.calls"
+[ -e "$0.works" ]
+`;
+
+// The programs take their real time.
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
+afterEach(() => void vi.useRealTimers());
+
+/** A notifier in the place of `systemd-notify`, which fails until it is healed. */
+function setUp() {
+  const directory = mkdtempSync(join(tmpdir(), 'evalwatch-systemd-'));
+  const notifier = join(directory, 'systemd-notify');
+  writeFileSync(notifier, NOTIFIER);
+  chmodSync(notifier, 0o755);
+  const warnings: unknown[] = [];
+  const systemd = createSystemd(
+    { NOTIFY_SOCKET: '/nowhere', PATH: directory },
+    { warn: (fields: unknown) => warnings.push(fields) },
+  );
+  const calls = () => {
+    const file = `${notifier}.calls`;
+    return existsSync(file) ? readFileSync(file, 'utf8').split('\n').slice(0, -1) : [];
+  };
+  return {
+    systemd,
+    warnings,
+    heal: () => writeFileSync(`${notifier}.works`, ''),
+    calls,
+    /** Lets time pass until the notifier was called so often. */
+    called: (count: number) =>
+      vi.waitFor(async () => {
+        await vi.advanceTimersByTimeAsync(READY_AGAIN_MS);
+        expect(calls().length).toBeGreaterThanOrEqual(count);
+      }, PATIENCE),
+    [Symbol.dispose]: () => rmSync(directory, { recursive: true }),
+  };
+}
+
+it('repeats READY=1 until systemd-notify has succeeded, also without a watchdog', async () => {
+  using world = setUp();
+  world.systemd.ready();
+  await world.called(2);
+  expect(world.warnings).toMatchObject([{ event: 'systemd.notify_failed' }]);
+  world.heal();
+  const before = world.calls().length;
+  await world.called(before + 1);
+  // The program has ended by then.
+  await sleep(500);
+  await vi.advanceTimersByTimeAsync(10 * READY_AGAIN_MS);
+  await sleep(500);
+  expect(new Set(world.calls())).toEqual(new Set(['READY=1']));
+  expect(world.calls()).toHaveLength(before + 1);
+  expect(world.warnings).toHaveLength(1);
+});
+
+it('does not repeat READY=1 once the daemon stops', async () => {
+  using world = setUp();
+  world.systemd.ready();
+  world.systemd.stopping();
+  await world.called(2);
+  await vi.advanceTimersByTimeAsync(10 * READY_AGAIN_MS);
+  expect(world.calls()).toEqual(['READY=1', 'STOPPING=1']);
+  expect(vi.getTimerCount()).toBe(0);
+});
