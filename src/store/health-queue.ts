@@ -8,8 +8,11 @@ export interface HealthQueue<Health> {
    * @throws {StoreError}
    */
   add(project: string, health: Health): Promise<void>;
-  /** Drops the waiting health of this project as out of date; resolves when none of it is being written. */
-  supersede(project: string): Promise<void>;
+  /**
+   * Makes a commit that has newer health of this project, when none of it is being written. The waiting health is dropped; if
+   * the commit rejects, it goes on waiting.
+   */
+  supersede<Result>(project: string, commit: () => Promise<Result>): Promise<Result>;
   /** Drops the health of this project that waits or is being written: the project has no owner here any more. */
   drop(project: string): void;
   /** Writes all waiting health. @throws {StoreError} and the health goes on waiting */
@@ -29,6 +32,8 @@ export function createHealthQueue<Health>(
   write: (waiting: ReadonlyMap<string, Health>) => Promise<void>,
 ): HealthQueue<Health> {
   let waiting = new Map<string, Health>();
+  /** Health that waited before a commit that is under way. Written meanwhile, it would replace that of the commit. */
+  const superseded = new Map<string, Health>();
   let writing: { readonly taken: Map<string, Health>; readonly done: Promise<void> } | undefined;
   /** The flush after the write that is under way. */
   let following: Promise<void> | undefined;
@@ -99,12 +104,27 @@ export function createHealthQueue<Health>(
       if (isFailing || following !== undefined) await writeAtOnce(project, health, before);
       else schedule();
     },
-    supersede: async (project) => {
+    supersede: async (project, commit) => {
       if (writing?.taken.has(project) === true) await writing.done.catch(ignore);
+      const before = waiting.get(project);
+      if (before === undefined) return await commit();
       waiting.delete(project);
+      superseded.set(project, before);
+      try {
+        return await commit();
+      } catch (error) {
+        if (superseded.get(project) === before && !waiting.has(project)) {
+          waiting.set(project, before);
+          schedule();
+        }
+        throw error;
+      } finally {
+        superseded.delete(project);
+      }
     },
     drop: (project) => {
       waiting.delete(project);
+      superseded.delete(project);
       writing?.taken.delete(project);
     },
     flush,

@@ -36,8 +36,7 @@ export function createPolls(queue: WriteQueue): Polls {
       await health.add(project, poll.health);
       return [];
     }
-    await health.supersede(project);
-    return await queue.commit(poll);
+    return await health.supersede(project, () => queue.commit(poll));
   }
 
   return {

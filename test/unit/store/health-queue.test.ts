@@ -4,6 +4,8 @@ import { createHealthQueue } from '../../../src/store/health-queue.ts';
 
 const SECOND = 1000;
 
+const noCommit = async () => {};
+
 /** A queue of numbers whose writes end when the test says so. */
 function createQueue() {
   const written: (readonly (readonly [string, number])[])[] = [];
@@ -77,7 +79,7 @@ describe('the health of polls that changed nothing', () => {
     await queue.add('p', 1);
     await queue.add('q', 2);
     await queue.add('r', 3);
-    await queue.supersede('p');
+    await queue.supersede('p', noCommit);
     queue.drop('q');
     await queue.flush();
     expect(queue.written).toEqual([[['r', 3]]]);
@@ -89,13 +91,58 @@ describe('the health of polls that changed nothing', () => {
     await queue.add('p', 1);
     const flushing = queue.flush();
     const order: string[] = [];
-    const superseding = queue.supersede('p').then(() => order.push('superseded'));
-    await queue.supersede('q').then(() => order.push('other'));
+    const superseding = queue.supersede('p', noCommit).then(() => order.push('superseded'));
+    await queue.supersede('q', noCommit).then(() => order.push('other'));
     await vi.advanceTimersByTimeAsync(10 * SECOND);
     expect(order).toEqual(['other']);
     await queue.end();
     await Promise.all([flushing, superseding]);
     expect(order).toEqual(['other', 'superseded']);
+  });
+
+  describe('while a newer commit is under way', () => {
+    /** A commit that ends when the test says so. */
+    async function supersedeWaiting() {
+      const queue = createQueue();
+      await queue.add('p', 1);
+      const end = Promise.withResolvers<string>();
+      const committed = queue.supersede('p', () => end.promise).catch((error: unknown) => error);
+      await vi.advanceTimersByTimeAsync(10 * SECOND);
+      expect(queue.written).toEqual([]);
+      return { ...queue, ...end, committed };
+    }
+
+    it('is dropped once that commit succeeded', async () => {
+      const queue = await supersedeWaiting();
+      queue.resolve('committed');
+      expect(await queue.committed).toBe('committed');
+      await vi.advanceTimersByTimeAsync(10 * SECOND);
+      expect(queue.written).toEqual([]);
+    });
+
+    it('goes on waiting if that commit fails', async () => {
+      const queue = await supersedeWaiting();
+      queue.reject(new StoreError('full', 'no space is left'));
+      expect(await queue.committed).toBeInstanceOf(StoreError);
+      await vi.advanceTimersByTimeAsync(SECOND);
+      expect(queue.written).toEqual([[['p', 1]]]);
+    });
+
+    it.each([
+      ['was dropped', [], (queue: ReturnType<typeof createQueue>) => queue.drop('p')],
+      [
+        'was replaced by newer health',
+        [[['p', 2]]],
+        (queue: ReturnType<typeof createQueue>) => queue.add('p', 2),
+      ],
+    ])('does not come back if it %s meanwhile', async (_, written, change) => {
+      const queue = await supersedeWaiting();
+      await change(queue);
+      queue.reject(new StoreError('full', 'no space is left'));
+      await queue.committed;
+      await vi.advanceTimersByTimeAsync(SECOND);
+      expect(queue.written).toEqual(written);
+    });
   });
 
   describe('while the store cannot be written', () => {
@@ -132,7 +179,7 @@ describe('the health of polls that changed nothing', () => {
       await queue.add('p', 1);
       queue.fill();
       await expect(queue.flush()).rejects.toThrow(StoreError);
-      await queue.supersede('p');
+      await queue.supersede('p', noCommit);
       await expect(queue.add('p', 2)).rejects.toMatchObject({ reason: 'full' });
       queue.free();
       await vi.advanceTimersByTimeAsync(SECOND);

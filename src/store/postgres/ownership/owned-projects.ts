@@ -87,8 +87,8 @@ export function createOwnedProjects(options: OwnedProjectsOptions): OwnedProject
     poll: PollCommit,
     context: CommitContext,
   ): Promise<readonly CommittedTransition[] | undefined> {
-    await health.supersede(poll.project);
-    const transitions = await commits.commit(poll, context);
+    const commit = () => commits.commit(poll, context);
+    const transitions = await health.supersede(poll.project, commit);
     context.version = transitions && poll.version + 1;
     return transitions;
   }
