@@ -77,6 +77,8 @@ export function createHeartbeat({ engine, logger, clock }: HeartbeatOptions): He
     if (type === 'scheduler.overlapped') minutes.fail('skipped');
     else if (type === 'scheduler.missed') minutes.fail('missed');
     else if (type === 'worker.lease_lost') minutes.fail('lease_lost');
+    // Polls that changed nothing are stored after they have ended.
+    else if (type === 'store.commit_failed') minutes.fail('store');
   };
   engine.observe(observe);
 

@@ -105,6 +105,7 @@ it.each([
   ['scheduler.overlapped', 'skipped'],
   ['scheduler.missed', 'missed'],
   ['worker.lease_lost', 'lease_lost'],
+  ['store.commit_failed', 'store'],
 ] as const)('requests nothing after %s, and logs that once', async (type, reason) => {
   await using world = await setUp();
   for (let minute = 0; minute < 3; minute += 1) {
