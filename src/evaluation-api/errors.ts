@@ -24,9 +24,11 @@ export function connectionError(error: unknown, scrub: Scrub): ApiError {
   const code = codeOf(error);
   const text = error instanceof Error && error.message !== '' ? error.message : code;
   const cause = cleanText(text, MAX_MESSAGE_LENGTH, scrub);
-  if (TIMEOUT_CODE.test(code)) return new ApiError('timeout', `the request timed out: ${cause}`);
-  if (TLS_CODE.test(code)) return new ApiError('tls', `the TLS connection failed: ${cause}`);
-  return new ApiError('network', `the connection failed: ${cause}`);
+  const failed = (reason: ApiFailureReason, what: string) =>
+    new ApiError(reason, `${what}: ${cause}`, { code });
+  if (TIMEOUT_CODE.test(code)) return failed('timeout', 'the request timed out');
+  if (TLS_CODE.test(code)) return failed('tls', 'the TLS connection failed');
+  return failed('network', 'the connection failed');
 }
 
 /**

@@ -36,6 +36,8 @@ export interface ApiErrorDetails {
   readonly url?: string | undefined;
   /** Status code of the answer; undefined without an answer. */
   readonly statusCode?: number | undefined;
+  /** Code of the error of a connection, such as `ECONNREFUSED`. */
+  readonly code?: string | undefined;
   /** Target of a redirect. */
   readonly location?: string | undefined;
   /** What the service says in the body of an answer with an error status, on one line. */

@@ -1,5 +1,4 @@
 import { getCACertificates } from 'node:tls';
-import type { Scrub } from '../../domain/scrub.ts';
 import { createDispatcher } from '../../evaluation-api/sending/dispatcher.ts';
 import { exchange } from '../../evaluation-api/sending/exchange.ts';
 import { withRetries } from '../../evaluation-api/sending/retry.ts';
@@ -16,15 +15,14 @@ const MAX_BYTES = 64 * 1024;
 /**
  * Requests the address of a heartbeat, by the proxy of the service if there is one. Trusts the default CA certificates and
  * those of `ca_file`. Follows no redirect, and sends no API key. Rejects with the signal's reason when it aborts.
- * @throws {ApiError} if no attempt was answered with 2xx; its message has no part of the address
+ * @throws {ApiError} if no attempt was answered with 2xx; its message has no part of the address, nor of what it resolves to
  */
 export async function requestHeartbeat(
   url: string,
   { authorities, proxyUrl }: Pick<ServiceSettings, 'authorities' | 'proxyUrl'>,
   signal: AbortSignal,
 ): Promise<void> {
-  const { origin, hostname, pathname, search } = new URL(url);
-  const scrub: Scrub = (text) => text.replaceAll(hostname, '[host]');
+  const { origin, pathname, search } = new URL(url);
   const dispatcher = createDispatcher({
     origin,
     timeoutMs: TIMEOUT_MS,
@@ -39,11 +37,12 @@ export async function requestHeartbeat(
       headers: { 'user-agent': `evalwatch/${version}` },
       timeoutMs: TIMEOUT_MS,
       maxBytes: MAX_BYTES,
-      scrub,
+      // No text of the exchange is used.
+      scrub: (text) => text,
       onSent: () => {},
       signal,
     });
-    if (head === undefined && body instanceof ApiError) throw body;
+    if (head === undefined && body instanceof ApiError) throw withoutAddress(body);
     const statusCode = head?.statusCode ?? 0;
     if (statusCode >= 200 && statusCode < 300) return;
     throw new ApiError(reasonOf(statusCode), `the answer is ${statusCode}`, { statusCode });
@@ -60,6 +59,11 @@ export async function requestHeartbeat(
   } finally {
     await dispatcher.destroy();
   }
+}
+
+/** Messages of connections name hosts, IP addresses, ports and the names of certificates. */
+function withoutAddress({ reason, details }: ApiError): ApiError {
+  return new ApiError(reason, `no answer: ${details.code ?? reason}`);
 }
 
 function reasonOf(statusCode: number): ApiFailureReason {

@@ -37,6 +37,15 @@ async function startMonitor() {
   };
 }
 
+async function failureOf(url: string, authorities: string | undefined): Promise<ApiError> {
+  const settings = { authorities, proxyUrl: undefined };
+  const error: unknown = await requestHeartbeat(url, settings, never).catch(
+    (reason: unknown) => reason,
+  );
+  if (!(error instanceof ApiError)) throw new Error('no ApiError', { cause: error });
+  return error;
+}
+
 it('trusts the certificates of ca_file', async () => {
   await using monitor = await startMonitor();
   await requestHeartbeat(monitor.url, { authorities: own.cert, proxyUrl: undefined }, never);
@@ -45,15 +54,30 @@ it('trusts the certificates of ca_file', async () => {
 
 it.each([undefined, other.cert])('refuses an unknown authority', async (authorities) => {
   await using monitor = await startMonitor();
-  const error: unknown = await requestHeartbeat(
-    monitor.url,
-    { authorities, proxyUrl: undefined },
-    never,
-  ).catch((reason: unknown) => reason);
-  expect(error).toBeInstanceOf(ApiError);
+  const error = await failureOf(monitor.url, authorities);
   expect(error).toMatchObject({ reason: 'tls' });
   expect(String(error)).not.toMatch(/5ecret|127\.0\.0\.1/);
   expect(monitor.paths).toEqual([]);
+});
+
+it.each([
+  ['http://127.0.0.1:1/5ecret', 'network', 'ECONNREFUSED'],
+  ['http://[::1]:1/5ecret', 'network', /^(ECONNREFUSED|EADDRNOTAVAIL|EAFNOSUPPORT)$/],
+  ['http://localhost:1/5ecret', 'network', 'ECONNREFUSED'],
+])('names only the reason and the code of an error at %s', async (url, reason, code) => {
+  const error = await failureOf(url, undefined);
+  expect(error.reason).toBe(reason);
+  expect(error.message).toMatch(/^no answer: [A-Z]+$/);
+  expect(error.message.slice('no answer: '.length)).toMatch(code);
+});
+
+it('does not name the certificate of another host', async () => {
+  await using monitor = await startMonitor();
+  const error = await failureOf(monitor.url.replace('127.0.0.1', 'localhost'), own.cert);
+  expect(error).toMatchObject({
+    reason: 'tls',
+    message: 'no answer: ERR_TLS_CERT_ALTNAME_INVALID',
+  });
 });
 
 it('trusts the default authorities beside those of ca_file', async () => {
