@@ -42,7 +42,7 @@ export function createHeartbeat({ engine, logger, clock }: HeartbeatOptions): He
     if (gap !== undefined && !isWithheld) {
       logger.warn(
         { event: 'heartbeat.withheld', reason: gap },
-        'A due poll was not made, so the heartbeat is not requested',
+        'Not every due poll was made and stored, so the heartbeat is not requested',
       );
     }
     isWithheld = gap !== undefined;
