@@ -64,7 +64,7 @@ async function start(
 
 /** Returns how the user calls evalwatch: npm runs it from a clone, where it need not be on the PATH. */
 function commandName({ env }: Context): string {
-  return env['npm_command'] === 'run-script' ? 'npm run --silent evalwatch --' : 'evalwatch';
+  return env['npm_lifecycle_event'] === 'demo' ? 'npm run --silent evalwatch --' : 'evalwatch';
 }
 
 function configuration(baseUrl: string, projects: readonly string[]): string {
