@@ -20,13 +20,23 @@ interface Seen {
 /** Sequences of listings, polled once by parsing what is new and once by parsing everything: nobody can tell which. */
 export const partialParsing: Row = {
   name: 'partial-parsing',
-  bug: {
-    what: 'a new item with the id of a known one is not noticed',
-    file: 'evaluation-api/listing/listing-stream.ts',
-    replace: [
-      ['hasAnyId(table, matcher.places(), added)', 'hasAnyId(table, matcher.places(), new Set())'],
-    ],
-  },
+  bug: [
+    {
+      what: 'a new item with the id of a known one is not noticed',
+      file: 'evaluation-api/listing/listing-stream.ts',
+      replace: [
+        [
+          'hasAnyId(table, matcher.places(), added)',
+          'hasAnyId(table, matcher.places(), new Set())',
+        ],
+      ],
+    },
+    {
+      what: 'the listing after an incomplete one is compared with it',
+      file: 'monitor/listing-memory.ts',
+      replace: [['isStored && complete === true', 'isStored']],
+    },
+  ],
   run: async ({ short, seed, print, source = SOURCE }) => {
     const wanted = short ? 1500 : 100_000;
     const modules = {

@@ -1,9 +1,7 @@
 import { join } from 'node:path';
 import * as fc from 'fast-check';
 import type * as ErrorInfoRoom from '../../src/evaluation-api/error-info.ts';
-import type * as QueueRoom from '../../src/evaluation-api/listing/step-queue.ts';
-import type * as ScannerRoom from '../../src/evaluation-api/listing/item-scanner.ts';
-import type * as StreamRoom from '../../src/evaluation-api/listing/listing-stream.ts';
+import { openListingStreams } from '../listing-streams.ts';
 import type { Surface } from './surface.ts';
 import { takeAtOnce } from '../../test/support/at-once.ts';
 
@@ -89,33 +87,17 @@ function written(list: Iterable<unknown>): readonly string[] {
 
 /** Lists of items and single prompts, whole and damaged, beside a naive reading. */
 export async function listings(source: string): Promise<readonly Surface[]> {
-  const { createListingStream } = (await import(
-    join(source, 'evaluation-api/listing/listing-stream.ts')
-  )) as typeof StreamRoom;
-  const { createStepQueue } = (await import(
-    join(source, 'evaluation-api/listing/step-queue.ts')
-  )) as typeof QueueRoom;
-  const { createItemScanner } = (await import(
-    join(source, 'evaluation-api/listing/item-scanner.ts')
-  )) as typeof ScannerRoom;
-  const startScan = createItemScanner(1_000_000);
+  const startStream = await openListingStreams(source);
   const { readErrorInfo } = (await import(
     join(source, 'evaluation-api/error-info.ts')
   )) as typeof ErrorInfoRoom;
 
-  const queue = createStepQueue(Infinity);
   const secrets = { scrub, version: () => 0 };
   const { signal } = new AbortController();
 
   async function read(body: Buffer, kind: 'prompt' | 'dataset'): Promise<string> {
-    const options = {
-      kind,
-      previous: undefined,
-      allowDifference: false,
-      readsWhole: false,
-      secrets,
-    };
-    const stream = createListingStream({ ...options, startScan, queue, rank: 0 });
+    const basis = { previous: undefined, allowDifference: false, readsWhole: false };
+    const stream = startStream({ kind, ...basis, secrets });
     try {
       await stream.push(body);
       const answer = await stream.finish(undefined, signal);

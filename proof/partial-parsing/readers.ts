@@ -1,12 +1,9 @@
-import { join } from 'node:path';
-import type * as QueueRoom from '../../src/evaluation-api/listing/step-queue.ts';
-import type * as ScannerRoom from '../../src/evaluation-api/listing/item-scanner.ts';
-import type * as StreamRoom from '../../src/evaluation-api/listing/listing-stream.ts';
 import { createListingReader } from '../../src/evaluation-api/listing/listing.ts';
 import type { Secrets } from '../../src/evaluation-api/secrets.ts';
 import type { Kind } from '../../src/domain/status.ts';
 import type * as ErrorsRoom from '../../src/monitor/errors.ts';
 import type { ListingAnswer, ListingBasis, ListOptions } from '../../src/monitor/ports/service.ts';
+import { openListingStreams } from '../listing-streams.ts';
 import type { Step } from './bodies.ts';
 
 interface Reading extends Pick<ListOptions, 'previous' | 'allowDifference'> {
@@ -23,33 +20,12 @@ export async function byDifference(
   source: string,
   count: (how: 'unchanged' | 'partly' | 'whole' | 'twice' | 'failed') => void,
 ): Promise<Reader> {
-  const { createItemScanner } = (await import(
-    join(source, 'evaluation-api/listing/item-scanner.ts')
-  )) as typeof ScannerRoom;
-  const { createListingStream } = (await import(
-    join(source, 'evaluation-api/listing/listing-stream.ts')
-  )) as typeof StreamRoom;
-  const { createStepQueue } = (await import(
-    join(source, 'evaluation-api/listing/step-queue.ts')
-  )) as typeof QueueRoom;
-  const startScan = createItemScanner(1_000_000);
-  const queue = createStepQueue(64 * 1024);
+  const startStream = await openListingStreams(source);
   const { signal } = new AbortController();
-  let rank = 0;
 
   async function read(reading: Reading, readsWhole = false): Promise<ListingAnswer> {
-    const { step, kind, previous, allowDifference, secrets } = reading;
-    rank += 1;
-    const stream = createListingStream({
-      kind,
-      previous,
-      allowDifference,
-      readsWhole,
-      secrets,
-      startScan,
-      queue,
-      rank: 0,
-    });
+    const { step, ...options } = reading;
+    const stream = startStream({ ...options, readsWhole });
     for (const piece of cut(step)) await stream.push(piece);
     const answer = await stream.finish('"x"', signal);
     if (answer === undefined) {

@@ -23,14 +23,15 @@ interface ListingRequest
     Pick<ApiRequest<unknown>, 'path' | 'key' | 'classOf'> {
   readonly kind: Kind;
   readonly endpoint: Endpoint;
+  /** Whether every item is parsed; false by default. */
   readonly readsWhole?: boolean;
   /** Called when the request gets its slot. */
   readonly onStart: () => void;
 }
 
 /**
- * Creates a function that requests a listing once, and reads it as it arrives. If its difference from the previous one cannot
- * be told, the function requests it again and reads it whole.
+ * Creates a function that requests a listing and reads it as it arrives. If what has changed cannot be told, it requests the
+ * listing once more to parse all of it (docs/specification.md#reading-listings).
  */
 export function createListingRequest(
   options: ListingRequestOptions,

@@ -74,9 +74,8 @@ export function createItemCollector(options: CollectorOptions): ItemCollector {
         index += 1;
         start = end + 1;
       }
-      if (!isOpen) open.clear();
-      else if (start >= position) open.clear();
-      else open.drop(start - openStart());
+      if (isOpen && start < position) open.drop(start - openStart());
+      else open.clear();
       if (isOpen) open.append(part, Math.max(0, start - position));
       position += part.length;
     },

@@ -1,4 +1,3 @@
-import type { StepQueue } from './step-queue.ts';
 import type { Listing } from '../../domain/record.ts';
 import type { Scrub } from '../../domain/scrub.ts';
 import type { Kind } from '../../domain/status.ts';
@@ -7,6 +6,7 @@ import { createByteBuffer, type ByteBuffer } from '../sending/byte-buffer.ts';
 import { STRETCH_BYTES, type Stretch } from './item-collector.ts';
 import { notJsonError, readItems } from './json.ts';
 import { createListingReader, WANTED_OF_LISTING } from './listing.ts';
+import type { StepQueue } from './step-queue.ts';
 
 /** Maximum number of stretches that wait before no more should come: one is parsed while the next one fills. */
 const MAX_WAITING = 2;

@@ -1,5 +1,4 @@
 import { addAbortListener } from 'node:events';
-import type { StepQueue } from './step-queue.ts';
 import type { Listing } from '../../domain/record.ts';
 import type { Kind } from '../../domain/status.ts';
 import { ITEMS_PER_STEP, type Steps } from '../../domain/steps.ts';
@@ -18,6 +17,7 @@ import {
 } from './item-table.ts';
 import { createListingParser, type ParsedItems } from './listing-parser.ts';
 import { createNumberList } from './number-list.ts';
+import type { StepQueue } from './step-queue.ts';
 
 /** Content of a {@link ListingBasis}. */
 interface Fingerprint extends ListingBasis {
@@ -28,7 +28,7 @@ interface Fingerprint extends ListingBasis {
 }
 
 export interface StreamOptions extends Pick<ListOptions, 'previous' | 'allowDifference'> {
-  /** Whether every item is to be parsed, because the answer could not be told otherwise. */
+  /** Whether every item is parsed, because a first request could not tell what has changed. */
   readonly readsWhole: boolean;
   readonly kind: Kind;
   readonly secrets: Pick<Secrets, 'scrub' | 'version'>;
@@ -39,7 +39,7 @@ export interface StreamOptions extends Pick<ListOptions, 'previous' | 'allowDiff
 }
 
 /**
- * Reads a listing as its body arrives (docs/specification.md#fetching). Items that the previous listing had are recognised by
+ * Reads a listing as its body arrives (docs/specification.md#reading-listings). Items that the previous listing had are recognised by
  * their bytes, others are parsed, and nothing else of the body is kept. Nothing of it counts before its end.
  */
 export interface ListingStream {

@@ -17,8 +17,8 @@ export interface BodyOptions {
   /** Maximum size after decompression. */
   readonly maxBytes: number;
   /**
-   * Called with each decompressed piece, which must be copied to be kept. May return a promise, which never rejects; the next
-   * piece then comes after it. It may throw an `ApiError`, which ends the body.
+   * Called with each decompressed piece, which must be copied to be kept. May return a promise, which never rejects; no
+   * more should then be written until it resolves. It may throw an `ApiError`, which ends the body.
    */
   readonly onPiece: (piece: Buffer) => Promise<void> | undefined;
   readonly onEnd: () => void;

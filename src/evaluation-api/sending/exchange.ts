@@ -27,7 +27,8 @@ export interface ExchangeOptions {
   readonly scrub: Scrub;
   /**
    * Takes the body of a 200 instead of the exchange, piece by piece and after decompression. An `ApiError` that it throws ends
-   * the exchange. After a promise, which never rejects, no further piece comes until it resolves.
+   * the exchange. After a promise, which never rejects, the connection is not read until it resolves; it may still
+   * deliver what it had read.
    */
   readonly onPiece?: ((piece: Buffer) => Promise<void> | undefined) | undefined;
   /** Called when the request goes out on a connection. */

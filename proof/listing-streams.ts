@@ -1,0 +1,25 @@
+import { join } from 'node:path';
+import type * as QueueRoom from '../src/evaluation-api/listing/step-queue.ts';
+import type * as ScannerRoom from '../src/evaluation-api/listing/item-scanner.ts';
+import type * as StreamRoom from '../src/evaluation-api/listing/listing-stream.ts';
+
+type Asked = Omit<StreamRoom.StreamOptions, 'startScan' | 'queue' | 'rank'>;
+
+/** Returns the function that begins to read a listing with the code below `source`. */
+export async function openListingStreams(
+  source: string,
+): Promise<(asked: Asked) => StreamRoom.ListingStream> {
+  const room = join(source, 'evaluation-api/listing');
+  const { createItemScanner } = (await import(join(room, 'item-scanner.ts'))) as typeof ScannerRoom;
+  const { createListingStream } = (await import(
+    join(room, 'listing-stream.ts')
+  )) as typeof StreamRoom;
+  const { createStepQueue } = (await import(join(room, 'step-queue.ts'))) as typeof QueueRoom;
+  const startScan = createItemScanner(1_000_000);
+  const queue = createStepQueue(64 * 1024);
+  let rank = 0;
+  return (asked) => {
+    rank += 1;
+    return createListingStream({ ...asked, startScan, queue, rank });
+  };
+}
