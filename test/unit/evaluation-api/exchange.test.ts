@@ -1,7 +1,7 @@
 import type { Dispatcher } from 'undici';
-import { expect, it, vi } from 'vitest';
+import { expect, it, onTestFinished, vi } from 'vitest';
 import { createBodyReader, type BodyOptions } from '../../../src/evaluation-api/sending/body.ts';
-import { exchange } from '../../../src/evaluation-api/sending/exchange.ts';
+import { exchange, type ExchangeOptions } from '../../../src/evaluation-api/sending/exchange.ts';
 
 vi.mock(import('../../../src/evaluation-api/sending/body.ts'));
 
@@ -9,13 +9,15 @@ const MAX_CHUNKS_PER_TURN = 16_384;
 const nextTurn = () => new Promise((resolve) => void setImmediate(resolve));
 
 /** An exchange whose connection and decoders do what the test says. */
-function setUp() {
+function setUp(options: Pick<Partial<ExchangeOptions>, 'timeoutMs' | 'onPiece'> = {}) {
   const ending = new AbortController();
   const controller = { pause: vi.fn<() => void>(), resume: vi.fn<() => void>(), abort: () => {} };
   const connection = controller as unknown as Dispatcher.DispatchController;
-  const decoders = { hasRoom: true, drain: () => {} };
-  vi.mocked(createBodyReader).mockImplementation(({ onDrain }: BodyOptions) => {
+  const take: BodyOptions['onPiece'] = () => undefined;
+  const decoders = { hasRoom: true, drain: () => {}, take };
+  vi.mocked(createBodyReader).mockImplementation(({ onDrain, onPiece }: BodyOptions) => {
     decoders.drain = onDrain;
+    decoders.take = onPiece;
     return { write: () => decoders.hasRoom, end: () => {}, destroy: () => {}, bytes: () => 0 };
   });
   let handler: Dispatcher.DispatchHandler = {};
@@ -32,12 +34,14 @@ function setUp() {
     scrub: (text) => text,
     onSent: () => {},
     signal: ending.signal,
+    ...options,
   });
   handler.onRequestStart?.(connection, {});
   handler.onResponseStart?.(connection, 200, {});
   return {
     ...controller,
     decoders,
+    over,
     receive: (chunks: number) => {
       for (let n = 0; n < chunks; n += 1) handler.onResponseData?.(connection, Buffer.of());
     },
@@ -85,4 +89,23 @@ it('decoders that have room again do not let in more chunks than a turn may have
   expect(given.resume).not.toHaveBeenCalled();
   await nextTurn();
   expect(given.resume).toHaveBeenCalledOnce();
+});
+
+it('the deadline leaves out the time for which the body is held up', async () => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  const held = Promise.withResolvers<void>();
+  await using given = setUp({ timeoutMs: 1000, onPiece: () => held.promise });
+  const settled = vi.fn<() => void>();
+  void given.over.finally(settled);
+  await vi.advanceTimersByTimeAsync(600);
+  const room = given.decoders.take(Buffer.of());
+  await vi.advanceTimersByTimeAsync(100_000);
+  expect(settled).not.toHaveBeenCalled();
+  held.resolve();
+  await room;
+  await vi.advanceTimersByTimeAsync(399);
+  expect(settled).not.toHaveBeenCalled();
+  await vi.advanceTimersByTimeAsync(1);
+  expect((await given.over).body).toMatchObject({ reason: 'timeout' });
 });
