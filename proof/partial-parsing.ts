@@ -33,8 +33,8 @@ export const partialParsing: Row = {
     },
     {
       what: 'the listing after an incomplete one is compared with it',
-      file: 'monitor/listing-memory.ts',
-      replace: [['isStored && complete === true', 'isStored']],
+      file: 'evaluation-api/listing/listing-stream.ts',
+      replace: [['before?.isComplete === true', 'true']],
     },
   ],
   run: async ({ short, seed, print, source = SOURCE }) => {

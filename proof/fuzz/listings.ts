@@ -96,7 +96,7 @@ export async function listings(source: string): Promise<readonly Surface[]> {
   const { signal } = new AbortController();
 
   async function read(body: Buffer, kind: 'prompt' | 'dataset'): Promise<string> {
-    const basis = { previous: undefined, allowDifference: false, readsWhole: false };
+    const basis = { previous: undefined, allowDifference: false };
     const stream = startStream({ kind, ...basis, secrets });
     try {
       await stream.push(body);

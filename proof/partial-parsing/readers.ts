@@ -23,14 +23,14 @@ export async function byDifference(
   const startStream = await openListingStreams(source);
   const { signal } = new AbortController();
 
-  async function read(reading: Reading, readsWhole = false): Promise<ListingAnswer> {
+  async function read(reading: Reading): Promise<ListingAnswer> {
     const { step, ...options } = reading;
-    const stream = startStream({ ...options, readsWhole });
+    const stream = startStream(options);
     for (const piece of cut(step)) await stream.push(piece);
     const answer = await stream.finish('"x"', signal);
     if (answer === undefined) {
       count('twice');
-      return await read(reading, true);
+      return await read({ ...reading, allowDifference: false });
     }
     const isPart = !answer.unchanged && answer.vanished !== undefined;
     count(answer.unchanged ? 'unchanged' : isPart ? 'partly' : 'whole');

@@ -23,8 +23,6 @@ interface ListingRequest
     Pick<ApiRequest<unknown>, 'path' | 'key' | 'classOf'> {
   readonly kind: Kind;
   readonly endpoint: Endpoint;
-  /** Whether every item is parsed; false by default. */
-  readonly readsWhole?: boolean;
   /** Called when the request gets its slot. */
   readonly onStart: () => void;
 }
@@ -43,9 +41,9 @@ export function createListingRequest(
 
   return async function request(wanted): Promise<ListingAnswer> {
     const { kind, endpoint, path, key, previous, revalidate, allowDifference } = wanted;
-    const { classOf, signal, onStart, readsWhole = false } = wanted;
+    const { classOf, signal, onStart } = wanted;
     last += 1;
-    const basis = { previous, allowDifference, readsWhole };
+    const basis = { previous, allowDifference };
     const stream = createListingStream({ kind, ...basis, secrets, startScan, queue, rank: last });
     let answer: ListingAnswer | undefined;
     try {
@@ -70,7 +68,7 @@ export function createListingRequest(
     return await request({
       ...wanted,
       revalidate: 'bytes',
-      readsWhole: true,
+      allowDifference: false,
       onStart: () => emit({ type: 'api.retry_sent', endpoint }),
     });
   };

@@ -32,15 +32,14 @@ export function revalidationOf(
   nextAt: number | undefined,
   clock: Clock,
 ): Pick<ListOptions, 'previous' | 'revalidate' | 'allowDifference'> {
-  const { basis, isEtagTrusted = false, isStored = false, complete, fullAt = 0 } = memory ?? {};
+  const { basis, isEtagTrusted = false, isStored = false, fullAt = 0 } = memory ?? {};
   const ageAtNextPoll =
     nextAt === undefined ? Infinity : clock.monotonic() + (nextAt - clock.now()) - fullAt;
   const mayUseEtag = isEtagTrusted && ageAtNextPoll <= MAX_TRUST_MS;
   return {
     previous: basis,
     revalidate: mayUseEtag ? 'etag' : 'bytes',
-    // Records that an incomplete listing lacked do not count as missing, but those that the next one lacks do.
-    allowDifference: isStored && complete === true,
+    allowDifference: isStored,
   };
 }
 

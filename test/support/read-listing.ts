@@ -17,7 +17,6 @@ export async function readListing(
     kind,
     previous: undefined,
     allowDifference: false,
-    readsWhole: false,
     secrets: { scrub, version: () => 0 },
     startScan,
     queue: createStepQueue(Infinity),

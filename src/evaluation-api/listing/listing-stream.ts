@@ -25,11 +25,11 @@ interface Fingerprint extends ListingBasis {
   /** Hash of the body's bytes, after decompression; comparable only within one process. */
   readonly digest: string;
   readonly items: ItemTable;
+  /** Whether the listing had no item without a usable id. */
+  readonly isComplete: boolean;
 }
 
 export interface StreamOptions extends Pick<ListOptions, 'previous' | 'allowDifference'> {
-  /** Whether every item is parsed, because a first request could not tell what has changed. */
-  readonly readsWhole: boolean;
   readonly kind: Kind;
   readonly secrets: Pick<Secrets, 'scrub' | 'version'>;
   readonly startScan: (onPart: OnPart) => BodyScan;
@@ -50,8 +50,8 @@ export interface ListingStream {
    */
   readonly push: (piece: Buffer) => Promise<void> | undefined;
   /**
-   * Returns the answer after the last piece, or undefined if the listing has to be requested again with
-   * `readsWhole`. Rejects with the signal's reason when it aborts.
+   * Returns the answer after the last piece, or undefined if the listing has to be requested again without
+   * `allowDifference`. Rejects with the signal's reason when it aborts.
    * @throws {ApiError} `invalid_response`, with the anomalies if there are items and none of them is usable
    */
   finish(etag: string | undefined, signal: AbortSignal): Promise<ListingAnswer | undefined>;
@@ -60,13 +60,14 @@ export interface ListingStream {
 }
 
 export function createListingStream(options: StreamOptions): ListingStream {
-  const { previous, allowDifference, readsWhole, secrets, startScan } = options;
+  const { previous, allowDifference, secrets, startScan } = options;
   const version = secrets.version();
   const before = isFingerprint(previous) ? previous : undefined;
-  const table = readsWhole ? undefined : before?.items;
-  // With other keys, the texts of known items could be scrubbed differently.
+  const table = allowDifference ? before?.items : undefined;
+  // What an incomplete listing lacks does not count as missing, but what the next one lacks does. With other keys, the texts
+  // of known items could be scrubbed differently.
   const canTellChanges =
-    readsWhole || before === undefined || (allowDifference && before.items.secrets === version);
+    table === undefined || (before?.isComplete === true && table.secrets === version);
   const matcher = createItemMatcher(table);
   const hashes = createNumberList();
   const parser = createListingParser({ ...options, scrub: secrets.scrub });
@@ -83,7 +84,7 @@ export function createListingStream(options: StreamOptions): ListingStream {
 
   function* createAnswer(
     { ids, listing, unusualIds }: ParsedItems,
-    fingerprint: Omit<Fingerprint, 'items'>,
+    fingerprint: Pick<Fingerprint, 'etag' | 'digest'>,
   ): Steps<ListingAnswer | undefined> {
     const size = matcher.found() + listing.records.size;
     if (size === 0 && listing.anomalies.length > 0) {
@@ -100,7 +101,7 @@ export function createListingStream(options: StreamOptions): ListingStream {
       unusualIds,
       secrets: version,
     });
-    const basis: Fingerprint = { ...fingerprint, items };
+    const basis: Fingerprint = { ...fingerprint, items, isComplete: listing.complete };
     return { unchanged: false, listing, size, ...(vanished && { vanished }), basis };
   }
 

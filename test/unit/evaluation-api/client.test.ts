@@ -223,6 +223,19 @@ describe('a listing', () => {
       expect(requests).toHaveLength(3);
     });
 
+    it.each([
+      ['at once where no difference is asked for', items, false, 2],
+      ['by another request after an incomplete one', [...items, { status: 'RUNNING' }], true, 3],
+    ])('is read whole %s', async (_, first, allowDifference, count) => {
+      const { url, requests } = await serve(bodies(first, changed, changed));
+      const { service } = connect({ baseUrl: url });
+      const previous = basisOf(await service.list('p', 'prompt', listOptions()));
+      const answer = await service.list('p', 'prompt', listOptions({ previous, allowDifference }));
+      expect(answer).not.toHaveProperty('vanished');
+      expect(answer.unchanged ? 0 : answer.listing.records.size).toBe(20);
+      expect(requests).toHaveLength(count);
+    });
+
     it('is read whole once a key is known that the texts of the last one could hold', async () => {
       const { url } = await serve(bodies(items, changed));
       let value = KEY;

@@ -14,7 +14,6 @@ function startStream(queue: StepQueue, scanner = startScan, rank = 0) {
     kind: 'prompt',
     previous: undefined,
     allowDifference: false,
-    readsWhole: false,
     secrets: { scrub: (text) => text, version: () => 0 },
     startScan: scanner,
     queue,
