@@ -1,18 +1,21 @@
+import { text } from 'node:stream/consumers';
 import { systemClock } from '../../src/app/clock.ts';
 import { endProcess } from '../../src/app/lifecycle.ts';
 import { createMetrics } from '../../src/metrics/metrics.ts';
 import { version } from '../../src/app/version.ts';
+import { createScrapes } from '../../src/web/scrapes.ts';
 import type { OpenContender, Task } from './contender.ts';
 import { openBenchEngine, pollAll } from './evalwatch.ts';
 
 /** What the daemon does for a scrape until the text can be sent; every project is polled in between. */
 export const scrape: OpenContender = async (task) => {
   const { opened, render } = await openMetrics(task);
+  const answer = createScrapes(render);
   return {
     prepare: async () => {
       await pollAll(opened);
     },
-    poll: async () => ({ bytes: Buffer.from(await render()).length }),
+    poll: async () => ({ bytes: (await answer(undefined)).length }),
     close: () => opened.close(),
   };
 };
@@ -24,7 +27,7 @@ export const join: OpenContender = async (task) => {
   return {
     prepare: async () => {
       await pollAll(opened);
-      lines = (await render()).split(/(?<=\n)/);
+      lines = (await text(render())).split(/(?<=\n)/);
     },
     poll: async () => ({ bytes: Buffer.from(lines.join('')).length }),
     close: () => opened.close(),

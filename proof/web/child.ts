@@ -2,6 +2,7 @@
  * Serves the HTTP interface of a copy of src/ three times: open, with a login, and with client certificates. Arguments: the
  * copy, and a file with certificates. Writes its addresses as a line of JSON. Each answer names its route.
  */
+import { pieces } from '../../test/support/pieces.ts';
 import { BY_DEFAULT } from '../../test/support/expected.ts';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -96,7 +97,7 @@ const feed = {
 };
 const nextPollAt = undefined;
 const content = {
-  renderMetrics: () => Promise.resolve(`${PROTECTED} metrics\n`),
+  renderMetrics: () => pieces(`${PROTECTED} metrics\n`),
   metricsContentType: 'text/plain; version=0.0.4; charset=utf-8',
   isReady: () => true,
   onBug: (error: unknown) => {

@@ -6,15 +6,15 @@ const MAX_WAIT_MS = 5000;
  * a scrape after a restart lacked the limit (docs/specification.md#scrapes).
  */
 export function afterLearning(
-  render: () => Promise<string>,
+  render: () => AsyncIterable<Uint8Array>,
   learned: Promise<unknown>,
   maxWaitMs: number = MAX_WAIT_MS,
-): () => Promise<string> {
+): () => AsyncIterable<Uint8Array> {
   const { promise: late, resolve } = Promise.withResolvers<void>();
   setTimeout(resolve, maxWaitMs).unref();
   const isOver = Promise.race([learned, late]);
-  return async () => {
+  return async function* () {
     await isOver;
-    return await render();
+    yield* render();
   };
 }

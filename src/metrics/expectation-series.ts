@@ -1,28 +1,13 @@
 import { UNFINISHED_STATUSES } from '../domain/status.ts';
 import type { StateExpectations } from '../monitor/ports/expectations.ts';
-import { FamilyRenderer, SINGLE, toSeconds, type Family } from './exposition.ts';
-import type { ProjectSeries } from './project-series.ts';
-
-/** Renders the series of what is expected of each project, and of its team. */
-export class ExpectationRenderer {
-  readonly #states = new FamilyRenderer(STATE_FAMILIES);
-  readonly #objectives = new FamilyRenderer(OBJECTIVE_FAMILIES);
-  readonly #infos = new FamilyRenderer(INFO_FAMILIES);
-
-  add(series: ProjectSeries, states: StateExpectations | undefined): void {
-    if (states !== undefined) this.#states.add(series.labels, states);
-    this.#objectives.add(series.labels, series);
-    this.#infos.add(series.infoLabels, series);
-  }
-
-  async finish(): Promise<string> {
-    return (
-      (await this.#states.finish()) +
-      (await this.#objectives.finish()) +
-      (await this.#infos.finish())
-    );
-  }
-}
+import {
+  SINGLE,
+  familyRenderer,
+  toSeconds,
+  type Family,
+  type RenderProjects,
+} from './exposition.ts';
+import type { ProjectCounts, ScrapedProject } from './scraped-project.ts';
 
 const STATES = UNFINISHED_STATUSES.map((status) => ({ labels: { status } }));
 
@@ -45,7 +30,7 @@ const STATE_FAMILIES: readonly Family<StateExpectations>[] = [
 ];
 
 /** Metrics of the configured objective of a project. */
-const OBJECTIVE_FAMILIES: readonly Family<ProjectSeries>[] = [
+const OBJECTIVE_FAMILIES: readonly Family<ProjectCounts>[] = [
   {
     name: 'evalwatch_project_max_failure_ratio',
     type: 'gauge',
@@ -56,7 +41,7 @@ const OBJECTIVE_FAMILIES: readonly Family<ProjectSeries>[] = [
 ];
 
 /** Metrics whose labels say more than the id of the project. */
-const INFO_FAMILIES: readonly Family<ProjectSeries>[] = [
+const INFO_FAMILIES: readonly Family<ProjectCounts>[] = [
   {
     name: 'evalwatch_project_info',
     type: 'gauge',
@@ -65,3 +50,14 @@ const INFO_FAMILIES: readonly Family<ProjectSeries>[] = [
     values: () => [1],
   },
 ];
+
+/** Creates the renderers of what is expected of each project, and of its team. */
+export function createExpectationRenderers(): readonly RenderProjects<ScrapedProject>[] {
+  return [
+    familyRenderer(STATE_FAMILIES, ({ counts, expectations }, add) => {
+      if (expectations !== undefined) add(counts.labels, expectations);
+    }),
+    familyRenderer(OBJECTIVE_FAMILIES, ({ counts }, add) => add(counts.labels, counts)),
+    familyRenderer(INFO_FAMILIES, ({ counts }, add) => add(counts.infoLabels, counts)),
+  ];
+}

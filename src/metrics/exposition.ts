@@ -1,9 +1,4 @@
-import { setImmediate } from 'node:timers/promises';
-
-/**
- * The text exposition format 0.0.4, for metrics that exist once per project. Joining strings takes a tenth of the time of
- * prom-client. With 1,000 projects there are tens of thousands of series, and few of them change between two scrapes.
- */
+/** The text exposition format 0.0.4, for metrics that exist once per project. prom-client takes ten times as long. */
 
 /** One sample of a metric, distinguished by its suffix and labels. */
 export interface Sample {
@@ -18,10 +13,7 @@ export interface Family<Subject> {
   /** One line that names the unit. */
   readonly help: string;
   readonly samples: readonly Sample[];
-  /**
-   * Returns one value for each of `samples`; undefined omits the sample. Returning the same array again means that no value
-   * has changed.
-   */
+  /** Returns one value for each of `samples`; undefined omits the sample. */
   values(subject: Subject): readonly (number | undefined)[];
 }
 
@@ -35,63 +27,87 @@ export function renderLabels(labels: Readonly<Record<string, string>>): string {
     .join(',');
 }
 
+/** Number of projects whose samples of a family are one piece of text: it takes 0.3 ms if all of them have changed. */
+const PROJECTS_PER_PIECE = 50;
+
+/** Receives a subject, which never changes, and the rendered text of its labels, of which there is at least one. */
+export type AddSubject<Subject> = (labels: string, subject: Subject) => void;
+
+/** Returns the families of the projects in pieces of UTF-8, some of them empty. Readers may keep a piece for any time. */
+export type RenderProjects<Project> = (projects: readonly Project[]) => Generator<Uint8Array>;
+
 /**
- * Renders families for the same subjects at each scrape: `add` each subject, then `finish`. Only changed samples are
- * rendered, and only families with changes are joined.
+ * Creates a function that renders families: each with HELP and TYPE, and the samples of the subjects that `addSubjects` adds
+ * for each project. It keeps the pieces of the last scrape, and renders only those in which a value has changed.
  */
-export class FamilyRenderer<Subject> {
-  readonly #families: readonly RenderedFamily<Subject>[];
-  readonly #areImmutable: boolean;
-  readonly #added: { labels: string; subject: Subject }[] = [];
-  #count = 0;
+export function familyRenderer<Project, Subject>(
+  families: readonly Family<Subject>[],
+  addSubjects: (project: Project, add: AddSubject<Subject>) => void,
+): RenderProjects<Project> {
+  const rendered = families.map((family) => new RenderedFamily(family));
+  let last: readonly Subjects<Subject>[] = [];
 
-  /** With `areImmutable`, the same subject object always has the same values, so its values are not read again. */
-  constructor(
-    families: readonly Family<Subject>[],
-    { areImmutable = false }: { readonly areImmutable?: boolean } = {},
-  ) {
-    this.#families = families.map((family) => new RenderedFamily(family));
-    this.#areImmutable = areImmutable;
-  }
-
-  /** Adds the next subject with its current values. `labels` is the rendered text of at least one label. */
-  add(labels: string, subject: Subject): void {
-    const position = this.#count;
-    this.#count += 1;
-    const last = this.#added[position];
-    if (this.#areImmutable && last?.subject === subject && last.labels === labels) return;
-    this.#added[position] = { labels, subject };
-    for (const family of this.#families) family.set(position, labels, subject);
-  }
-
-  /**
-   * Returns each family with HELP, TYPE and the samples of every added subject. Lets other work run between families.
-   */
-  async finish(): Promise<string> {
-    const count = this.#count;
-    this.#count = 0;
-    this.#added.length = count;
-    let text = '';
-    for (const family of this.#families) {
-      text += family.text(count);
-      await setImmediate();
+  function collect(projects: readonly Project[], before: Subjects<Subject> | undefined) {
+    const labels: string[] = [];
+    const subjects: Subject[] = [];
+    for (const project of projects) {
+      addSubjects(project, (text, subject) => {
+        labels.push(text);
+        subjects.push(subject);
+      });
     }
-    return text;
+    const isSame =
+      before !== undefined &&
+      areEqual(before.labels, labels) &&
+      areEqual(before.subjects, subjects);
+    return isSame ? before : { labels, subjects };
   }
+
+  return function* render(projects) {
+    const parts: Subjects<Subject>[] = [];
+    for (const family of rendered) {
+      let hasSamples = false;
+      for (let part = 0; part * PROJECTS_PER_PIECE < projects.length; part += 1) {
+        const start = part * PROJECTS_PER_PIECE;
+        const of =
+          parts[part] ?? collect(projects.slice(start, start + PROJECTS_PER_PIECE), last[part]);
+        parts[part] = of;
+        const piece = family.piece(part, of);
+        if (piece.length > 0 && !hasSamples) {
+          hasSamples = true;
+          yield family.header;
+        }
+        yield piece;
+      }
+      family.truncate(parts.length);
+    }
+    last = parts;
+  };
+}
+
+/** The subjects of one piece, each with its labels. */
+interface Subjects<Subject> {
+  readonly labels: readonly string[];
+  readonly subjects: readonly Subject[];
 }
 
 type Values = readonly (number | undefined)[];
 
+interface Piece<Subject> {
+  readonly of: Subjects<Subject>;
+  readonly values: readonly Values[];
+  readonly bytes: Uint8Array;
+}
+
 class RenderedFamily<Subject> {
+  readonly header: Uint8Array;
   readonly #family: Family<Subject>;
   readonly #starts: readonly string[];
   readonly #ends: readonly string[];
-  /** By the position of the subject. */
-  readonly #subjects: { labels: string; values: Values; text: string }[] = [];
-  #text = '';
-  #hasChanged = false;
+  readonly #pieces: Piece<Subject>[] = [];
 
   constructor(family: Family<Subject>) {
+    this.header = Buffer.from(header(family));
     this.#family = family;
     this.#starts = family.samples.map(({ suffix = '' }) => `${family.name}${suffix}{`);
     this.#ends = family.samples.map(({ labels }) =>
@@ -99,37 +115,46 @@ class RenderedFamily<Subject> {
     );
   }
 
-  set(position: number, labels: string, subject: Subject): void {
-    const values = this.#family.values(subject);
-    const last = this.#subjects[position];
-    if (last?.labels === labels && areEqual(last.values, values)) return;
-    this.#subjects[position] = { labels, values, text: this.#render(labels, values) };
-    this.#hasChanged = true;
+  /** Returns the samples of these subjects; empty without samples. */
+  piece(index: number, of: Subjects<Subject>): Uint8Array {
+    const last = this.#pieces[index];
+    if (last?.of === of) return last.bytes;
+    const values = of.subjects.map((subject) => this.#family.values(subject));
+    const isSame =
+      last !== undefined &&
+      values.length === last.values.length &&
+      areEqual(last.of.labels, of.labels) &&
+      values.every((some, position) => areEqual(some, last.values[position] ?? []));
+    const bytes = isSame ? last.bytes : this.#render(of.labels, values);
+    this.#pieces[index] = { of, values, bytes };
+    return bytes;
   }
 
-  /** Returns the text of the family; empty without samples. */
-  text(count: number): string {
-    if (this.#hasChanged || count < this.#subjects.length) {
-      this.#subjects.length = count;
-      const lines = this.#subjects.map(({ text }) => text).join('');
-      this.#text = lines === '' ? '' : header(this.#family) + lines;
-      this.#hasChanged = false;
-    }
-    return this.#text;
+  /** Drops the pieces from this one on. */
+  truncate(count: number): void {
+    this.#pieces.length = Math.min(this.#pieces.length, count);
   }
 
-  #render(labels: string, values: Values): string {
+  #render(labels: readonly string[], values: readonly Values[]): Uint8Array {
     let lines = '';
-    for (const [index, value] of values.entries()) {
-      if (value === undefined) continue;
-      lines += `${this.#starts[index]}${labels}${this.#ends[index]}${formatNumber(value)}\n`;
+    for (const [position, some] of values.entries()) {
+      const label = labels[position];
+      for (const [index, value] of some.entries()) {
+        if (value === undefined) continue;
+        lines += `${this.#starts[index]}${label}${this.#ends[index]}${formatNumber(value)}\n`;
+      }
     }
-    return lines;
+    return Buffer.from(lines);
   }
 }
 
-function areEqual(some: Values, others: Values): boolean {
-  return some === others || some.every((value, index) => Object.is(value, others[index]));
+function areEqual(some: readonly unknown[], others: readonly unknown[]): boolean {
+  if (some === others) return true;
+  if (some.length !== others.length) return false;
+  for (let index = 0; index < some.length; index += 1) {
+    if (!Object.is(some[index], others[index])) return false;
+  }
+  return true;
 }
 
 /** Returns a gauge of one sample, whose labels are as `renderLabels` writes them; empty without a value. */

@@ -7,14 +7,15 @@ import type { LogLevel } from '../domain/log-level.ts';
 import type { PollHealth, ProjectSnapshot, Store, StoreSnapshot } from '../monitor/ports/store.ts';
 import type { ProjectSchedule, WatchedProject } from '../monitor/ports/watched-project.ts';
 import type { WorkerReading } from '../monitor/ports/worker.ts';
-import { ExpectationRenderer } from './expectation-series.ts';
-import { FamilyRenderer, renderGauge, renderLabels, toSeconds } from './exposition.ts';
+import { createExpectationRenderers } from './expectation-series.ts';
+import { renderGauge, renderLabels, toSeconds, type RenderProjects } from './exposition.ts';
 import { createMetricsObserver } from './observer.ts';
 import { createProcessMetrics, type BuildInfo } from './process-metrics.ts';
-import { HEALTH_FAMILIES, COUNTED_FAMILIES, ProjectSeries } from './project-series.ts';
-import { SCHEDULE_FAMILIES } from './schedule-series.ts';
+import { createCountRenderers, ProjectSeries } from './project-series.ts';
+import { createScheduleRenderer } from './schedule-series.ts';
 import { createScrapeRead } from './scrape-read.ts';
-import { renderBacklog, StoreRenderer } from './stored-series.ts';
+import type { ScrapedProject } from './scraped-project.ts';
+import { createStoreRenderers, renderBacklog } from './stored-series.ts';
 
 export interface MetricsOptions extends BuildInfo {
   readonly clock: Clock;
@@ -43,8 +44,11 @@ export interface Metrics {
   countLogLine(level: LogLevel): void;
   /** Records an attempt to reload the configuration. */
   reloaded(ok: boolean): void;
-  /** Renders the exposition. If the store fails or is slow, only the series that need no store are rendered. */
-  render(): Promise<string>;
+  /**
+   * Renders the exposition in pieces, with pauses for other work. Reads everything before the first piece. If the store
+   * fails or is slow, only the series that need no store are rendered.
+   */
+  render(): AsyncIterable<Uint8Array>;
   readonly contentType: string;
 }
 
@@ -57,6 +61,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     isWorker: worker !== undefined,
   });
   const projects = new Map<string, ProjectSeries>();
+  const renderers = createProjectRenderers();
   const reader = <Value>(read: () => Promise<Value>) =>
     createScrapeRead({
       read,
@@ -66,12 +71,13 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const readSnapshot = reader(() => store.snapshot());
   const readSize = reader(() => store.size());
 
-  async function renderAll(): Promise<string> {
+  /** Reads everything before the first piece of text. */
+  async function* renderAll(): AsyncGenerator<Uint8Array> {
     const [snapshot, size] = await Promise.all([readSnapshot(), readSize()]);
     // prom-client writes a spelling that some parsers reject.
     const processText = (await registry.metrics()).replaceAll(/ Nan$/gm, ' NaN');
-    return (
-      (await renderProjects(snapshot)) +
+    const scraped = await readProjects(snapshot);
+    const singles =
       (snapshot === undefined ? '' : renderBacklog(snapshot.backlog)) +
       renderGauge(
         'evalwatch_store_database_bytes',
@@ -81,8 +87,16 @@ export function createMetrics(options: MetricsOptions): Metrics {
       renderGauge('evalwatch_store_wal_bytes', 'Size of the write-ahead log in bytes.', size?.wal) +
       renderWebInfo(externalUrl()) +
       (worker === undefined ? '' : renderWorker(worker())) +
-      processText
-    );
+      processText;
+    let count = 0;
+    for (const render of renderers) {
+      for (const piece of render(scraped)) {
+        yield piece;
+        count += 1;
+        if (count % PIECES_PER_STEP === 0) await setImmediate();
+      }
+    }
+    yield Buffer.from(singles);
   }
 
   /**
@@ -101,37 +115,25 @@ export function createMetrics(options: MetricsOptions): Metrics {
     return isNewer ? series.health : stored.health;
   }
 
-  const healthSeries = new FamilyRenderer(HEALTH_FAMILIES);
-  const countedSeries = new FamilyRenderer(COUNTED_FAMILIES);
-  const scheduleSeries = new FamilyRenderer(SCHEDULE_FAMILIES);
-  const expectationSeries = new ExpectationRenderer();
-  const storeSeries = new StoreRenderer();
-
   /** Reads each project at one moment, and lets other work run between projects. */
-  async function renderProjects(snapshot: StoreSnapshot | undefined): Promise<string> {
+  async function readProjects(snapshot: StoreSnapshot | undefined): Promise<ScrapedProject[]> {
     const stored = new Map(snapshot?.projects.map((project) => [project.project, project]));
     const scheduled = new Map(Array.from(schedule(), (item) => [item.project, item]));
-    for (const [index, series] of [...projects.values()].entries()) {
-      if (index % PROJECTS_PER_STEP === PROJECTS_PER_STEP - 1) await setImmediate();
+    const scraped: ScrapedProject[] = [];
+    for (const series of Array.from(projects.values())) {
+      if (scraped.length % PROJECTS_PER_STEP === PROJECTS_PER_STEP - 1) await setImmediate();
       const item = scheduled.get(series.id);
       const project = stored.get(series.id);
-      const health = healthOf(series, project, item);
-      if (health !== undefined) healthSeries.add(series.labels, health);
-      countedSeries.add(series.labels, series);
-      if (item !== undefined) scheduleSeries.add(series.labels, item);
-      expectationSeries.add(series, expectationsOf(series.id));
-      if (project !== undefined) storeSeries.add(series, project);
+      scraped.push({
+        counts: series.counts(),
+        health: healthOf(series, project, item),
+        schedule: item,
+        expectations: expectationsOf(series.id),
+        stored: project,
+      });
     }
-    return (
-      (await healthSeries.finish()) +
-      (await countedSeries.finish()) +
-      (await scheduleSeries.finish()) +
-      (await expectationSeries.finish()) +
-      (await storeSeries.finish())
-    );
+    return scraped;
   }
-
-  let rendering: Promise<string> | undefined;
 
   return {
     observe: createMetricsObserver(metrics, projects),
@@ -151,16 +153,13 @@ export function createMetrics(options: MetricsOptions): Metrics {
       metrics.configReloadSuccessful.set(ok ? 1 : 0);
       if (ok) metrics.configReloadSuccessTime.set(clock.now() / 1000);
     },
-    render() {
-      rendering ??= renderAll()
-        .catch((error: unknown) => {
-          onError(error);
-          throw error;
-        })
-        .finally(() => {
-          rendering = undefined;
-        });
-      return rendering;
+    async *render() {
+      try {
+        yield* renderAll();
+      } catch (error) {
+        onError(error);
+        throw error;
+      }
     },
     contentType: registry.contentType,
   };
@@ -190,5 +189,18 @@ function renderWorker({ projects, leaseExpiresAt }: WorkerReading): string {
   );
 }
 
-/** Number of projects rendered in one step; the first rendering of one takes about 0.1 ms. */
-const PROJECTS_PER_STEP = 50;
+/** Creates the renderers of the series of each project, in the order of the exposition. */
+function createProjectRenderers(): readonly RenderProjects<ScrapedProject>[] {
+  return [
+    ...createCountRenderers(),
+    createScheduleRenderer(),
+    ...createExpectationRenderers(),
+    ...createStoreRenderers(),
+  ];
+}
+
+/** Number of pieces rendered in one step. */
+const PIECES_PER_STEP = 8;
+
+/** Number of projects read in one step, which takes about a millisecond. */
+const PROJECTS_PER_STEP = 500;

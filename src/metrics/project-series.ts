@@ -4,17 +4,22 @@ import { POLL_FAILURE_REASONS } from '../monitor/errors.ts';
 import type { MonitorEvent } from '../monitor/events.ts';
 import type { PollHealth } from '../monitor/ports/store.ts';
 import type { WatchedProject } from '../monitor/ports/watched-project.ts';
-import { SINGLE, renderLabels, type Family } from './exposition.ts';
+import {
+  SINGLE,
+  familyRenderer,
+  renderLabels,
+  type Family,
+  type RenderProjects,
+} from './exposition.ts';
 import { Histogram, histogramSamples } from './histogram.ts';
+import type { ProjectCounts, ScrapedProject } from './scraped-project.ts';
 
 const STATE_DURATION_BOUNDS = [60, 300, 900, 3600, 14_400, 86_400];
 
 /** The counts of this process for one configured project, from 0. */
-export class ProjectSeries {
+export class ProjectSeries implements ProjectCounts {
   readonly id: string;
-  /** Its `project` label, rendered. */
   readonly labels: string;
-  /** Its labels `project` and `team`, rendered. */
   infoLabels = '';
   datasets = false;
   expect: WatchedProject['expect'];
@@ -23,14 +28,12 @@ export class ProjectSeries {
   unchanged = 0;
   overlapped = 0;
   missed = 0;
-  /** In the order of the reasons; the array is replaced when a count changes. */
   failures: readonly number[] = POLL_FAILURE_REASONS.map(() => 0);
   anomalies: readonly number[] = ANOMALY_REASONS.map(() => 0);
   readonly #stateDurations: Readonly<Record<UnfinishedStatus, Histogram>> = {
     PENDING: new Histogram(STATE_DURATION_BOUNDS),
     RUNNING: new Histogram(STATE_DURATION_BOUNDS),
   };
-  /** The values of both histograms; the array is replaced when they change. */
   durations: readonly number[] = this.#durationValues();
 
   constructor(project: WatchedProject) {
@@ -46,6 +49,25 @@ export class ProjectSeries {
     this.datasets = datasets;
     this.expect = expect;
     this.infoLabels = renderLabels({ project: this.id, team });
+  }
+
+  /** Returns the counts of this moment. */
+  counts(): ProjectCounts {
+    const { labels, infoLabels, datasets, expect } = this;
+    const { polls, unchanged, overlapped, missed, failures, anomalies, durations } = this;
+    return {
+      labels,
+      infoLabels,
+      datasets,
+      expect,
+      polls,
+      unchanged,
+      overlapped,
+      missed,
+      failures,
+      anomalies,
+      durations,
+    };
   }
 
   pollFinished(event: Extract<MonitorEvent, { type: 'poll.finished' }>): void {
@@ -82,7 +104,7 @@ export class ProjectSeries {
 }
 
 /** Metrics of poll health, which need no store. */
-export const HEALTH_FAMILIES: readonly Family<PollHealth>[] = [
+const HEALTH_FAMILIES: readonly Family<PollHealth>[] = [
   {
     name: 'evalwatch_project_up',
     type: 'gauge',
@@ -107,7 +129,7 @@ export const HEALTH_FAMILIES: readonly Family<PollHealth>[] = [
 ];
 
 /** Metrics that this process counts for each project (docs/metrics.md, "process"). */
-export const COUNTED_FAMILIES: readonly Family<ProjectSeries>[] = [
+const COUNTED_FAMILIES: readonly Family<ProjectCounts>[] = [
   {
     name: 'evalwatch_polls_total',
     type: 'counter',
@@ -160,6 +182,16 @@ export const COUNTED_FAMILIES: readonly Family<ProjectSeries>[] = [
     values: ({ missed }) => [missed],
   },
 ];
+
+/** Creates the renderers of what this process counts and of poll health, which need no store. */
+export function createCountRenderers(): readonly RenderProjects<ScrapedProject>[] {
+  return [
+    familyRenderer(HEALTH_FAMILIES, ({ counts, health }, add) => {
+      if (health !== undefined) add(counts.labels, health);
+    }),
+    familyRenderer(COUNTED_FAMILIES, ({ counts }, add) => add(counts.labels, counts)),
+  ];
+}
 
 function withAdded(counts: readonly number[], index: number, count: number): readonly number[] {
   return counts.with(index, (counts[index] ?? 0) + count);

@@ -1,8 +1,15 @@
 import type { ProjectSchedule } from '../monitor/ports/watched-project.ts';
-import { SINGLE, toSeconds, type Family } from './exposition.ts';
+import {
+  SINGLE,
+  familyRenderer,
+  toSeconds,
+  type Family,
+  type RenderProjects,
+} from './exposition.ts';
+import type { ScrapedProject } from './scraped-project.ts';
 
 /** Metrics of the schedule of a project. */
-export const SCHEDULE_FAMILIES: readonly Family<ProjectSchedule>[] = [
+const SCHEDULE_FAMILIES: readonly Family<ProjectSchedule>[] = [
   {
     name: 'evalwatch_project_schedule_max_interval_seconds',
     type: 'gauge',
@@ -18,3 +25,9 @@ export const SCHEDULE_FAMILIES: readonly Family<ProjectSchedule>[] = [
     values: ({ nextPollAt }) => [toSeconds(nextPollAt)],
   },
 ];
+
+export function createScheduleRenderer(): RenderProjects<ScrapedProject> {
+  return familyRenderer(SCHEDULE_FAMILIES, ({ counts, schedule }, add) => {
+    if (schedule !== undefined) add(counts.labels, schedule);
+  });
+}

@@ -9,41 +9,15 @@ import {
 import { isErrorId, SPECIAL_ERROR_LABELS, type ErrorTotal } from '../domain/error-label.ts';
 import type { ListingSnapshot, ProjectSnapshot, StoreSnapshot } from '../monitor/ports/store.ts';
 import {
-  FamilyRenderer,
   SINGLE,
+  familyRenderer,
   renderGauge,
   renderLabels,
   toSeconds,
   type Family,
+  type RenderProjects,
 } from './exposition.ts';
-import type { ProjectSeries } from './project-series.ts';
-
-/** Renders the series of projects that are read from the store (docs/metrics.md, "store"). */
-export class StoreRenderer {
-  readonly #projects = new FamilyRenderer(STORED_FAMILIES);
-  readonly #prompts = new FamilyRenderer(PROMPT_FAMILIES, { areImmutable: true });
-  readonly #datasets = new FamilyRenderer(DATASET_FAMILIES, { areImmutable: true });
-  readonly #errors = new FamilyRenderer(ERROR_FAMILIES);
-
-  add({ labels, datasets }: ProjectSeries, project: ProjectSnapshot): void {
-    this.#projects.add(labels, project);
-    const prompts = project.listings.get('prompt') ?? EMPTY;
-    this.#prompts.add(labels, prompts);
-    for (const error of withSpecialLabels(prompts.errors)) {
-      this.#errors.add(`${labels},${renderLabels({ error_id: error.label })}`, error);
-    }
-    if (datasets) this.#datasets.add(labels, project.listings.get('dataset') ?? EMPTY);
-  }
-
-  async finish(): Promise<string> {
-    return (
-      (await this.#projects.finish()) +
-      (await this.#prompts.finish()) +
-      (await this.#datasets.finish()) +
-      (await this.#errors.finish())
-    );
-  }
-}
+import type { ScrapedProject } from './scraped-project.ts';
 
 /** Adds the special labels that have no failures, at 0: a counter that begins with 1 shows no increase. */
 function withSpecialLabels(totals: readonly ErrorTotal[]): readonly ErrorTotal[] {
@@ -188,4 +162,27 @@ function positionsOf(
     positions.set(from, row.set(to, position));
   }
   return positions;
+}
+
+/** Creates the renderers of the series of projects that are read from the store (docs/metrics.md, "store"). */
+export function createStoreRenderers(): readonly RenderProjects<ScrapedProject>[] {
+  return [
+    familyRenderer(STORED_FAMILIES, ({ counts, stored }, add) => {
+      if (stored !== undefined) add(counts.labels, stored);
+    }),
+    familyRenderer(PROMPT_FAMILIES, ({ counts, stored }, add) => {
+      if (stored !== undefined) add(counts.labels, stored.listings.get('prompt') ?? EMPTY);
+    }),
+    familyRenderer(DATASET_FAMILIES, ({ counts, stored }, add) => {
+      if (stored === undefined || !counts.datasets) return;
+      add(counts.labels, stored.listings.get('dataset') ?? EMPTY);
+    }),
+    familyRenderer(ERROR_FAMILIES, ({ counts, stored }, add) => {
+      if (stored === undefined) return;
+      const errors = stored.listings.get('prompt')?.errors ?? [];
+      for (const error of withSpecialLabels(errors)) {
+        add(`${counts.labels},${renderLabels({ error_id: error.label })}`, error);
+      }
+    }),
+  ];
 }

@@ -11,8 +11,8 @@ import { createScrapes } from './scrapes.ts';
 
 /** Sources of the pages and endpoints. */
 export interface WebContent {
-  /** The exposition, text format 0.0.4. */
-  renderMetrics(): Promise<string>;
+  /** Renders the exposition in pieces, text format 0.0.4. Reads everything before the first piece. */
+  renderMetrics(): AsyncIterable<Uint8Array>;
   readonly metricsContentType: string;
   /** Store open, scheduler running, not stopping. */
   isReady(): boolean;

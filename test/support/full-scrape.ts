@@ -1,3 +1,4 @@
+import { text } from 'node:stream/consumers';
 import { BY_DEFAULT, UNLEARNED } from './expected.ts';
 import { join } from 'node:path';
 import { KINDS } from '../../src/domain/status.ts';
@@ -83,7 +84,7 @@ export async function scrapeOf(
         }),
       ),
     );
-    return parseExposition(await metrics.render());
+    return parseExposition(await text(metrics.render()));
   } finally {
     await store.close();
   }

@@ -1,3 +1,4 @@
+import { pieces } from '../pieces.ts';
 import { BY_DEFAULT, UNLEARNED } from '../expected.ts';
 import { join } from 'node:path';
 import type { Settlement } from '../../../src/domain/failure.ts';
@@ -159,7 +160,7 @@ export async function openPageWorld(start = NIGHT): Promise<PageWorld> {
     serve: async () => {
       const server = await startWebServer(
         {
-          renderMetrics: () => Promise.resolve(''),
+          renderMetrics: () => pieces(''),
           metricsContentType: 'text/plain; version=0.0.4; charset=utf-8',
           isReady: () => true,
           onBug: (error) => {

@@ -1,4 +1,6 @@
+import { text } from 'node:stream/consumers';
 import { expect, it } from 'vitest';
+import { pieces } from '../../support/pieces.ts';
 import { afterLearning } from '../../../src/app/first-scrape.ts';
 
 const HOUR_MS = 3_600_000;
@@ -6,21 +8,23 @@ const HOUR_MS = 3_600_000;
 it('a scrape waits until the limits are learned', async () => {
   const learned = Promise.withResolvers<void>();
   const done: string[] = [];
-  const render = afterLearning(async () => 'metrics', learned.promise, HOUR_MS);
-  const scrape = render().then((text) => done.push(text));
+  const render = afterLearning(() => pieces('metrics'), learned.promise, HOUR_MS);
+  const scrape = text(render()).then((rendered) => done.push(rendered));
   await new Promise(setImmediate);
   expect(done).toEqual([]);
   learned.resolve();
   await scrape;
-  expect([...done, await render()]).toEqual(['metrics', 'metrics']);
+  expect([...done, await text(render())]).toEqual(['metrics', 'metrics']);
 });
 
 it('a scrape does not wait longer than allowed', async () => {
   const never = new Promise<void>(() => {});
-  expect(await afterLearning(async () => 'metrics', never, 1)()).toBe('metrics');
+  const render = afterLearning(() => pieces('metrics'), never, 1);
+  expect(await text(render())).toBe('metrics');
 });
 
 it('a bug in the learning is not hidden', async () => {
   const bug = Promise.reject(new Error('bug'));
-  await expect(afterLearning(async () => 'metrics', bug, HOUR_MS)()).rejects.toThrow('bug');
+  const render = afterLearning(() => pieces('metrics'), bug, HOUR_MS);
+  await expect(text(render())).rejects.toThrow('bug');
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { FamilyRenderer, renderGauge, type Family } from '../../../src/metrics/exposition.ts';
+import { familyRenderer, renderGauge, type Family } from '../../../src/metrics/exposition.ts';
 
 const gauge: Family<readonly (number | undefined)[]> = {
   name: 'g',
@@ -11,17 +11,18 @@ const gauge: Family<readonly (number | undefined)[]> = {
 
 type Subjects = readonly (readonly [labels: string, values: readonly (number | undefined)[]])[];
 
-async function render(
-  renderer: FamilyRenderer<Subjects[number][1]>,
-  subjects: Subjects,
-): Promise<string> {
-  for (const [labels, values] of subjects) renderer.add(labels, values);
-  return await renderer.finish();
+const newRenderer = () =>
+  familyRenderer<Subjects[number], Subjects[number][1]>([gauge], ([labels, values], add) =>
+    add(labels, values),
+  );
+
+function render(renderer: ReturnType<typeof newRenderer>, subjects: Subjects): string {
+  return Buffer.concat([...renderer(subjects)]).toString();
 }
 
 describe('a family', () => {
-  it('has HELP and TYPE once before the samples of all subjects', async () => {
-    const text = await render(new FamilyRenderer([gauge]), [
+  it('has HELP and TYPE once before the samples of all subjects', () => {
+    const text = render(newRenderer(), [
       ['s="1"', [1, 2]],
       ['s="2"', [undefined, 0]],
     ]);
@@ -34,8 +35,8 @@ describe('a family', () => {
   it.each([
     ['no subject', []],
     ['no value', [['s="1"', [undefined, undefined]] as const]],
-  ])('with %s is left out', async (_, subjects) => {
-    expect(await render(new FamilyRenderer([gauge]), subjects)).toBe('');
+  ])('with %s is left out', (_, subjects) => {
+    expect(render(newRenderer(), subjects)).toBe('');
   });
 
   it.each<[string, Subjects]>([
@@ -98,20 +99,20 @@ describe('a family', () => {
     ],
     ['a subject less', [['s="2"', [3, undefined]]]],
     ['no subject any more', []],
-  ])('is the same as rendered anew when there changed %s', async (_, subjects) => {
-    const renderer = new FamilyRenderer([gauge]);
-    await render(renderer, [
+  ])('is the same as rendered anew when there changed %s', (_, subjects) => {
+    const renderer = newRenderer();
+    render(renderer, [
       ['s="1"', [1, 2]],
       ['s="2"', [3, undefined]],
     ]);
-    const text = await render(renderer, subjects);
-    expect(text).toBe(await render(new FamilyRenderer([gauge]), subjects));
-    expect(await render(renderer, subjects)).toBe(text);
+    const text = render(renderer, subjects);
+    expect(text).toBe(render(newRenderer(), subjects));
+    expect(render(renderer, subjects)).toBe(text);
   });
 
-  it('of constant subjects has the labels of each', async () => {
+  it('of the same subjects has the labels of each', () => {
+    const renderer = newRenderer();
     const values = [1, 2];
-    const renderer = new FamilyRenderer([gauge], { areImmutable: true });
     const subjects: readonly Subjects[] = [
       [
         ['s="1"', values],
@@ -121,8 +122,40 @@ describe('a family', () => {
       [['s="2"', [1, 3]]],
     ];
     for (const some of subjects) {
-      expect(await render(renderer, some)).toBe(await render(new FamilyRenderer([gauge]), some));
+      expect(render(renderer, some)).toBe(render(newRenderer(), some));
     }
+  });
+
+  it('of many subjects renders only the pieces that have changed', () => {
+    const renderer = newRenderer();
+    const before: Subjects = Array.from({ length: 175 }, (_, n) => [`s="${n}"`, [n, 0]]);
+    const first = [...renderer(before)];
+    expect(first).toHaveLength(1 + 4);
+    const after = before.with(60, ['s="60"', [-1, 0]]);
+    const second = [...renderer(after)];
+    expect(second.map((piece, index) => piece === first[index])).toEqual([
+      true,
+      true,
+      false,
+      true,
+      true,
+    ]);
+    expect(Buffer.concat(second)).toEqual(Buffer.concat([...newRenderer()(after)]));
+    // The pieces of the scrape before are as they were.
+    expect(Buffer.concat(first)).toEqual(Buffer.concat([...newRenderer()(before)]));
+  });
+
+  it('is the same when two scrapes read it in turns', () => {
+    const renderer = newRenderer();
+    const one: Subjects = Array.from({ length: 120 }, (_, n) => [`s="${n}"`, [n, 0]]);
+    const other: Subjects = Array.from({ length: 70 }, (_, n) => [`s="${n}"`, [n, n]]);
+    const ofOne = renderer(one);
+    const pieces = [ofOne.next().value, ofOne.next().value];
+    expect(render(renderer, other)).toBe(render(newRenderer(), other));
+    pieces.push(...ofOne);
+    const text = Buffer.concat(pieces.filter((piece) => piece !== undefined)).toString();
+    expect(text).toBe(render(newRenderer(), one));
+    expect(render(renderer, other)).toBe(render(newRenderer(), other));
   });
 });
 

@@ -1,3 +1,4 @@
+import { text } from 'node:stream/consumers';
 import { BY_DEFAULT } from '../../support/expected.ts';
 import { createMetrics, type MetricsOptions } from '../../../src/metrics/metrics.ts';
 import type { MonitorEvent } from '../../../src/monitor/events.ts';
@@ -75,7 +76,7 @@ export function setUp(options: Partial<MetricsOptions> = {}) {
     );
   /** Every series by name and labels, from a text that is valid. */
   const scrape = async (): Promise<ReadonlyMap<string, number>> => {
-    const families = parseExposition(await metrics.render());
+    const families = parseExposition(await text(metrics.render()));
     return new Map(families.values().flatMap(({ samples }) => samples));
   };
   return { metrics, clock, emitted, configure, scrape };

@@ -1,3 +1,4 @@
+import { text } from 'node:stream/consumers';
 import { BY_DEFAULT, UNLEARNED } from '../../support/expected.ts';
 import { afterPoll, NEVER_POLLED } from '../../../src/monitor/poll-health.ts';
 import { parseExposition } from '../metrics/parse-exposition.ts';
@@ -44,7 +45,7 @@ export async function exportedMetrics(): Promise<ReadonlyMap<string, ReadonlySet
     ['ALERTS', new Set(['alertname', 'alertstate', 'cause', ...LABELS_OF_A_TARGET])],
     ['ALERTS_FOR_STATE', new Set(['alertname', ...LABELS_OF_A_TARGET])],
   ]);
-  for (const { samples } of parseExposition(await metrics.render()).values()) {
+  for (const { samples } of parseExposition(await text(metrics.render())).values()) {
     for (const series of samples.keys()) {
       const [name = ''] = series.split('{');
       const labels = exported.get(name) ?? new Set(LABELS_OF_A_TARGET);

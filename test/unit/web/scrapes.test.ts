@@ -1,3 +1,4 @@
+import { pieces } from '../../support/pieces.ts';
 import { EventEmitter } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
@@ -9,9 +10,9 @@ const MIB = 1024 * 1024;
 /** Scrapes of an exposition of some size, of which each rendering is another one. */
 function setUp(bytes: number) {
   let renderings = 0;
-  const scrape = createScrapes(async () => {
+  const scrape = createScrapes(() => {
     renderings += 1;
-    return String.fromCodePoint(64 + renderings).repeat(bytes);
+    return pieces(String.fromCodePoint(64 + renderings).repeat(bytes));
   });
   /** A client that reads nothing until it leaves. */
   async function open() {

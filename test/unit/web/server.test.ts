@@ -1,3 +1,4 @@
+import { pieces } from '../../support/pieces.ts';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { text as textOf } from 'node:stream/consumers';
@@ -60,7 +61,7 @@ async function start(
 ) {
   server = await startWebServer(
     {
-      renderMetrics: () => Promise.resolve('evalwatch_build_info 1\n'),
+      renderMetrics: () => pieces('evalwatch_build_info 1\n'),
       metricsContentType: 'text/plain; version=0.0.4; charset=utf-8',
       isReady: () => true,
       onBug: () => {},
@@ -252,7 +253,9 @@ describe('POST /-/poll', () => {
 });
 
 it('answers an error of its own without telling what it was', async () => {
-  const url = await start({ renderMetrics: () => Promise.reject(new Error('secret detail')) });
+  const url = await start({
+    renderMetrics: () => pieces(Promise.reject(new Error('secret detail'))),
+  });
 
   const answer = await fetch(`${url}/metrics`);
 
@@ -284,7 +287,7 @@ const statusOf = (answer: string) => Number(/^HTTP\/1\.1 (\d+) /.exec(answer)?.[
 describe('too many requests at the same time', () => {
   it('are turned away, and probes are not', async () => {
     const held = Promise.withResolvers<string>();
-    const url = await start({ renderMetrics: () => held.promise });
+    const url = await start({ renderMetrics: () => pieces(held.promise) });
 
     const scrapes = Array.from({ length: 40 }, () => fetch(`${url}/metrics`));
     const first = await Promise.race(scrapes);
@@ -451,7 +454,7 @@ it('writes no 100 into an answer that comes before', async () => {
 
 it('closes a connection rather than write a refusal into an answer that goes on', async () => {
   const held = Promise.withResolvers<string>();
-  const url = await start({ renderMetrics: () => held.promise });
+  const url = await start({ renderMetrics: () => pieces(held.promise) });
   const bytes = 'GET /metrics HTTP/1.1\r\nHost: x\r\n\r\nnonsense\r\n\r\n';
   expect(await send(url, bytes).catch(() => '')).toBe('');
   held.resolve('');
@@ -511,7 +514,7 @@ it('says which address is taken', async () => {
 
   const second = startWebServer(
     {
-      renderMetrics: () => Promise.resolve(''),
+      renderMetrics: () => pieces(''),
       metricsContentType: 'text/plain',
       isReady: () => true,
       onBug: () => {},

@@ -1,3 +1,4 @@
+import { pieces } from '../../../support/pieces.ts';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { StoreError } from '../../../../src/monitor/errors.ts';
@@ -87,7 +88,7 @@ describe('the OpenAPI document', () => {
     };
     const api = createApi({ ...content, store });
     const app = createRoutes({
-      renderMetrics: () => Promise.resolve(''),
+      renderMetrics: () => pieces(''),
       metricsContentType: '',
       isReady: () => true,
       onBug: () => {},
