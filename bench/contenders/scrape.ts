@@ -15,7 +15,7 @@ export const scrape: OpenContender = async (task) => {
     prepare: async () => {
       await pollAll(opened);
     },
-    poll: async () => ({ bytes: (await answer(undefined)).length }),
+    poll: async () => ({ bytes: (await answer(undefined, 'identity')).length }),
     close: () => opened.close(),
   };
 };

@@ -61,7 +61,9 @@ const waves = Array.from(
   { length: Math.ceil((Number(seconds) * 1000) / WAVE_MS) },
   async (_, n) => {
     await setTimeout(n * WAVE_MS);
-    await Promise.all(Array.from({ length: Number(parallel) }, scrapeOnce));
+    await Promise.all(
+      Array.from({ length: Number(parallel) }, (_each, scrape) => scrapeOnce(scrape % 2 === 0)),
+    );
   },
 );
 await Promise.all(waves);
@@ -70,11 +72,12 @@ const crowd: Crowd = { answers, slowestConnection, slowestAnswer, slowClients, e
 console.log(JSON.stringify(crowd));
 for (const socket of sockets) socket.destroy();
 
-async function scrapeOnce(): Promise<void> {
+async function scrapeOnce(isZipped: boolean): Promise<void> {
   const begun = performance.now();
   let connected = begun;
   const answer = await new Promise<string>((resolve) => {
-    const asked = request(`${url}/metrics`, { agent: false }, (response) => {
+    const headers = { 'accept-encoding': isZipped ? 'gzip' : 'identity' };
+    const asked = request(`${url}/metrics`, { agent: false, headers }, (response) => {
       response.resume();
       response.on('end', () => resolve(String(response.statusCode)));
       response.on('error', () => resolve('broken off'));

@@ -28,7 +28,7 @@ const INTRODUCTION = `# Metrics
 
 <!-- Generated: npm run generate -->
 
-The metrics that \`GET /metrics\` exports in the text format 0.0.4. Names, types and labels are stable: changing one is a breaking change. For ready-made answers see [Useful queries](#useful-queries), [the dashboard](../config/grafana/dashboards/evalwatch.json) and [the alert rules](../config/prometheus/evalwatch.rules.yml).
+The metrics that \`GET /metrics\` exports in the text format 0.0.4, in gzip if the scraper accepts it. Names, types and labels are stable: changing one is a breaking change. For ready-made answers see [Useful queries](#useful-queries), [the dashboard](../config/grafana/dashboards/evalwatch.json) and [the alert rules](../config/prometheus/evalwatch.rules.yml).
 
 - **from store**: the value is read from the store and survives a restart unchanged, totals included.
 - **from process**: the value counts from 0 when the process starts.

@@ -2,6 +2,7 @@ import { Hono, type Context } from 'hono';
 import { createApi, type ApiContent } from './api/api.ts';
 import type { ConnectionEnv } from './limits/client.ts';
 import type { OnBug } from './handler.ts';
+import { chooseEncoding } from './request/encoding.ts';
 import type { PageContent } from './page/content.ts';
 import { createPage } from './page/routes.ts';
 import { PATHS } from './paths.ts';
@@ -39,10 +40,13 @@ export function createRoutes(content: WebContent): Hono<ConnectionEnv> {
       : context.text('evalwatch is not ready.\n', 503),
   );
   app.get(PATHS.metrics, async (context) => {
-    const { body, length } = await scrape(context.env.outgoing);
+    const encoding = chooseEncoding(context.req.header('accept-encoding'));
+    const { body, length } = await scrape(context.env.outgoing, encoding);
     return context.body(body, 200, {
       'content-type': content.metricsContentType,
       'content-length': String(length),
+      vary: 'accept-encoding',
+      ...(encoding === 'gzip' && { 'content-encoding': encoding }),
     });
   });
   app.route('/', createPage(content.page));

@@ -485,6 +485,39 @@ describe('a store that cannot be read', () => {
   });
 });
 
+it('has the same text of a project, however many there are', async () => {
+  const ids = Array.from({ length: 120 }, (_, n) => `p${n}`);
+  const store = {
+    snapshot: async () =>
+      snapshotOf(ids.map((id, n) => stored(id, { configuredAt: START + n * 1000 }))),
+    size: async () => ({ database: 1, wal: 1 }),
+  };
+  const schedule = () =>
+    ids.map((project, n) => ({ project, nextPollAt: START + n, maxIntervalSeconds: n }));
+  /** The lines of each family of projects, the header first. */
+  async function linesOf(configured: readonly string[]) {
+    const { metrics, configure } = setUp({ store, schedule });
+    configure(...configured);
+    const lines = (await text(metrics.render())).split(/(?<=\n)/);
+    const nameOf = (line: string) =>
+      /^(?:# (?:HELP|TYPE) )?(\w+?)(?:_bucket|_sum|_count)?\b/.exec(line)?.[1] ?? '';
+    const names = new Set(lines.filter((line) => line.includes('{project="')).map(nameOf));
+    return Map.groupBy(
+      lines.filter((line) => names.has(nameOf(line))),
+      nameOf,
+    );
+  }
+  const alone = await Promise.all(ids.map((id) => linesOf([id])));
+  const all = await linesOf(ids);
+  expect(all.size).toBeGreaterThan(15);
+  for (const [name, lines] of all) {
+    const expected = alone.flatMap(
+      (families, n) => families.get(name)?.slice(n === 0 ? 0 : 2) ?? [],
+    );
+    expect(lines).toEqual(expected);
+  }
+});
+
 it('scrapes at the same time share one reading of the store, later ones read again', async () => {
   let reads = 0;
   const { metrics } = setUp({

@@ -3,6 +3,7 @@ import { EventEmitter } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { expect, it } from 'vitest';
+import type { Encoding } from '../../../src/web/request/encoding.ts';
 import { createScrapes } from '../../../src/web/scrapes.ts';
 
 const MIB = 1024 * 1024;
@@ -15,10 +16,10 @@ function setUp(bytes: number) {
     return pieces(String.fromCodePoint(64 + renderings).repeat(bytes));
   });
   /** A client that reads nothing until it leaves. */
-  async function open() {
+  async function open(encoding: Encoding = 'identity') {
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- all of it that is used
     const response = Object.assign(new EventEmitter(), { destroyed: false }) as ServerResponse;
-    const { body, length } = await scrape(response);
+    const { body, length } = await scrape(response, encoding);
     return { body, length, leave: () => response.emit('close') };
   }
   const first = async ({ body }: { readonly body: ReadableStream<Uint8Array> }) => {
@@ -33,6 +34,14 @@ it('renders once for those who ask at the same time, and anew for the next', asy
   const [a, b] = await Promise.all([open(), open()]);
   const c = await open();
   expect(await Promise.all([first(a), first(b), first(c)])).toEqual(['A', 'A', 'B']);
+});
+
+it('shares a rendering among those that take the same encoding', async () => {
+  const { open, count } = setUp(10);
+  await Promise.all([open('gzip'), open('gzip'), open(), open('gzip'), open()]);
+  expect(count()).toBe(2);
+  await open('gzip');
+  expect(count()).toBe(3);
 });
 
 it('gives all of it, however long it is', async () => {

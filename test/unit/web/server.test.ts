@@ -1,7 +1,8 @@
-import { pieces } from '../../support/pieces.ts';
 import { once } from 'node:events';
+import { get, type IncomingMessage } from 'node:http';
 import { connect, type Socket } from 'node:net';
-import { text as textOf } from 'node:stream/consumers';
+import { buffer, text as textOf } from 'node:stream/consumers';
+import { gunzipSync } from 'node:zlib';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { NEVER_POLLED } from '../../../src/monitor/poll-health.ts';
 import { createEventFeed } from '../../../src/web/events/feed.ts';
@@ -11,6 +12,7 @@ import type { PollNow } from '../../../src/web/poll-now.ts';
 import { startWebServer, type WebServer } from '../../../src/web/server.ts';
 import { ask } from '../../support/ask.ts';
 import { fakeClock } from '../../support/monitor.ts';
+import { pieces } from '../../support/pieces.ts';
 
 const rows = () => Promise.resolve([]);
 const store = {
@@ -249,6 +251,131 @@ describe('POST /-/poll', () => {
     const answer = await post(url, query, { accept: 'text/html,*/*;q=0.8' });
 
     expect([answer.status, answer.headers.get('location')]).toEqual([303, location]);
+  });
+});
+
+describe('a scrape', () => {
+  /** An exposition of many pieces, some of them empty. */
+  async function* manyPieces(lines = 20_000) {
+    for (let n = 0; n < lines; n += 1) yield Buffer.from(n % 3 === 0 ? '' : `metric_${n} ${n}\n`);
+  }
+
+  async function getMetrics(url: string, acceptEncoding?: string) {
+    const headers = acceptEncoding === undefined ? {} : { 'accept-encoding': acceptEncoding };
+    const asked = get(`${url}/metrics`, { agent: false, headers });
+    const [response] = (await once(asked, 'response')) as [IncomingMessage];
+    return { status: response.statusCode, headers: response.headers, body: await buffer(response) };
+  }
+
+  it('is answered in gzip where the client takes it, with the same text', async () => {
+    const url = await start({ renderMetrics: manyPieces });
+    const expected = await textOf(manyPieces());
+
+    const plain = await getMetrics(url);
+    const zipped = await getMetrics(url, 'gzip');
+
+    expect(plain.body.toString()).toBe(expected);
+    expect(plain.headers['content-encoding']).toBeUndefined();
+    expect(zipped.headers['content-encoding']).toBe('gzip');
+    expect(gunzipSync(zipped.body).toString()).toBe(expected);
+    expect(zipped.body.length).toBeLessThan(plain.body.length / 2);
+    for (const { headers, body } of [plain, zipped]) {
+      expect(headers['content-length']).toBe(String(body.length));
+      expect(headers.vary).toBe('accept-encoding');
+      expect(headers['content-type']).toBe('text/plain; version=0.0.4; charset=utf-8');
+    }
+  });
+
+  it.each(['identity;q=1, gzip;q=0', 'br', ''])('with %j is answered plain', async (accepted) => {
+    const url = await start({ renderMetrics: manyPieces });
+    const { headers, body } = await getMetrics(url, accepted);
+    expect(headers['content-encoding']).toBeUndefined();
+    expect(body.toString()).toBe(await textOf(manyPieces()));
+  });
+
+  it.each(['gzip', 'identity'])('by HEAD has the headers of GET (%s)', async (accepted) => {
+    const url = await start({ renderMetrics: manyPieces });
+    const { headers: expected } = await getMetrics(url, accepted);
+    const options = { method: 'HEAD', headers: { 'accept-encoding': accepted } };
+    const { status, headers, text } = await ask(`${url}/metrics`, options);
+    expect([status, text]).toEqual([200, '']);
+    expect(headers['content-length']).toBe(expected['content-length']);
+    expect(headers['content-encoding']).toBe(expected['content-encoding']);
+  });
+
+  it.each(['gzip', 'identity'])('that fails half-way is answered 500 (%s)', async (accepted) => {
+    const renderMetrics = async function* () {
+      yield* manyPieces();
+      throw new Error('secret detail');
+    };
+    const url = await start({ renderMetrics });
+    const { status, headers, body } = await getMetrics(url, accepted);
+    expect([status, headers['content-encoding']]).toEqual([500, undefined]);
+    expect(body.toString()).toBe('{"error":"evalwatch could not answer this request"}');
+  });
+
+  it('is all that is compressed: elsewhere a length could tell what is beside texts of others', async () => {
+    const url = await start();
+    for (const path of ['/', '/api/v1/projects', '/-/healthy', '/nothing']) {
+      const { headers } = await ask(url + path, { headers: { 'accept-encoding': 'gzip' } });
+      expect(headers['content-encoding']).toBeUndefined();
+    }
+  });
+
+  describe('that its client stops reading', () => {
+    const LINES = 'x'.repeat(1024 * 1024);
+    const COUNT = 32;
+
+    /** More than the buffers of a connection take. */
+    async function* large() {
+      for (let n = 0; n < COUNT; n += 1) yield Buffer.from(LINES);
+    }
+
+    /** Clients that have read the beginning of their answers. */
+    async function stopReading(url: string, count: number): Promise<readonly Socket[]> {
+      return await Promise.all(
+        Array.from({ length: count }, async () => {
+          const socket = connect(Number(new URL(url).port), '127.0.0.1');
+          socket.on('error', () => {});
+          socket.write(request('/metrics'));
+          await once(socket, 'readable');
+          return socket;
+        }),
+      );
+    }
+
+    /** Whether the answer of a client ends before its end. */
+    async function isCut(socket: Socket): Promise<boolean> {
+      const answer = await buffer(socket).catch(() => Buffer.alloc(0));
+      return answer.length < COUNT * LINES.length;
+    }
+
+    it('is ended after 15 s, and other scrapes are answered meanwhile', async () => {
+      vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+      const url = await start({ renderMetrics: large });
+      const [slow] = await stopReading(url, 1);
+      if (slow === undefined) throw new Error('no client');
+
+      expect((await getMetrics(url)).body).toHaveLength(COUNT * LINES.length);
+      expect(gunzipSync((await getMetrics(url, 'gzip')).body)).toHaveLength(COUNT * LINES.length);
+      vi.advanceTimersByTime(15_000);
+      vi.useRealTimers();
+
+      expect(await isCut(slow)).toBe(true);
+    });
+
+    it('gives its place to another one after 2 s', async () => {
+      const monotonic = fakeClock();
+      const url = await start({ renderMetrics: large, api: { ...api, clock: monotonic } });
+      const slow = await stopReading(url, 16);
+
+      expect((await getMetrics(url, 'gzip')).status).toBe(503);
+      monotonic.advance(3000);
+      expect((await getMetrics(url, 'gzip')).status).toBe(200);
+
+      const cut = await Promise.all(slow.map((socket) => isCut(socket)));
+      expect(cut.filter(Boolean)).toHaveLength(1);
+    });
   });
 });
 
