@@ -1,7 +1,10 @@
+import { gunzipSync } from 'node:zlib';
+
 export interface Answer {
   readonly status: number;
   /** Values by name in lower case. */
   readonly headers: ReadonlyMap<string, string>;
+  /** Decompressed. */
   readonly body: string;
 }
 
@@ -39,10 +42,15 @@ export function readAnswers(text: string, methods: readonly string[]): Answers {
     const isHead = methods[answers.length] === 'HEAD' && !rest.startsWith('{');
     const body = isHead ? { body: '', rest } : bodyOf(headers, rest);
     if (body === undefined) return { answers, rest: head };
-    answers.push({ status, headers, body: body.body });
+    answers.push({ status, headers, body: isHead ? '' : decompressed(headers, body.body) });
     ({ rest } = body);
   }
   return { answers, rest };
+}
+
+function decompressed(headers: ReadonlyMap<string, string>, body: string): string {
+  if (headers.get('content-encoding') !== 'gzip') return body;
+  return gunzipSync(Buffer.from(body, 'latin1')).toString('latin1');
 }
 
 function bodyOf(headers: ReadonlyMap<string, string>, rest: string) {

@@ -76,6 +76,7 @@ function faultOf(
   if (headers.get('x-content-type-options') !== 'nosniff') return `${seen} without nosniff`;
   if ([...headers.keys()].some((name) => name.startsWith('access-control-')))
     return `${seen} lets other origins read it`;
+  if (headers.has('content-encoding') && is.route !== 'metrics') return `${seen} is compressed`;
   if (is.shows === undefined && body.includes(PROTECTED)) return `${seen} shows what is protected`;
   // A stream may end before its first text, because another request broke its connection.
   const isSilent = method === 'HEAD' || headers.get('content-type') === 'text/event-stream';
