@@ -35,7 +35,7 @@ export interface ItemMatcher {
 
 /** Creates a matcher; without a table, every item is new. */
 export function createItemMatcher(table: ItemTable | undefined): ItemMatcher {
-  const places = createNumberList();
+  const places = createNumberList(table?.size ?? 0);
   const seen = new Uint8Array(table?.size ?? 0);
   let isRepeated = false;
   let found = 0;
@@ -90,7 +90,7 @@ export interface TableOptions {
   readonly previous: ItemTable | undefined;
   /** For each item its place in the previous table plus one; 0 for a new item. */
   readonly places: Uint32Array;
-  /** Two numbers for each item. */
+  /** Two numbers for each item. Overwritten: the table takes the array over. */
   readonly hashes: Uint32Array;
   /** The id of each new item, in order; undefined for an item without one. */
   readonly newIds: readonly (string | undefined)[];
@@ -102,12 +102,13 @@ export interface TableOptions {
 
 /** Creates the table of a listing from the previous one and the ids of its new items. */
 export function* createItemTable(options: TableOptions): Steps<ItemTable> {
-  const { previous, places, newIds, unusualIds, secrets } = options;
-  const hashes = new Uint32Array(options.hashes.length);
+  const { previous, places, hashes, newIds, unusualIds, secrets } = options;
   const idEnds = new Uint32Array(places.length);
   const ids = createTextJoiner();
   let size = 0;
   let newItems = 0;
+  /** Place in the previous table after that of the last item. */
+  let next = 0;
   for (let index = 0; index < places.length; index += 1) {
     if ((index + 1) % ITEMS_PER_STEP === 0) {
       ids.flush();
@@ -118,19 +119,26 @@ export function* createItemTable(options: TableOptions): Steps<ItemTable> {
       const id = newIds[newItems];
       newItems += 1;
       if (id === undefined || unusualIds.has(id)) continue;
-      ids.push(id);
+      // An item that changed in its place: ids that are all the same need no new text.
+      if (previous !== undefined && isIdAt(previous, next, id)) {
+        pushIdOf(ids, previous, next);
+        next += 1;
+      } else {
+        ids.push(id);
+      }
     } else if (previous !== undefined) {
-      ids.pushPart(previous.ids, startOfId(previous, place - 1), previous.idEnds[place - 1] ?? 0);
+      pushIdOf(ids, previous, place - 1);
+      next = place;
     }
-    hashes[2 * size] = options.hashes[2 * index] ?? 0;
-    hashes[2 * size + 1] = options.hashes[2 * index + 1] ?? 0;
+    hashes[2 * size] = hashes[2 * index] ?? 0;
+    hashes[2 * size + 1] = hashes[2 * index + 1] ?? 0;
     idEnds[size] = ids.length();
     size += 1;
   }
   const slots = yield* createSlots(hashes, size);
   // Copied only if there are fewer: a part of an array keeps all of it in memory.
   const fit = (numbers: Uint32Array, count: number) =>
-    count === numbers.length ? numbers : numbers.slice(0, count);
+    4 * count === numbers.buffer.byteLength ? numbers : numbers.slice(0, count);
   return {
     size,
     hashes: fit(hashes, 2 * size),
@@ -141,6 +149,8 @@ export function* createItemTable(options: TableOptions): Steps<ItemTable> {
     secrets,
   };
 }
+
+type TextJoiner = ReturnType<typeof createTextJoiner>;
 
 /** Joins texts, and consecutive parts of one text in one piece. */
 function createTextJoiner() {
@@ -156,8 +166,7 @@ function createTextJoiner() {
   }
 
   function flush(): void {
-    endPart();
-    texts.push(step.join(''));
+    if (step.length > 0) texts.push(step.join(''));
     step = [];
   }
 
@@ -178,9 +187,11 @@ function createTextJoiner() {
     },
     /** Joins what was pushed since the last flush, so that joining everything at the end is cheap. */
     flush,
+    /** Returns all texts; the one that all parts are of, if they are the whole of it. */
     text: () => {
+      endPart();
       flush();
-      return texts.join('');
+      return texts.length === 1 ? (texts[0] ?? '') : texts.join('');
     },
   };
 }
@@ -212,6 +223,15 @@ function* createSlots(hashes: Uint32Array, count: number): Steps<Uint32Array> {
     slots[slot] = place + 1;
   }
   return slots;
+}
+
+function pushIdOf(ids: TextJoiner, table: ItemTable, place: number): void {
+  ids.pushPart(table.ids, startOfId(table, place), table.idEnds[place] ?? 0);
+}
+
+function isIdAt(table: ItemTable, place: number, id: string): boolean {
+  const start = startOfId(table, place);
+  return table.idEnds[place] === start + id.length && table.ids.startsWith(id, start);
 }
 
 function idAt(table: ItemTable, place: number): string {

@@ -69,7 +69,7 @@ export function createListingStream(options: StreamOptions): ListingStream {
   const canTellChanges =
     table === undefined || (before?.isComplete === true && table.secrets === version);
   const matcher = createItemMatcher(table);
-  const hashes = createNumberList();
+  const hashes = createNumberList(2 * (table?.size ?? 0));
   const parser = createListingParser({ ...options, scrub: secrets.scrub });
   const collector = createItemCollector({
     isKnown: (low, high) => {

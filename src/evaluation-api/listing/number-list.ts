@@ -5,8 +5,9 @@ export interface NumberList {
   all(): Uint32Array;
 }
 
-export function createNumberList(): NumberList {
-  let numbers = new Uint32Array(64);
+/** Creates a list with room for so many numbers, which grows when there are more. */
+export function createNumberList(room: number): NumberList {
+  let numbers = new Uint32Array(Math.max(64, room));
   let count = 0;
   return {
     push: (number) => {
