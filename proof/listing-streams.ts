@@ -1,9 +1,10 @@
 import { join } from 'node:path';
+import type * as BudgetRoom from '../src/concurrency/record-budget.ts';
 import type * as QueueRoom from '../src/evaluation-api/listing/step-queue.ts';
 import type * as ScannerRoom from '../src/evaluation-api/listing/item-scanner.ts';
 import type * as StreamRoom from '../src/evaluation-api/listing/listing-stream.ts';
 
-type Asked = Omit<StreamRoom.StreamOptions, 'startScan' | 'queue' | 'rank'>;
+type Asked = Omit<StreamRoom.StreamOptions, 'startScan' | 'queue' | 'rank' | 'budget'>;
 
 /** Returns the function that begins to read a listing with the code below `source`. */
 export async function openListingStreams(
@@ -15,11 +16,15 @@ export async function openListingStreams(
     join(room, 'listing-stream.ts')
   )) as typeof StreamRoom;
   const { createStepQueue } = (await import(join(room, 'step-queue.ts'))) as typeof QueueRoom;
+  const { createRecordBudget } = (await import(
+    join(source, 'concurrency/record-budget.ts')
+  )) as typeof BudgetRoom;
+  const { readListing } = createRecordBudget(Infinity);
   const startScan = createItemScanner(1_000_000);
   const queue = createStepQueue(64 * 1024);
   let rank = 0;
   return (asked) => {
     rank += 1;
-    return createListingStream({ ...asked, startScan, queue, rank });
+    return createListingStream({ ...asked, startScan, queue, rank, budget: readListing() });
   };
 }

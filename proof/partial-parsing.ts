@@ -98,6 +98,7 @@ async function play(
     emit: (event) => events.push(event),
     missingAfter: () => 2,
     maxIntervalMs: () => 60_000,
+    holdRecords: () => new DisposableStack(),
     shutdown: { waits: new AbortController().signal, requests: new AbortController().signal },
   });
   const seen: Seen[] = [];

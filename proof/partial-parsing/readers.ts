@@ -67,7 +67,7 @@ export function naively({ ApiError }: typeof ErrorsRoom): Reader {
     if (items.length > 0 && listing.records.size === 0) {
       throw new ApiError('invalid_response', 'useless', { anomalies: listing.anomalies });
     }
-    return { unchanged: false, listing, size: listing.records.size, basis };
+    return { unchanged: false, listing, size: listing.records.size, recordBytes: 0, basis };
   };
 }
 

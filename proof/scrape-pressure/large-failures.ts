@@ -20,6 +20,7 @@ export async function storeLargeFailures(directory: string, project: string): Pr
     emit,
     missingAfter: () => 3,
     maxIntervalMs: () => 60_000,
+    holdRecords: () => new DisposableStack(),
     shutdown: neverStopping(),
   });
   await store.configureProjects([project], systemClock.now());

@@ -1,4 +1,5 @@
 import type { Config, ProjectConfig } from '../config/config.ts';
+import { createRecordBudget } from '../concurrency/record-budget.ts';
 import { createReplaceableService } from '../evaluation-api/replaceable-service.ts';
 import { createEvaluationService } from '../evaluation-api/client.ts';
 import type { Secrets } from '../evaluation-api/secrets.ts';
@@ -20,6 +21,9 @@ import type { PollRun } from '../monitor/reading.ts';
 import { openStore, type OpenStore } from '../store/open.ts';
 import { version } from './version.ts';
 import type { WorkSharing, WorkSharingOptions } from './work-sharing.ts';
+
+/** Memory for records on their way to the store, bytes: about those of 50,000 usual items. */
+const RECORD_BYTES = 32 * 1024 * 1024;
 
 /** The parts of a process that polls: daemon or the command `poll`. */
 export interface Engine {
@@ -104,6 +108,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   const store = sharing?.store ?? opened.store;
 
   const inForce = createConfigInForce(config, clock);
+  const records = createRecordBudget(RECORD_BYTES);
   const createService = (settings: Config['service']) =>
     createEvaluationService({
       service: settings,
@@ -111,6 +116,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       secrets,
       clock,
       emit,
+      records,
       version,
       rateLimit: sharing?.rateLimit(settings.maxRequestsPerSecond),
     });
@@ -125,6 +131,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     missingAfter,
     maxIntervalMs,
     shutdown,
+    holdRecords: records.store,
   });
   sharing?.onOwnershipChange(({ taken, dropped }) => {
     for (const project of dropped) poller.unwatch(project);

@@ -1,5 +1,6 @@
 import type { Config, ProjectConfig } from '../config/config.ts';
 import { limitConcurrency } from '../concurrency/limit-concurrency.ts';
+import { createRecordBudget } from '../concurrency/record-budget.ts';
 import type { Status } from '../domain/status.ts';
 import { ApiError } from '../monitor/errors.ts';
 import type { EventOf } from '../monitor/events.ts';
@@ -55,6 +56,7 @@ export async function tryConnections(
       emit: (event) => {
         if (event.type === 'api.request_finished') requests.push(event);
       },
+      records: createRecordBudget(Infinity),
       version,
       rateLimit,
     });

@@ -1,3 +1,4 @@
+import type { RecordBudget } from '../concurrency/record-budget.ts';
 import type { SecretSource } from '../domain/secret-source.ts';
 import { takeSteps } from '../monitor/steps.ts';
 import { ApiError } from '../monitor/errors.ts';
@@ -24,6 +25,8 @@ export interface EvaluationServiceOptions {
   readonly secrets: Secrets;
   readonly clock: Clock;
   readonly emit: Observer;
+  /** Shared with the poller. */
+  readonly records: RecordBudget;
   /** Version of evalwatch, for the `User-Agent`. */
   readonly version: string;
   /** Rate limit shared with other processes; by default this process applies `maxRequestsPerSecond` alone. */
@@ -40,7 +43,7 @@ export type HttpEvaluationService = EvaluationService & { close(): Promise<void>
  * or a signal's reason. No error message contains a key.
  */
 export function createEvaluationService(options: EvaluationServiceOptions): HttpEvaluationService {
-  const { service, keyOf, secrets, clock, emit, version, random = Math.random } = options;
+  const { service, keyOf, secrets, clock, emit, records, version, random = Math.random } = options;
   const { scrub } = secrets;
   const { origin } = new URL(service.baseUrl);
   const dispatcher = createDispatcher({ ...service, origin });
@@ -49,7 +52,13 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
     rate: options.rateLimit ?? createRateLimit(service.maxRequestsPerSecond, clock),
   });
   const send = createSender({ ...service, version, dispatcher, gate, clock, emit, scrub });
-  const request = createListingRequest({ send, secrets, emit, maxItems: service.maxItems });
+  const request = createListingRequest({
+    send,
+    secrets,
+    emit,
+    maxItems: service.maxItems,
+    records,
+  });
   const retryHolds = createRetryHolds(clock);
   const failingProjects = createFailingProjects();
 

@@ -1,3 +1,4 @@
+import type { RecordBudget } from '../concurrency/record-budget.ts';
 import type { Endpoint, Observer } from '../monitor/events.ts';
 import type { Kind } from '../domain/status.ts';
 import type { ListingAnswer, ListOptions } from '../monitor/ports/service.ts';
@@ -15,6 +16,7 @@ interface ListingRequestOptions {
   readonly emit: Observer;
   /** Largest number of items in one listing. */
   readonly maxItems: number;
+  readonly records: Pick<RecordBudget, 'readListing'>;
 }
 
 interface ListingRequest
@@ -34,7 +36,7 @@ interface ListingRequest
 export function createListingRequest(
   options: ListingRequestOptions,
 ): (request: ListingRequest) => Promise<ListingAnswer> {
-  const { send, secrets, emit, maxItems } = options;
+  const { send, secrets, emit, maxItems, records } = options;
   const startScan = createItemScanner(maxItems);
   const queue = createStepQueue(STRETCH_BYTES);
   let last = 0;
@@ -44,7 +46,9 @@ export function createListingRequest(
     const { classOf, signal, onStart } = wanted;
     last += 1;
     const basis = { previous, allowDifference };
-    const stream = createListingStream({ kind, ...basis, secrets, startScan, queue, rank: last });
+    const budget = records.readListing();
+    const shared = { secrets, startScan, queue };
+    const stream = createListingStream({ kind, ...basis, ...shared, rank: last, budget });
     let answer: ListingAnswer | undefined;
     try {
       answer = await send<ListingAnswer | undefined>({

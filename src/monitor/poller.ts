@@ -50,6 +50,8 @@ export interface PollerOptions {
   /** Returns the longest interval of a project's schedule, ms. */
   readonly maxIntervalMs: (project: string) => number;
   readonly shutdown: Shutdown;
+  /** Called with the memory of records, bytes, when they only wait for the store; disposed of when they are stored. */
+  readonly holdRecords: (bytes: number) => Disposable;
 }
 
 interface ProjectState {
@@ -71,6 +73,8 @@ interface PollReading {
   readonly anomalies: Anomalies;
   /** Comparison with the known records, or why the store could not load them. */
   readonly compared: Comparison | StoreError;
+  /** Disposed of when the differences are stored. */
+  readonly held: Disposable;
 }
 
 interface Outcome {
@@ -83,7 +87,8 @@ interface Outcome {
 
 /** Creates the poller, which alone decides the order of a poll's steps (docs/specification.md#commits). */
 export function createPoller(options: PollerOptions): Poller {
-  const { service, store, clock, emit, missingAfter, maxIntervalMs, shutdown } = options;
+  const { service, store, clock, emit, missingAfter, maxIntervalMs, shutdown, holdRecords } =
+    options;
   const readListings = createReadListings({ service, clock, emit, shutdown });
   const compare = createComparison({ store, missingAfter });
   const states = new Map<string, ProjectState>();
@@ -100,6 +105,7 @@ export function createPoller(options: PollerOptions): Poller {
     const { memory } = state;
     const reading = await readAndCompare(project, run, state);
     if (reading === undefined) return undefined;
+    using _ = reading.held;
 
     const outcome = await commit(project.id, reading, state, memory);
     if (outcome === undefined) return undefined;
@@ -140,6 +146,8 @@ export function createPoller(options: PollerOptions): Poller {
       memory,
     });
     if (readings === undefined) return undefined;
+    using held = new DisposableStack();
+    held.use(holdRecords(recordBytesOf(readings)));
     const at = clock.now();
     const failed = readings.find((reading) => 'error' in reading);
     const failure = failed === undefined ? undefined : toPollFailure(failed.error);
@@ -147,7 +155,7 @@ export function createPoller(options: PollerOptions): Poller {
     const anomalies = anomaliesOf(readings, memory);
     for (const reading of readings) if (isInvalid(reading)) distrustEtag(memory, reading.kind);
     const compared = await compare(project.id, readings, memory, at).catch(asStoreError);
-    return { at, failure, unchanged, anomalies, compared };
+    return { at, failure, unchanged, anomalies, compared, held: held.move() };
   }
 
   async function commit(
@@ -194,6 +202,14 @@ export function createPoller(options: PollerOptions): Poller {
 
 function newState(health: PollHealth): ProjectState {
   return { health, memory: new Map(), anomalies: new Map() };
+}
+
+/** Returns the memory that the records of these listings take, bytes. */
+function recordBytesOf(readings: readonly Reading[]): number {
+  return readings.reduce((sum, reading) => {
+    const isChanged = 'answer' in reading && !reading.answer.unchanged;
+    return sum + (isChanged ? reading.answer.recordBytes : 0);
+  }, 0);
 }
 
 function isInvalid(reading: Reading): boolean {

@@ -74,12 +74,18 @@ export function scriptedService() {
   const whole = (listing: Listing) => {
     served += 1;
     const basis: NumberedBasis = { number: served };
-    return { unchanged: false as const, listing, size: listing.records.size, basis };
+    return {
+      unchanged: false as const,
+      listing,
+      size: listing.records.size,
+      recordBytes: 0,
+      basis,
+    };
   };
   return {
     asked,
-    shows: (listing: Listing) => {
-      next = whole(listing);
+    shows: (listing: Listing, recordBytes = 0) => {
+      next = { ...whole(listing), recordBytes };
     },
     /** Shows only the difference: these records, these ids no longer, and how many records there are now. */
     differs: (listing: Listing, vanished: readonly string[], size: number) => {

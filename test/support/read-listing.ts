@@ -1,3 +1,4 @@
+import { createRecordBudget } from '../../src/concurrency/record-budget.ts';
 import { createStepQueue } from '../../src/evaluation-api/listing/step-queue.ts';
 import type { Listing } from '../../src/domain/record.ts';
 import type { Kind } from '../../src/domain/status.ts';
@@ -21,6 +22,7 @@ export async function readListing(
     startScan,
     queue: createStepQueue(Infinity),
     rank: 0,
+    budget: createRecordBudget(Infinity).readListing(),
   });
   for (let at = 0; at < body.length; at += pieceBytes) {
     await stream.push(body.subarray(at, at + pieceBytes));

@@ -2,12 +2,15 @@ import type { Listing } from '../../domain/record.ts';
 import type { Scrub } from '../../domain/scrub.ts';
 import type { Kind } from '../../domain/status.ts';
 import type { Steps } from '../../domain/steps.ts';
+import type { ReadingBudget } from '../../concurrency/record-budget.ts';
 import { createByteBuffer, type ByteBuffer } from '../sending/byte-buffer.ts';
 import { STRETCH_BYTES, type Stretch } from './item-collector.ts';
 import { notJsonError, readItems } from './json.ts';
 import { createListingReader, WANTED_OF_LISTING } from './listing.ts';
 import type { StepQueue } from './step-queue.ts';
 
+/** About the memory that a record takes besides its texts, bytes. */
+const RECORD_BYTES = 200;
 /** Maximum number of stretches that wait before no more should come: one is parsed while the next one fills. */
 const MAX_WAITING = 2;
 
@@ -17,6 +20,7 @@ export interface ParserOptions {
   /** Shared by all listings, of which those of the lowest rank are parsed first. */
   readonly queue: StepQueue;
   readonly rank: number;
+  readonly budget: ReadingBudget;
 }
 
 /** Parses the new items of a listing while further ones arrive. */
@@ -26,7 +30,7 @@ export interface ListingParser {
   /** Returns an empty buffer for a stretch. */
   readonly newBuffer: () => ByteBuffer;
   /** Returns a promise that never rejects if so much waits that nothing more should come before it resolves. */
-  untilRoom(): Promise<void> | undefined;
+  readonly untilRoom: () => Promise<void> | undefined;
   /**
    * Waits until all is parsed. `itemCount` is the number of all items of the listing.
    * @throws {ApiError} `invalid_response`
@@ -45,7 +49,7 @@ export interface ParsedItems {
 }
 
 export function createListingParser(options: ParserOptions): ListingParser {
-  const { kind, scrub, queue, rank } = options;
+  const { kind, scrub, queue, rank, budget } = options;
   const reader = createListingReader(kind, scrub);
   const ids: (string | undefined)[] = [];
   const spare: ByteBuffer[] = [];
@@ -74,10 +78,17 @@ export function createListingParser(options: ParserOptions): ListingParser {
 
   function* parse(text: Buffer, indexes: readonly number[]): Steps<void> {
     if (isCancelled || fault !== undefined) return;
+    budget.take(text.length + RECORD_BYTES * indexes.length);
     const items = yield* readItems(text, WANTED_OF_LISTING);
     if (items.length === 0) hasEmptyItem = true;
     else if (items.length !== indexes.length) throw notJsonError();
     for (const [offset, item] of items.entries()) ids.push(reader.add(item, indexes[offset] ?? 0));
+  }
+
+  function untilRoom(): Promise<void> | undefined {
+    if (waiting >= MAX_WAITING) return untilWaiting(MAX_WAITING - 1);
+    // Known items take no memory, so a listing of which nothing is new never waits for others.
+    return waiting > 0 || budget.bytes() > 0 ? budget.untilRoom() : undefined;
   }
 
   async function untilWaiting(max: number): Promise<void> {
@@ -89,7 +100,7 @@ export function createListingParser(options: ParserOptions): ListingParser {
   return {
     add: (stretch) => void parseLater(stretch),
     newBuffer: () => spare.pop() ?? createByteBuffer(),
-    untilRoom: () => (waiting < MAX_WAITING ? undefined : untilWaiting(MAX_WAITING - 1)),
+    untilRoom,
     finish: async (itemCount) => {
       await untilWaiting(0);
       if (fault !== undefined) throw fault;
@@ -99,6 +110,7 @@ export function createListingParser(options: ParserOptions): ListingParser {
     },
     cancel: () => {
       isCancelled = true;
+      budget.end();
     },
   };
 }

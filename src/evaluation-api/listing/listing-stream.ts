@@ -1,4 +1,5 @@
 import { addAbortListener } from 'node:events';
+import type { ReadingBudget } from '../../concurrency/record-budget.ts';
 import type { Listing } from '../../domain/record.ts';
 import type { Kind } from '../../domain/status.ts';
 import { ITEMS_PER_STEP, type Steps } from '../../domain/steps.ts';
@@ -36,6 +37,8 @@ export interface StreamOptions extends Pick<ListOptions, 'previous' | 'allowDiff
   /** Shared by all listings, of which those of the lowest rank are parsed first. */
   readonly queue: StepQueue;
   readonly rank: number;
+  /** Of this listing. */
+  readonly budget: ReadingBudget;
 }
 
 /**
@@ -102,7 +105,8 @@ export function createListingStream(options: StreamOptions): ListingStream {
       secrets: version,
     });
     const basis: Fingerprint = { ...fingerprint, items, isComplete: listing.complete };
-    return { unchanged: false, listing, size, ...(vanished && { vanished }), basis };
+    const recordBytes = options.budget.bytes();
+    return { unchanged: false, listing, size, recordBytes, ...(vanished && { vanished }), basis };
   }
 
   return {

@@ -35,6 +35,8 @@ export type ListingAnswer =
       readonly listing: Listing;
       /** Number of records in the whole listing, including those that `listing` omits. */
       readonly size: number;
+      /** About the memory that `listing` takes, bytes. */
+      readonly recordBytes: number;
       /**
        * Ids that the previous listing had and this one lacks. Records in neither `vanished` nor `listing` are as they were.
        * Absent if `listing` is the whole one.

@@ -37,6 +37,7 @@ describe.skipIf(postgresPrograms === undefined)('a PostgreSQL that lost its last
       emit: worker.log.emit,
       missingAfter: () => 2,
       maxIntervalMs: () => 60_000,
+      holdRecords: () => new DisposableStack(),
       shutdown: neverStopping(),
     });
     await worker.store.configureProjects(['p'], 1);
@@ -148,12 +149,12 @@ function serviceThatKnowsWhatItTold() {
       const basis: StatusesBasis = { statuses: now };
       const size = Object.keys(now).length;
       if (before === undefined || !allowDifference) {
-        return { unchanged: false, listing: listingOf(now), size, basis };
+        return { unchanged: false, listing: listingOf(now), size, recordBytes: 0, basis };
       }
       const changed = Object.entries(now).filter(([id, status]) => before[id] !== status);
       const vanished = Object.keys(before).filter((id) => now[id] === undefined);
       const listing = listingOf(Object.fromEntries(changed));
-      return { unchanged: false, listing, size, vanished, basis };
+      return { unchanged: false, listing, size, recordBytes: 0, vanished, basis };
     },
   };
 }

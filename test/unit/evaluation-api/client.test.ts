@@ -1,8 +1,10 @@
 import { mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
+import { createRecordBudget } from '../../../src/concurrency/record-budget.ts';
 import { etagOfBasis } from '../../../src/evaluation-api/listing/listing-stream.ts';
 import type { ListingAnswer, ListingBasis } from '../../../src/monitor/ports/service.ts';
 import {
@@ -137,6 +139,35 @@ describe('a listing', () => {
       full: true,
       basis: { ...previous, etag: '"v2"' },
     });
+  });
+
+  it('waits while many records are stored, without a timeout, if much of it is new', async () => {
+    const items = Array.from({ length: 3000 }, (_, index) => ({
+      id: `p${index}`,
+      status: 'FAILED',
+      name: 'n'.repeat(300),
+    }));
+    const list = JSON.stringify(items);
+    const { url } = await serve(answering(200, list));
+    const records = createRecordBudget(1000);
+    const { service } = connect({ baseUrl: url, records, timeoutMs: 1000 });
+    const previous = basisOf(await service.list('p', 'prompt', listOptions()));
+    const stored = records.store(list.length * 2);
+    const order: string[] = [];
+    const reading = service.list('q', 'prompt', listOptions()).then((answer) => {
+      order.push('read');
+      return answer;
+    });
+    await setTimeout(1200);
+    expect(await service.list('p', 'prompt', listOptions({ previous }))).toMatchObject({
+      unchanged: true,
+    });
+    order.push('stored');
+    stored[Symbol.dispose]();
+    const answer = await reading;
+    expect(order).toEqual(['stored', 'read']);
+    if (answer.unchanged) throw new Error('it is the first one');
+    expect(answer.recordBytes).toBeGreaterThan(list.length);
   });
 
   describe('that follows on another one', () => {

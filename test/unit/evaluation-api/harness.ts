@@ -9,6 +9,7 @@ import {
 import type { AddressInfo, Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
+import { createRecordBudget, type RecordBudget } from '../../../src/concurrency/record-budget.ts';
 import type { SecretSource } from '../../../src/domain/secret-source.ts';
 import {
   createEvaluationService,
@@ -91,12 +92,14 @@ export interface TestClientOptions extends Partial<ServiceSettings> {
   readonly baseUrl: string;
   readonly key?: SecretSource | undefined;
   readonly clock?: Clock;
+  readonly records?: RecordBudget;
 }
 
 /** A client for one test; it waits between attempts for as short as it may. */
 export function connect({
   key = { env: 'TEST_KEY', value: KEY },
   clock = systemClock,
+  records = createRecordBudget(Infinity),
   ...service
 }: TestClientOptions): TestClient {
   const events: MonitorEvent[] = [];
@@ -113,6 +116,7 @@ export function connect({
       ...service,
     },
     keyOf: () => key,
+    records,
     secrets: createSecrets(),
     clock,
     emit: (event) => events.push(event),

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { createRecordBudget } from '../../../src/concurrency/record-budget.ts';
 import { createItemScanner } from '../../../src/evaluation-api/listing/item-scanner.ts';
 import { createListingStream } from '../../../src/evaluation-api/listing/listing-stream.ts';
 import { createStepQueue, type StepQueue } from '../../../src/evaluation-api/listing/step-queue.ts';
@@ -18,6 +19,7 @@ function startStream(queue: StepQueue, scanner = startScan, rank = 0) {
     startScan: scanner,
     queue,
     rank,
+    budget: createRecordBudget(Infinity).readListing(),
   });
 }
 

@@ -34,6 +34,7 @@ async function setUp() {
     emit: () => {},
     missingAfter: () => 3,
     maxIntervalMs: () => 60_000,
+    holdRecords: () => new DisposableStack(),
     shutdown,
   });
   const fails = async (...ids: readonly string[]) => {

@@ -102,6 +102,7 @@ async function play(steps: readonly Step[]) {
       emit,
       missingAfter: () => MISSING_AFTER,
       maxIntervalMs: () => 60_000,
+      holdRecords: () => new DisposableStack(),
       shutdown: neverStopping(),
       store: {
         loadKnown: (...asked) => opened.loadKnown(...asked),

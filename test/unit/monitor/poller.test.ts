@@ -24,6 +24,8 @@ async function setUp() {
   const elsewhere = new Set<() => Promise<void>>();
   /** Of the prompts, at each load: ids, or undefined for all. */
   const loaded: (readonly string[] | undefined)[] = [];
+  /** Memory of the records that wait for the store. */
+  const held: number[] = [];
   const shutdown = { waits: new AbortController(), requests: new AbortController() };
   const unlessBroken = <Result>(method: keyof Store, call: () => Promise<Result>) =>
     broken.has(method) ? Promise.reject(new StoreError('full', 'the disk is full')) : call();
@@ -33,6 +35,10 @@ async function setUp() {
     emit: log.emit,
     missingAfter: () => 3,
     maxIntervalMs: () => 60_000,
+    holdRecords: (bytes) => {
+      held.push(bytes);
+      return { [Symbol.dispose]: () => held.splice(held.indexOf(bytes), 1) };
+    },
     shutdown: { waits: shutdown.waits.signal, requests: shutdown.requests.signal },
     store: {
       loadKnown: (...asked) => {
@@ -61,6 +67,7 @@ async function setUp() {
     broken,
     elsewhere,
     loaded,
+    held,
     shutdown,
     poller,
     poll,
@@ -414,6 +421,38 @@ describe('a listing of which only the difference was read', () => {
     broken.clear();
     await poll();
     expect(allowed()).toBe(false);
+  });
+});
+
+describe('records that wait for the store', () => {
+  it('are held until they are stored, or could not be', async () => {
+    const { service, poll, broken, held, elsewhere } = given;
+    service.shows(listingOf({ a: 'RUNNING' }), 500);
+    const seen: (readonly number[])[] = [];
+    // oxlint-disable-next-line require-await -- as the others
+    elsewhere.add(async () => void seen.push([...held]));
+    await poll();
+    expect(seen).toEqual([[500]]);
+    expect(held).toEqual([]);
+
+    service.shows(listingOf({ a: 'FAILED' }), 700);
+    broken.add('commitPoll');
+    await poll();
+    broken.add('loadKnown');
+    await poll();
+    expect(held).toEqual([]);
+  });
+
+  it('take nothing when the listing was the same', async () => {
+    const { service, poll, held, elsewhere } = given;
+    service.shows(listingOf({ a: 'RUNNING' }), 500);
+    await poll();
+    service.repeats();
+    const seen: (readonly number[])[] = [];
+    // oxlint-disable-next-line require-await -- as the others
+    elsewhere.add(async () => void seen.push([...held]));
+    await poll();
+    expect(seen).toEqual([[0]]);
   });
 });
 

@@ -33,6 +33,7 @@ export async function startApi(projects: readonly string[] = ['p', 'q']) {
     emit,
     missingAfter,
     maxIntervalMs: () => 60_000,
+    holdRecords: () => new DisposableStack(),
     shutdown,
   });
   const feed = createEventFeed(store, clock);
