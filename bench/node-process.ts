@@ -16,7 +16,16 @@ export interface NodeProcess extends AsyncDisposable {
 
 /** Starts a program of this repository, with the flags and the memory allocation that image and systemd unit give the daemon. */
 export function startNode(program: string, ...args: readonly string[]): NodeProcess {
-  const child = spawn(process.execPath, [...NODE_FLAGS, join(ROOT, program), ...args], {
+  return startNodeWith(NODE_FLAGS, program, ...args);
+}
+
+/** Starts a program of this repository with these flags of Node. */
+export function startNodeWith(
+  flags: readonly string[],
+  program: string,
+  ...args: readonly string[]
+): NodeProcess {
+  const child = spawn(process.execPath, [...flags, join(ROOT, program), ...args], {
     stdio: ['pipe', 'pipe', 'inherit'],
     env: { PATH: process.env['PATH'], MALLOC_ARENA_MAX: '1' },
   });

@@ -9,6 +9,7 @@ import { fuzz } from './fuzz.ts';
 import { growth } from './growth.ts';
 import { hostile } from './hostile.ts';
 import { kills } from './kills.ts';
+import { largeListings } from './large-listings.ts';
 import { limits } from './limits.ts';
 import { partialParsing } from './partial-parsing.ts';
 import { powerLoss } from './power-loss.ts';
@@ -33,6 +34,7 @@ export const ROWS: readonly Row[] = [
   growth,
   causes,
   hostile,
+  largeListings,
   limits,
   partialParsing,
   web,

@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { ROOT, startNode, type NodeProcess } from '../node-process.ts';
+import { NODE_FLAGS } from '../../test/support/node-flags.ts';
+import { ROOT, startNodeWith, type NodeProcess } from '../node-process.ts';
 
 export const SOURCE = 'src/main.js';
 export const COMPILED = 'dist/main.js';
@@ -17,9 +18,13 @@ export interface Daemon extends NodeProcess {
   readonly url: string;
 }
 
-/** Starts the real daemon; resolves when it is ready. */
-export async function startReady(program: string, config: string): Promise<Daemon> {
-  const daemon = startNode(program, 'run', '--config', config);
+/** Starts the real daemon, with further flags of Node; resolves when it is ready. */
+export async function startReady(
+  program: string,
+  config: string,
+  flags: readonly string[] = [],
+): Promise<Daemon> {
+  const daemon = startNodeWith([...NODE_FLAGS, ...flags], program, 'run', '--config', config);
   const { url } = JSON.parse(await daemon.line('"daemon.started"')) as Pick<Daemon, 'url'>;
   return { ...daemon, url };
 }

@@ -26,6 +26,12 @@ it('so does the systemd unit', () => {
   );
 });
 
+it('the image limits the heap to half of its container, as in the proof', () => {
+  const options = '--max-old-space-size-percentage=50';
+  expect(read('Dockerfile')).toContain(`NODE_OPTIONS=${options}`);
+  expect(read('proof/large-listings.ts')).toContain(`NODE_OPTIONS: '${options}'`);
+});
+
 it('image and systemd unit have one arena of the C library, as the bench has', () => {
   expect(read('Dockerfile')).toContain('MALLOC_ARENA_MAX=1');
   expect(read('config/systemd/evalwatch.service')).toContain('\nEnvironment=MALLOC_ARENA_MAX=1\n');
