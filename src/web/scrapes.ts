@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
+import { setImmediate } from 'node:timers/promises';
 import { createGzip } from 'node:zlib';
 import type { Encoding } from './request/encoding.ts';
 
@@ -92,6 +93,8 @@ async function* inWrites(
     bytes += piece.length;
     if (bytes < MIN_WRITE_BYTES) continue;
     yield Buffer.concat(waiting);
+    // Otherwise a fast reader gets the whole answer in one turn of the event loop.
+    await setImmediate();
     waiting = [];
     bytes = 0;
   }

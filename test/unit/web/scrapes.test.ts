@@ -51,6 +51,23 @@ it('gives all of it, however long it is', async () => {
   expect(await text(body)).toBe('A'.repeat(MIB + 1));
 });
 
+it('lets other work run while a fast client reads', async () => {
+  let turns = 0;
+  let isOver = false;
+  const count = () => {
+    turns += 1;
+    if (!isOver) setImmediate(count);
+  };
+  const scrape = createScrapes(async function* () {
+    for (let n = 0; n < 32; n += 1) yield Buffer.alloc(64 * 1024);
+  });
+  const { body, length } = await scrape(undefined, 'identity');
+  setImmediate(count);
+  expect(await text(body)).toHaveLength(length);
+  isOver = true;
+  expect(turns).toBeGreaterThanOrEqual(32);
+});
+
 it('shares the newest one while those that nobody reads hold much memory', async () => {
   const { open, first, count } = setUp(20 * MIB);
   const slow = [await open(), await open(), await open(), await open()];
