@@ -17,7 +17,7 @@ import { createProjects } from './sql/projects.ts';
 import { createPruning } from './sql/pruning.ts';
 import { createRowQueries } from './sql/row-queries.ts';
 import { assertOwnSchema } from './sql/schema.ts';
-import { createSnapshotReader, type SnapshotNews } from './sql/snapshot.ts';
+import { createSnapshotPages, createSnapshotReader, type SnapshotPage } from './sql/snapshot.ts';
 import { identify, rememberFiles } from './file/same-files.ts';
 import { createPrivately } from './file/store-file.ts';
 import { createTransactions, type Place } from './sql/transactions.ts';
@@ -32,7 +32,9 @@ type Immediate<Name extends keyof Store> = (
 export interface Reads {
   readonly projects: Immediate<'projects'>;
   /** Leaves out listings that have not changed since the last snapshot. */
-  readonly snapshot: () => SnapshotNews;
+  readonly snapshot: () => SnapshotPage;
+  /** The next page of a `snapshot`. */
+  readonly moreOfSnapshot: (more: number) => SnapshotPage;
   readonly statuses: Immediate<'statuses'>;
   readonly transitions: Immediate<'transitions'>;
   readonly failures: Immediate<'failures'>;
@@ -136,6 +138,7 @@ export async function openDatabase({ path, file }: DatabasePaths): Promise<OpenD
 function createReads(db: Connection, counted: Set<string>): Omit<Reads, 'assertInPlace'> {
   const rows = createRowQueries(db);
   const snapshot = createSnapshotReader(db);
+  const snapshotPages = createSnapshotPages();
   const projects = createProjects(db);
   const failures = createFailures(db);
   const knownRows = createKnownRows(db);
@@ -150,8 +153,9 @@ function createReads(db: Connection, counted: Set<string>): Omit<Reads, 'assertI
     snapshot: () => {
       const news = snapshot(counted);
       for (const { project } of news.projects) counted.add(project);
-      return news;
+      return snapshotPages.first(news);
     },
+    moreOfSnapshot: snapshotPages.next,
     loadHealth: projects.health,
     loadKnown: (...args) => pages.first(knownRows(...args)),
     loadMore: pages.next,

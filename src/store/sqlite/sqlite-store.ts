@@ -2,7 +2,12 @@ import type { Kind } from '../../domain/status.ts';
 import { StoreError } from '../../monitor/errors.ts';
 import type { Observer } from '../../monitor/events.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
-import type { ListingSnapshot, Store } from '../../monitor/ports/store.ts';
+import type {
+  ListingSnapshot,
+  ProjectSnapshot,
+  Store,
+  StoreSnapshot,
+} from '../../monitor/ports/store.ts';
 import { createOpenWork } from '../open-work.ts';
 import { withStoreErrors } from './errors.ts';
 import { collectPages } from './sql/known.ts';
@@ -63,6 +68,8 @@ function createStore(
   const { guarded } = openWork;
   const queue = createWriteQueue({ thread, clock, emit });
   const polls = createPolls(queue);
+  /** Settles with the last snapshot that was asked for. */
+  let lastSnapshot = Promise.resolve();
   let closing: Promise<void> | undefined;
 
   /** Emits a failure as that of a commit: polls and reports of failures wait for these reads. */
@@ -76,6 +83,16 @@ function createStore(
       throw error;
     }
   };
+
+  async function readSnapshot(): Promise<StoreSnapshot> {
+    const projects: ProjectSnapshot[] = [];
+    let page = await thread.read({ method: 'snapshot', args: [] });
+    for (;;) {
+      projects.push(...polls.withNewestHealth(completeSnapshot(page, listings)).projects);
+      if (page.more === undefined) return { projects, backlog: page.backlog };
+      page = await thread.read({ method: 'moreOfSnapshot', args: [page.more] });
+    }
+  }
 
   const files = watchFiles(() => readOrEmit({ method: 'assertInPlace', args: [] }));
 
@@ -95,9 +112,11 @@ function createStore(
     sqliteVersion: thread.sqliteVersion,
     isInPlace: files.isInPlace,
     projects: guarded((...args) => thread.read({ method: 'projects', args })),
-    snapshot: guarded(async (...args) => {
-      const news = await thread.read({ method: 'snapshot', args });
-      return polls.withNewestHealth(completeSnapshot(news, listings));
+    snapshot: guarded(async () => {
+      // One after the other: a late page of an older one would undo what a newer one has read.
+      const snapshot = lastSnapshot.then(readSnapshot);
+      lastSnapshot = settled(snapshot);
+      return await snapshot;
     }),
     statuses: guarded((...args) => thread.read({ method: 'statuses', args })),
     transitions: guarded((...args) => thread.read({ method: 'transitions', args })),
@@ -144,6 +163,11 @@ function createStore(
       await closing;
     },
   };
+}
+
+/** Resolves when the promise settles, and keeps no value. */
+async function settled(promise: Promise<unknown>): Promise<void> {
+  await promise.catch(() => {});
 }
 
 /** Runs `check` at an interval, and keeps whether it last succeeded. */

@@ -60,6 +60,50 @@ export function createSnapshotReader(
   return db.transaction(read);
 }
 
+/** Number of projects in a page: if all have changed, the main thread takes two milliseconds to copy them. */
+const PAGE_PROJECTS = 250;
+
+/** Some of the projects of a snapshot. */
+export interface SnapshotPage extends SnapshotNews {
+  /** Number by which the next page is requested; undefined on the last page. */
+  readonly more: number | undefined;
+}
+
+export interface SnapshotPages {
+  readonly first: (news: SnapshotNews) => SnapshotPage;
+  /** Returns the page after the one with this `more`. */
+  readonly next: (more: number) => SnapshotPage;
+}
+
+/** Deals snapshots out in pages, so that the main thread copies few projects at once. */
+export function createSnapshotPages(): SnapshotPages {
+  const unfinished = new Map<number, SnapshotNews>();
+  let last = 0;
+
+  function next(number: number): SnapshotPage {
+    const rest = unfinished.get(number);
+    if (rest === undefined) throw new Error(`there is no page ${number}`);
+    const { backlog, projects } = rest;
+    const isLast = projects.length <= PAGE_PROJECTS;
+    if (isLast) unfinished.delete(number);
+    else unfinished.set(number, { backlog, projects: projects.slice(PAGE_PROJECTS) });
+    return {
+      backlog,
+      projects: projects.slice(0, PAGE_PROJECTS),
+      more: isLast ? undefined : number,
+    };
+  }
+
+  return {
+    first: (news) => {
+      last += 1;
+      unfinished.set(last, news);
+      return next(last);
+    },
+    next,
+  };
+}
+
 /** Completes a snapshot with the listings of earlier ones, and updates these. Pass an empty map with the first snapshot. */
 export function completeSnapshot(
   { projects, backlog }: SnapshotNews,

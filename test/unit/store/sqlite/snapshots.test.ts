@@ -1,0 +1,55 @@
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import type { StoreSnapshot } from '../../../../src/monitor/ports/store.ts';
+import { openReader } from '../../../../src/store/sqlite/sqlite-reader.ts';
+import { openStore, type SqliteStore } from '../../../../src/store/sqlite/sqlite-store.ts';
+import { changesOf, recordOf, UP } from '../../../contract/store/harness.ts';
+import { fakeClock } from '../../../support/monitor.ts';
+import { temporaryDirectory } from '../../../support/temporary.ts';
+
+/** More than two pages. */
+const IDS = Array.from({ length: 600 }, (_, n) => `p${String(n).padStart(3, '0')}`);
+
+/** Prepares the commit of a listing with this number of running prompts. */
+async function prepare(store: SqliteStore, project: string, running: number) {
+  const { version } = await store.loadKnown(project, ['prompt']);
+  const records = Array.from({ length: running }, (_, n) => recordOf(String(n), 'RUNNING'));
+  const listings = new Map([['prompt', changesOf({ baseline: true, records })] as const]);
+  return async () => await store.commitPoll({ project, at: 1, health: UP, version, listings });
+}
+
+/** Number of running prompts by project. */
+function runningOf({ projects }: StoreSnapshot): Readonly<Record<string, number | undefined>> {
+  return Object.fromEntries(
+    projects.map(({ project, listings }) => {
+      return [project, listings.get('prompt')?.counts.get('RUNNING')];
+    }),
+  );
+}
+
+it('is whole in every page, and no later page undoes what a newer snapshot has read', async () => {
+  await using directory = await temporaryDirectory();
+  const path = join(directory.path, 'store.db');
+  await using opened = new AsyncDisposableStack();
+  const store = await openStore({ path, clock: fakeClock(), emit: () => {} });
+  opened.defer(() => store.close());
+  const reader = await openReader({ path });
+  opened.defer(() => reader.close());
+  await store.configureProjects(IDS, 1);
+  const commits = await Promise.all(IDS.map((id, n) => prepare(store, id, 1 + (n % 3))));
+  await Promise.all(commits.map((commit) => commit()));
+  const expected = IDS.map((id, n) => [id, 1 + (n % 3)] as const);
+
+  const commit = await prepare(store, 'p520', 4);
+  const first = store.snapshot();
+  // The first page of the next snapshot then has projects of the last page of the first one.
+  await Promise.all([commit(), store.configureProjects(IDS.slice(300), 2)]);
+  const second = await store.snapshot();
+  const third = await store.snapshot();
+
+  expect(runningOf(await first)).toEqual(Object.fromEntries(expected));
+  const after = Object.fromEntries([...expected.slice(300), ['p520', 4]]);
+  expect(runningOf(second)).toEqual(after);
+  expect(runningOf(third)).toEqual(after);
+  expect(await reader.snapshot()).toEqual(third);
+});
