@@ -72,14 +72,20 @@ function createFinder(keys: ReadonlyMap<string, readonly KeyForm[]>): Finder {
 }
 
 function findKeys(text: string, find: TextSearch<KeyForm>): readonly Span[] {
-  const spans = [...findSpans(text, find), ...findInUpperCaseHex(text, find)];
+  const spans = findInAnyCase(text, find);
   if (!mayHaveEscapes(text)) return inOrder(spans);
   const decoded = decodeEscapes(text);
   const placeOf = (index: number) => decoded.starts[index] ?? text.length;
-  const escaped = [...findSpans(decoded.text, find), ...findInUpperCaseHex(decoded.text, find)].map(
-    ({ start, end }) => ({ start: placeOf(start), end: placeOf(end) }),
-  );
+  const escaped = findInAnyCase(decoded.text, find).map(({ start, end }) => {
+    return { start: placeOf(start), end: placeOf(end) };
+  });
   return inOrder([...spans, ...escaped]);
+}
+
+function findInAnyCase(text: string, find: TextSearch<KeyForm>): readonly Span[] {
+  const spans = findSpans(text, find);
+  // Most texts contain none of these characters, and this check is faster.
+  return /[A-F]/.test(text) ? [...spans, ...findInUpperCaseHex(text, find)] : spans;
 }
 
 function inOrder(spans: readonly Span[]): readonly Span[] {
