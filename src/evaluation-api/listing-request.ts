@@ -4,7 +4,7 @@ import type { Kind } from '../domain/status.ts';
 import type { ListingAnswer, ListOptions } from '../monitor/ports/service.ts';
 import { STRETCH_BYTES } from './listing/item-collector.ts';
 import { createItemScanner } from './listing/item-scanner.ts';
-import { createListingStream, etagOfBasis } from './listing/listing-stream.ts';
+import { createListingStream, etagOfBasis, type ListingStream } from './listing/listing-stream.ts';
 import { createStepQueue } from './listing/step-queue.ts';
 import type { Secrets } from './secrets.ts';
 import { etagOf } from './sending/reply.ts';
@@ -46,9 +46,14 @@ export function createListingRequest(
     const { classOf, signal, onStart } = wanted;
     last += 1;
     const basis = { previous, allowDifference };
-    const budget = records.readListing();
-    const shared = { secrets, startScan, queue };
-    const stream = createListingStream({ kind, ...basis, ...shared, rank: last, budget });
+    const rank = last;
+    let stream: ListingStream | undefined;
+    // Most answers are a 304, without a body.
+    const opened = () => {
+      const budget = records.readListing();
+      stream ??= createListingStream({ kind, ...basis, secrets, startScan, queue, rank, budget });
+      return stream;
+    };
     let answer: ListingAnswer | undefined;
     try {
       answer = await send<ListingAnswer | undefined>({
@@ -59,14 +64,14 @@ export function createListingRequest(
         classOf,
         signal,
         onStart,
-        onPiece: stream.push,
-        interpret: async (body, head) =>
-          body === undefined
-            ? { unchanged: true, full: false }
-            : await stream.finish(etagOf(head), signal.requests),
+        onPiece: (piece) => opened().push(piece),
+        interpret: async (body, head) => {
+          if (body === undefined) return { unchanged: true, full: false };
+          return await opened().finish(etagOf(head), signal.requests);
+        },
       });
     } finally {
-      stream.cancel();
+      stream?.cancel();
     }
     if (answer !== undefined) return answer;
     return await request({

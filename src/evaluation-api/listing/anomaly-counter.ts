@@ -23,7 +23,7 @@ interface Group {
 
 export function createAnomalyCounter(): AnomalyCounter {
   const groups = new Map<AnomalyReason, Group>();
-  const last = { identity: '', words: wordsOf('') };
+  let last: { readonly identity: string; readonly words: Uint32Array } | undefined;
 
   function add(reason: AnomalyReason, index: number, identity: string): void {
     let group = groups.get(reason);
@@ -33,10 +33,7 @@ export function createAnomalyCounter(): AnomalyCounter {
     }
     group.count += 1;
     if (group.indexes.length < MAX_INDEXES) group.indexes.push(index);
-    if (identity !== last.identity) {
-      last.identity = identity;
-      last.words = wordsOf(identity);
-    }
+    if (identity !== last?.identity) last = { identity, words: wordsOf(identity) };
     // A sum does not depend on the order, and unlike XOR it keeps what occurs twice.
     const { words } = group;
     for (const [place, word] of last.words.entries()) words[place] = (words[place] ?? 0) + word;
