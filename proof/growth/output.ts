@@ -15,6 +15,7 @@ import { fromStored, parseStored, toStored } from '../../src/store/postgres/sql/
 import { answer } from '../../src/web/api/page-of-rows.ts';
 import { readCursor, writeCursor } from '../../src/web/api/cursor.ts';
 import { eventText, readId } from '../../src/web/events/event.ts';
+import { chooseEncoding } from '../../src/web/request/encoding.ts';
 import { parseHost } from '../../src/web/request/host.ts';
 import { createLogins } from '../../src/web/protection/logins.ts';
 import {
@@ -53,6 +54,7 @@ function target(url: string, host: string): void {
 
 /** What requests bring, and what shows the texts of others. */
 export const output: readonly TextFunction[] = [
+  { name: 'web/request/encoding.ts chooseEncoding', call: chooseEncoding },
   { name: 'web/request/host.ts parseHost', call: parseHost },
   { name: 'web/request/target.ts readTarget', call: (text) => target(text, 'a') },
   { name: 'web/request/target.ts readTarget, of a path', call: (text) => target(`/${text}`, 'a') },
