@@ -88,6 +88,25 @@ describe('the first scrape', () => {
   });
 });
 
+it('few projects are rendered without a pause', async () => {
+  const ids = Array.from({ length: 10 }, (_, n) => `project-${n}`);
+  const { metrics, configure } = setUp({
+    store: {
+      snapshot: async () => snapshotOf(ids.map((id) => stored(id))),
+      size: async () => ({ database: 1, wal: 1 }),
+    },
+  });
+  configure(...ids);
+  let turns = 0;
+  let turn = setImmediate(function next() {
+    turns += 1;
+    turn = setImmediate(next);
+  });
+  await text(metrics.render());
+  clearImmediate(turn);
+  expect(turns).toBeLessThan(3);
+});
+
 describe('a project', () => {
   it.each(['quote"', 'back\\slash', 'line\nfeed', '\\n', 'héllo 😀', '{a="b"}'])(
     'may be called %j',

@@ -1,7 +1,8 @@
 import { pieces } from '../../support/pieces.ts';
 import { EventEmitter } from 'node:events';
 import type { ServerResponse } from 'node:http';
-import { text } from 'node:stream/consumers';
+import { buffer, text } from 'node:stream/consumers';
+import { gunzipSync } from 'node:zlib';
 import { expect, it } from 'vitest';
 import type { Encoding } from '../../../src/web/request/encoding.ts';
 import { createScrapes } from '../../../src/web/scrapes.ts';
@@ -42,6 +43,14 @@ it('shares a rendering among those that take the same encoding', async () => {
   expect(count()).toBe(2);
   await open('gzip');
   expect(count()).toBe(3);
+});
+
+it.each([10, 200 * 1024, MIB + 1])('compresses %i bytes', async (bytes) => {
+  const { open } = setUp(bytes);
+  const { body, length } = await open('gzip');
+  const compressed = await buffer(body);
+  expect(length).toBe(compressed.length);
+  expect(gunzipSync(compressed).toString()).toBe('A'.repeat(bytes));
 });
 
 it('gives all of it, however long it is', async () => {
