@@ -75,22 +75,32 @@ function where(conditions: readonly (readonly [isSet: boolean, condition: string
   return set.length === 0 ? '' : `WHERE ${set.join(' AND ')}`;
 }
 
+/**
+ * Finds the rows by the index alone before it reads them: thousands of prompts can have been in their status since the same
+ * moment.
+ */
 function statusesSql({ project, status, since, afterPrompt, order }: RowQuery): string {
-  return `SELECT p.id AS project, r.id, r.name, r.status, r.status_raw, r.since, r.missing
-    FROM project p
-    JOIN listing l ON l.project_key = p.project_key AND l.kind = 'prompt'
-    JOIN record r ON r.listing_key = l.listing_key AND r.gone = 0
-    ${where([
-      [project === undefined, 'p.removed_at IS NULL'],
-      [project !== undefined, 'p.id = :project'],
-      [status !== undefined, 'r.status = :status'],
-      [since !== undefined, 'r.since >= :since'],
-      [
-        afterPrompt !== undefined,
-        '(r.since < :afterSince OR (r.since = :afterSince AND (p.id, r.id) > (:afterProject, :afterId)))',
-      ],
-    ])}
-    ORDER BY r.since ${order === 'oldest' ? 'ASC' : 'DESC'}, p.id, r.id LIMIT :limit`;
+  const direction = order === 'oldest' ? 'ASC' : 'DESC';
+  return `WITH found AS MATERIALIZED (
+      SELECT p.id AS project, r.listing_key, r.id, r.since
+      FROM project p
+      JOIN listing l ON l.project_key = p.project_key AND l.kind = 'prompt'
+      JOIN record r ON r.listing_key = l.listing_key AND r.gone = 0
+      ${where([
+        [project === undefined, 'p.removed_at IS NULL'],
+        [project !== undefined, 'p.id = :project'],
+        [status !== undefined, 'r.status = :status'],
+        [since !== undefined, 'r.since >= :since'],
+        [
+          afterPrompt !== undefined,
+          '(r.since < :afterSince OR (r.since = :afterSince AND (p.id, r.id) > (:afterProject, :afterId)))',
+        ],
+      ])}
+      ORDER BY r.since ${direction}, p.id, r.id LIMIT :limit
+    )
+    SELECT f.project, r.id, r.name, r.status, r.status_raw, r.since, r.missing
+    FROM found f CROSS JOIN record r ON r.listing_key = f.listing_key AND r.id = f.id
+    ORDER BY f.since ${direction}, f.project, f.id`;
 }
 
 export const TRANSITION_COLUMNS =

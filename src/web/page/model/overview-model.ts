@@ -175,27 +175,31 @@ export function historyOf(
 }
 
 /**
- * Returns the prompts of these projects that have waited longest. Only the projects with the longest waiting prompts of
- * each status need to be read.
+ * Returns the prompts of these projects that have waited longest. Reads one project and status after the other, the oldest
+ * first, until no other one can have a prompt that has waited longer: most often the first is enough.
  */
 export async function longestWaiting(
   store: Pick<PageContent['store'], 'statuses'>,
   projects: readonly ProjectSnapshot[],
 ): Promise<readonly StatusRow[]> {
-  const queries = UNFINISHED_STATUSES.flatMap((status) =>
-    projects
-      .flatMap(({ project, listings }) => {
-        const since = listings.get('prompt')?.oldest.get(status);
-        return since === undefined ? [] : [{ project, since }];
-      })
+  const states = projects
+    .flatMap(({ project, listings }) =>
+      Array.from(listings.get('prompt')?.oldest ?? [], ([status, since]) => {
+        return { project, status, since };
+      }),
+    )
+    .toSorted((a, b) => a.since - b.since);
+  let longest: readonly StatusRow[] = [];
+  for (const { project, status, since } of states) {
+    const last = longest[WAITING_SHOWN - 1];
+    if (last !== undefined && last.since <= since) break;
+    const rows = await store.statuses({ project, status, order: 'oldest', limit: WAITING_SHOWN });
+    longest = longest
+      .concat(rows)
       .toSorted((a, b) => a.since - b.since)
-      .slice(0, WAITING_SHOWN)
-      .map(({ project }) =>
-        store.statuses({ project, status, order: 'oldest', limit: WAITING_SHOWN }),
-      ),
-  );
-  const rows = (await Promise.all(queries)).flat();
-  return rows.toSorted((a, b) => a.since - b.since).slice(0, WAITING_SHOWN);
+      .slice(0, WAITING_SHOWN);
+  }
+  return longest;
 }
 
 /**
