@@ -1,25 +1,27 @@
 import { fileURLToPath } from 'node:url';
 
 const ENTRY = fileURLToPath(new URL('../../src/main.js', import.meta.url));
-/** What a statement throws, as JavaScript. */
-const ERRORS = {
-  'I/O error': "new Database.SqliteError('disk I/O error', 'SQLITE_IOERR_READ')",
-  bug: "new TypeError('a bug in the store')",
+/** What a statement does first, as JavaScript. `hang` notes beside the flag that it waits until the flag is gone. */
+const TROUBLES = {
+  'I/O error': "throw new Database.SqliteError('disk I/O error', 'SQLITE_IOERR_READ')",
+  bug: "throw new TypeError('a bug in the store')",
+  hang: `writeFileSync(flag + '.hangs', '');
+         while (existsSync(flag)) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10)`,
 };
 
 /**
- * Arguments of Node for a daemon in which statements of SQLite that begin like this (a regular expression) fail while
- * there is a file `flag`.
+ * Arguments of Node for a daemon in which statements of SQLite that match this have a trouble while there is a file `flag`.
  */
 export function brokenSqlite(
   flag: string,
   statements: RegExp,
-  error: keyof typeof ERRORS,
+  trouble: keyof typeof TROUBLES,
 ): readonly string[] {
   const code = `
-    import { existsSync } from 'node:fs';
+    import { existsSync, writeFileSync } from 'node:fs';
     import { createRequire } from 'node:module';
     const Database = createRequire(${JSON.stringify(ENTRY)})('better-sqlite3');
+    const flag = ${JSON.stringify(flag)};
     const { prepare } = Database.prototype;
     Database.prototype.prepare = function (sql) {
       const statement = prepare.call(this, sql);
@@ -27,7 +29,7 @@ export function brokenSqlite(
       for (const method of ['get', 'all', 'run']) {
         const original = statement[method];
         statement[method] = (...values) => {
-          if (existsSync(${JSON.stringify(flag)})) throw ${ERRORS[error]};
+          if (existsSync(flag)) { ${TROUBLES[trouble]}; }
           return original.apply(statement, values);
         };
       }

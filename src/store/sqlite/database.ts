@@ -8,6 +8,11 @@ import { createEventQuery } from './sql/event-query.ts';
 import { createFailureCounts } from './sql/failure-counts.ts';
 import { createFailures } from './sql/failures.ts';
 import { createKnownPages, createKnownRows, type KnownPage } from './sql/known.ts';
+import {
+  createListingChanges,
+  type ListingChanges,
+  type ListingNews,
+} from './sql/listing-changes.ts';
 import { BUSY_TIMEOUT_MS, takeLock } from './file/lock.ts';
 import { assertNotNewer, migrate, readMigrations, schemaVersion } from './sql/migrate.ts';
 import { createMoveQuery } from './sql/move-query.ts';
@@ -17,7 +22,7 @@ import { createProjects } from './sql/projects.ts';
 import { createPruning } from './sql/pruning.ts';
 import { createRowQueries } from './sql/row-queries.ts';
 import { assertOwnSchema } from './sql/schema.ts';
-import { createSnapshotPages, createSnapshotReader, type SnapshotPage } from './sql/snapshot.ts';
+import { createSnapshotRows, type SnapshotRows } from './sql/snapshot.ts';
 import { identify, rememberFiles } from './file/same-files.ts';
 import { createPrivately } from './file/store-file.ts';
 import { createTransactions, type Place } from './sql/transactions.ts';
@@ -28,13 +33,11 @@ type Immediate<Name extends keyof Store> = (
   ...args: Parameters<Store[Name]>
 ) => Awaited<ReturnType<Store[Name]>>;
 
-/** Reading methods. They see committed transactions only, also while one is under way. */
-export interface Reads {
+/** Reading methods behind page, API, event stream and scrapes. They see committed transactions only. */
+export interface ShownReads {
   readonly projects: Immediate<'projects'>;
-  /** Leaves out listings that have not changed since the last snapshot. */
-  readonly snapshot: () => SnapshotPage;
-  /** The next page of a `snapshot`. */
-  readonly moreOfSnapshot: (more: number) => SnapshotPage;
+  readonly snapshotAfter: SnapshotRows['after'];
+  readonly backlog: SnapshotRows['backlog'];
   readonly statuses: Immediate<'statuses'>;
   readonly transitions: Immediate<'transitions'>;
   readonly failures: Immediate<'failures'>;
@@ -43,6 +46,10 @@ export interface Reads {
   readonly failureCounts: Immediate<'failureCounts'>;
   readonly durations: Immediate<'durations'>;
   readonly causes: Immediate<'causes'>;
+}
+
+/** All reading methods. They see committed transactions only, also while one is under way. */
+export interface Reads extends ShownReads {
   readonly loadHealth: Immediate<'loadHealth'>;
   readonly loadKnown: (...args: Parameters<Store['loadKnown']>) => KnownPage;
   /** The next page of a `loadKnown`. */
@@ -66,11 +73,20 @@ export interface Writes {
 
 export type WriteResult = ReturnType<Writes[keyof Writes]>;
 
+/** What a piece of a transaction has done. */
+export interface Written {
+  readonly results: readonly WriteResult[];
+  /** Empty unless the piece ends the transaction. */
+  readonly news: readonly ListingNews[];
+}
+
 export interface OpenDatabase {
   readonly sqliteVersion: string;
+  /** The listings of all configured projects. */
+  readonly news: readonly ListingNews[];
   readonly reads: Reads;
-  /** Makes these calls in one transaction, or in a piece of one, and returns their results. */
-  write(calls: readonly Call<Writes>[], place: Place): readonly WriteResult[];
+  /** Makes these calls in one transaction, or in a piece of one. */
+  write(calls: readonly Call<Writes>[], place: Place): Written;
   close(): void;
 }
 
@@ -103,11 +119,9 @@ export async function openDatabase({ path, file }: DatabasePaths): Promise<OpenD
   opened.defer(() => reader.close());
   assertFiles();
   assertFirstLog();
-  /** Projects whose listings a snapshot has counted, and projects that the current transaction has changed. */
-  const counted = new Set<string>();
-  const changed = new Set<string>();
-  const writes = createWrites(db, changed);
-  const reads = createReads(reader, counted);
+  const changes = createListingChanges(db);
+  const writes = createWrites(db, changes);
+  const reads = createReads(reader);
   // The prepared statements have opened the log in any case.
   const assertLog = rememberFiles(log);
   const assertInPlace = () => {
@@ -115,17 +129,26 @@ export async function openDatabase({ path, file }: DatabasePaths): Promise<OpenD
     assertLog();
   };
   const run = createTransactions(db, assertInPlace);
+  for (const project of createProjects(reader).configured()) changes.note(project, 'listings');
+  const news = changes.read();
+  changes.clear();
   const held = opened.move();
   return {
     sqliteVersion: String(db.prepare('SELECT sqlite_version()').pluck().get()),
+    news,
     reads: { ...reads, assertInPlace },
     write: (calls, place) => {
-      const results = run(place, () => calls.map((call) => makeCall(writes, call)));
-      if (place.ends) {
-        for (const project of changed) counted.delete(project);
-        changed.clear();
+      try {
+        const written = run(place, () => {
+          const results = calls.map((call) => makeCall(writes, call));
+          return { results, news: place.ends ? changes.read() : [] };
+        });
+        if (place.ends) changes.clear();
+        return written;
+      } catch (error) {
+        changes.clear();
+        throw error;
       }
-      return results;
     },
     close: () => {
       reader.close();
@@ -135,27 +158,39 @@ export async function openDatabase({ path, file }: DatabasePaths): Promise<OpenD
   };
 }
 
-function createReads(db: Connection, counted: Set<string>): Omit<Reads, 'assertInPlace'> {
-  const rows = createRowQueries(db);
-  const snapshot = createSnapshotReader(db);
-  const snapshotPages = createSnapshotPages();
-  const projects = createProjects(db);
-  const failures = createFailures(db);
-  const knownRows = createKnownRows(db);
-  const pages = createKnownPages();
+/** A connection for `ShownReads` alone, beside an open database. */
+export interface OpenReads {
+  readonly reads: ShownReads;
+  readonly close: () => void;
+}
+
+/** Opens the store once more. The caller checks that it is still the file of the open database. @throws {StoreError} */
+export function openReads(file: string): OpenReads {
+  const db = connect(file, { readonly: true, busyTimeoutMs: BUSY_TIMEOUT_MS });
+  return { reads: createShownReads(db), close: () => db.close() };
+}
+
+function createShownReads(db: Connection): ShownReads {
+  const snapshot = createSnapshotRows(db);
   return {
-    ...rows,
+    ...createRowQueries(db),
+    snapshotAfter: snapshot.after,
+    backlog: snapshot.backlog,
     events: createEventQuery(db),
     moves: createMoveQuery(db),
     failureCounts: createFailureCounts(db),
     durations: createDurationQuery(db),
     causes: createCauseQuery(db),
-    snapshot: () => {
-      const news = snapshot(counted);
-      for (const { project } of news.projects) counted.add(project);
-      return snapshotPages.first(news);
-    },
-    moreOfSnapshot: snapshotPages.next,
+  };
+}
+
+function createReads(db: Connection): Omit<Reads, 'assertInPlace'> {
+  const projects = createProjects(db);
+  const failures = createFailures(db);
+  const knownRows = createKnownRows(db);
+  const pages = createKnownPages();
+  return {
+    ...createShownReads(db),
     loadHealth: projects.health,
     loadKnown: (...args) => pages.first(knownRows(...args)),
     loadMore: pages.next,
@@ -163,25 +198,24 @@ function createReads(db: Connection, counted: Set<string>): Omit<Reads, 'assertI
   };
 }
 
-function createWrites(db: Connection, changed: Set<string>): Writes {
+function createWrites(db: Connection, changes: ListingChanges): Writes {
   const projects = createProjects(db);
   const polls = createPollCommit(db);
   const failures = createFailures(db);
-  const pruning = createPruning(db, (project) => changed.add(project));
+  const pruning = createPruning(db, (project) => changes.note(project, 'errors'));
   return {
     configureProjects: (ids, at) => {
-      projects.configure(ids, at);
       // A project that is removed, pruned and configured again is a new one.
-      for (const id of ids) changed.add(id);
+      for (const id of projects.configure(ids, at)) changes.note(id, 'listings');
     },
     commitPoll: (part) => {
-      if (part.listings.length > 0) changed.add(part.project);
+      if (part.listings.length > 0) changes.note(part.project, 'listings');
       return polls.commit(part);
     },
     writeHealth: polls.writeHealth,
     settleFailure: (...settled) => {
       const project = failures.settle(...settled);
-      if (project !== undefined) changed.add(project);
+      if (project !== undefined) changes.note(project, 'errors');
     },
     postponeFailure: failures.postpone,
     prune: (step, limits) => {

@@ -16,7 +16,7 @@ import { createRowQueries } from './sql/row-queries.ts';
 import { rememberFiles } from './file/same-files.ts';
 import { inCurrentSchema } from './upgraded-copy.ts';
 import { assertOwnSchema } from './sql/schema.ts';
-import { completeSnapshot, createSnapshotReader } from './sql/snapshot.ts';
+import { createSnapshotReader } from './sql/snapshot.ts';
 import { fileSize, inspectStoreFile } from './file/store-file.ts';
 
 /** Time for which SQLite waits for another process, ms. Longer than a daemon waits: a closing daemon locks the store. */
@@ -105,7 +105,7 @@ function createReader(
     });
   return {
     projects: () => read(() => rows.projects()),
-    snapshot: () => read(() => completeSnapshot(snapshot(new Set()), new Map())),
+    snapshot: () => read(snapshot),
     statuses: (query) => read(() => rows.statuses(query)),
     transitions: (query) => read(() => rows.transitions(query)),
     failures: (query) => read(() => rows.failures(query)),

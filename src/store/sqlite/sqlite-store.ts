@@ -1,21 +1,18 @@
-import type { Kind } from '../../domain/status.ts';
 import { StoreError } from '../../monitor/errors.ts';
 import type { Observer } from '../../monitor/events.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
-import type {
-  ListingSnapshot,
-  ProjectSnapshot,
-  Store,
-  StoreSnapshot,
-} from '../../monitor/ports/store.ts';
+import type { ProjectSnapshot, Store } from '../../monitor/ports/store.ts';
 import { createOpenWork } from '../open-work.ts';
 import { withStoreErrors } from './errors.ts';
+import { createListings, type Listings } from './listings.ts';
 import { collectPages } from './sql/known.ts';
+import { countRows, PART_ROWS } from './sql/poll-rows.ts';
 import { createPolls } from './polls.ts';
 import { noteOpen } from './file/open-files.ts';
-import { completeSnapshot } from './sql/snapshot.ts';
+import { PAGE_PROJECTS } from './sql/snapshot.ts';
 import { fileSize, inspectStoreFile, prepareRealPath } from './file/store-file.ts';
-import { startThread, type StoreThread } from './thread/thread-client.ts';
+import { createShownReads, type ShownReads } from './thread/shown-reads.ts';
+import { startReadThread, startThread, type StoreThread } from './thread/thread-client.ts';
 import { createWriteQueue } from './thread/write-queue.ts';
 
 export interface StoreOptions {
@@ -50,27 +47,35 @@ export async function openStore(options: StoreOptions): Promise<SqliteStore> {
     const found = await inspectStoreFile(file);
     using opened = new DisposableStack();
     opened.defer(noteOpen(file));
-    const thread = await startThread({ path: options.path, file });
+    const paths = { path: options.path, file };
+    const thread = await startThread(paths);
     if (found === 'absent') options.onCreated?.(file);
+    const shown = createShownReads({ thread, start: () => startReadThread(paths) });
     const held = opened.move();
-    return createStore(file, thread, options, () => held.dispose());
+    return createStore(file, { thread, shown }, options, () => held.dispose());
   });
 }
 
 function createStore(
   file: string,
-  thread: StoreThread,
+  { thread, shown }: { readonly thread: StoreThread; readonly shown: ShownReads },
   { clock, emit }: StoreOptions,
   onClosed: () => void,
 ): SqliteStore {
-  const listings = new Map<string, ReadonlyMap<Kind, ListingSnapshot>>();
+  const listings = createListings();
+  listings.update(thread.news);
   const openWork = createOpenWork();
   const { guarded } = openWork;
-  const queue = createWriteQueue({ thread, clock, emit });
+  const queue = createWriteQueue({ writePiece, clock, emit });
   const polls = createPolls(queue);
-  /** Settles with the last snapshot that was asked for. */
-  let lastSnapshot = Promise.resolve();
   let closing: Promise<void> | undefined;
+
+  /** Snapshots show a commit before it is reported. */
+  async function writePiece(...piece: Parameters<StoreThread['write']>) {
+    const { results, news } = await thread.write(...piece);
+    listings.update(news);
+    return results;
+  }
 
   /** Emits a failure as that of a commit: polls and reports of failures wait for these reads. */
   const readOrEmit: StoreThread['read'] = async (call) => {
@@ -84,16 +89,6 @@ function createStore(
     }
   };
 
-  async function readSnapshot(): Promise<StoreSnapshot> {
-    const projects: ProjectSnapshot[] = [];
-    let page = await thread.read({ method: 'snapshot', args: [] });
-    for (;;) {
-      projects.push(...polls.withNewestHealth(completeSnapshot(page, listings)).projects);
-      if (page.more === undefined) return { projects, backlog: page.backlog };
-      page = await thread.read({ method: 'moreOfSnapshot', args: [page.more] });
-    }
-  }
-
   const files = watchFiles(() => readOrEmit({ method: 'assertInPlace', args: [] }));
 
   async function close(): Promise<void> {
@@ -102,6 +97,7 @@ function createStore(
     try {
       await openWork.close();
       await polls.close();
+      await shown.close();
       await thread.close();
     } finally {
       onClosed();
@@ -111,21 +107,22 @@ function createStore(
   return {
     sqliteVersion: thread.sqliteVersion,
     isInPlace: files.isInPlace,
-    projects: guarded((...args) => thread.read({ method: 'projects', args })),
+    projects: guarded((...args) => shown.read({ method: 'projects', args })),
     snapshot: guarded(async () => {
-      // One after the other: a late page of an older one would undo what a newer one has read.
-      const snapshot = lastSnapshot.then(readSnapshot);
-      lastSnapshot = settled(snapshot);
-      return await snapshot;
+      const [backlog, projects] = await Promise.all([
+        shown.read({ method: 'backlog', args: [] }),
+        readProjects(shown, listings),
+      ]);
+      return polls.withNewestHealth({ projects, backlog });
     }),
-    statuses: guarded((...args) => thread.read({ method: 'statuses', args })),
-    transitions: guarded((...args) => thread.read({ method: 'transitions', args })),
-    failures: guarded((...args) => thread.read({ method: 'failures', args })),
-    events: guarded((...args) => thread.read({ method: 'events', args })),
-    moves: guarded((...args) => thread.read({ method: 'moves', args })),
-    failureCounts: guarded((...args) => thread.read({ method: 'failureCounts', args })),
-    durations: guarded((...args) => thread.read({ method: 'durations', args })),
-    causes: guarded((...args) => thread.read({ method: 'causes', args })),
+    statuses: guarded((...args) => shown.read({ method: 'statuses', args })),
+    transitions: guarded((...args) => shown.read({ method: 'transitions', args })),
+    failures: guarded((...args) => shown.read({ method: 'failures', args })),
+    events: guarded((...args) => shown.read({ method: 'events', args })),
+    moves: guarded((...args) => shown.read({ method: 'moves', args })),
+    failureCounts: guarded((...args) => shown.read({ method: 'failureCounts', args })),
+    durations: guarded((...args) => shown.read({ method: 'durations', args })),
+    causes: guarded((...args) => shown.read({ method: 'causes', args })),
     configureProjects: guarded(async (ids, at) => {
       await queue.write({ method: 'configureProjects', args: [ids, at] });
       polls.configure(ids);
@@ -139,7 +136,11 @@ function createStore(
         readOrEmit({ method: 'loadMore', args: [more] }),
       ),
     ),
-    commitPoll: guarded(polls.commit),
+    commitPoll: guarded((poll) =>
+      countRows(poll) > PART_ROWS
+        ? shown.duringLargeCommit(() => polls.commit(poll))
+        : polls.commit(poll),
+    ),
     pendingFailures: guarded((...args) => readOrEmit({ method: 'pendingFailures', args })),
     settleFailure: guarded((...args) => queue.write({ method: 'settleFailure', args })),
     postponeFailure: guarded((...args) => queue.write({ method: 'postponeFailure', args })),
@@ -154,10 +155,10 @@ function createStore(
       }
     }),
     size: () =>
-      withStoreErrors(file, async () => ({
-        database: await fileSize(file),
-        wal: await fileSize(`${file}-wal`),
-      })),
+      withStoreErrors(file, async () => {
+        const [database, wal] = await Promise.all([fileSize(file), fileSize(`${file}-wal`)]);
+        return { database, wal };
+      }),
     close: async () => {
       closing ??= close();
       await closing;
@@ -165,9 +166,18 @@ function createStore(
   };
 }
 
-/** Resolves when the promise settles, and keeps no value. */
-async function settled(promise: Promise<unknown>): Promise<void> {
-  await promise.catch(() => {});
+/** Reads the projects of a snapshot in pages, so that the main thread copies few at once. */
+async function readProjects(
+  shown: Pick<ShownReads, 'read'>,
+  listings: Listings,
+): Promise<readonly ProjectSnapshot[]> {
+  const projects: ProjectSnapshot[] = [];
+  for (let after = ''; ;) {
+    const page = await shown.read({ method: 'snapshotAfter', args: [after] });
+    for (const row of page) projects.push({ ...row, listings: listings.of(row.project) });
+    if (page.length < PAGE_PROJECTS) return projects;
+    after = page.at(-1)?.project ?? '';
+  }
 }
 
 /** Runs `check` at an interval, and keeps whether it last succeeded. */

@@ -119,6 +119,17 @@ export function describeSnapshots(h: Harness): void {
       await h.see('p', { x: 'RUNNING', y: 'PENDING' }, 1200);
       expect(await reader.snapshot()).toEqual(await h.store.snapshot());
       expect((await h.listing('p', 'prompt', reader)).counts.get('RUNNING')).toBe(1);
+      for (const { transitionId } of await h.store.pendingFailures({ limitPerProject: 9 })) {
+        const errorInfo = { error_id: 'E1', error_msg: 'broken' };
+        await h.store.settleFailure(transitionId, { errorInfo, errorMsgTruncated: false }, 1300);
+      }
+      expect(await reader.snapshot()).toEqual(await h.store.snapshot());
+      expect((await h.listing('p')).errors).toMatchObject([{ label: 'E1', count: 1 }]);
+      await h.store.configureProjects(['q'], 1400);
+      await h.store.configureProjects(['p', 'q'], 1500);
+      expect(await reader.snapshot()).toEqual(await h.store.snapshot());
+      await h.reopen();
+      expect(await reader.snapshot()).toEqual(await h.store.snapshot());
       await reader.close();
     });
   });

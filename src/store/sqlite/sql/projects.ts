@@ -6,8 +6,9 @@ export const HEALTH_COLUMNS =
   'up, consecutive_failures, reason, last_poll_at, last_success_at, steady_since';
 
 export interface Projects {
-  /** `Store.configureProjects`, to be run in a transaction. */
-  readonly configure: (ids: readonly string[], at: number) => void;
+  /** `Store.configureProjects`, to be run in a transaction. Returns the projects that were not configured before. */
+  readonly configure: (ids: readonly string[], at: number) => readonly string[];
+  readonly configured: () => readonly string[];
   /** @throws {StoreError} for a project that was never configured, or is pruned */
   readonly health: (project: string) => PollHealth;
 }
@@ -28,10 +29,12 @@ export function createProjects(db: Connection): Projects {
   );
   return {
     configure: (ids, at) => {
-      for (const id of ids) add.run(id, at);
+      const added = ids.filter((id) => add.run(id, at).changes > 0);
       const kept = new Set(ids);
       for (const id of configured.all()) if (!kept.has(id)) remove.run(at, id);
+      return added;
     },
+    configured: () => configured.all(),
     health: (project) => {
       const row = health.get(project);
       if (row === undefined) throw unknownProject(project);

@@ -1,20 +1,52 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { StoreError } from '../../../monitor/errors.ts';
-import type { DatabasePaths, Reads, WriteResult, Writes } from '../database.ts';
+import type { DatabasePaths, Reads, ShownReads, Writes, Written } from '../database.ts';
 import type { Place } from '../sql/transactions.ts';
 import type { Call } from './calls.ts';
-import type { Answer, NumberedRequest, Request } from './thread-messages.ts';
+import type {
+  Answer,
+  NumberedRequest,
+  OpenedStore,
+  ReadRequest,
+  Request,
+} from './thread-messages.ts';
 
 /** The thread in which SQLite works, seen from outside. */
-export interface StoreThread {
-  readonly sqliteVersion: string;
+export interface StoreThread extends OpenedStore {
   /** @throws {StoreError} */
   read<Asked extends Call<Reads>>(call: Asked): Promise<ReturnType<Reads[Asked['method']]>>;
   /** Makes the calls in a transaction, or in a piece of one. @throws {StoreError} */
-  write(calls: readonly Call<Writes>[], place: Place): Promise<readonly WriteResult[]>;
+  write(calls: readonly Call<Writes>[], place: Place): Promise<Written>;
   /** Closes the store after every request before this one; resolves when the thread has ended. */
   close(): Promise<void>;
+}
+
+/** A thread that only reads, seen from outside. */
+export interface ReadThread {
+  /** @throws {StoreError} */
+  read<Asked extends Call<ShownReads>>(
+    call: Asked,
+  ): Promise<ReturnType<ShownReads[Asked['method']]>>;
+  /** Ends the thread after every request before this one; resolves when it has ended. */
+  close(): Promise<void>;
+}
+
+/** Opens the store in a new thread. @throws {StoreError} */
+export async function startThread(paths: DatabasePaths): Promise<StoreThread> {
+  const { opened, ask, close } = await start<OpenedStore, Request>('thread', paths);
+  return {
+    ...opened,
+    read: (call) => ask({ read: call }),
+    write: (calls, place) => ask({ write: calls, place }),
+    close,
+  };
+}
+
+/** Opens a store that is open once more, in a new thread. @throws {StoreError} */
+export async function startReadThread(paths: DatabasePaths): Promise<ReadThread> {
+  const { ask, close } = await start<undefined, ReadRequest>('read-thread', paths);
+  return { read: (call) => ask({ read: call }), close };
 }
 
 interface Waiting {
@@ -22,11 +54,21 @@ interface Waiting {
   reject(error: StoreError): void;
 }
 
-/** Opens the store in a new thread. @throws {StoreError} */
-export async function startThread(paths: DatabasePaths): Promise<StoreThread> {
+interface Started<Opened, Asked> {
+  readonly opened: Opened;
+  /** Sends a request. The answer of the thread is not checked: both sides are this program. */
+  readonly ask: <Value>(request: Asked) => Promise<Value>;
+  readonly close: () => Promise<void>;
+}
+
+/** Starts a thread and waits for what it opens. @throws {StoreError} */
+async function start<Opened, Asked>(
+  name: 'thread' | 'read-thread',
+  paths: DatabasePaths,
+): Promise<Started<Opened, Asked>> {
   const extension = import.meta.url.slice(import.meta.url.lastIndexOf('.'));
   // No listener for errors: an error that is not an answer is a bug and ends the process.
-  const worker = new Worker(new URL(`thread${extension}`, import.meta.url), {
+  const worker = new Worker(new URL(`${name}${extension}`, import.meta.url), {
     name: 'store',
     workerData: paths,
   });
@@ -51,19 +93,17 @@ export async function startThread(paths: DatabasePaths): Promise<StoreThread> {
     return promise;
   }
 
-  /** Sends a request. The answer of the thread is not checked: both sides are this program. */
-  function ask<Value>(request: Request): Promise<Value> {
+  function ask<Value>(request: Asked | 'close'): Promise<Value> {
     last += 1;
     // oxlint-disable-next-line unicorn/require-post-message-target-origin -- of windows, not of threads
-    worker.postMessage({ number: last, request } satisfies NumberedRequest);
+    worker.postMessage({ number: last, request } satisfies NumberedRequest<Asked | 'close'>);
     return expectAnswer(last);
   }
 
-  const sqliteVersion = await expectAnswer<string>(0);
+  const opened = await expectAnswer<Opened>(0);
   return {
-    sqliteVersion,
-    read: (call) => ask({ read: call }),
-    write: (calls, place) => ask({ write: calls, place }),
+    opened,
+    ask,
     close: async () => {
       await ask('close');
       await ended;

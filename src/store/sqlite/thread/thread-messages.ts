@@ -1,5 +1,5 @@
 import type { StoreFailureReason } from '../../../monitor/errors.ts';
-import type { Reads, Writes } from '../database.ts';
+import type { OpenDatabase, Reads, ShownReads, Writes } from '../database.ts';
 import type { Place } from '../sql/transactions.ts';
 import type { Call } from './calls.ts';
 
@@ -9,13 +9,19 @@ export type Request =
   | { readonly write: readonly Call<Writes>[]; readonly place: Place }
   | 'close';
 
-export interface NumberedRequest {
+/** Answer to the opening of the store. */
+export type OpenedStore = Pick<OpenDatabase, 'sqliteVersion' | 'news'>;
+
+/** Work for the thread that only reads. */
+export type ReadRequest = { readonly read: Call<ShownReads> } | 'close';
+
+export interface NumberedRequest<Asked = Request> {
   /** Counted from 1. */
   readonly number: number;
-  readonly request: Request;
+  readonly request: Asked;
 }
 
-/** Answer to the request with this number. Number 0 answers the opening, and its value is the version of SQLite. */
+/** Answer to the request with this number. Number 0 answers the opening. */
 export type Answer =
   | { readonly number: number; readonly value: unknown }
   | { readonly number: number; readonly failure: Failure };

@@ -4,8 +4,8 @@ import type { Clock } from '../../../monitor/ports/clock.ts';
 import type { CommittedTransition, PollCommit } from '../../../monitor/ports/store.ts';
 import type { WriteResult, Writes } from '../database.ts';
 import { countRows, PART_ROWS, toParts } from '../sql/poll-rows.ts';
+import type { Place } from '../sql/transactions.ts';
 import type { Call } from './calls.ts';
-import type { StoreThread } from './thread-client.ts';
 
 /** Both methods emit `store.committed`, or reject, emit `store.commit_failed`, and have then done nothing. */
 export interface WriteQueue {
@@ -16,7 +16,11 @@ export interface WriteQueue {
 }
 
 export interface WriteQueueOptions {
-  readonly thread: Pick<StoreThread, 'write'>;
+  /** Makes the calls in a transaction, or in a piece of one. @throws {StoreError} */
+  readonly writePiece: (
+    calls: readonly Call<Writes>[],
+    place: Place,
+  ) => Promise<readonly WriteResult[]>;
   readonly clock: Clock;
   readonly emit: Observer;
 }
@@ -35,7 +39,7 @@ interface Write {
  * each of them is still done whole or not at all. A write of more than {@link PART_ROWS} rows is a transaction by itself,
  * sent in parts.
  */
-export function createWriteQueue({ thread, clock, emit }: WriteQueueOptions): WriteQueue {
+export function createWriteQueue({ writePiece, clock, emit }: WriteQueueOptions): WriteQueue {
   const waiting: Write[] = [];
   let writing: Promise<void> | undefined;
 
@@ -65,7 +69,7 @@ export function createWriteQueue({ thread, clock, emit }: WriteQueueOptions): Wr
     try {
       const calls = group.flatMap((write) => [...write.calls()]);
       const started = clock.monotonic();
-      const results = await thread.write(calls, { begins: true, ends: true });
+      const results = await writePiece(calls, { begins: true, ends: true });
       emitCommitted(started);
       for (const [index, write] of group.entries()) write.resolve([results[index]]);
     } catch (error) {
@@ -96,10 +100,10 @@ export function createWriteQueue({ thread, clock, emit }: WriteQueueOptions): Wr
     for (let part = parts.next(), begins = true; part.done !== true; begins = false) {
       const following = parts.next();
       const ends = following.done === true;
-      const [result] = await thread.write([part.value], { begins, ends });
+      const [result] = await writePiece([part.value], { begins, ends });
       results.push(result);
       if (result === undefined && !ends) {
-        await thread.write([], { begins: false, ends: true });
+        await writePiece([], { begins: false, ends: true });
         break;
       }
       part = following;

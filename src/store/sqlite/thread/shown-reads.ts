@@ -1,0 +1,71 @@
+import { StoreError } from '../../../monitor/errors.ts';
+import type { ReadThread, StoreThread } from './thread-client.ts';
+
+/** Time for which the second thread waits for another large commit, ms. */
+const IDLE_MS = 30_000;
+
+/** Reads for page, API, event stream and scrapes. */
+export interface ShownReads extends Pick<ReadThread, 'read'> {
+  /**
+   * Makes a large commit. Meanwhile, and for half a minute, a second thread answers the reads: the store's own thread is busy
+   * for longer than a reader should wait.
+   */
+  duringLargeCommit<Result>(commit: () => Promise<Result>): Promise<Result>;
+  /** Ends the second thread. */
+  close(): Promise<void>;
+}
+
+export interface ShownReadsOptions {
+  readonly thread: Pick<StoreThread, 'read'>;
+  /** Starts the second thread. @throws {StoreError} */
+  readonly start: () => Promise<ReadThread>;
+}
+
+/** Answers reads in the store's thread, or in a second one. That takes 13 MB, so it runs only while it is needed. */
+export function createShownReads({ thread, start }: ShownReadsOptions): ShownReads {
+  let starting: Promise<void> | undefined;
+  let second: ReadThread | undefined;
+  let commits = 0;
+  let timer: NodeJS.Timeout | undefined;
+
+  /** Starts the second thread. If that fails, the reads stay where they are, and the next large commit tries again. */
+  async function startSecond(): Promise<void> {
+    let started: ReadThread | undefined;
+    try {
+      started = await start();
+      // It has opened the store by its name.
+      await thread.read({ method: 'assertInPlace', args: [] });
+      second = started;
+    } catch (error) {
+      if (!(error instanceof StoreError)) throw error;
+      await started?.close();
+    } finally {
+      starting = undefined;
+    }
+  }
+
+  async function endSecond(): Promise<void> {
+    const ending = second;
+    second = undefined;
+    await ending?.close();
+  }
+
+  return {
+    read: (call) => (second === undefined ? thread.read(call) : second.read(call)),
+    duringLargeCommit: async (commit) => {
+      commits += 1;
+      clearTimeout(timer);
+      try {
+        if (second === undefined) await (starting ??= startSecond());
+        return await commit();
+      } finally {
+        commits -= 1;
+        if (commits === 0) timer = setTimeout(() => void endSecond(), IDLE_MS).unref();
+      }
+    },
+    close: async () => {
+      clearTimeout(timer);
+      await endSecond();
+    },
+  };
+}

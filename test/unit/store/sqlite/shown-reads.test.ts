@@ -1,0 +1,62 @@
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { StoreError } from '../../../../src/monitor/errors.ts';
+import type { ReadThread, StoreThread } from '../../../../src/store/sqlite/thread/thread-client.ts';
+import { createShownReads } from '../../../../src/store/sqlite/thread/shown-reads.ts';
+
+const CALL: { readonly method: 'projects'; readonly args: [] } = { method: 'projects', args: [] };
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+/** Reads that answer with the thread that was asked. */
+function setUp(assertInPlace: () => Promise<void> = async () => {}) {
+  const answered = (by: string) => (call: { readonly method: string }) =>
+    call.method === 'assertInPlace' ? assertInPlace() : Promise.resolve([by]);
+  const close = vi.fn<() => Promise<void>>(async () => {});
+  const second: ReadThread = { read: answered('second') as ReadThread['read'], close };
+  const start = vi.fn<() => Promise<ReadThread>>(async () => second);
+  const thread = { read: answered('first') as StoreThread['read'] };
+  return { shown: createShownReads({ thread, start }), start, close };
+}
+
+it('a second thread answers during large commits and half a minute longer', async () => {
+  const { shown, start, close } = setUp();
+  expect(await shown.read(CALL)).toEqual(['first']);
+  const done = Promise.withResolvers<void>();
+  const first = shown.duringLargeCommit(() => done.promise);
+  expect(await shown.duringLargeCommit(() => shown.read(CALL))).toEqual(['second']);
+  vi.advanceTimersByTime(60_000);
+  expect(await shown.read(CALL)).toEqual(['second']);
+  done.resolve();
+  await first;
+  vi.advanceTimersByTime(29_000);
+  await shown.duringLargeCommit(async () => {});
+  vi.advanceTimersByTime(29_000);
+  expect(await shown.read(CALL)).toEqual(['second']);
+  expect(start).toHaveBeenCalledTimes(1);
+  expect(close).not.toHaveBeenCalled();
+  vi.advanceTimersByTime(1000);
+  expect(close).toHaveBeenCalledTimes(1);
+  expect(await shown.read(CALL)).toEqual(['first']);
+});
+
+it('a second thread that cannot be started is tried again with the next large commit', async () => {
+  const { shown, start } = setUp();
+  start.mockRejectedValueOnce(new StoreError('io', 'too many open files'));
+  expect(await shown.duringLargeCommit(() => shown.read(CALL))).toEqual(['first']);
+  expect(await shown.duringLargeCommit(() => shown.read(CALL))).toEqual(['second']);
+});
+
+it('a second thread that has opened another file is not asked', async () => {
+  const { shown, close } = setUp(() => Promise.reject(new StoreError('replaced', 'another file')));
+  expect(await shown.duringLargeCommit(() => shown.read(CALL))).toEqual(['first']);
+  expect(close).toHaveBeenCalledTimes(1);
+});
+
+it('a close ends the second thread', async () => {
+  const { shown, close } = setUp();
+  await shown.duringLargeCommit(async () => {});
+  await shown.close();
+  expect(close).toHaveBeenCalledTimes(1);
+  expect(vi.getTimerCount()).toBe(0);
+});
