@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type * as BudgetRoom from '../src/concurrency/record-budget.ts';
+import type * as BudgetRoom from '../src/evaluation-api/listing/record-budget.ts';
 import type * as QueueRoom from '../src/evaluation-api/listing/step-queue.ts';
 import type * as ScannerRoom from '../src/evaluation-api/listing/item-scanner.ts';
 import type * as StreamRoom from '../src/evaluation-api/listing/listing-stream.ts';
@@ -17,7 +17,7 @@ export async function openListingStreams(
   )) as typeof StreamRoom;
   const { createStepQueue } = (await import(join(room, 'step-queue.ts'))) as typeof QueueRoom;
   const { createRecordBudget } = (await import(
-    join(source, 'concurrency/record-budget.ts')
+    join(room, 'record-budget.ts')
   )) as typeof BudgetRoom;
   const { readListing } = createRecordBudget(Infinity);
   const startScan = createItemScanner(1_000_000);

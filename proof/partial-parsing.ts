@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { createRecordBudget } from '../src/evaluation-api/listing/record-budget.ts';
 import * as fc from 'fast-check';
 import type * as SecretsRoom from '../src/evaluation-api/secrets.ts';
 import type * as PollerRoom from '../src/monitor/poller.ts';
@@ -98,7 +99,7 @@ async function play(
     emit: (event) => events.push(event),
     missingAfter: () => 2,
     maxIntervalMs: () => 60_000,
-    holdRecords: () => new DisposableStack(),
+    holdRecords: createRecordBudget(Infinity).holdRecords,
     shutdown: { waits: new AbortController().signal, requests: new AbortController().signal },
   });
   const seen: Seen[] = [];

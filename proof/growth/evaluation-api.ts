@@ -33,10 +33,7 @@ function single(body: Buffer): void {
 }
 
 function reply(statusCode: number, headers: Record<string, string>, body: Buffer): void {
-  readReply(
-    { head: { statusCode, headers }, bytes: body.length, body },
-    { conditional: false, scrub, now: 0 },
-  );
+  readReply({ head: { statusCode, headers }, body }, { conditional: false, scrub, now: 0 });
 }
 
 /** What the service answers, whole and field by field. */

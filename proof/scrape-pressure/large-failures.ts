@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { createRecordBudget } from '../../src/evaluation-api/listing/record-budget.ts';
 import { systemClock } from '../../src/app/clock.ts';
 import { createPoller } from '../../src/monitor/poller.ts';
 import { openStore } from '../../src/store/sqlite/sqlite-store.ts';
@@ -20,7 +21,7 @@ export async function storeLargeFailures(directory: string, project: string): Pr
     emit,
     missingAfter: () => 3,
     maxIntervalMs: () => 60_000,
-    holdRecords: () => new DisposableStack(),
+    holdRecords: createRecordBudget(Infinity).holdRecords,
     shutdown: neverStopping(),
   });
   await store.configureProjects([project], systemClock.now());

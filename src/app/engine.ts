@@ -1,5 +1,5 @@
 import type { Config, ProjectConfig } from '../config/config.ts';
-import { createRecordBudget } from '../concurrency/record-budget.ts';
+import { createRecordBudget } from '../evaluation-api/listing/record-budget.ts';
 import { createReplaceableService } from '../evaluation-api/replaceable-service.ts';
 import { createEvaluationService } from '../evaluation-api/client.ts';
 import type { Secrets } from '../evaluation-api/secrets.ts';
@@ -131,7 +131,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     missingAfter,
     maxIntervalMs,
     shutdown,
-    holdRecords: records.store,
+    holdRecords: records.holdRecords,
   });
   sharing?.onOwnershipChange(({ taken, dropped }) => {
     for (const project of dropped) poller.unwatch(project);

@@ -1,6 +1,5 @@
 import type { Config, ProjectConfig } from '../config/config.ts';
 import { limitConcurrency } from '../concurrency/limit-concurrency.ts';
-import { createRecordBudget } from '../concurrency/record-budget.ts';
 import type { Status } from '../domain/status.ts';
 import { ApiError } from '../monitor/errors.ts';
 import type { EventOf } from '../monitor/events.ts';
@@ -33,13 +32,19 @@ export async function tryConnections(
   clock: Clock,
   onTried: (count: number) => void,
 ): Promise<readonly Connection[]> {
-  const [{ createEvaluationService }, { createRateLimit }, { createSecrets }, { version }] =
-    await Promise.all([
-      import('../evaluation-api/client.ts'),
-      import('../evaluation-api/fairness/rate-limit.ts'),
-      import('../evaluation-api/secrets.ts'),
-      import('../app/version.ts'),
-    ]);
+  const [
+    { createEvaluationService },
+    { createRateLimit },
+    { createRecordBudget },
+    { createSecrets },
+    { version },
+  ] = await Promise.all([
+    import('../evaluation-api/client.ts'),
+    import('../evaluation-api/fairness/rate-limit.ts'),
+    import('../evaluation-api/listing/record-budget.ts'),
+    import('../evaluation-api/secrets.ts'),
+    import('../app/version.ts'),
+  ]);
   const secrets = createSecrets();
   const rateLimit = createRateLimit(service.maxRequestsPerSecond, clock);
   const limited = limitConcurrency(Math.min(service.maxConcurrency, MAX_PARALLEL));

@@ -56,7 +56,7 @@ const service = {
   ...keySource,
   timeout: duration(
     ['10s', '100ms', '10m'],
-    'Time limit of one attempt, including its body. Waiting for a slot, for the rate limit, or until evalwatch has parsed what came before does not count.',
+    'Time limit of one attempt, including its body. Waiting for a slot, for the rate limit, or until evalwatch has parsed and stored what came before does not count.',
   ),
   retries: wholeNumber(
     [3, 0, 10],

@@ -1,4 +1,3 @@
-import type { RecordBudget } from '../concurrency/record-budget.ts';
 import type { SecretSource } from '../domain/secret-source.ts';
 import { takeSteps } from '../monitor/steps.ts';
 import { ApiError } from '../monitor/errors.ts';
@@ -10,6 +9,7 @@ import { readKey } from './api-key.ts';
 import { createDispatcher } from './sending/dispatcher.ts';
 import { readErrorInfo } from './error-info.ts';
 import { createGate } from './fairness/gate.ts';
+import type { RecordBudget } from './listing/record-budget.ts';
 import { createListingRequest } from './listing-request.ts';
 import { createRetryHolds } from './fairness/retry-holds.ts';
 import { createRateLimit } from './fairness/rate-limit.ts';
@@ -26,7 +26,7 @@ export interface EvaluationServiceOptions {
   readonly clock: Clock;
   readonly emit: Observer;
   /** Shared with the poller. */
-  readonly records: RecordBudget;
+  readonly records: Pick<RecordBudget, 'readListing'>;
   /** Version of evalwatch, for the `User-Agent`. */
   readonly version: string;
   /** Rate limit shared with other processes; by default this process applies `maxRequestsPerSecond` alone. */

@@ -1,10 +1,10 @@
-import type { RecordBudget } from '../concurrency/record-budget.ts';
 import type { Endpoint, Observer } from '../monitor/events.ts';
 import type { Kind } from '../domain/status.ts';
 import type { ListingAnswer, ListOptions } from '../monitor/ports/service.ts';
 import { STRETCH_BYTES } from './listing/item-collector.ts';
 import { createItemScanner } from './listing/item-scanner.ts';
 import { createListingStream, etagOfBasis, type ListingStream } from './listing/listing-stream.ts';
+import type { RecordBudget } from './listing/record-budget.ts';
 import { createStepQueue } from './listing/step-queue.ts';
 import type { Secrets } from './secrets.ts';
 import { etagOf } from './sending/reply.ts';
@@ -49,8 +49,8 @@ export function createListingRequest(
     const rank = last;
     let stream: ListingStream | undefined;
     // Most answers are a 304, without a body.
+    const budget = records.readListing();
     const opened = () => {
-      const budget = records.readListing();
       stream ??= createListingStream({ kind, ...basis, secrets, startScan, queue, rank, budget });
       return stream;
     };
@@ -72,6 +72,7 @@ export function createListingRequest(
       });
     } finally {
       stream?.cancel();
+      budget.end();
     }
     if (answer !== undefined) return answer;
     return await request({

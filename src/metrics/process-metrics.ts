@@ -89,7 +89,7 @@ function createServiceMetrics(registers: Registry[]) {
     }),
     apiRequestDuration: new Histogram({
       name: 'evalwatch_api_request_duration_seconds',
-      help: 'Seconds from sending a request to the end of its response body, or to its failure.',
+      help: 'Seconds from sending a request to the end of its response body, or to its failure, without the time for which evalwatch did not read on.',
       labelNames: ['endpoint'],
       buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
       registers,

@@ -17,7 +17,7 @@ import { afterPoll, type EndedPoll, NEVER_POLLED } from './poll-health.ts';
 import { createReadListings, type PolledProject, type PollRun, type Reading } from './reading.ts';
 import { takeSteps } from './steps.ts';
 import type { Clock } from './ports/clock.ts';
-import type { EvaluationService } from './ports/service.ts';
+import type { EvaluationService, HeldRecords } from './ports/service.ts';
 import type { Shutdown } from './ports/shutdown.ts';
 import type { CommittedTransition, PollCommit, PollHealth, Store } from './ports/store.ts';
 
@@ -50,8 +50,8 @@ export interface PollerOptions {
   /** Returns the longest interval of a project's schedule, ms. */
   readonly maxIntervalMs: (project: string) => number;
   readonly shutdown: Shutdown;
-  /** Called with the memory of records, bytes, when they only wait for the store; disposed of when they are stored. */
-  readonly holdRecords: (bytes: number) => Disposable;
+  /** Called once for each poll. */
+  readonly holdRecords: () => HeldRecords;
 }
 
 interface ProjectState {
@@ -73,8 +73,6 @@ interface PollReading {
   readonly anomalies: Anomalies;
   /** Comparison with the known records, or why the store could not load them. */
   readonly compared: Comparison | StoreError;
-  /** Disposed of when the differences are stored. */
-  readonly held: Disposable;
 }
 
 interface Outcome {
@@ -103,9 +101,9 @@ export function createPoller(options: PollerOptions): Poller {
     const started = clock.monotonic();
     const state = stateOf(project.id);
     const { memory } = state;
-    const reading = await readAndCompare(project, run, state);
+    using held = holdRecords();
+    const reading = await readAndCompare(project, run, state, held);
     if (reading === undefined) return undefined;
-    using _ = reading.held;
 
     const outcome = await commit(project.id, reading, state, memory);
     if (outcome === undefined) return undefined;
@@ -139,15 +137,16 @@ export function createPoller(options: PollerOptions): Poller {
     project: PolledProject,
     run: PollRun,
     { health, memory }: ProjectState,
+    held: HeldRecords,
   ): Promise<PollReading | undefined> {
     const readings = await readListings(project, {
       run,
       isFailing: health.consecutiveFailures > 0,
       memory,
+      held,
     });
     if (readings === undefined) return undefined;
-    using held = new DisposableStack();
-    held.use(holdRecords(recordBytesOf(readings)));
+    held.waitForStore();
     const at = clock.now();
     const failed = readings.find((reading) => 'error' in reading);
     const failure = failed === undefined ? undefined : toPollFailure(failed.error);
@@ -155,7 +154,7 @@ export function createPoller(options: PollerOptions): Poller {
     const anomalies = anomaliesOf(readings, memory);
     for (const reading of readings) if (isInvalid(reading)) distrustEtag(memory, reading.kind);
     const compared = await compare(project.id, readings, memory, at).catch(asStoreError);
-    return { at, failure, unchanged, anomalies, compared, held: held.move() };
+    return { at, failure, unchanged, anomalies, compared };
   }
 
   async function commit(
@@ -202,14 +201,6 @@ export function createPoller(options: PollerOptions): Poller {
 
 function newState(health: PollHealth): ProjectState {
   return { health, memory: new Map(), anomalies: new Map() };
-}
-
-/** Returns the memory that the records of these listings take, bytes. */
-function recordBytesOf(readings: readonly Reading[]): number {
-  return readings.reduce((sum, reading) => {
-    const isChanged = 'answer' in reading && !reading.answer.unchanged;
-    return sum + (isChanged ? reading.answer.recordBytes : 0);
-  }, 0);
 }
 
 function isInvalid(reading: Reading): boolean {

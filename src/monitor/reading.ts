@@ -3,7 +3,7 @@ import { ApiError } from './errors.ts';
 import type { Observer } from './events.ts';
 import { revalidationOf, type ListingMemory } from './listing-memory.ts';
 import type { Clock } from './ports/clock.ts';
-import type { EvaluationService, ListingAnswer } from './ports/service.ts';
+import type { EvaluationService, HeldRecords, ListingAnswer } from './ports/service.ts';
 import type { Shutdown } from './ports/shutdown.ts';
 
 /** Settings of a project that a poll needs. */
@@ -37,6 +37,8 @@ interface ReadingContext {
   readonly run: PollRun;
   readonly isFailing: boolean;
   readonly memory: ReadonlyMap<Kind, ListingMemory>;
+  /** Receives the records of each listing as soon as it was read. */
+  readonly held: Pick<HeldRecords, 'add'>;
 }
 
 export type ReadListings = (
@@ -64,7 +66,7 @@ export function createReadListings(options: ReadingOptions): ReadListings {
     };
   }
 
-  return async (project, { run, isFailing, memory }) => {
+  return async (project, { run, isFailing, memory, held }) => {
     const onFirstRequest = createLagEmitter(project.id, run);
     const read = async (kind: Kind): Promise<Reading> => {
       try {
@@ -74,6 +76,7 @@ export function createReadListings(options: ReadingOptions): ReadListings {
           onFirstRequest,
           signal: shutdown,
         });
+        if (!answer.unchanged) held.add(answer.recordBytes);
         return { kind, answer };
       } catch (error) {
         if (error instanceof ApiError) return { kind, error };

@@ -71,28 +71,26 @@ export function scriptedService() {
   let served = 0;
   let during: (() => void) | undefined;
   const asked: { project: string; kind: Kind; options: ListOptions }[] = [];
-  const whole = (listing: Listing) => {
+  let datasetsAfter: Promise<void> | undefined;
+  const whole = (listing: Listing, recordBytes = 0) => {
     served += 1;
     const basis: NumberedBasis = { number: served };
-    return {
-      unchanged: false as const,
-      listing,
-      size: listing.records.size,
-      recordBytes: 0,
-      basis,
-    };
+    const { size } = listing.records;
+    return { unchanged: false as const, listing, size, recordBytes, basis };
   };
   return {
     asked,
-    shows: (listing: Listing, recordBytes = 0) => {
-      next = { ...whole(listing), recordBytes };
+    shows: (listing: Listing, recordBytes?: number) => {
+      next = whole(listing, recordBytes);
     },
     /** Shows only the difference: these records, these ids no longer, and how many records there are now. */
     differs: (listing: Listing, vanished: readonly string[], size: number) => {
       next = { ...whole(listing), vanished, size };
     },
-    showsDatasets: (listing: Listing) => {
-      datasets = whole(listing);
+    /** Shows datasets, not before `after`. */
+    showsDatasets: (listing: Listing, recordBytes?: number, after?: Promise<void>) => {
+      datasets = whole(listing, recordBytes);
+      datasetsAfter = after;
     },
     repeats: () => {
       next = { unchanged: true, full: false };
@@ -119,6 +117,7 @@ export function scriptedService() {
         });
       }
       options.onFirstRequest();
+      if (kind === 'dataset') await datasetsAfter;
       during?.();
       during = undefined;
       if (answer === undefined || answer === 'hang') throw new Error(`no answer set for ${kind}`);

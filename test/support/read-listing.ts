@@ -1,4 +1,4 @@
-import { createRecordBudget } from '../../src/concurrency/record-budget.ts';
+import { createRecordBudget } from '../../src/evaluation-api/listing/record-budget.ts';
 import { createStepQueue } from '../../src/evaluation-api/listing/step-queue.ts';
 import type { Listing } from '../../src/domain/record.ts';
 import type { Kind } from '../../src/domain/status.ts';

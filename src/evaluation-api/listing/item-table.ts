@@ -189,9 +189,14 @@ function createTextJoiner() {
     flush,
     /** Returns all texts; the one that all parts are of, if they are the whole of it. */
     text: () => {
+      if (texts.length + step.length === 0 && from === 0 && to === source.length) return source;
       endPart();
       flush();
-      return texts.length === 1 ? (texts[0] ?? '') : texts.join('');
+      if (texts.length !== 1) return texts.join('');
+      // A single part would keep all of the text that it is of in memory; joining copies it.
+      const [part = ''] = texts;
+      const middle = Math.floor(part.length / 2);
+      return [part.slice(0, middle), part.slice(middle)].join('');
     },
   };
 }

@@ -2,11 +2,11 @@ import type { Listing } from '../../domain/record.ts';
 import type { Scrub } from '../../domain/scrub.ts';
 import type { Kind } from '../../domain/status.ts';
 import type { Steps } from '../../domain/steps.ts';
-import type { ReadingBudget } from '../../concurrency/record-budget.ts';
 import { createByteBuffer, type ByteBuffer } from '../sending/byte-buffer.ts';
 import { STRETCH_BYTES, type Stretch } from './item-collector.ts';
 import { notJsonError, readItems } from './json.ts';
 import { createListingReader, WANTED_OF_LISTING } from './listing.ts';
+import type { ReadingBudget } from './record-budget.ts';
 import type { StepQueue } from './step-queue.ts';
 
 /** About the memory that a record takes besides its texts, bytes. */
@@ -110,7 +110,6 @@ export function createListingParser(options: ParserOptions): ListingParser {
     },
     cancel: () => {
       isCancelled = true;
-      budget.end();
     },
   };
 }

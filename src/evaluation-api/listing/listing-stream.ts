@@ -1,5 +1,4 @@
 import { addAbortListener } from 'node:events';
-import type { ReadingBudget } from '../../concurrency/record-budget.ts';
 import type { Listing } from '../../domain/record.ts';
 import type { Kind } from '../../domain/status.ts';
 import { ITEMS_PER_STEP, type Steps } from '../../domain/steps.ts';
@@ -18,6 +17,7 @@ import {
 } from './item-table.ts';
 import { createListingParser, type ParsedItems } from './listing-parser.ts';
 import { createNumberList } from './number-list.ts';
+import type { ReadingBudget } from './record-budget.ts';
 import type { StepQueue } from './step-queue.ts';
 
 /** Content of a {@link ListingBasis}. */

@@ -2,6 +2,8 @@
 export interface Deadline {
   /** Stops the time until the promise, which never rejects, resolves. Returns the promise. */
   without(held: Promise<void>): Promise<void>;
+  /** Returns the counted time so far, ms. */
+  countedMs(): number;
   clear(): void;
 }
 
@@ -28,6 +30,7 @@ export function createDeadline(ms: number, onExpired: () => void): Deadline {
 
   return {
     without: hold,
+    countedMs: () => ms - left + (holds === 0 ? performance.now() - startedAt : 0),
     clear: () => {
       isOver = true;
       clearTimeout(timer);

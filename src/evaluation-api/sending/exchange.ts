@@ -48,6 +48,8 @@ export interface Exchange {
   readonly head: ResponseHead | undefined;
   /** Number of bytes of the body that were read, after decompression. */
   readonly bytes: number;
+  /** Time that it took, without that for which `onPiece` held it up, ms. */
+  readonly durationMs: number;
   /** The complete body, empty if `onPiece` took it, or the error instead of it. */
   readonly body: Buffer | ApiError;
 }
@@ -156,11 +158,11 @@ export async function exchange(
 
   try {
     const body = await promise;
-    return { head, bytes: bytesRead(), body };
+    return { head, bytes: bytesRead(), durationMs: deadline.countedMs(), body };
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof ApiError)) throw error;
-    return { head, bytes: bytesRead(), body: error };
+    return { head, bytes: bytesRead(), durationMs: deadline.countedMs(), body: error };
   } finally {
     isOver = true;
     deadline.clear();

@@ -23,7 +23,10 @@ export interface ReplyOptions {
  * Returns the body of a 200, or undefined for a 304 to a conditional request (docs/specification.md#fetching).
  * @throws {ApiError} for any other answer
  */
-export function readReply({ head, body }: Exchange, options: ReplyOptions): Buffer | undefined {
+export function readReply(
+  { head, body }: Pick<Exchange, 'head' | 'body'>,
+  options: ReplyOptions,
+): Buffer | undefined {
   if (head?.statusCode === 304 && options.conditional) return undefined;
   if (head !== undefined && head.statusCode !== 200) throw refusal(head, body, options);
   if (body instanceof ApiError) throw body;

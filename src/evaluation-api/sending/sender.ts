@@ -66,7 +66,6 @@ export function createSender(options: SenderOptions): Sender {
     const pass = await gate.enter(classOf, signal.waits);
     try {
       onStart?.();
-      const startedAt = clock.monotonic();
       const answer = await exchange(dispatcher, {
         origin,
         path: `${basePath}${path}`,
@@ -82,8 +81,7 @@ export function createSender(options: SenderOptions): Sender {
         onSent: pass.sent,
         signal: signal.requests,
       });
-      const durationMs = clock.monotonic() - startedAt;
-      const { head, bytes } = answer;
+      const { head, bytes, durationMs } = answer;
       if (head !== undefined) {
         emit({ type: 'api.responded', endpoint, statusCode: head.statusCode });
       }

@@ -67,6 +67,14 @@ export interface ListOptions {
   readonly signal: Shutdown;
 }
 
+/** The records that a poll keeps in memory until it is disposed of. While they are many, large listings of other polls wait. */
+export interface HeldRecords extends Disposable {
+  /** Adds those of a listing that was read, `ListingAnswer.recordBytes`. */
+  readonly add: (bytes: number) => void;
+  /** From now on, nothing but the store delays the poll. */
+  readonly waitForStore: () => void;
+}
+
 export interface EvaluationService {
   /** Lists the prompts or datasets of a project, with retries. @throws {ApiError} */
   list(project: string, kind: Kind, options: ListOptions): Promise<ListingAnswer>;

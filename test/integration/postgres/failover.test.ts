@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { createRecordBudget } from '../../../src/evaluation-api/listing/record-budget.ts';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import { createPoller } from '../../../src/monitor/poller.ts';
@@ -37,7 +38,7 @@ describe.skipIf(postgresPrograms === undefined)('a PostgreSQL that lost its last
       emit: worker.log.emit,
       missingAfter: () => 2,
       maxIntervalMs: () => 60_000,
-      holdRecords: () => new DisposableStack(),
+      holdRecords: createRecordBudget(Infinity).holdRecords,
       shutdown: neverStopping(),
     });
     await worker.store.configureProjects(['p'], 1);

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
-import { createRecordBudget } from '../../../src/concurrency/record-budget.ts';
+import { createRecordBudget } from '../../../src/evaluation-api/listing/record-budget.ts';
 import { etagOfBasis } from '../../../src/evaluation-api/listing/listing-stream.ts';
 import type { ListingAnswer, ListingBasis } from '../../../src/monitor/ports/service.ts';
 import {
@@ -152,7 +152,9 @@ describe('a listing', () => {
     const records = createRecordBudget(1000);
     const { service } = connect({ baseUrl: url, records, timeoutMs: 1000 });
     const previous = basisOf(await service.list('p', 'prompt', listOptions()));
-    const stored = records.store(list.length * 2);
+    const stored = records.holdRecords();
+    stored.add(list.length * 2);
+    stored.waitForStore();
     const order: string[] = [];
     const reading = service.list('q', 'prompt', listOptions()).then((answer) => {
       order.push('read');

@@ -26,7 +26,9 @@ it('does not count the time for which it is held', async () => {
   expect(onExpired).not.toHaveBeenCalled();
   held.resolve();
   await released;
+  expect(deadline.countedMs()).toBe(600);
   vi.advanceTimersByTime(399);
+  expect(deadline.countedMs()).toBe(999);
   expect(onExpired).not.toHaveBeenCalled();
   vi.advanceTimersByTime(1);
   expect(onExpired).toHaveBeenCalledOnce();

@@ -28,7 +28,7 @@ function info(fields: object) {
 function details(statusCode: number, headers: Record<string, string>, body: unknown) {
   const head = { statusCode, headers };
   try {
-    const answer = { head, bytes: 0, body: Buffer.from(JSON.stringify(body)) };
+    const answer = { head, body: Buffer.from(JSON.stringify(body)) };
     readReply(answer, { conditional: false, scrub, now: 0 });
   } catch (error) {
     if (error instanceof ApiError) return error.details;

@@ -9,7 +9,10 @@ import {
 import type { AddressInfo, Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
-import { createRecordBudget, type RecordBudget } from '../../../src/concurrency/record-budget.ts';
+import {
+  createRecordBudget,
+  type RecordBudget,
+} from '../../../src/evaluation-api/listing/record-budget.ts';
 import type { SecretSource } from '../../../src/domain/secret-source.ts';
 import {
   createEvaluationService,

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createRecordBudget } from '../../../src/concurrency/record-budget.ts';
+import { createRecordBudget } from '../../../src/evaluation-api/listing/record-budget.ts';
 import { createItemScanner } from '../../../src/evaluation-api/listing/item-scanner.ts';
 import { createListingStream } from '../../../src/evaluation-api/listing/listing-stream.ts';
 import { createStepQueue, type StepQueue } from '../../../src/evaluation-api/listing/step-queue.ts';

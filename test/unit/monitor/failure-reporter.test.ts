@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { createRecordBudget } from '../../../src/evaluation-api/listing/record-budget.ts';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { causeOf } from '../../../src/domain/cause.ts';
 import type { ErrorInfo } from '../../../src/domain/failure.ts';
@@ -34,7 +35,7 @@ async function setUp() {
     emit: () => {},
     missingAfter: () => 3,
     maxIntervalMs: () => 60_000,
-    holdRecords: () => new DisposableStack(),
+    holdRecords: createRecordBudget(Infinity).holdRecords,
     shutdown,
   });
   const fails = async (...ids: readonly string[]) => {

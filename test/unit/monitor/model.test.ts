@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { createRecordBudget } from '../../../src/evaluation-api/listing/record-budget.ts';
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { StoreError } from '../../../src/monitor/errors.ts';
@@ -102,7 +103,7 @@ async function play(steps: readonly Step[]) {
       emit,
       missingAfter: () => MISSING_AFTER,
       maxIntervalMs: () => 60_000,
-      holdRecords: () => new DisposableStack(),
+      holdRecords: createRecordBudget(Infinity).holdRecords,
       shutdown: neverStopping(),
       store: {
         loadKnown: (...asked) => opened.loadKnown(...asked),

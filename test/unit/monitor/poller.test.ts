@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { bucketOf, dayOf } from '../../../src/domain/durations.ts';
 import { UNFINISHED_STATUSES } from '../../../src/domain/status.ts';
 import { StoreError } from '../../../src/monitor/errors.ts';
@@ -24,8 +24,8 @@ async function setUp() {
   const elsewhere = new Set<() => Promise<void>>();
   /** Of the prompts, at each load: ids, or undefined for all. */
   const loaded: (readonly string[] | undefined)[] = [];
-  /** Memory of the records that wait for the store. */
-  const held: number[] = [];
+  /** Records of polls that have not ended. */
+  const held: { bytes: number; isWaitingForStore: boolean }[] = [];
   const shutdown = { waits: new AbortController(), requests: new AbortController() };
   const unlessBroken = <Result>(method: keyof Store, call: () => Promise<Result>) =>
     broken.has(method) ? Promise.reject(new StoreError('full', 'the disk is full')) : call();
@@ -35,9 +35,14 @@ async function setUp() {
     emit: log.emit,
     missingAfter: () => 3,
     maxIntervalMs: () => 60_000,
-    holdRecords: (bytes) => {
-      held.push(bytes);
-      return { [Symbol.dispose]: () => held.splice(held.indexOf(bytes), 1) };
+    holdRecords: () => {
+      const poll = { bytes: 0, isWaitingForStore: false };
+      held.push(poll);
+      return {
+        add: (bytes) => (poll.bytes += bytes),
+        waitForStore: () => (poll.isWaitingForStore = true),
+        [Symbol.dispose]: () => held.splice(held.indexOf(poll), 1),
+      };
     },
     shutdown: { waits: shutdown.waits.signal, requests: shutdown.requests.signal },
     store: {
@@ -424,15 +429,16 @@ describe('a listing of which only the difference was read', () => {
   });
 });
 
-describe('records that wait for the store', () => {
-  it('are held until they are stored, or could not be', async () => {
+describe('the records of a poll', () => {
+  it('are held from when they were read until they are stored, or could not be', async () => {
     const { service, poll, broken, held, elsewhere } = given;
     service.shows(listingOf({ a: 'RUNNING' }), 500);
-    const seen: (readonly number[])[] = [];
+    service.showsDatasets(listingOf({ d: 'RUNNING' }), 70);
+    const seen: unknown[] = [];
     // oxlint-disable-next-line require-await -- as the others
-    elsewhere.add(async () => void seen.push([...held]));
-    await poll();
-    expect(seen).toEqual([[500]]);
+    elsewhere.add(async () => void seen.push(...held));
+    await poll({ id: 'p', datasets: true });
+    expect(seen).toEqual([{ bytes: 570, isWaitingForStore: true }]);
     expect(held).toEqual([]);
 
     service.shows(listingOf({ a: 'FAILED' }), 700);
@@ -440,7 +446,24 @@ describe('records that wait for the store', () => {
     await poll();
     broken.add('loadKnown');
     await poll();
+    service.fails('network');
+    await poll();
     expect(held).toEqual([]);
+  });
+
+  it('are held while another listing of the project is not read yet', async () => {
+    const { service, poller, poll, held } = given;
+    const datasets = Promise.withResolvers<void>();
+    service.showsDatasets(listingOf({ d: 'RUNNING' }), 70, datasets.promise);
+    service.shows(listingOf({ a: 'RUNNING' }), 500);
+    const polling = poll({ id: 'p', datasets: true });
+    await vi.waitFor(() => {
+      expect(held).toEqual([{ bytes: 500, isWaitingForStore: false }]);
+    });
+    datasets.resolve();
+    await polling;
+    expect(held).toEqual([]);
+    expect(poller.health('p').up).toBe(true);
   });
 
   it('take nothing when the listing was the same', async () => {
@@ -448,11 +471,11 @@ describe('records that wait for the store', () => {
     service.shows(listingOf({ a: 'RUNNING' }), 500);
     await poll();
     service.repeats();
-    const seen: (readonly number[])[] = [];
+    const seen: unknown[] = [];
     // oxlint-disable-next-line require-await -- as the others
-    elsewhere.add(async () => void seen.push([...held]));
+    elsewhere.add(async () => void seen.push(...held));
     await poll();
-    expect(seen).toEqual([[0]]);
+    expect(seen).toEqual([{ bytes: 0, isWaitingForStore: true }]);
   });
 });
 

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { createRecordBudget } from '../../../../src/evaluation-api/listing/record-budget.ts';
 import { onTestFinished } from 'vitest';
 import type { MonitorEvent } from '../../../../src/monitor/events.ts';
 import { createPoller } from '../../../../src/monitor/poller.ts';
@@ -33,7 +34,7 @@ export async function startApi(projects: readonly string[] = ['p', 'q']) {
     emit,
     missingAfter,
     maxIntervalMs: () => 60_000,
-    holdRecords: () => new DisposableStack(),
+    holdRecords: createRecordBudget(Infinity).holdRecords,
     shutdown,
   });
   const feed = createEventFeed(store, clock);
