@@ -45,6 +45,7 @@ LABEL org.opencontainers.image.title="evalwatch" \
 ENV PATH=/usr/local/bin \
     NODE_ENV=production \
     MALLOC_ARENA_MAX=1 \
+    MALLOC_MMAP_THRESHOLD_=131072 \
     NODE_OPTIONS=--max-old-space-size-percentage=50 \
     EVALWATCH_CONFIG=/etc/evalwatch/evalwatch.yaml \
     EVALWATCH_WEB_LISTEN=0.0.0.0:10570 \

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { NODE_FLAGS } from '../test/support/node-flags.ts';
+import { ALLOCATION, NODE_FLAGS } from '../test/support/node-flags.ts';
 
 export const ROOT = join(import.meta.dirname, '..');
 
@@ -27,7 +27,7 @@ export function startNodeWith(
 ): NodeProcess {
   const child = spawn(process.execPath, [...flags, join(ROOT, program), ...args], {
     stdio: ['pipe', 'pipe', 'inherit'],
-    env: { PATH: process.env['PATH'], MALLOC_ARENA_MAX: '1' },
+    env: { PATH: process.env['PATH'], ...ALLOCATION },
   });
   const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
   const ended = once(child, 'close');

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { ROOT } from '../bench/node-process.ts';
 import { build, COMPILED } from '../bench/rows/daemon.ts';
 import { projectIds } from '../bench/workload.ts';
-import { NODE_FLAGS } from '../test/support/node-flags.ts';
+import { ALLOCATION, NODE_FLAGS } from '../test/support/node-flags.ts';
 import { writeConfiguration } from '../test/support/soak/configuration.ts';
 import { temporaryDirectory } from '../test/support/temporary.ts';
 import { limitMemory } from './large-listings/memory-limit.ts';
@@ -24,7 +24,7 @@ const SHORT = { projects: 10, prompts: 5000, seconds: 8, every: 2 };
 const CONTAINER_BYTES = 256 * 2 ** 20;
 /** As the image sets them. */
 const IMAGE_ENVIRONMENT = {
-  MALLOC_ARENA_MAX: '1',
+  ...ALLOCATION,
   NODE_OPTIONS: '--max-old-space-size-percentage=50',
 };
 const PROBE_EVERY_MS = 100;

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { NODE_FLAGS } from '../../support/node-flags.ts';
+import { ALLOCATION, NODE_FLAGS } from '../../support/node-flags.ts';
 
 const read = (file: string) => readFileSync(new URL(`../../../${file}`, import.meta.url), 'utf8');
 const { scripts } = JSON.parse(read('package.json')) as {
@@ -32,8 +32,10 @@ it('the image limits the heap to half of its container, as in the proof', () => 
   expect(read('proof/large-listings.ts')).toContain(`NODE_OPTIONS: '${options}'`);
 });
 
-it('image and systemd unit have one arena of the C library, as the bench has', () => {
-  expect(read('Dockerfile')).toContain('MALLOC_ARENA_MAX=1');
-  expect(read('config/systemd/evalwatch.service')).toContain('\nEnvironment=MALLOC_ARENA_MAX=1\n');
-  expect(read('bench/node-process.ts')).toContain("MALLOC_ARENA_MAX: '1'");
+it('image and systemd unit allocate memory as the bench does', () => {
+  const variables = Object.entries(ALLOCATION).map(([name, value]) => `${name}=${value}`);
+  for (const variable of variables) expect(read('Dockerfile')).toContain(`    ${variable} \\\n`);
+  expect(read('config/systemd/evalwatch.service')).toContain(
+    `\nEnvironment=${variables.join(' ')}\n`,
+  );
 });
