@@ -24,7 +24,7 @@ it(
     await daemon.line('project.baseline');
 
     await writeFile(flag, '');
-    service.set(Object.fromEntries(Array.from({ length: 1500 }, (_, n) => [`p${n}`, 'RUNNING'])));
+    service.set(Object.fromEntries(Array.from({ length: 10_500 }, (_, n) => [`p${n}`, 'RUNNING'])));
     await vi.waitFor(() => expect(existsSync(`${flag}.hangs`)).toBe(true), PATIENCE);
     for (const path of ['/', '/projects/alpha', '/api/v1/projects', '/api/v1/transitions']) {
       const answer = await fetch(url + path);
@@ -37,7 +37,7 @@ it(
 
     await rm(flag);
     await vi.waitFor(async () => {
-      expect((await scrape(url)).value('evalwatch_prompts', running)).toBe(1500);
+      expect((await scrape(url)).value('evalwatch_prompts', running)).toBe(10_500);
     }, PATIENCE);
     expect(await daemon.stop()).toMatchObject({ code: 0 });
     expect(existsSync(join(place.directory, 'evalwatch.db-wal'))).toBe(false);

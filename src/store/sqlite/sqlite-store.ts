@@ -6,7 +6,7 @@ import { createOpenWork } from '../open-work.ts';
 import { withStoreErrors } from './errors.ts';
 import { createListings, type Listings } from './listings.ts';
 import { collectPages } from './sql/known.ts';
-import { countRows, PART_ROWS } from './sql/poll-rows.ts';
+import { countRows } from './sql/poll-rows.ts';
 import { createPolls } from './polls.ts';
 import { noteOpen } from './file/open-files.ts';
 import { PAGE_PROJECTS } from './sql/snapshot.ts';
@@ -136,11 +136,7 @@ function createStore(
         readOrEmit({ method: 'loadMore', args: [more] }),
       ),
     ),
-    commitPoll: guarded((poll) =>
-      countRows(poll) > PART_ROWS
-        ? shown.duringLargeCommit(() => polls.commit(poll))
-        : polls.commit(poll),
-    ),
+    commitPoll: guarded((poll) => shown.duringCommit(countRows(poll), () => polls.commit(poll))),
     pendingFailures: guarded((...args) => readOrEmit({ method: 'pendingFailures', args })),
     settleFailure: guarded((...args) => queue.write({ method: 'settleFailure', args })),
     postponeFailure: guarded((...args) => queue.write({ method: 'postponeFailure', args })),
