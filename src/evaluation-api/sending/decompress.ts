@@ -12,6 +12,8 @@ import { ApiError } from '../../monitor/errors.ts';
 /** Accepted content codings, in order of preference. */
 export const ACCEPT_ENCODING = 'gzip, br, zstd, deflate';
 
+/** A decoder passes its work to another thread for each so many decompressed bytes; by default for 16 KiB. */
+const chunkSize = 64 * 1024;
 /** Limits the nesting of codings; one is usual. */
 const MAX_CODINGS = 3;
 /** 8 MiB, the limit for HTTP; a frame could demand far more memory. */
@@ -38,11 +40,12 @@ function decoderFor(coding: string): Duplex {
   switch (coding) {
     case 'gzip':
     case 'x-gzip':
-      return createGunzip();
+      return createGunzip({ chunkSize });
     case 'br':
-      return createBrotliDecompress();
+      return createBrotliDecompress({ chunkSize });
     case 'zstd':
       return createZstdDecompress({
+        chunkSize,
         params: { [constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG },
       });
     case 'deflate':
@@ -61,7 +64,7 @@ async function* inflate(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const first = await chunks.next();
   if (first.done === true) return;
   const hasHeader = ((first.value[0] ?? 0) & 0x0f) === 0x08;
-  const decoder = hasHeader ? createInflate() : createInflateRaw();
+  const decoder = hasHeader ? createInflate({ chunkSize }) : createInflateRaw({ chunkSize });
   const whole = async function* () {
     yield first.value;
     yield* { [Symbol.asyncIterator]: () => chunks };
