@@ -92,8 +92,10 @@ async function startPolled(workload: Workload, schedule: string, flags: readonly
     pollAgain: async () => {
       await writeFile(`/proc/${daemon.pid}/clear_refs`, '5');
       const [project] = projects;
-      await fetch(`${daemon.url}/-/poll?project=${project}`, { method: 'POST' });
-      await daemon.line('"poll.completed"');
+      const polled = await fetch(`${daemon.url}/-/poll?project=${project}`, { method: 'POST' });
+      // It answers when the project was polled.
+      await polled.text();
+      if (!polled.ok) throw new Error(`${project} was not polled: ${polled.status}`);
     },
     rest: async (ms: number) => await restAndMeasure(daemon, ms),
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
