@@ -48,8 +48,8 @@ export function createListingRequest(
     const basis = { previous, allowDifference };
     const rank = last;
     let stream: ListingStream | undefined;
-    // Most answers are a 304, without a body.
     const budget = records.readListing();
+    // Opened with the first piece, as many answers are a 304 without a body.
     const opened = () => {
       stream ??= createListingStream({ kind, ...basis, secrets, startScan, queue, rank, budget });
       return stream;

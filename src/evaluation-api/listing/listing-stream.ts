@@ -37,7 +37,7 @@ export interface StreamOptions extends Pick<ListOptions, 'previous' | 'allowDiff
   /** Shared by all listings, of which those of the lowest rank are parsed first. */
   readonly queue: StepQueue;
   readonly rank: number;
-  /** Of this listing. */
+  /** The share of this listing. */
   readonly budget: ReadingBudget;
 }
 

@@ -1,17 +1,15 @@
 import { StoreError } from '../../../monitor/errors.ts';
 import type { ReadThread, StoreThread } from './thread-client.ts';
 
-/** Commits of more rows keep the store's thread busy for long enough to start a second one, which takes as long as a few thousand rows. */
-const BUSY_ROWS = 1000;
-const BUSY_ROWS_ALONE = 10_000;
+/** Commits of more rows can keep the store's thread busy for longer than a reader should wait. */
+const LARGE_ROWS = 1000;
 /** Time for which the second thread waits for another large commit, ms. */
 const IDLE_MS = 30_000;
 
 /** Reads for page, API, event stream and scrapes. */
 export interface ShownReads extends Pick<ReadThread, 'read'> {
   /**
-   * Makes a commit of so many rows. While it is large, or several are, and for half a minute after that, a second thread answers
-   * the reads: the store's own thread is busy for longer than a reader should wait.
+   * Makes a commit of so many rows. During a large one, and for half a minute after that, a second thread answers the reads.
    */
   duringCommit<Result>(rows: number, commit: () => Promise<Result>): Promise<Result>;
   /** Ends the second thread. */
@@ -56,12 +54,11 @@ export function createShownReads({ thread, start }: ShownReadsOptions): ShownRea
   return {
     read: (call) => (second === undefined ? thread.read(call) : second.read(call)),
     duringCommit: async (rows, commit) => {
-      if (rows <= BUSY_ROWS) return await commit();
+      if (rows <= LARGE_ROWS) return await commit();
       commits += 1;
       clearTimeout(timer);
       try {
-        const isBusy = rows > BUSY_ROWS_ALONE || commits > 1;
-        if (isBusy && second === undefined) await (starting ??= startSecond());
+        if (second === undefined) await (starting ??= startSecond());
         return await commit();
       } finally {
         commits -= 1;
