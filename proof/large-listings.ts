@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline';
 import { json } from 'node:stream/consumers';
 import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { ROOT } from '../bench/node-process.ts';
+import { ROOT, startNode } from '../bench/node-process.ts';
 import { build, COMPILED } from '../bench/rows/daemon.ts';
 import { projectIds } from '../bench/workload.ts';
 import { ALLOCATION, NODE_FLAGS } from '../test/support/node-flags.ts';
@@ -16,7 +16,7 @@ import { limitMemory } from './large-listings/memory-limit.ts';
 import type { Answers } from './large-listings/probe.ts';
 import type { Row, RowOptions } from './row.ts';
 
-const SERVICE = fileURLToPath(new URL('large-listings/service.ts', import.meta.url));
+const SERVICE = 'proof/large-listings/service.ts';
 const PROBE = fileURLToPath(new URL('large-listings/probe.ts', import.meta.url));
 const LONG = { projects: 10, prompts: 100_000, seconds: 300, every: 30 };
 const SHORT = { projects: 10, prompts: 5000, seconds: 8, every: 2 };
@@ -38,9 +38,8 @@ export const largeListings: Row = {
     const directory = opened.use(await temporaryDirectory());
     // The daemon as it runs in a container.
     await build();
-    const { child: service, end } = start(SERVICE, String(size.projects), String(size.prompts));
-    opened.defer(end);
-    const [baseUrl] = (await once(createInterface(service.stdout), 'line')) as [string];
+    const service = opened.use(startNode(SERVICE, String(size.projects), String(size.prompts)));
+    const baseUrl = await service.line('http');
     const config = await writeConfiguration(
       directory.path,
       baseUrl,
@@ -78,14 +77,13 @@ async function watch(name: string, { config, enter, projects, seconds, every, pr
   await using opened = new AsyncDisposableStack();
   opened.defer(daemon.end);
   const url = await Promise.race([daemon.url, daemon.killed]);
-  const { child: probe, end } = start(PROBE, url, String(PROBE_EVERY_MS));
-  opened.defer(end);
+  const probe = startProbe(url);
+  opened.defer(probe.end);
   for (let second = 0; second < seconds; second += every) {
     await Promise.race([setTimeout(every * 1000), daemon.killed]);
     print(`${name}: ${daemon.polls()} polls, ${await memoryOf(daemon.pid)}`);
   }
-  probe.stdin.end();
-  const answers = (await json(probe.stdout)) as readonly Answers[];
+  const answers = await probe.answers();
   const memory = await memoryOf(daemon.pid);
   const code = await daemon.stop();
   const polls = daemon.polls();
@@ -162,15 +160,21 @@ function startDaemon(config: string, enter: string, print: RowOptions['print']) 
   };
 }
 
-/** Starts a program of this proof, which ends when its stdin does. */
-function start(program: string, ...args: readonly string[]) {
-  const child = spawn(process.execPath, [program, ...args], { stdio: ['pipe', 'pipe', 'inherit'] });
+function startProbe(url: string) {
+  const child = spawn(process.execPath, [PROBE, url, String(PROBE_EVERY_MS)], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
   const ended = once(child, 'close');
   const end = async () => {
     child.kill('SIGKILL');
     await ended;
   };
-  return { child, end };
+  /** Ends the probe and returns what it has measured. */
+  const answers = async () => {
+    child.stdin.end();
+    return (await json(child.stdout)) as readonly Answers[];
+  };
+  return { answers, end };
 }
 
 async function memoryOf(pid: number | undefined): Promise<string> {
