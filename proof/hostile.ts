@@ -88,8 +88,8 @@ export const hostile: Row = {
     {
       what: 'long work gives nobody a turn',
       part: 'costs',
-      file: 'monitor/steps.ts',
-      replace: [['await setImmediate();', '']],
+      file: 'monitor/step-queue.ts',
+      replace: [['left -= job.bytes;', '']],
       notice: /the event loop was held up/,
     },
     {

@@ -1,14 +1,17 @@
 import type { Endpoint, Observer } from '../monitor/events.ts';
 import type { Kind } from '../domain/status.ts';
+import { steps } from '../monitor/steps.ts';
 import type { ListingAnswer, ListOptions } from '../monitor/ports/service.ts';
-import { STRETCH_BYTES } from './listing/item-collector.ts';
 import { createItemScanner } from './listing/item-scanner.ts';
 import { createListingStream, etagOfBasis, type ListingStream } from './listing/listing-stream.ts';
 import type { RecordBudget } from './listing/record-budget.ts';
-import { createStepQueue } from './listing/step-queue.ts';
+import { createTurnLimit } from './listing/turn-limit.ts';
 import type { Secrets } from './secrets.ts';
 import { etagOf } from './sending/reply.ts';
 import type { ApiRequest, Sender } from './sending/sender.ts';
+
+/** Bytes of all bodies together that are scanned in one turn of the event loop: about a millisecond. */
+const SCANNED_PER_TURN = 512 * 1024;
 
 interface ListingRequestOptions {
   readonly send: Sender;
@@ -38,7 +41,7 @@ export function createListingRequest(
 ): (request: ListingRequest) => Promise<ListingAnswer> {
   const { send, secrets, emit, maxItems, records } = options;
   const startScan = createItemScanner(maxItems);
-  const queue = createStepQueue(STRETCH_BYTES);
+  const turn = createTurnLimit(SCANNED_PER_TURN);
   let last = 0;
 
   return async function request(wanted): Promise<ListingAnswer> {
@@ -51,7 +54,7 @@ export function createListingRequest(
     const budget = records.readListing();
     // Opened with the first piece, as many answers are a 304 without a body.
     const opened = () => {
-      stream ??= createListingStream({ kind, ...basis, secrets, startScan, queue, rank, budget });
+      stream ??= createListingStream({ kind, ...basis, secrets, startScan, steps, rank, budget });
       return stream;
     };
     let answer: ListingAnswer | undefined;
@@ -64,7 +67,10 @@ export function createListingRequest(
         classOf,
         signal,
         onStart,
-        onPiece: (piece) => opened().push(piece),
+        onPiece: (piece) => {
+          const nextTurn = turn.take(piece.length);
+          return opened().push(piece) ?? nextTurn;
+        },
         interpret: async (body, head) => {
           if (body === undefined) return { unchanged: true, full: false };
           return await opened().finish(etagOf(head), signal.requests);

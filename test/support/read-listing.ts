@@ -1,5 +1,6 @@
+import { systemClock } from '../../src/app/clock.ts';
 import { createRecordBudget } from '../../src/evaluation-api/listing/record-budget.ts';
-import { createStepQueue } from '../../src/evaluation-api/listing/step-queue.ts';
+import { createStepQueue } from '../../src/monitor/step-queue.ts';
 import type { Listing } from '../../src/domain/record.ts';
 import type { Kind } from '../../src/domain/status.ts';
 import { createItemScanner } from '../../src/evaluation-api/listing/item-scanner.ts';
@@ -20,9 +21,9 @@ export async function readListing(
     allowDifference: false,
     secrets: { scrub, version: () => 0 },
     startScan,
-    queue: createStepQueue(Infinity),
+    steps: createStepQueue(Infinity),
     rank: 0,
-    budget: createRecordBudget(Infinity).readListing(),
+    budget: createRecordBudget(Infinity, systemClock).readListing(),
   });
   for (let at = 0; at < body.length; at += pieceBytes) {
     await stream.push(body.subarray(at, at + pieceBytes));

@@ -1,8 +1,9 @@
+import { BYTES_PER_TURN } from '../../monitor/steps.ts';
 import { createByteBuffer, type ByteBuffer } from '../sending/byte-buffer.ts';
 import type { OnPart } from './item-scanner.ts';
 
 /** Maximum that is parsed at once: about two milliseconds. A larger item is parsed alone, in steps. */
-export const STRETCH_BYTES = 256 * 1024;
+export const STRETCH_BYTES = BYTES_PER_TURN;
 const STRETCH_ITEMS = 4096;
 
 const COMMA = Buffer.from(',');

@@ -2,12 +2,12 @@ import type { Listing } from '../../domain/record.ts';
 import type { Scrub } from '../../domain/scrub.ts';
 import type { Kind } from '../../domain/status.ts';
 import type { Steps } from '../../domain/steps.ts';
+import type { StepQueue } from '../../monitor/step-queue.ts';
 import { createByteBuffer, type ByteBuffer } from '../sending/byte-buffer.ts';
 import { STRETCH_BYTES, type Stretch } from './item-collector.ts';
 import { notJsonError, readItems } from './json.ts';
 import { createListingReader, WANTED_OF_LISTING } from './listing.ts';
 import type { ReadingBudget } from './record-budget.ts';
-import type { StepQueue } from './step-queue.ts';
 
 /** About the memory that a record takes besides its texts, bytes. */
 const RECORD_BYTES = 200;
@@ -18,7 +18,7 @@ export interface ParserOptions {
   readonly kind: Kind;
   readonly scrub: Scrub;
   /** Shared by all listings, of which those of the lowest rank are parsed first. */
-  readonly queue: StepQueue;
+  readonly steps: StepQueue;
   readonly rank: number;
   readonly budget: ReadingBudget;
 }
@@ -49,7 +49,7 @@ export interface ParsedItems {
 }
 
 export function createListingParser(options: ParserOptions): ListingParser {
-  const { kind, scrub, queue, rank, budget } = options;
+  const { kind, scrub, steps, rank, budget } = options;
   const reader = createListingReader(kind, scrub);
   const ids: (string | undefined)[] = [];
   const spare: ByteBuffer[] = [];
@@ -64,7 +64,7 @@ export function createListingParser(options: ParserOptions): ListingParser {
     waiting += 1;
     try {
       const bytes = Math.min(text.length(), STRETCH_BYTES);
-      await queue.run(rank, bytes, parse(text.bytes(), indexes));
+      await steps.run(rank, bytes, parse(text.bytes(), indexes));
     } catch (error) {
       // Thrown at the end: a body that is also cut or too large fails for that.
       fault ??= error;

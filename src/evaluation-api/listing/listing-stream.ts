@@ -4,6 +4,7 @@ import type { Kind } from '../../domain/status.ts';
 import { ITEMS_PER_STEP, type Steps } from '../../domain/steps.ts';
 import { ApiError } from '../../monitor/errors.ts';
 import type { ListingAnswer, ListingBasis, ListOptions } from '../../monitor/ports/service.ts';
+import type { StepQueue } from '../../monitor/step-queue.ts';
 import { takeSteps } from '../../monitor/steps.ts';
 import type { Secrets } from '../secrets.ts';
 import { createItemCollector } from './item-collector.ts';
@@ -18,7 +19,6 @@ import {
 import { createListingParser, type ParsedItems } from './listing-parser.ts';
 import { createNumberList } from './number-list.ts';
 import type { ReadingBudget } from './record-budget.ts';
-import type { StepQueue } from './step-queue.ts';
 
 /** Content of a {@link ListingBasis}. */
 interface Fingerprint extends ListingBasis {
@@ -35,7 +35,7 @@ export interface StreamOptions extends Pick<ListOptions, 'previous' | 'allowDiff
   readonly secrets: Pick<Secrets, 'scrub' | 'version'>;
   readonly startScan: (onPart: OnPart) => BodyScan;
   /** Shared by all listings, of which those of the lowest rank are parsed first. */
-  readonly queue: StepQueue;
+  readonly steps: StepQueue;
   readonly rank: number;
   /** The share of this listing. */
   readonly budget: ReadingBudget;
@@ -123,7 +123,9 @@ export function createListingStream(options: StreamOptions): ListingStream {
       if (!canTellChanges) return undefined;
       collector.flush();
       const parsed = await orAborted(() => parser.finish(matcher.places().length), signal);
-      return await takeSteps(createAnswer(parsed, { etag, digest }), signal);
+      const answer = await takeSteps(createAnswer(parsed, { etag, digest }), signal);
+      await orAborted(async () => await options.budget.untilStored(), signal);
+      return answer;
     },
     cancel: parser.cancel,
   };

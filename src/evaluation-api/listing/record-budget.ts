@@ -1,3 +1,4 @@
+import type { Clock, Timer } from '../../monitor/ports/clock.ts';
 import type { HeldRecords } from '../../monitor/ports/service.ts';
 
 /** Listings that have taken less than this are held up only for the store. */
@@ -9,7 +10,8 @@ const GO_ON_BYTES = 512 * 1024;
 
 /**
  * Limits the memory of records on their way from listings to the store (docs/design-decisions.md#a-listing-is-read-as-it-arrives).
- * It holds up bodies that are being read, and nothing that a poll does after that.
+ * It holds up bodies that are being read, and listings that were read, which keep their slot meanwhile: when the store falls
+ * behind, no more listings are requested. Nothing that a poll does after that is held up.
  */
 export interface RecordBudget {
   /** Starts to count the records of a listing. */
@@ -24,6 +26,8 @@ export interface ReadingBudget {
   take(bytes: number): void;
   /** Returns a promise that never rejects if the listing must not be read on before it resolves. */
   untilRoom(): Promise<void> | undefined;
+  /** Returns a promise that never rejects if the listing, which was read, must not go to the store before it resolves. */
+  untilStored(): Promise<void> | undefined;
   /** Size of all records taken so far, in bytes. */
   bytes(): number;
   /** The listing was read, or is not read on. */
@@ -34,14 +38,16 @@ interface Reading {
   bytes: number;
   /** It may go on until it has taken so many bytes, whatever others have. */
   mayTake: number;
+  /** Whether its body has ended: it waits for the store alone. */
+  isRead: boolean;
 }
 
 interface Wait extends PromiseWithResolvers<void> {
-  readonly timer: NodeJS.Timeout;
+  readonly timer: Timer;
 }
 
 /** Creates a budget of about `limit` bytes. One listing alone may take any number. */
-export function createRecordBudget(limit: number): RecordBudget {
+export function createRecordBudget(limit: number, clock: Pick<Clock, 'timeout'>): RecordBudget {
   /** Listings of more than {@link SMALL_BYTES} that are being read, in the order in which they got there. */
   const large = new Set<Reading>();
   const waits = new Map<Reading, Wait>();
@@ -52,6 +58,7 @@ export function createRecordBudget(limit: number): RecordBudget {
     if (reading.bytes < reading.mayTake) return false;
     // The store needs nothing that a listing holds, so this wait ends.
     if (stored > reading.bytes && stored + reading.bytes > limit) return true;
+    if (reading.isRead) return false;
     const [first] = large;
     return large.has(reading) && reading !== first && read + kept > limit;
   }
@@ -62,24 +69,26 @@ export function createRecordBudget(limit: number): RecordBudget {
 
   function release(reading: Reading): void {
     const wait = waits.get(reading);
-    clearTimeout(wait?.timer);
+    wait?.timer.cancel();
     waits.delete(reading);
     wait?.resolve();
   }
 
   function holdUp(reading: Reading): Promise<void> {
-    const timer = setTimeout(() => {
+    const timer = clock.timeout(HOLD_MS, () => {
       reading.mayTake = reading.bytes + GO_ON_BYTES;
       release(reading);
-    }, HOLD_MS);
+    });
     const waiting = { timer, ...Promise.withResolvers<void>() };
     waits.set(reading, waiting);
     return waiting.promise;
   }
 
   function readListing(): ReadingBudget {
-    const reading: Reading = { bytes: 0, mayTake: 0 };
+    const reading: Reading = { bytes: 0, mayTake: 0, isRead: false };
     let isOver = false;
+    const untilRoom = () =>
+      waits.get(reading)?.promise ?? (mustWait(reading) ? holdUp(reading) : undefined);
     return {
       take: (bytes) => {
         if (isOver) return;
@@ -87,8 +96,12 @@ export function createRecordBudget(limit: number): RecordBudget {
         read += bytes;
         if (reading.bytes >= SMALL_BYTES) large.add(reading);
       },
-      untilRoom: () =>
-        waits.get(reading)?.promise ?? (mustWait(reading) ? holdUp(reading) : undefined),
+      untilRoom,
+      untilStored: () => {
+        reading.isRead = true;
+        if (!mustWait(reading)) release(reading);
+        return reading.bytes > 0 ? untilRoom() : undefined;
+      },
       bytes: () => reading.bytes,
       end: () => {
         if (isOver) return;

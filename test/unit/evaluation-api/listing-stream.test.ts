@@ -1,8 +1,10 @@
+import { systemClock } from '../../../src/app/clock.ts';
 import { expect, it } from 'vitest';
 import { createRecordBudget } from '../../../src/evaluation-api/listing/record-budget.ts';
 import { createItemScanner } from '../../../src/evaluation-api/listing/item-scanner.ts';
 import { createListingStream } from '../../../src/evaluation-api/listing/listing-stream.ts';
-import { createStepQueue, type StepQueue } from '../../../src/evaluation-api/listing/step-queue.ts';
+import type { ListingBasis } from '../../../src/monitor/ports/service.ts';
+import { createStepQueue, type StepQueue } from '../../../src/monitor/step-queue.ts';
 
 const startScan = createItemScanner(1_000_000);
 const { signal } = new AbortController();
@@ -10,16 +12,16 @@ const item = (index: number) => ({ id: `p${index}`, status: 'RUNNING', name: 'n'
 const body = Buffer.from(JSON.stringify(Array.from({ length: 3000 }, (_, index) => item(index))));
 const PIECE = 64 * 1024;
 
-function startStream(queue: StepQueue, scanner = startScan, rank = 0) {
+function startStream(steps: StepQueue, scanner = startScan, rank = 0, previous?: ListingBasis) {
   return createListingStream({
     kind: 'prompt',
-    previous: undefined,
-    allowDifference: false,
+    previous,
+    allowDifference: previous !== undefined,
     secrets: { scrub: (text) => text, version: () => 0 },
     startScan: scanner,
-    queue,
+    steps,
     rank,
-    budget: createRecordBudget(Infinity).readListing(),
+    budget: createRecordBudget(Infinity, systemClock).readListing(),
   });
 }
 
@@ -29,7 +31,7 @@ function heldQueue() {
   const held = Promise.withResolvers<void>();
   const run: StepQueue['run'] = async (...args) => {
     await held.promise;
-    await queue.run(...args);
+    return await queue.run(...args);
   };
   return { run, release: held.resolve };
 }
@@ -58,6 +60,35 @@ it('parses nothing more once it is cancelled, and delays nobody', async () => {
   const stream = startStream(queue);
   for (let at = 0; at < body.length; at += PIECE) await stream.push(body.subarray(at, at + PIECE));
   expect(await stream.finish(undefined, signal)).toMatchObject({ size: 3000 });
+});
+
+it('knows which id an item has, also in stretches that are parsed in several steps', async () => {
+  // Full stretches of items of this length are a little longer than what is parsed at once.
+  const text = (index: number) => {
+    const start = `{"id":"p${index}","status":"RUNNING","name":"`;
+    return `${start}${'n'.repeat(127 - start.length - 2)}"}`;
+  };
+  const indexes = Array.from({ length: 10_000 }, (_, index) => index);
+  const listing = (without: number) =>
+    Buffer.from(
+      `[${indexes
+        .filter((index) => index !== without)
+        .map(text)
+        .join()}]`,
+    );
+  const read = async (whole: Buffer, previous?: ListingBasis) => {
+    const stream = startStream(createStepQueue(256 * 1024), startScan, 0, previous);
+    for (let at = 0; at < whole.length; at += PIECE) {
+      await stream.push(whole.subarray(at, at + PIECE));
+    }
+    const answer = await stream.finish(undefined, signal);
+    if (answer?.unchanged !== false) throw new Error('it changed');
+    return answer;
+  };
+  const { basis } = await read(listing(-1));
+  for (const without of [100, 2063, 2064, 2065, 5000, 9999]) {
+    expect((await read(listing(without), basis)).vanished).toEqual([`p${without}`]);
+  }
 });
 
 it('fails for what is wrong with the body as a whole, whatever is wrong with an item', async () => {

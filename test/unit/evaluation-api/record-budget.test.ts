@@ -1,3 +1,4 @@
+import { systemClock } from '../../../src/app/clock.ts';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import {
   createRecordBudget,
@@ -39,7 +40,7 @@ afterEach(() => {
 });
 
 it('lets a listing that is alone take any number', () => {
-  const reading = createRecordBudget(10 * MIB).readListing();
+  const reading = createRecordBudget(10 * MIB, systemClock).readListing();
   reading.take(8 * MIB);
   reading.take(80 * MIB);
   expect(reading.bytes()).toBe(88 * MIB);
@@ -47,7 +48,7 @@ it('lets a listing that is alone take any number', () => {
 });
 
 it('holds up every listing while more than the limit is stored', async () => {
-  const budget = createRecordBudget(10 * MIB);
+  const budget = createRecordBudget(10 * MIB, systemClock);
   const [begun, fresh] = [budget.readListing(), budget.readListing()];
   begun.take(4 * MIB);
   const stored = store(budget, 12 * MIB);
@@ -60,7 +61,7 @@ it('holds up every listing while more than the limit is stored', async () => {
 });
 
 it('does not hold up a listing for less than it has taken itself', () => {
-  const budget = createRecordBudget(10 * MIB);
+  const budget = createRecordBudget(10 * MIB, systemClock);
   const reading = budget.readListing();
   reading.take(20 * MIB);
   using _ = store(budget, MIB);
@@ -68,7 +69,7 @@ it('does not hold up a listing for less than it has taken itself', () => {
 });
 
 it('lets only the first of large listings go on that are too large together, and small ones', async () => {
-  const budget = createRecordBudget(10 * MIB);
+  const budget = createRecordBudget(10 * MIB, systemClock);
   const [first, second, small] = [budget.readListing(), budget.readListing(), budget.readListing()];
   first.take(8 * MIB);
   second.take(2 * MIB);
@@ -84,8 +85,27 @@ it('lets only the first of large listings go on that are too large together, and
   expect(wait.isOver).toBe(true);
 });
 
+it('holds up a listing that was read for what is stored, not for what others read', async () => {
+  const budget = createRecordBudget(10 * MIB, systemClock);
+  const [first, second, known] = [budget.readListing(), budget.readListing(), budget.readListing()];
+  first.take(8 * MIB);
+  second.take(4 * MIB);
+  const wait = waitOf(second);
+  await pass();
+  expect(wait.isOver).toBe(false);
+  expect(second.untilStored()).toBeUndefined();
+  await pass();
+  expect(wait.isOver).toBe(true);
+
+  const stored = store(budget, 9 * MIB);
+  expect(known.untilStored()).toBeUndefined();
+  expect(second.untilStored()).toBeInstanceOf(Promise);
+  stored[Symbol.dispose]();
+  expect(second.untilStored()).toBeUndefined();
+});
+
 it('lets no large listing wait for a small one that began before and stalls', () => {
-  const budget = createRecordBudget(10 * MIB);
+  const budget = createRecordBudget(10 * MIB, systemClock);
   const [stalled, large] = [budget.readListing(), budget.readListing()];
   stalled.take(MIB - 1);
   large.take(20 * MIB);
@@ -93,7 +113,7 @@ it('lets no large listing wait for a small one that began before and stalls', ()
 });
 
 it('counts the records of polls that wait for another listing, but never holds up the first one for them', async () => {
-  const budget = createRecordBudget(10 * MIB);
+  const budget = createRecordBudget(10 * MIB, systemClock);
   const kept = budget.holdRecords();
   kept.add(20 * MIB);
   const [first, second] = [budget.readListing(), budget.readListing()];
@@ -109,7 +129,7 @@ it('counts the records of polls that wait for another listing, but never holds u
 });
 
 it('lets a listing go on by a little after a while, as its connection would be cut', async () => {
-  const budget = createRecordBudget(10 * MIB);
+  const budget = createRecordBudget(10 * MIB, systemClock);
   const reading = budget.readListing();
   reading.take(2 * MIB);
   using _ = store(budget, 20 * MIB);
@@ -126,7 +146,7 @@ it('lets a listing go on by a little after a while, as its connection would be c
 });
 
 it('gives the same wait to every caller, and forgets it when it is over', async () => {
-  const budget = createRecordBudget(MIB);
+  const budget = createRecordBudget(MIB, systemClock);
   const reading = budget.readListing();
   const stored = store(budget, 8 * MIB);
   expect(reading.untilRoom()).toBe(reading.untilRoom());
@@ -136,7 +156,7 @@ it('gives the same wait to every caller, and forgets it when it is over', async 
 });
 
 it('holds up no listing that has ended, and counts nothing more of it', async () => {
-  const budget = createRecordBudget(MIB);
+  const budget = createRecordBudget(MIB, systemClock);
   const reading = budget.readListing();
   reading.take(2 * MIB);
   const stored = store(budget, 8 * MIB);

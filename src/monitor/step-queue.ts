@@ -1,4 +1,4 @@
-import type { Steps } from '../../domain/steps.ts';
+import type { Steps } from '../domain/steps.ts';
 
 /** Takes the steps of work that shares the event loop. */
 export interface StepQueue {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createStepQueue } from '../../../src/evaluation-api/listing/step-queue.ts';
+import { createStepQueue } from '../../../src/monitor/step-queue.ts';
 import type { Steps } from '../../../src/domain/steps.ts';
 
 const nextTurn = () => new Promise((resolve) => void setImmediate(resolve));

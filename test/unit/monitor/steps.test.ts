@@ -1,0 +1,54 @@
+import { expect, it } from 'vitest';
+import type { Steps } from '../../../src/domain/steps.ts';
+import { BYTES_PER_TURN, steps, takeSteps } from '../../../src/monitor/steps.ts';
+
+/** Notes each step with the turn of the event loop in which it was taken. */
+function setUp() {
+  const taken: string[] = [];
+  const turns = new Map<string, number>();
+  let turn = 0;
+  const count = () => {
+    turn += 1;
+    if (turn < 20) setImmediate(count);
+  };
+  setImmediate(count);
+  function* work(name: string, last: number): Steps<string> {
+    for (let step = 1; step <= last; step += 1) {
+      taken.push(`${name}${step}`);
+      turns.set(`${name}${step}`, turn);
+      if (step < last) yield;
+    }
+    return name;
+  }
+  return { taken, turns, work };
+}
+
+it('takes the first step at once, and further ones in turns with other work, one in a turn', async () => {
+  const { taken, turns, work } = setUp();
+  const all = [takeSteps(work('a', 3)), takeSteps(work('b', 3))];
+  expect(taken).toEqual(['a1', 'b1']);
+  expect(await Promise.all(all)).toEqual(['a', 'b']);
+  expect(taken).toEqual(['a1', 'b1', 'a2', 'b2', 'a3', 'b3']);
+  const later = taken.slice(3).map((step) => turns.get(step));
+  expect(new Set(later).size).toBe(later.length);
+});
+
+it('goes before the parsing of listings', async () => {
+  const { taken, work } = setUp();
+  const parsing = steps.run(1, BYTES_PER_TURN, withoutResult(work('p', 3)));
+  await Promise.all([parsing, takeSteps(work('a', 3))]);
+  expect(taken.indexOf('a3')).toBeLessThan(taken.indexOf('p3'));
+});
+
+it('rejects when the signal aborts between two steps', async () => {
+  const { taken, work } = setUp();
+  const aborted = new AbortController();
+  const taking = takeSteps(work('a', 3), aborted.signal);
+  aborted.abort(new Error('over'));
+  await expect(taking).rejects.toThrow('over');
+  expect(taken).toEqual(['a1']);
+});
+
+function* withoutResult(work: Steps<unknown>): Steps<void> {
+  yield* work;
+}
