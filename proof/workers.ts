@@ -218,7 +218,7 @@ async function disturb(
       'moves to FAILED',
       `${judged.failures}, each with a line, ${judged.repeated} of them once more under the same transition_id`,
     ],
-    ['store series', 'the same from every worker'],
+    ['store series', 'of each project from one worker'],
   ];
 }
 

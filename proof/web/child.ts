@@ -126,7 +126,7 @@ const content = {
     isLifecycleEnabled: () => true,
     projects: () =>
       PROJECTS.map((id) => {
-        const none = { nextPollAt, expectations: undefined };
+        const none = { nextPollAt, isHealthKnown: true, expectations: undefined };
         return { ...BY_DEFAULT, id, datasets: false, health: NEVER_POLLED, ...none };
       }),
     monitor: () => watchMonitor(clock).state(),

@@ -1,3 +1,4 @@
+import { systemClock } from '../../src/app/clock.ts';
 import { setTimeout } from 'node:timers/promises';
 import { failureFields, promptFields, transitionFields } from '../../src/rows/fields.ts';
 import { openPostgresReader } from '../../src/store/postgres/postgres-reader.ts';
@@ -101,7 +102,7 @@ export async function createScene(options: SceneOptions): Promise<Scene> {
   const troubles: TimeSpan[] = [];
 
   async function readRows(from: string) {
-    const reader = await openPostgresReader({ url: from });
+    const reader = await openPostgresReader({ clock: systemClock, url: from });
     await using closing = new AsyncDisposableStack();
     closing.defer(() => reader.close());
     const [transitions, failures, statuses, snapshot] = await Promise.all([
@@ -120,14 +121,19 @@ export async function createScene(options: SceneOptions): Promise<Scene> {
     };
   }
 
-  /** Of all members once they agree: what is still pending may be settled between two scrapes. */
-  async function compareMembers() {
+  /** The series of all members together, once each project has its series from one of them. */
+  async function scrapeMembers() {
     for (let tries = 1; ; tries += 1) {
-      const [samples = new Map<string, number>(), ...others] = await Promise.all(
+      const scrapes = await Promise.all(
         crew.members.map(async (member) => (await scrapeOf(member)).samples),
       );
-      const found = others.flatMap((other) => compareStores(samples, other));
-      if (found.length === 0 || tries === SCRAPES) return { samples, differences: found };
+      const found = checkOwners(
+        scrapes,
+        projects.map(({ id }) => id),
+      );
+      if (found.length === 0 || tries === SCRAPES) {
+        return { samples: new Map(scrapes.flatMap((one) => [...one])), differences: found };
+      }
       await setTimeout(500);
     }
   }
@@ -139,8 +145,8 @@ export async function createScene(options: SceneOptions): Promise<Scene> {
     await setTimeout(intervalMs + 1000);
     if (!(await isServedInPeace(journal, projects)))
       found.push('some listings are not asked for any more');
-    const { samples, ...compared } = await compareMembers();
-    found.push(...compared.differences);
+    const { samples, ...scraped } = await scrapeMembers();
+    found.push(...scraped.differences);
     await Promise.all(crew.members.map((member) => crew.leave(member)));
     // Tries what is pending once more, now that nothing moves.
     const poll = await runCommand('poll', crew.config, source);
@@ -203,22 +209,23 @@ export async function createScene(options: SceneOptions): Promise<Scene> {
   };
 }
 
-/** What comes from the store is the same from every worker. */
-const OF_THE_STORE =
-  /^evalwatch_(?:prompt|dataset|error_info_backlog|project_(?:up|configured|consecutive)|poll_last_success)/;
-// Usual times of young projects show durations of other workers after some minutes only.
-const OF_THE_PROCESS =
-  /^evalwatch_prompt_state_duration_seconds|^evalwatch_prompt_state_typical_seconds/;
-
-function compareStores(
-  one: ReadonlyMap<string, number>,
-  other: ReadonlyMap<string, number>,
+/** Checks that each project has series from exactly one worker, and that each worker says how many it shows. */
+function checkOwners(
+  scrapes: readonly ReadonlyMap<string, number>[],
+  projects: readonly string[],
 ): readonly string[] {
-  const isCompared = (series: string) => OF_THE_STORE.test(series) && !OF_THE_PROCESS.test(series);
-  const all = new Set([...one.keys(), ...other.keys()].filter(isCompared));
-  return [...all].flatMap((series) =>
-    one.get(series) === other.get(series) || series.startsWith('evalwatch_poll_last_success')
-      ? []
-      : [`${series} is ${one.get(series)} of one worker and ${other.get(series)} of another`],
+  const shown = scrapes.map(
+    (samples) =>
+      new Set([...samples.keys()].map((series) => /[{,]project="([^"]+)"/.exec(series)?.[1])),
   );
+  const owners = projects.flatMap((project) => {
+    const count = shown.filter((some) => some.has(project)).length;
+    return count === 1 ? [] : [`${count} workers have series of ${project}`];
+  });
+  const counts = scrapes.flatMap((samples, index) => {
+    const count = projects.filter((project) => shown[index]?.has(project)).length;
+    const said = samples.get('evalwatch_worker_projects');
+    return said === count ? [] : [`a worker says that it has ${said} projects, and shows ${count}`];
+  });
+  return [...owners, ...counts];
 }

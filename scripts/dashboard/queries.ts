@@ -1,6 +1,7 @@
 /**
- * Queries of the dashboard. They work for one replica and for several that share a store: all replicas export the same
- * values from the store, so the maximum is used; values that a process counts are added up.
+ * Queries of the dashboard. They work for one daemon and for several workers, of which each exports the projects that it
+ * owns. Values from the store are the same wherever a project is shown, so the maximum is used; values that a process
+ * counts are added up.
  */
 
 const PROJECT = 'project=~"$project"';
@@ -24,12 +25,12 @@ export function told(by: string, metric: string, matchers = ''): string {
 }
 
 /**
- * Returns the increase of a total of the store within a range. It is exact, while increase() extrapolates, and a restart
- * does not affect it, because the store keeps the total. `by` has all its labels.
+ * Returns the increase of a total of the store within a range. It is exact, while increase() extrapolates. Neither a
+ * restart nor another owner affects it, because the store keeps the total. `by` has all its labels.
  */
 export function grown(by: string, metric: string, range: string, matchers = ''): string {
   const total = chosen(metric, matchers);
-  return `max by (${by}) (${ofTeams(`${total} - min_over_time(${total}[${range}])`)})`;
+  return `(max by (${by}) (${ofTeams(total)}) - min by (${by}) (min_over_time(${total}[${range}])))`;
 }
 
 /** Returns a total of the store where it has a series now, and had none at the beginning of the range. */

@@ -41,7 +41,7 @@ const VALUES = `\`project\` is the id in the configuration. The other labels hav
 
 const RUNTIME = `Exported by prom-client, counted since the process started. Some exist on Linux only.`;
 
-const QUERIES = `The queries work for one replica and for several that share a store. All replicas export the same values from the store: aggregate these with \`max by (project, …)\`. Values from the process add up: aggregate these with \`sum by (…) (rate(…))\`.`;
+const QUERIES = `The queries work for one daemon and for several workers. A project whose owner changes continues on another target, so aggregate by project: values from the store with \`max by (project, …)\`, because two workers can show a project for one scrape interval, and values from the process with \`sum by (…) (rate(…))\`.`;
 
 function requireSameMetrics(families: Families): void {
   const described = SECTIONS.flatMap(({ metrics }) => Object.keys(metrics));

@@ -177,7 +177,7 @@ export const SECTIONS: readonly Section[] = [
     metrics: {
       evalwatch_worker_projects: {
         ...worker,
-        note: 'If the sum over all workers is lower than the number of configured projects, some projects are not polled.',
+        note: 'Equals the number of projects whose series the same scrape has. If the sum over all workers is lower than `evalwatch_projects_configured`, some projects are not polled.',
       },
       evalwatch_worker_lease_expiry_timestamp_seconds: {
         ...worker,
@@ -188,6 +188,10 @@ export const SECTIONS: readonly Section[] = [
   {
     title: 'Daemon',
     metrics: {
+      evalwatch_projects_configured: {
+        ...process,
+        note: 'With several workers, what the database says is watched: the configuration of the worker that loaded its own last. While the database does not answer, the last value that was read.',
+      },
       evalwatch_config_last_reload_successful: { ...process, note: '1 at the start.' },
       evalwatch_config_last_reload_success_timestamp_seconds: process,
       evalwatch_log_messages_total: process,

@@ -11,12 +11,10 @@ export const USEFUL_QUERIES: readonly UsefulQuery[] = [
   },
   {
     question:
-      'How many prompts of each project failed within the last hour? This is exact, while `increase()` extrapolates. A restart does not affect it, because the total is in the store.',
+      'How many prompts of each project failed within the last hour? This is exact, while `increase()` extrapolates. Neither a restart nor another owner affects it, because the total is in the store.',
     query: `sum by (project) (
-  max by (project, from) (
-    evalwatch_prompt_transitions_total{to="FAILED"}
-    - min_over_time(evalwatch_prompt_transitions_total{to="FAILED"}[1h])
-  )
+  max by (project, from) (evalwatch_prompt_transitions_total{to="FAILED"})
+  - min by (project, from) (min_over_time(evalwatch_prompt_transitions_total{to="FAILED"}[1h]))
 )`,
   },
   {
@@ -61,8 +59,7 @@ export const USEFUL_QUERIES: readonly UsefulQuery[] = [
   },
   {
     question: 'How many projects does no worker poll?',
-    query: `count(max by (project) (evalwatch_project_schedule_max_interval_seconds))
-- sum(evalwatch_worker_projects)`,
+    query: 'max(evalwatch_projects_configured) - sum(evalwatch_worker_projects)',
   },
   {
     question: 'What share of the polls found no change?',

@@ -11,13 +11,13 @@ import { createEventFeed } from '../web/events/feed.ts';
 import { watchMonitor } from '../web/page/model/monitor-state.ts';
 import type { ReloadResult } from '../web/reload-result.ts';
 import { createConfigLook } from './config-look.ts';
-import { openEngine } from './engine.ts';
+import { type Engine, openEngine } from './engine.ts';
 import { createHeartbeat } from './heartbeat/heartbeat.ts';
 import { endProcess } from './lifecycle.ts';
 import { startMaintenance } from './maintenance.ts';
 import { watchMountedFiles } from './mounted-files.ts';
 import { createReload } from './reload.ts';
-import { createScheduling } from './scheduling.ts';
+import { createScheduling, type Scheduling } from './scheduling.ts';
 import { version } from './version.ts';
 import { startWeb } from './web.ts';
 import { openWebProtection } from './web-protection.ts';
@@ -70,19 +70,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
 
   const heartbeat = createHeartbeat({ engine, logger, clock });
   const scheduling = createScheduling(engine, clock, heartbeat);
-  const metrics = createMetrics({
-    version,
-    revision,
-    storeInfo: engine.storeInfo,
-    ...(sharing && { worker: () => sharing.worker.reading() }),
-    clock,
-    store,
-    schedule: () => scheduling.projects(),
-    expectationsOf: engine.expectations.of,
-    externalUrl: () => engine.config().web.externalUrl,
-    emit: engine.emit,
-    onError: endProcess,
-  });
+  const metrics = createEngineMetrics(engine, scheduling, { clock, revision });
   const feed = createEventFeed(store, clock, sharing && { intervalMs: FOLLOW_INTERVAL_MS });
   const monitor = watchMonitor(clock);
   logger.onLine((level) => metrics.countLogLine(level));
@@ -176,6 +164,33 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       logger.info({ event: 'daemon.stopped' }, 'Daemon stopped');
     },
   };
+}
+
+/** Creates the metrics of the engine and its schedules. They observe nothing yet. */
+function createEngineMetrics(
+  engine: Engine,
+  scheduling: Scheduling,
+  { clock, revision }: { readonly clock: Clock; readonly revision: string },
+): Metrics {
+  const { store, sharing } = engine;
+  const metrics = createMetrics({
+    version,
+    revision,
+    storeInfo: engine.storeInfo,
+    ...(sharing && { worker: sharing.worker }),
+    clock,
+    store: {
+      snapshot: () => (sharing === undefined ? store.snapshot() : sharing.ownedSnapshot()),
+      size: () => store.size(),
+    },
+    schedule: (project) => scheduling.schedule(project),
+    expectationsOf: engine.expectations.of,
+    externalUrl: () => engine.config().web.externalUrl,
+    emit: engine.emit,
+    onError: endProcess,
+  });
+  sharing?.onOwnershipChange((change) => metrics.changeOwnership(change));
+  return metrics;
 }
 
 /** Sets the reload metrics: 1 only if the last load of both the configuration and the web configuration succeeded. */

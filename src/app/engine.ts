@@ -1,3 +1,4 @@
+import type { Dispatcher } from 'undici';
 import type { Config, ProjectConfig } from '../config/config.ts';
 import { createRecordBudget } from '../evaluation-api/listing/record-budget.ts';
 import { createReplaceableService } from '../evaluation-api/replaceable-service.ts';
@@ -70,8 +71,10 @@ export interface Engine {
   poll(project: string, run: PollRun): Promise<FinishedPoll | undefined>;
   /** Whether this process may poll the project. Does not check that the project is configured. */
   mayPoll(project: string): boolean;
-  /** Poll health of a configured project; as of the last snapshot if another worker polls it. */
+  /** Poll health of a configured project; as last known (`WorkSharing.health`) if this process does not own it. */
   health(project: string): PollHealth;
+  /** False for a project of another worker before the store was read for a page or the API. */
+  isHealthKnown(project: string): boolean;
   close(): Promise<void>;
 }
 
@@ -82,6 +85,15 @@ export interface EngineOptions {
   readonly clock: Clock;
   /** Takes every free project instead of a fair share among several workers. */
   readonly takesAll?: boolean;
+  /** What a simulation puts in the place of store, network and chance. */
+  readonly outside?: Outside;
+}
+
+export interface Outside {
+  readonly openStore: typeof openStore;
+  readonly dispatcher: Dispatcher;
+  /** Returns a random number from 0 up to, not including, 1. */
+  readonly random: () => number;
 }
 
 /**
@@ -89,14 +101,14 @@ export interface EngineOptions {
  * @throws {StoreError} when the store cannot be opened or another process holds it
  */
 export async function openEngine(options: EngineOptions): Promise<Engine> {
-  const { config, logger, secrets, clock, takesAll = false } = options;
+  const { config, logger, secrets, clock, takesAll = false, outside } = options;
   const log = createLogObserver(logger, clock);
   const observers: Observer[] = [log.observe];
   const emit = emitTo(observers, (error) => {
     logger.error({ event: 'observer.failed', err: error }, 'An observer failed');
   });
-  const shutdown = createShutdown();
-  const opened = await openStore({
+  const shutdown = createShutdown(clock);
+  const opened = await (outside?.openStore ?? openStore)({
     store: config.store,
     clock,
     emit,
@@ -108,7 +120,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   const store = sharing?.store ?? opened.store;
 
   const inForce = createConfigInForce(config, clock);
-  const records = createRecordBudget(RECORD_BYTES);
+  const records = createRecordBudget(RECORD_BYTES, clock);
   const createService = (settings: Config['service']) =>
     createEvaluationService({
       service: settings,
@@ -119,6 +131,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       records,
       version,
       rateLimit: sharing?.rateLimit(settings.maxRequestsPerSecond),
+      ...outside,
     });
   const service = createReplaceableService(createService(config.service));
   const missingAfter = () => inForce.config().missingAfter;
@@ -133,10 +146,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     shutdown,
     holdRecords: records.holdRecords,
   });
-  sharing?.onOwnershipChange(({ taken, dropped }) => {
-    for (const project of dropped) poller.unwatch(project);
-    for (const { project, health } of taken) poller.watch(project, health);
-  });
+  if (sharing !== undefined) watchOwned(sharing, poller);
   const reporter = createFailureReporter({
     service,
     store,
@@ -151,8 +161,9 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   observers.push(expectations.observe);
 
   const mayPoll = (id: string) => sharing === undefined || sharing.worker.mayPoll(id);
-  const health = (id: string) =>
-    mayPoll(id) ? poller.health(id) : (sharing?.health(id) ?? NEVER_POLLED);
+  const knownHealth = (id: string) =>
+    sharing === undefined || sharing.worker.owns(id) ? poller.health(id) : sharing.health(id);
+  const health = (id: string) => knownHealth(id) ?? NEVER_POLLED;
 
   return {
     store,
@@ -196,6 +207,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     },
     mayPoll,
     health,
+    isHealthKnown: (id) => knownHealth(id) !== undefined,
     close: async () => {
       try {
         await service.close();
@@ -216,4 +228,15 @@ async function shareWork(
   if (shared === undefined) return undefined;
   const { createWorkSharing } = await import('./work-sharing.ts');
   return createWorkSharing({ ...options, shared, onError: endProcess });
+}
+
+/** Has the poller watch the projects that this process owns. */
+function watchOwned(sharing: WorkSharing, poller: Poller): void {
+  sharing.onOwnershipChange(({ taken, dropped }) => {
+    for (const project of dropped) {
+      sharing.keepHealth(project, poller.health(project));
+      poller.unwatch(project);
+    }
+    for (const { project, health } of taken) poller.watch(project, health);
+  });
 }

@@ -69,7 +69,9 @@ export async function startWeb(options: WebOptions): Promise<WebServer> {
         projects: () =>
           engine.projects().map(({ id, datasets, health, team, expect }) => {
             const expectations = expectationsOf(id);
-            return { id, datasets, health, team, expect, expectations, nextPollAt: nextPollAt(id) };
+            const isHealthKnown = engine.isHealthKnown(id);
+            const rest = { team, expect, expectations, nextPollAt: nextPollAt(id) };
+            return { id, datasets, health, isHealthKnown, ...rest };
           }),
         monitor: () => monitor.state(),
       },

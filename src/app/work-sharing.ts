@@ -6,7 +6,7 @@ import { createWorker, type Worker } from '../coordination/worker.ts';
 import type { FinishedPoll, Observer } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import type { RateLimit } from '../monitor/ports/rate-limit.ts';
-import type { PollHealth, Store } from '../monitor/ports/store.ts';
+import type { OwnedSnapshot, PollHealth, Store } from '../monitor/ports/store.ts';
 import type { PollRun } from '../monitor/reading.ts';
 import type { SharedStore } from '../store/open.ts';
 import { version } from './version.ts';
@@ -25,12 +25,19 @@ export interface WorkSharing {
   /** Returns the rate limit that all workers share; undefined if `perSecond` is 0. */
   rateLimit(perSecond: number): RateLimit | undefined;
   /**
-   * The store of the workers. Its `snapshot` updates `health`. Without `projects` in the query, its `pendingFailures` returns
-   * only failures of projects that are configured here or removed.
+   * The store of the workers. Its `snapshot`, of pages and the API, updates `health`. Without `projects` in the query, its
+   * `pendingFailures` returns only failures of projects that are configured here or removed.
    */
   readonly store: Store;
-  /** Poll health as of the last snapshot; undefined before the first one. */
+  /** Reads the projects that this worker owns, for a scrape. @throws {StoreError} */
+  ownedSnapshot(): Promise<OwnedSnapshot>;
+  /**
+   * Poll health of a project of another worker, as last known: from the last snapshot, or from the time when this worker
+   * dropped the project. Undefined if it was never known.
+   */
   health(project: string): PollHealth | undefined;
+  /** Keeps the health of a project that this worker drops. */
+  keepHealth(project: string, health: PollHealth): void;
   /**
    * Calls `poll` at most three times, until it commits. `poll` resolves to undefined if its commit was refused. Stops
    * earlier when this worker no longer owns the project or the process stops; the result is then undefined.
@@ -59,7 +66,7 @@ export function createWorkSharing(options: WorkSharingOptions): WorkSharing {
   const { store, coordinator, name, leaseMs } = shared;
   const running = new Map<string, Promise<unknown>>();
   const listeners: ((change: OwnershipChange) => void)[] = [];
-  let healthAtSnapshot: ReadonlyMap<string, PollHealth> = new Map();
+  let lastHealth = new Map<string, PollHealth>();
   let configDigest = '';
   let configured: ReadonlySet<string> = new Set();
 
@@ -107,9 +114,7 @@ export function createWorkSharing(options: WorkSharingOptions): WorkSharing {
       ...store,
       snapshot: async () => {
         const snapshot = await store.snapshot();
-        healthAtSnapshot = new Map(
-          snapshot.projects.map(({ project, health }) => [project, health]),
-        );
+        lastHealth = new Map(snapshot.projects.map(({ project, health }) => [project, health]));
         return snapshot;
       },
       pendingFailures: async (query) => {
@@ -117,7 +122,11 @@ export function createWorkSharing(options: WorkSharingOptions): WorkSharing {
         return projects.length === 0 ? [] : await store.pendingFailures({ ...query, projects });
       },
     },
-    health: (project) => healthAtSnapshot.get(project),
+    ownedSnapshot: () => store.ownedSnapshot(),
+    health: (project) => lastHealth.get(project),
+    keepHealth: (project, health) => {
+      lastHealth.set(project, health);
+    },
     observe: (event) => {
       if (
         event.type === 'store.commit_refused' &&

@@ -1,4 +1,4 @@
-import type { Clock } from '../monitor/ports/clock.ts';
+import type { Clock, Timer } from '../monitor/ports/clock.ts';
 
 /** Time for which a requested beat waits for further requests, ms. */
 const GATHER_MS = 200;
@@ -22,17 +22,17 @@ export interface HeartbeatOptions {
   readonly beat: () => Promise<void>;
   /** Time from the start of one beat to the start of the next, ms. */
   readonly intervalMs: () => number;
-  readonly clock: Pick<Clock, 'monotonic'>;
+  readonly clock: Pick<Clock, 'monotonic' | 'timeout'>;
 }
 
 export function createHeartbeat({ beat, intervalMs, clock }: HeartbeatOptions): Heartbeat {
-  let next: NodeJS.Timeout | undefined;
-  let soon: NodeJS.Timeout | undefined;
+  let next: Timer | undefined;
+  let soon: Timer | undefined;
   let beating: Promise<void> | undefined;
   let isStopped = false;
 
   function beatNow(): void {
-    clearTimeout(next);
+    next?.cancel();
     const startedAt = clock.monotonic();
     beating ??= beat().finally(() => {
       beating = undefined;
@@ -42,24 +42,24 @@ export function createHeartbeat({ beat, intervalMs, clock }: HeartbeatOptions): 
 
   function schedule(startedAt: number): void {
     if (isStopped) return;
-    clearTimeout(next);
-    next = setTimeout(beatNow, Math.max(0, startedAt + intervalMs() - clock.monotonic()));
+    next?.cancel();
+    next = clock.timeout(Math.max(0, startedAt + intervalMs() - clock.monotonic()), beatNow);
   }
 
   return {
     beatNow,
     beatSoon: () => {
-      soon ??= setTimeout(() => {
+      soon ??= clock.timeout(GATHER_MS, () => {
         soon = undefined;
         beatNow();
-      }, GATHER_MS);
+      });
     },
     schedule: () => schedule(clock.monotonic()),
     idle: async () => await beating,
     stop: () => {
       isStopped = true;
-      clearTimeout(next);
-      clearTimeout(soon);
+      next?.cancel();
+      soon?.cancel();
     },
   };
 }

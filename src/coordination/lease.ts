@@ -1,4 +1,4 @@
-import type { Clock } from '../monitor/ports/clock.ts';
+import type { Clock, Timer } from '../monitor/ports/clock.ts';
 import type { Beat, Coordinator, WorkerIdentity } from './ports.ts';
 import { withTimeout } from './timeout.ts';
 
@@ -22,7 +22,7 @@ export interface Lease {
 export interface LeaseOptions {
   readonly coordinator: Pick<Coordinator, 'join' | 'beat'>;
   readonly identity: () => WorkerIdentity;
-  readonly clock: Pick<Clock, 'monotonic'>;
+  readonly clock: Pick<Clock, 'monotonic' | 'timeout'>;
   /** Maximum wait for an answer of the database, ms. */
   readonly timeoutMs: number;
   readonly onLost: () => void;
@@ -34,7 +34,7 @@ export function createLease(options: LeaseOptions): Lease {
   /** Monotonic ms; undefined without a lease. */
   let heldUntil: number | undefined;
   let expiresAt: number | undefined;
-  let expiry: NodeJS.Timeout | undefined;
+  let expiry: Timer | undefined;
   let isClosed = false;
 
   function isHeld(): boolean {
@@ -43,7 +43,7 @@ export function createLease(options: LeaseOptions): Lease {
   }
 
   function lose(): void {
-    clearTimeout(expiry);
+    expiry?.cancel();
     heldUntil = undefined;
     term += 1;
     onLost();
@@ -53,10 +53,10 @@ export function createLease(options: LeaseOptions): Lease {
     if (isClosed) return undefined;
     heldUntil = beat.lease.until;
     ({ expiresAt } = beat.lease);
-    clearTimeout(expiry);
+    expiry?.cancel();
     // A process that was suspended may read the answer after the lease has expired.
     if (!isHeld()) return undefined;
-    expiry = setTimeout(isHeld, heldUntil - clock.monotonic());
+    expiry = clock.timeout(heldUntil - clock.monotonic(), isHeld);
     return beat;
   }
 
@@ -67,16 +67,16 @@ export function createLease(options: LeaseOptions): Lease {
     renew: async () => {
       if (isHeld()) {
         const termBefore = term;
-        const renewed = await withTimeout(coordinator.beat(identity()), timeoutMs);
+        const renewed = await withTimeout(coordinator.beat(identity()), timeoutMs, clock);
         if (termBefore !== term) return undefined;
         if (renewed !== undefined) return accept(renewed);
         lose();
       }
-      return accept(await withTimeout(coordinator.join(identity()), timeoutMs));
+      return accept(await withTimeout(coordinator.join(identity()), timeoutMs, clock));
     },
     close: () => {
       isClosed = true;
-      clearTimeout(expiry);
+      expiry?.cancel();
     },
   };
 }

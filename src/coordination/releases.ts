@@ -1,4 +1,4 @@
-import { setTimeout as pause } from 'node:timers/promises';
+import type { Clock } from '../monitor/ports/clock.ts';
 import type { Coordinator, Ownership } from './ports.ts';
 import { withTimeout } from './timeout.ts';
 
@@ -22,6 +22,7 @@ export interface ReleasesOptions {
   readonly flush: Ownership['flush'];
   /** Number of the lease; a lost lease ends every ownership, and no release of its term counts. */
   readonly term: () => number;
+  readonly clock: Pick<Clock, 'monotonic' | 'timeout' | 'sleep'>;
   /** Maximum wait for an answer of the database, ms. */
   readonly timeoutMs: number;
   /** Returns a promise that settles when no poll of the project runs any more; undefined if none runs. */
@@ -32,7 +33,7 @@ export interface ReleasesOptions {
 }
 
 export function createReleases(options: ReleasesOptions): Releases {
-  const { worker, coordinator, flush, term, timeoutMs, runningPoll, onReleased, onFailed } =
+  const { worker, coordinator, flush, term, clock, timeoutMs, runningPoll, onReleased, onFailed } =
     options;
   const leaving = new Set<string>();
   const unsettled = new Set<Promise<void>>();
@@ -49,7 +50,7 @@ export function createReleases(options: ReleasesOptions): Releases {
     await release(idle);
     let released = 0;
     while (released < busy.length) {
-      await Promise.race([Promise.all(polls), pause(GATHER_MS)]);
+      await Promise.race([Promise.all(polls), clock.sleep(GATHER_MS)]);
       const next = [...ended];
       ended.clear();
       released += next.length;
@@ -61,8 +62,8 @@ export function createReleases(options: ReleasesOptions): Releases {
     const released = projects.filter((project) => leaving.has(project));
     if (released.length === 0) return;
     const termBefore = term();
-    await withTimeout(flush(), timeoutMs);
-    await withTimeout(coordinator.release(worker, released), timeoutMs);
+    await withTimeout(flush(), timeoutMs, clock);
+    await withTimeout(coordinator.release(worker, released), timeoutMs, clock);
     if (termBefore !== term()) return;
     for (const project of released) leaving.delete(project);
     onReleased(released);

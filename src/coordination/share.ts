@@ -5,6 +5,8 @@ import { withTimeout } from './timeout.ts';
 
 /** Maximum number of projects in one claim. */
 const MAX_CLAIM = 500;
+/** Maximum number of projects that one claim looks at: with 100,000, a claim took longer than a beat may. */
+const MAX_CANDIDATES = 5000;
 
 /** Change of the projects that this worker may poll. Both lists are empty if it only stops or resumes polling some. */
 export interface OwnershipChange {
@@ -22,8 +24,8 @@ export interface Share {
   configure(projects: readonly string[]): void;
   /** Whether this worker owns the project and is not giving it back. */
   owns(project: string): boolean;
-  /** Number of owned projects, including those that are being given back. */
-  size(): number;
+  /** Whether this worker owns the project; it may be giving it back. */
+  has(project: string): boolean;
   /** Gives back what exceeds the share of one of `workers` workers, and claims what is missing. @throws {StoreError} */
   balance(workers: number): Promise<void>;
   /** Gives every project back. */
@@ -57,10 +59,12 @@ export interface ShareOptions extends Omit<
 }
 
 export function createShare(options: ShareOptions): Share {
-  const { worker, coordinator, ownership, term, timeoutMs } = options;
+  const { worker, coordinator, ownership, term, clock, timeoutMs } = options;
   const { emit, onChange, shareSize, onFailure } = options;
   let configured: ReadonlySet<string> = new Set();
   const owned = new Set<string>();
+  /** Where in `configured` the next claim looks: a beat may end before it has looked at all. */
+  let nextPlace = 0;
   const releases = createReleases({
     ...options,
     flush: () => ownership.flush(),
@@ -84,18 +88,40 @@ export function createShare(options: ShareOptions): Share {
     onChange(NO_CHANGE);
   }
 
-  async function claim(max: number): Promise<readonly OwnedProject[]> {
+  /**
+   * Claims free projects until this worker owns `due`, has looked at all, or its lease is another one. Leaves the rest to the
+   * next beat after a while, because the lease is not renewed meanwhile.
+   */
+  async function claimUntil(due: number): Promise<void> {
     const termBefore = term();
-    const free = [...configured].filter((project) => !owned.has(project));
-    const taken = await withTimeout(coordinator.claim(worker, free, max), timeoutMs);
-    if (taken.length === 0 || termBefore !== term()) return [];
+    const endsAt = clock.monotonic() + timeoutMs / 2;
+    const all = [...configured];
+    let looked = 0;
+    while (looked < all.length && owned.size < due && clock.monotonic() < endsAt) {
+      if (nextPlace >= all.length) nextPlace = 0;
+      const candidates = all
+        .slice(nextPlace, nextPlace + MAX_CANDIDATES)
+        .filter((project) => !owned.has(project));
+      const max = Math.min(due - owned.size, MAX_CLAIM);
+      const asked =
+        candidates.length === 0 ? Promise.resolve([]) : coordinator.claim(worker, candidates, max);
+      const taken = await withTimeout(asked, timeoutMs, clock);
+      if (termBefore !== term()) return;
+      take(taken);
+      if (taken.length === max) continue;
+      looked += MAX_CANDIDATES;
+      nextPlace += MAX_CANDIDATES;
+    }
+  }
+
+  function take(taken: readonly OwnedProject[]): void {
+    if (taken.length === 0) return;
     for (const { project, epoch } of taken) {
       owned.add(project);
       ownership.own(project, epoch);
     }
     emit({ type: 'worker.claimed', worker, projects: taken.length, owned: owned.size });
     onChange({ taken, dropped: [] });
-    return taken;
   }
 
   return {
@@ -103,24 +129,20 @@ export function createShare(options: ShareOptions): Share {
       configured = new Set(projects);
     },
     owns: (project) => owned.has(project),
-    size: () => owned.size + leaving.size,
+    has: (project) => owned.has(project) || leaving.has(project),
     balance: async (workers) => {
       const due = shareSize(configured.size, workers);
       const { kept = [], foreign = [] } = Object.groupBy(owned, (project) =>
         configured.has(project) ? 'kept' : 'foreign',
       );
       release([...foreign, ...kept.slice(due)]);
-      let isShort = owned.size < due;
-      while (isShort) {
-        const taken = await claim(Math.min(due - owned.size, MAX_CLAIM));
-        isShort = taken.length > 0 && owned.size < due;
-      }
+      await claimUntil(due);
     },
     releaseAll: () => release([...owned]),
     releaseStrays: async (recorded) => {
       if (recorded <= owned.size + leaving.size || !releases.isIdle()) return;
       const strays = configured.difference(owned).difference(leaving);
-      await withTimeout(coordinator.release(worker, [...strays]), timeoutMs);
+      await withTimeout(coordinator.release(worker, [...strays]), timeoutMs, clock);
     },
     released: () => releases.settled(),
     drop: (project) => {

@@ -1,5 +1,5 @@
 import { StoreError } from '../monitor/errors.ts';
-import type { Clock } from '../monitor/ports/clock.ts';
+import type { Clock, Timer } from '../monitor/ports/clock.ts';
 import type { SendPermit, RateLimit } from '../monitor/ports/rate-limit.ts';
 import { withTimeout } from './timeout.ts';
 import type { Coordinator } from './ports.ts';
@@ -18,7 +18,7 @@ export interface SharedRateOptions {
   readonly grant: Coordinator['grant'];
   /** Returns the number of workers that share the rate. */
   readonly workers: () => number;
-  readonly clock: Pick<Clock, 'monotonic'>;
+  readonly clock: Pick<Clock, 'monotonic' | 'timeout'>;
   /** Receives every error that is not a StoreError: a bug. */
   readonly onError: (error: unknown) => void;
 }
@@ -36,7 +36,7 @@ export function createSharedRate(options: SharedRateOptions): Required<RateLimit
   let wake = () => {};
   let isRequesting = false;
   let nextRequestAt = Number.NEGATIVE_INFINITY;
-  let timer: NodeJS.Timeout | undefined;
+  let timer: Timer | undefined;
 
   function delay(waiting: number): number {
     const now = clock.monotonic();
@@ -47,9 +47,9 @@ export function createSharedRate(options: SharedRateOptions): Required<RateLimit
 
   function requestPlaces(waiting: number, now: number): void {
     if (isRequesting) return;
-    clearTimeout(timer);
+    timer?.cancel();
     if (now < nextRequestAt) {
-      timer = setTimeout(wake, nextRequestAt - now);
+      timer = clock.timeout(nextRequestAt - now, wake);
       return;
     }
     dropUntil(sentAt, now - SLICE_MS);
@@ -70,7 +70,7 @@ export function createSharedRate(options: SharedRateOptions): Required<RateLimit
   }
 
   async function fetchPlaces(wanted: number): Promise<void> {
-    const slice = await withTimeout(grant(wanted, perSecond, SLICE_MS), RETRY_MS);
+    const slice = await withTimeout(grant(wanted, perSecond, SLICE_MS), RETRY_MS, clock);
     const start = clock.monotonic() + slice.startsInMs;
     for (let n = 0; n < slice.count; n += 1) places.push(start + n * slice.spacingMs);
   }

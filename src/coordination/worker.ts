@@ -1,7 +1,6 @@
 import { StoreError } from '../monitor/errors.ts';
 import type { Observer } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
-import type { WorkerReading } from '../monitor/ports/worker.ts';
 import { watchAgreement } from './agreement.ts';
 import { createHeartbeat } from './heartbeat.ts';
 import { createLease } from './lease.ts';
@@ -27,7 +26,9 @@ export interface Worker {
    * is renewed. Rejects only if `work` does.
    */
   stop(work?: Promise<void>): Promise<void>;
-  /** Whether this worker owns the project, its lease holds, and the database answers. */
+  /** Whether this worker owns the project and its lease holds; it may be giving the project back. */
+  owns(project: string): boolean;
+  /** Whether this worker owns the project and keeps it, its lease holds, and the database answers. */
   mayPoll(project: string): boolean;
   /** Drops a project whose commit was refused, because another worker owns it. */
   drop(project: string): void;
@@ -37,7 +38,8 @@ export interface Worker {
   lease(): number | undefined;
   /** Number of workers whose lease holds, including this one. */
   liveWorkers(): number;
-  reading(): WorkerReading;
+  /** End of its newest lease, epoch ms; undefined before the first lease. */
+  leaseExpiresAt(): number | undefined;
 }
 
 export interface WorkerOptions {
@@ -49,7 +51,7 @@ export interface WorkerOptions {
   readonly leaseMs: number;
   readonly coordinator: Omit<Coordinator, 'grant' | 'owner'>;
   readonly ownership: Pick<Ownership, 'own' | 'disown' | 'flush'>;
-  readonly clock: Pick<Clock, 'monotonic'>;
+  readonly clock: Omit<Clock, 'now'>;
   /** Receives `worker.claimed`, `worker.released`, `worker.lease_lost` and `worker.config_differs`. */
   readonly emit: Observer;
   /** Called whenever the set of projects that may be polled changes. */
@@ -151,8 +153,9 @@ export function createWorker(options: WorkerOptions): Worker {
       // A running beat may begin another lease.
       await heartbeat.idle();
       // A lease that cannot be ended expires.
-      if (isAnswered) await withTimeout(coordinator.leave(id), timeoutMs).catch(onFailure);
+      if (isAnswered) await withTimeout(coordinator.leave(id), timeoutMs, clock).catch(onFailure);
     },
+    owns: (project) => lease.isHeld() && share.has(project),
     mayPoll: (project) => share.owns(project) && isAnswered && lease.isHeld(),
     drop: (project) => {
       if (share.drop(project) && state === 'running') heartbeat.beatSoon();
@@ -160,7 +163,7 @@ export function createWorker(options: WorkerOptions): Worker {
     isConnected: () => isAnswered && lease.isHeld(),
     lease: () => (lease.isHeld() ? lease.term() : undefined),
     liveWorkers: () => liveWorkers,
-    reading: () => ({ projects: share.size(), leaseExpiresAt: lease.expiresAt() }),
+    leaseExpiresAt: () => lease.expiresAt(),
   };
 }
 

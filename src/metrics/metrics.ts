@@ -4,14 +4,18 @@ import type { Observer } from '../monitor/events.ts';
 import type { ExpectationsOf } from '../monitor/ports/expectations.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import type { LogLevel } from '../domain/log-level.ts';
-import type { PollHealth, ProjectSnapshot, Store, StoreSnapshot } from '../monitor/ports/store.ts';
+import type { Store, StoreSnapshot } from '../monitor/ports/store.ts';
 import type { ProjectSchedule, WatchedProject } from '../monitor/ports/watched-project.ts';
-import type { WorkerReading } from '../monitor/ports/worker.ts';
 import { createExpectationRenderers } from './expectation-series.ts';
 import { renderGauge, renderLabels, toSeconds, type RenderProjects } from './exposition.ts';
+import {
+  createMeasuredProjects,
+  type MeasuredWorker,
+  type ProjectsChange,
+} from './measured-projects.ts';
 import { createMetricsObserver } from './observer.ts';
 import { createProcessMetrics, type BuildInfo } from './process-metrics.ts';
-import { createCountRenderers, ProjectSeries } from './project-series.ts';
+import { createCountRenderers } from './project-series.ts';
 import { createScheduleRenderer } from './schedule-series.ts';
 import { createScrapeRead } from './scrape-read.ts';
 import type { ScrapedProject } from './scraped-project.ts';
@@ -19,18 +23,24 @@ import { createStoreRenderers, renderBacklog } from './stored-series.ts';
 
 export interface MetricsOptions extends BuildInfo {
   readonly clock: Clock;
-  readonly store: Pick<Store, 'snapshot' | 'size'>;
-  /** Every configured project. */
-  readonly schedule: () => Iterable<ProjectSchedule>;
+  readonly store: Pick<Store, 'size'> & { snapshot(): Promise<ScrapedStore> };
+  /** Returns the schedule of a project; undefined while it has none. */
+  readonly schedule: (project: string) => ProjectSchedule | undefined;
   readonly expectationsOf: ExpectationsOf;
   /** Returns the address at which users reach the web server (`web.external_url`). */
   readonly externalUrl: () => string | undefined;
-  /** Returns the figures of this worker; absent if the store allows only one process. */
-  readonly worker?: () => WorkerReading;
+  /** Absent if the store allows only one process. */
+  readonly worker?: MeasuredWorker;
   /** Receives `store.commit_failed` when scrapes cannot read the store (docs/specification.md#scrapes). */
   readonly emit: Observer;
   /** Receives unexpected errors: bugs. */
   readonly onError: (error: unknown) => void;
+}
+
+/** What a scrape reads from the store. */
+interface ScrapedStore extends StoreSnapshot {
+  /** Number of projects that all workers watch; absent if the store allows only one process. */
+  readonly configured?: number;
 }
 
 /**
@@ -39,8 +49,16 @@ export interface MetricsOptions extends BuildInfo {
  */
 export interface Metrics {
   readonly observe: Observer;
-  /** Sets the projects that have series: a new one starts at 0 with its health, one that stays keeps its counts. */
+  /**
+   * Sets the configured projects. Those that have series stay as they are; a new one starts at 0 with its health. A worker
+   * has series only of those that it owns.
+   */
   setProjects(projects: readonly WatchedProject[]): void;
+  /**
+   * Starts the series of projects that this worker takes at 0, and ends those of projects that it no longer owns
+   * (docs/specification.md#metrics-of-several-workers).
+   */
+  changeOwnership(change: ProjectsChange): void;
   countLogLine(level: LogLevel): void;
   /** Records an attempt to reload the configuration. */
   reloaded(ok: boolean): void;
@@ -60,7 +78,9 @@ export function createMetrics(options: MetricsOptions): Metrics {
     startedAt: clock.now(),
     isWorker: worker !== undefined,
   });
-  const projects = new Map<string, ProjectSeries>();
+  const projects = createMeasuredProjects(worker);
+  /** Number of projects that all workers watch, as last read. */
+  let configuredInStore: number | undefined;
   const renderers = createProjectRenderers();
   const reader = <Value>(read: () => Promise<Value>) =>
     createScrapeRead({
@@ -76,6 +96,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     const [snapshot, size] = await Promise.all([readSnapshot(), readSize()]);
     // prom-client writes a spelling that some parsers reject.
     const processText = (await registry.metrics()).replaceAll(/ Nan$/gm, ' NaN');
+    configuredInStore = snapshot?.configured ?? configuredInStore;
     const scraped = await readProjects(snapshot);
     const singles =
       (snapshot === undefined ? '' : renderBacklog(snapshot.backlog)) +
@@ -86,7 +107,12 @@ export function createMetrics(options: MetricsOptions): Metrics {
       ) +
       renderGauge('evalwatch_store_wal_bytes', 'Size of the write-ahead log in bytes.', size?.wal) +
       renderWebInfo(externalUrl()) +
-      (worker === undefined ? '' : renderWorker(worker())) +
+      renderGauge(
+        'evalwatch_projects_configured',
+        'Projects in the configuration that was applied last, by any worker.',
+        configuredInStore ?? projects.configured(),
+      ) +
+      (worker === undefined ? '' : renderWorker(scraped.length, worker.leaseExpiresAt())) +
       processText;
     let bytes = 0;
     for (const render of renderers) {
@@ -101,53 +127,27 @@ export function createMetrics(options: MetricsOptions): Metrics {
     yield Buffer.from(singles);
   }
 
-  /**
-   * Returns the poll health of a project. With several workers, the newer of two values: memory (correct even while the store
-   * cannot be written) and the store (includes polls of other workers). Undefined if another worker polls the project and the
-   * store could not be read.
-   */
-  function healthOf(
-    series: ProjectSeries,
-    stored: ProjectSnapshot | undefined,
-    item: ProjectSchedule | undefined,
-  ): PollHealth | undefined {
-    if (worker === undefined) return series.health;
-    if (stored === undefined) return item?.nextPollAt === undefined ? undefined : series.health;
-    const isNewer = (series.health.lastPollAt ?? 0) > (stored.health.lastPollAt ?? 0);
-    return isNewer ? series.health : stored.health;
-  }
-
   /** Reads each project at one moment, and lets other work run between projects. */
   async function readProjects(snapshot: StoreSnapshot | undefined): Promise<ScrapedProject[]> {
     const stored = new Map(snapshot?.projects.map((project) => [project.project, project]));
-    const scheduled = new Map(Array.from(schedule(), (item) => [item.project, item]));
     const scraped: ScrapedProject[] = [];
-    for (const series of Array.from(projects.values())) {
+    for (const series of projects.shown(snapshot)) {
       if (scraped.length % PROJECTS_PER_STEP === PROJECTS_PER_STEP - 1) await setImmediate();
-      const item = scheduled.get(series.id);
-      const project = stored.get(series.id);
       scraped.push({
         counts: series.counts(),
-        health: healthOf(series, project, item),
-        schedule: item,
+        health: series.health,
+        schedule: schedule(series.id),
         expectations: expectationsOf(series.id),
-        stored: project,
+        stored: stored.get(series.id),
       });
     }
     return scraped;
   }
 
   return {
-    observe: createMetricsObserver(metrics, projects),
-    setProjects(measured) {
-      const before = new Map(projects);
-      projects.clear();
-      for (const project of measured) {
-        const series = before.get(project.id) ?? new ProjectSeries(project);
-        series.configure(project);
-        projects.set(project.id, series);
-      }
-    },
+    observe: createMetricsObserver(metrics, projects.series),
+    setProjects: (measured) => projects.set(measured),
+    changeOwnership: (change) => projects.change(change),
     countLogLine(level) {
       metrics.logMessages.inc({ level });
     },
@@ -176,11 +176,11 @@ function renderWebInfo(externalUrl: string | undefined): string {
   );
 }
 
-function renderWorker({ projects, leaseExpiresAt }: WorkerReading): string {
+function renderWorker(projects: number, leaseExpiresAt: number | undefined): string {
   return (
     renderGauge(
       'evalwatch_worker_projects',
-      'Projects that this worker owns and polls.',
+      'Projects that this worker owns, which are those whose series it exports.',
       projects,
     ) +
     renderGauge(

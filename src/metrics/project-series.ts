@@ -186,9 +186,7 @@ const COUNTED_FAMILIES: readonly Family<ProjectCounts>[] = [
 /** Creates the renderers of what this process counts and of poll health, which need no store. */
 export function createCountRenderers(): readonly RenderProjects<ScrapedProject>[] {
   return [
-    familyRenderer(HEALTH_FAMILIES, ({ counts, health }, add) => {
-      if (health !== undefined) add(counts.labels, health);
-    }),
+    familyRenderer(HEALTH_FAMILIES, ({ counts, health }, add) => add(counts.labels, health)),
     familyRenderer(COUNTED_FAMILIES, ({ counts }, add) => add(counts.labels, counts)),
   ];
 }

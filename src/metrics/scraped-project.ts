@@ -24,8 +24,8 @@ export interface ProjectCounts {
 /** What a scrape shows of a project, read at one moment. None of it changes afterwards. */
 export interface ScrapedProject {
   readonly counts: ProjectCounts;
-  /** Absent if another worker polls the project and the store could not be read. */
-  readonly health: PollHealth | undefined;
+  /** From memory, to be correct while the store cannot be written. */
+  readonly health: PollHealth;
   readonly schedule: ProjectSchedule | undefined;
   readonly expectations: StateExpectations | undefined;
   /** Absent if the store could not be read. */

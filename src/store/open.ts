@@ -66,6 +66,7 @@ export async function openStore(options: OpenStoreOptions): Promise<OpenStore> {
  */
 export async function openStoreReader(
   store: StoreLocation,
+  clock: Clock,
   onEarlierSchema?: (version: number) => void,
 ): Promise<StoreReader> {
   if (isSqlite(store)) {
@@ -76,7 +77,7 @@ export async function openStoreReader(
     import('./postgres/postgres-reader.ts'),
     readUrl(store),
   ]);
-  return await openPostgresReader({ url });
+  return await openPostgresReader({ url, clock });
 }
 
 async function openFile(

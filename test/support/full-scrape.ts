@@ -51,10 +51,7 @@ export async function scrapeOf(
       storeInfo: { engine: 'sqlite', version: '3.54.0' },
       clock,
       store,
-      schedule: () =>
-        projects.map((project) => {
-          return { project, nextPollAt: clock.now(), maxIntervalSeconds: 30 };
-        }),
+      schedule: () => ({ nextPollAt: clock.now(), maxIntervalSeconds: 30 }),
       externalUrl: () =>
         history === 'everything happened' ? 'https://watch.example.com' : undefined,
       expectationsOf: () => ({
@@ -65,7 +62,7 @@ export async function scrapeOf(
         }),
       }),
       ...(history === 'everything happened' && {
-        worker: () => ({ projects: 1, leaseExpiresAt: clock.now() }),
+        worker: { owns: () => true, leaseExpiresAt: () => clock.now() },
       }),
       emit: () => {},
       onError: (error) => {

@@ -30,8 +30,16 @@ export async function knownLabels(): Promise<LabelsOf> {
     known.set(name, labels.union(new Set(TARGET)));
   }
   const labelsOf: LabelsOf = (metric) => known.get(metric);
+  // A rule can read what an earlier evaluation recorded, so the names must do until the expressions are known.
+  for (const { record } of recordings) known.set(record, labelsInName(record));
   for (const { record, expr, labels } of recordings) {
     known.set(record, resultLabels(expr, labelsOf).union(new Set(Object.keys(labels ?? {}))));
   }
   return labelsOf;
+}
+
+/** The labels that the name of a recorded series begins with, as in `project_from_to:metric:max`. */
+function labelsInName(record: string): ReadonlySet<string> {
+  const [level = '', ...rest] = record.split(':');
+  return new Set(rest.length < 2 ? [] : level.match(/error_id|[a-z]+/g));
 }

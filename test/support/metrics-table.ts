@@ -158,6 +158,7 @@ export const METRICS: readonly MetricFact[] = [
     labels: [{ external_url: 'https://watch.example.com' }],
     absentAtFirst: true,
   }),
+  fact('projects_configured', 'gauge', 'process', 'process'),
   fact('config_last_reload_successful', 'gauge', 'process', 'process'),
   fact('config_last_reload_success_timestamp_seconds', 'gauge', 'process', 'process'),
   fact('log_messages_total', 'counter', 'process', 'process', {

@@ -65,6 +65,10 @@ export const processes: Row = {
           properties: SECONDS,
         },
         {
+          title: 'Projects configured',
+          expr: 'max by (instance) (evalwatch_projects_configured)',
+        },
+        {
           title: 'Projects owned',
           expr: 'max by (instance) (evalwatch_worker_projects)',
         },

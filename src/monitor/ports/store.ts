@@ -100,6 +100,12 @@ export interface StoreSnapshot {
   readonly backlog: { readonly count: number; readonly oldestAt: number | undefined };
 }
 
+/** The configured projects that one of several workers owns, for its scrapes. */
+export interface OwnedSnapshot extends StoreSnapshot {
+  /** Number of configured projects of all workers. */
+  readonly configured: number;
+}
+
 /** Filters and order of rows, newest first by default; without filters all rows. */
 export interface RowQuery {
   readonly project?: string | undefined;

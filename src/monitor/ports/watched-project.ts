@@ -15,7 +15,6 @@ export interface WatchedProject {
 
 /** Next poll of a project by its current schedule. */
 export interface ProjectSchedule {
-  readonly project: string;
   /** Epoch ms; undefined if another worker polls the project. */
   readonly nextPollAt: number | undefined;
   readonly maxIntervalSeconds: number;

@@ -1,4 +1,3 @@
-import { setTimeout } from 'node:timers/promises';
 import type { Kind } from '../../domain/status.ts';
 import type { StoreError } from '../../monitor/errors.ts';
 import type { Observer } from '../../monitor/events.ts';
@@ -114,7 +113,7 @@ export function createCommits(options: CommitsOptions): Commits {
       }
       emitFailed(error);
       if (signal.aborted) throw error;
-      await setTimeout(RESOLVE_AGAIN_MS);
+      await clock.sleep(RESOLVE_AGAIN_MS);
     }
   }
 

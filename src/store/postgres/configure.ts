@@ -1,4 +1,3 @@
-import { setTimeout } from 'node:timers/promises';
 import { StoreError, type StoreFailureReason } from '../../monitor/errors.ts';
 import type { Observer } from '../../monitor/events.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
@@ -13,7 +12,7 @@ const PASSING: ReadonlySet<StoreFailureReason> = new Set(['io', 'busy']);
 
 export interface ConfigureOptions {
   readonly database: Pick<Database, 'attempt'>;
-  readonly clock: Pick<Clock, 'monotonic'>;
+  readonly clock: Pick<Clock, 'monotonic' | 'sleep'>;
   /** Receives `store.committed` and `store.commit_failed`. */
   readonly emit: Observer;
   /** Aborts when the store closes. */
@@ -41,7 +40,7 @@ export function createConfigure({ database, clock, emit, signal }: ConfigureOpti
         mayBeMade ||= unknown;
         if (!mayBeMade) throw error;
         if (signal.aborted || !PASSING.has(error.reason)) throw possiblyChanged(error);
-        await setTimeout(AGAIN_MS);
+        await clock.sleep(AGAIN_MS);
       }
     }
 

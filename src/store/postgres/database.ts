@@ -1,6 +1,7 @@
 import type { PoolClient, QueryConfig } from 'pg';
 import { limitConcurrency } from '../../concurrency/limit-concurrency.ts';
 import { StoreError } from '../../monitor/errors.ts';
+import type { Clock } from '../../monitor/ports/clock.ts';
 import { createOpenWork } from '../open-work.ts';
 import { isCollision, isNoPrimary, isOutcomeUnknown, toStoreError } from './errors.ts';
 import { createServers, type Route } from './servers.ts';
@@ -53,6 +54,7 @@ export interface DatabaseOptions {
    * connection, after which it is not sent.
    */
   readonly timeoutMs: number;
+  readonly clock: Clock;
   /** On abort, running statements fail, and later statements have 1 s. */
   readonly signal?: AbortSignal;
 }
@@ -64,10 +66,15 @@ const AFTER_ABORT_TIMEOUT_MS = 1000;
 
 /** Opens the database. Its connections are made when they are needed. */
 export function openDatabase(options: DatabaseOptions): Database {
-  const { settings, connections, timeoutMs, signal } = options;
+  const { settings, connections, timeoutMs, clock, signal } = options;
   const { secrets } = settings;
-  const servers = createServers({ settings, connections, timeoutMs });
-  const limitUse = limitConcurrency(connections, { maxMs: timeLeft, signal, error: tooManyWait });
+  const servers = createServers({ settings, connections, timeoutMs, clock });
+  const limitUse = limitConcurrency(connections, {
+    maxMs: timeLeft,
+    timeout: (ms, callback) => clock.timeout(ms, callback),
+    signal,
+    error: tooManyWait,
+  });
   const inUse = new Set<PoolClient>();
   signal?.addEventListener('abort', () => {
     for (const client of inUse) client.end().catch(ignore);

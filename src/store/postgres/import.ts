@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { StoreError } from '../../monitor/errors.ts';
+import type { Clock } from '../../monitor/ports/clock.ts';
 import { openDatabase, type RunInTransaction } from './database.ts';
 import { migrate } from './sql/migrate.ts';
 import { toStored } from './sql/text.ts';
@@ -34,6 +35,7 @@ interface ImportSource {
 }
 
 interface ImportOptions {
+  readonly clock: Clock;
   /** Connection string of the database. */
   readonly url: string;
   readonly source: ImportSource;
@@ -69,11 +71,12 @@ const TIMEOUT_MS = 60_000;
  * @throws {StoreError} also if the database has other content, or a worker uses it
  */
 export async function importStore(options: ImportOptions): Promise<Imported> {
-  const { url, source, onProgress = () => {} } = options;
+  const { url, source, clock, onProgress = () => {} } = options;
   const database = openDatabase({
     settings: await readUrl(url),
     connections: 1,
     timeoutMs: TIMEOUT_MS,
+    clock,
   });
   try {
     await migrate(database);

@@ -1,3 +1,4 @@
+import type { Clock } from '../../monitor/ports/clock.ts';
 import type { StoreReader } from '../../monitor/ports/store.ts';
 import { openDatabase } from './database.ts';
 import { assertReadable } from './sql/migrate.ts';
@@ -11,14 +12,18 @@ const TIMEOUT_MS = 60_000;
  * Opens the store for reading, beside workers or without any.
  * @throws {StoreError} also if there is no store yet, or its schema version is another
  */
-export async function openPostgresReader(options: { readonly url: string }): Promise<StoreReader> {
-  const settings = await readUrl(options.url);
-  const database = openDatabase({ settings, connections: 2, timeoutMs: TIMEOUT_MS });
+export async function openPostgresReader(options: {
+  readonly url: string;
+  readonly clock: Clock;
+}): Promise<StoreReader> {
+  const { url, clock } = options;
+  const settings = await readUrl(url);
+  const database = openDatabase({ settings, connections: 2, timeoutMs: TIMEOUT_MS, clock });
   try {
     await assertReadable(database);
   } catch (error) {
     await database.close();
     throw error;
   }
-  return { ...createReads(database), close: () => database.close() };
+  return { ...createReads(database, clock), close: () => database.close() };
 }

@@ -3,7 +3,7 @@ import type { Coordinator, Ownership } from '../../coordination/ports.ts';
 import { StoreError } from '../../monitor/errors.ts';
 import type { Observer } from '../../monitor/events.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
-import type { PruneLimits, Store } from '../../monitor/ports/store.ts';
+import type { OwnedSnapshot, PruneLimits, Store } from '../../monitor/ports/store.ts';
 import { createOpenWork } from '../open-work.ts';
 import {
   type HealthColumns,
@@ -26,6 +26,7 @@ import {
 } from './sql/failures.ts';
 import { migrate } from './sql/migrate.ts';
 import { createOwnedProjects } from './ownership/owned-projects.ts';
+import { createOwnedSnapshot } from './ownership/owned-snapshot.ts';
 import { HEALTH } from './sql/projects.ts';
 import { PRUNING } from './sql/pruning.ts';
 import { createReads } from './reads.ts';
@@ -44,12 +45,16 @@ export interface PostgresOptions {
   readonly emit: Observer;
   /** Aborts when a shutdown has waited long enough for the database. */
   readonly signal: AbortSignal;
+  /** Opens the connections; a simulation has its own. */
+  readonly open?: typeof openDatabase;
 }
 
 /** A store that several workers write. It refuses commits of projects that its worker does not own (reason `epoch`). */
 export interface PostgresStore extends Store, Ownership {
   /** Version of the server, such as `15.18`. */
   readonly serverVersion: string;
+  /** Returns the configured projects that this worker owns. @throws {StoreError} */
+  ownedSnapshot(): Promise<OwnedSnapshot>;
   /** Returns projects with pending failures, also those of other workers. @throws {StoreError} */
   failingProjects(): Promise<readonly FailingProject[]>;
 }
@@ -75,13 +80,14 @@ const TIMEOUT_MS = 30_000;
  * @throws {StoreError} when no server answers in time, or the schema is foreign or too new
  */
 export async function openPostgres(options: PostgresOptions): Promise<Postgres> {
-  const { clock, leaseMs, url, signal } = options;
+  const { clock, leaseMs, url, signal, open = openDatabase } = options;
   const settings = await readUrl(url);
   await using opened = new AsyncDisposableStack();
-  const database = openDatabase({
+  const database = open({
     settings,
     connections: CONNECTIONS,
     timeoutMs: TIMEOUT_MS,
+    clock,
     signal,
   });
   opened.defer(() => database.close());
@@ -91,7 +97,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Postgres> 
   const [[first] = []] = await Promise.all(sizes);
   // A beat that takes longer is useless.
   const timeoutMs = Math.ceil(leaseMs / 3);
-  const shared = openDatabase({ settings, connections: 1, timeoutMs, signal });
+  const shared = open({ settings, connections: 1, timeoutMs, clock, signal });
   opened.defer(() => shared.close());
   const coordinator = createCoordinator({ database: shared, clock, leaseMs });
   const held = opened.move();
@@ -132,8 +138,9 @@ function createStore(
   }
 
   const deleteRows: Database['query'] = (...asked) => inProjectQueue(() => write(...asked));
-  const reads = createReads(database);
+  const reads = createReads(database, clock);
   const ownedProjects = createOwnedProjects({ database, read, write, worker, clock, emit, signal });
+  const readOwned = createOwnedSnapshot(database, worker);
   const configure = createConfigure({ database, clock, emit, signal });
   note(first);
 
@@ -147,6 +154,10 @@ function createStore(
     snapshot: guarded(async () => {
       await ownedProjects.flush();
       return await reads.snapshot();
+    }),
+    ownedSnapshot: guarded(async () => {
+      await ownedProjects.flush();
+      return await readOwned();
     }),
     statuses: guarded(reads.statuses),
     transitions: guarded(reads.transitions),
@@ -181,7 +192,7 @@ function createStore(
       await write(SETTLE, settleParameters(transitionId, settlement, at));
     }),
     postponeFailure: guarded(async (transitionId, tries) => {
-      await write(POSTPONE, postponeParameters(transitionId, tries));
+      await write(POSTPONE, postponeParameters(transitionId, tries, worker));
     }),
     prune: guarded((limits) => prune(limits, deleteRows, openWork.isRefused)),
     size: async () => {

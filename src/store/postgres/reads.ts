@@ -1,3 +1,4 @@
+import type { Clock } from '../../monitor/ports/clock.ts';
 import type { StoreReader } from '../../monitor/ports/store.ts';
 import type { Database } from './database.ts';
 import { createCauseQuery } from './sql/cause-query.ts';
@@ -9,14 +10,17 @@ import { createRowQueries } from './sql/row-queries.ts';
 import { SNAPSHOT, type SnapshotRow, toSnapshot } from './sql/snapshot.ts';
 
 /** Creates the methods of `StoreReader`, which need no ownership. */
-export function createReads(database: Pick<Database, 'query'>): Omit<StoreReader, 'close'> {
+export function createReads(
+  database: Pick<Database, 'query'>,
+  clock: Pick<Clock, 'sleep'>,
+): Omit<StoreReader, 'close'> {
   return {
     ...createRowQueries(database),
     snapshot: async () => {
       const [row] = await database.query<SnapshotRow>(SNAPSHOT);
       return toSnapshot(row ?? { projects: null, count: 0, oldest_at: null });
     },
-    events: createEventQuery(database),
+    events: createEventQuery(database, clock),
     moves: createMoveQuery(database),
     failureCounts: createFailureCounts(database),
     durations: createDurationQuery(database),

@@ -1,6 +1,6 @@
 import { Socket } from 'node:net';
-import { setTimeout as pause } from 'node:timers/promises';
 import { Client, DatabaseError, Pool, type PoolClient } from 'pg';
+import type { Clock } from '../../monitor/ports/clock.ts';
 import { isNoPrimary, toStoreError } from './errors.ts';
 import { CONNECT_MS, prepareSession, sessionConfig } from './session.ts';
 import { createSilenceWatch, type SilenceWatch } from './silence.ts';
@@ -31,9 +31,11 @@ export interface ServersOptions {
   readonly connections: number;
   /** Time limit of a statement, ms. */
   readonly timeoutMs: number;
+  readonly clock: Clock;
 }
 
-export function createServers({ settings, connections, timeoutMs }: ServersOptions): Servers {
+export function createServers(options: ServersOptions): Servers {
+  const { settings, connections, timeoutMs, clock } = options;
   const { servers, secrets } = settings;
   const routes = servers.map(createRoute);
   /** Index of the server that took writes last. */
@@ -54,7 +56,7 @@ export function createServers({ settings, connections, timeoutMs }: ServersOptio
     // An idle connection that breaks is replaced when it is needed.
     pool.on('error', ignore);
     pool.on('connect', (client) => client.on('error', ignore));
-    return { pool, silence: createSilenceWatch(() => openClient(server)) };
+    return { pool, silence: createSilenceWatch(() => openClient(server), clock) };
   }
 
   async function openClient(server: Server): Promise<Client> {
@@ -106,7 +108,10 @@ export function createServers({ settings, connections, timeoutMs }: ServersOptio
       isClosed = true;
       const ended = Promise.all(routes.map(({ pool }) => pool.end()));
       // A server that is silent does not end its connections, and their sockets would keep the process alive.
-      await Promise.race([ended, pause(CLOSE_MS, undefined, { ref: false })]);
+      const { promise: isLate, resolve } = Promise.withResolvers<void>();
+      const timer = clock.timeout(CLOSE_MS, resolve).unref();
+      await Promise.race([ended, isLate]);
+      timer.cancel();
       for (const socket of sockets) socket.destroy();
       await ended;
     },

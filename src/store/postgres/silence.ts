@@ -1,5 +1,6 @@
 import { Socket } from 'node:net';
 import type { Client } from 'pg';
+import type { Clock, Timer } from '../../monitor/ports/clock.ts';
 
 /** Interval of the checks of waiting statements, and the wait after which a statement is checked, ms. */
 const CHECK_EVERY_MS = 1500;
@@ -44,21 +45,26 @@ const UNDER_WAY = `SELECT query FROM pg_catalog.pg_stat_activity
   WHERE usename = session_user AND datname = current_database() AND state = 'active'`;
 
 /** @param open opens another connection to the server */
-export function createSilenceWatch(open: () => Promise<Client>): SilenceWatch {
+export function createSilenceWatch(
+  open: () => Promise<Client>,
+  clock: Pick<Clock, 'monotonic' | 'timeout'>,
+): SilenceWatch {
   const waiting = new Set<Waiting>();
-  let timer: NodeJS.Timeout | undefined;
+  let timer: Timer | undefined;
 
   function scheduleCheck(): void {
-    timer ??= setTimeout(() => {
-      void check().finally(() => {
-        timer = undefined;
-        if (waiting.size > 0) scheduleCheck();
-      });
-    }, CHECK_EVERY_MS).unref();
+    timer ??= clock
+      .timeout(CHECK_EVERY_MS, () => {
+        void check().finally(() => {
+          timer = undefined;
+          if (waiting.size > 0) scheduleCheck();
+        });
+      })
+      .unref();
   }
 
   async function check(): Promise<void> {
-    const now = performance.now();
+    const now = clock.monotonic();
     const long = [...waiting].filter(({ since }) => now - since >= CHECK_EVERY_MS);
     if (long.length === 0) return;
     const underWay = await askWhatIsUnderWay(open);
@@ -78,7 +84,7 @@ export function createSilenceWatch(open: () => Promise<Client>): SilenceWatch {
   return {
     during: async (text, client, answer) => {
       const silent = Promise.withResolvers<never>();
-      const since = performance.now();
+      const since = clock.monotonic();
       const traffic = trafficOf(client);
       const one = { text, client, since, giveUp: silent.reject, denials: 0, traffic };
       waiting.add(one);

@@ -35,6 +35,8 @@ export interface PageContent {
 }
 
 export interface ShownProject extends WatchedProject {
+  /** False for a project of another worker as long as the store could not be read. */
+  readonly isHealthKnown: boolean;
   /** In the past if a tick is late; undefined while nothing is due. */
   readonly nextPollAt: number | undefined;
   /** Undefined until its durations were read for the first time. */
@@ -69,4 +71,6 @@ export type ProjectState =
   | ({ readonly kind: 'down' } & Pick<PollHealth, 'reason' | 'failure'>)
   /** Its poll has been due for longer than a minute. */
   | { readonly kind: 'late'; readonly dueAt: number }
-  | { readonly kind: 'new' };
+  | { readonly kind: 'new' }
+  /** Another worker polls it, and the store could not be read yet. */
+  | { readonly kind: 'unknown' };

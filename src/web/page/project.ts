@@ -199,7 +199,9 @@ function expected({ team, expect, expectations }: ShownProject): Html {
 function verdictOf(view: ProjectView | undefined): string {
   if (view === undefined) return 'Not configured';
   if (view.hasStuckPrompts) return 'Up, with stuck prompts';
-  return { up: 'Up', down: 'Down', late: 'Late', new: 'Not polled yet' }[view.state.kind];
+  return { up: 'Up', down: 'Down', late: 'Late', new: 'Not polled yet', unknown: 'Unknown' }[
+    view.state.kind
+  ];
 }
 
 /** The page of a project that is neither configured nor stored. */

@@ -1,3 +1,4 @@
+import { systemClock } from '../../../src/app/clock.ts';
 import { connect, createServer, type AddressInfo } from 'node:net';
 import { once } from 'node:events';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -64,7 +65,10 @@ describe.skipIf(postgresPrograms === undefined)('a PostgreSQL store behind', () 
     it('that does not let the belts through is told apart from a database that is away', async () => {
       const { name } = await server.createDatabase();
       await using pooler = await startPooler(server);
-      const opening = openPostgresReader({ url: pooler.url(name, '?prepared=false') });
+      const opening = openPostgresReader({
+        clock: systemClock,
+        url: pooler.url(name, '?prepared=false'),
+      });
       await expect(opening).rejects.toThrow(`ignore_startup_parameters = ${BELTS}`);
       await expect(opening).rejects.not.toThrow(PASSWORD);
     });

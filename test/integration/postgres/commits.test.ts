@@ -252,6 +252,20 @@ describe.skipIf(postgresPrograms === undefined)('commits to PostgreSQL', () => {
       expect((await given.worker.store.snapshot()).backlog.count).toBe(1);
     });
 
+    it('and which the server gets late are not made once a lost version comes up again', async () => {
+      await using given = await start();
+      await server.query(database, 'UPDATE evalwatch.project SET version = version - 1');
+      const late = given.proxy.delayRequest();
+      expect(await given.commit()).toBeUndefined();
+      expect(refusals(given.worker.log)).toEqual([['p', 'version']]);
+      await server.query(database, 'UPDATE evalwatch.project SET version = version + 1');
+
+      late.deliver();
+      await setTimeout(300);
+
+      expect(await given.worker.store.transitions({})).toEqual([]);
+    });
+
     it('are told once though another worker has the project by now', async () => {
       await using given = await start();
       await using other = await startWorker(url);

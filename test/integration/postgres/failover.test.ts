@@ -38,7 +38,7 @@ describe.skipIf(postgresPrograms === undefined)('a PostgreSQL that lost its last
       emit: worker.log.emit,
       missingAfter: () => 2,
       maxIntervalMs: () => 60_000,
-      holdRecords: createRecordBudget(Infinity).holdRecords,
+      holdRecords: createRecordBudget(Infinity, systemClock).holdRecords,
       shutdown: neverStopping(),
     });
     await worker.store.configureProjects(['p'], 1);

@@ -1,3 +1,4 @@
+import { systemClock } from '../../../src/app/clock.ts';
 import { readFile } from 'node:fs/promises';
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -38,7 +39,7 @@ describe.skipIf(postgresPrograms === undefined)('the upgrade of a PostgreSQL sto
 
   async function open(url: string) {
     const settings = await readUrl(url);
-    const database = openDatabase({ settings, connections: 1, timeoutMs: 500 });
+    const database = openDatabase({ clock: systemClock, settings, connections: 1, timeoutMs: 500 });
     return { migrate: () => migrate(database), [Symbol.asyncDispose]: () => database.close() };
   }
 
@@ -132,7 +133,7 @@ describe.skipIf(postgresPrograms === undefined)('the upgrade of a PostgreSQL sto
   it('leaves the limits of its session as they were', async () => {
     const { url } = await makeOld();
     const settings = await readUrl(url);
-    const database = openDatabase({ settings, connections: 1, timeoutMs: 500 });
+    const database = openDatabase({ clock: systemClock, settings, connections: 1, timeoutMs: 500 });
     await migrate(database);
     const text = "SELECT current_setting('statement_timeout') AS limit";
     expect(await database.query({ text })).toEqual([{ limit: '1min' }]);
@@ -161,6 +162,7 @@ describe.skipIf(postgresPrograms === undefined)('the upgrade of a PostgreSQL sto
     const gone = new AbortController();
     const settings = await readUrl(url);
     const database = openDatabase({
+      clock: systemClock,
       settings,
       connections: 1,
       timeoutMs: 500,

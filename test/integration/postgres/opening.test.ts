@@ -1,3 +1,4 @@
+import { systemClock } from '../../../src/app/clock.ts';
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openPostgresReader } from '../../../src/store/postgres/postgres-reader.ts';
@@ -54,7 +55,9 @@ describe.skipIf(postgresPrograms === undefined)('a PostgreSQL store', () => {
       await server.query('postgres', `${making} TEMPLATE template0`);
       const expected = `the database of store.postgres_url_file or _env has the encoding ${encoding}, and evalwatch needs UTF8`;
       await expect(startWorker(server.url(name))).rejects.toThrow(expected);
-      await expect(openPostgresReader({ url: server.url(name) })).rejects.toThrow(expected);
+      await expect(
+        openPostgresReader({ clock: systemClock, url: server.url(name) }),
+      ).rejects.toThrow(expected);
     },
   );
 
@@ -71,7 +74,7 @@ describe.skipIf(postgresPrograms === undefined)('a PostgreSQL store', () => {
     await server.query(name, `UPDATE evalwatch.schema_version SET ${change}`);
     const attempts = [
       async () => (await startWorker(url))[Symbol.asyncDispose](),
-      async () => (await openPostgresReader({ url })).close(),
+      async () => (await openPostgresReader({ clock: systemClock, url })).close(),
     ];
     for (const attempt of attempts) {
       const how = await attempt().then(
@@ -92,7 +95,9 @@ describe.skipIf(postgresPrograms === undefined)('a PostgreSQL store', () => {
 
   it('that is not there yet cannot be read', async () => {
     const { url } = await server.createDatabase();
-    await expect(openPostgresReader({ url })).rejects.toThrow('there is no store');
+    await expect(openPostgresReader({ clock: systemClock, url })).rejects.toThrow(
+      'there is no store',
+    );
   });
 
   it('finds the server that takes writes among several', async () => {
@@ -101,7 +106,7 @@ describe.skipIf(postgresPrograms === undefined)('a PostgreSQL store', () => {
     await using worker = await startWorker(several);
     await worker.store.configureProjects(['p'], 1);
     await server.query(name, `ALTER DATABASE ${name} SET default_transaction_read_only = on`);
-    await expect(openPostgresReader({ url })).rejects.toThrow('takes writes');
+    await expect(openPostgresReader({ clock: systemClock, url })).rejects.toThrow('takes writes');
   });
 
   it('has everybody wait for a connection as long as it takes', async () => {

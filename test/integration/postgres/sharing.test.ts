@@ -1,3 +1,4 @@
+import { systemClock } from '../../../src/app/clock.ts';
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { PATIENCE } from '../../support/evalwatch.ts';
@@ -281,6 +282,26 @@ describe.skipIf(postgresPrograms === undefined)('workers on one PostgreSQL', () 
       ]);
     });
 
+    it('that another worker postpones too late go on with the one that has them', async () => {
+      await using first = await startWorker(url);
+      await using second = await startWorker(url);
+      await first.store.configureProjects(['p'], 1);
+      await first.claim(['p']);
+      await first.see('p', { x: 'RUNNING' });
+      await first.see('p', { x: 'FAILED' });
+      const [late] = await first.store.pendingFailures({ limitPerProject: 1 });
+      await expire(first.id);
+      expect(await second.store.pendingFailures({ limitPerProject: 1 })).toHaveLength(1);
+      await first.coordinator.join(first.identity);
+
+      const tries = { count: 1, useless: 0, firstAt: 1, lastAt: 1, nextAt: 2 };
+      await first.store.postponeFailure(late?.transitionId ?? 0, tries);
+
+      expect(await first.store.pendingFailures({ limitPerProject: 1 })).toEqual([]);
+      const [pending] = await second.store.pendingFailures({ limitPerProject: 1 });
+      expect(pending?.tries).toMatchObject({ count: 0 });
+    });
+
     it('that were postponed, whoever comes first', async () => {
       await using first = await startWorker(url);
       await using second = await startWorker(url);
@@ -362,7 +383,7 @@ describe.skipIf(postgresPrograms === undefined)('workers on one PostgreSQL', () 
       const slow = await server.connect(database);
       await slow.query('BEGIN');
       await slow.query(insert, ['slow']);
-      const reader = await openPostgresReader({ url });
+      const reader = await openPostgresReader({ clock: systemClock, url });
 
       await expect(reader.events(START, 10)).rejects.toMatchObject({ reason: 'busy' });
       await reader.close();

@@ -1,3 +1,4 @@
+import { systemClock } from '../../../src/app/clock.ts';
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openDatabase } from '../../../src/store/postgres/database.ts';
@@ -23,6 +24,7 @@ describe.skipIf(postgresPrograms === undefined)('a PostgreSQL that does not answ
     const { url, name } = await server.createDatabase();
     await server.query(name, 'CREATE TABLE done ()');
     const database = openDatabase({
+      clock: systemClock,
       settings: await readUrl(url),
       connections: 1,
       timeoutMs: 1000,
@@ -118,6 +120,7 @@ describe.skipIf(postgresPrograms === undefined)('a PostgreSQL that does not answ
   it('is waited for while it works on it, and not to be silent', async () => {
     const { url, name } = await server.createDatabase();
     const database = openDatabase({
+      clock: systemClock,
       settings: await readUrl(url),
       connections: 1,
       timeoutMs: 30_000,
@@ -148,6 +151,7 @@ describe.skipIf(postgresPrograms === undefined)('a PostgreSQL that does not answ
       const { url } = await server.createDatabase();
       const proxy = await startCuttingProxy(server.port);
       const database = openDatabase({
+        clock: systemClock,
         settings: await readUrl(url.replace(`:${server.port}/`, `:${proxy.port}/`) + parameters),
         connections: 1,
         timeoutMs: 60_000,

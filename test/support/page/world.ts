@@ -119,6 +119,7 @@ export async function openPageWorld(start = NIGHT): Promise<PageWorld> {
           id,
           datasets,
           health: known,
+          isHealthKnown: true,
           nextPollAt: clock.now() + 20 * SECOND,
         });
       }

@@ -1,3 +1,4 @@
+import { systemClock } from '../../../src/app/clock.ts';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Coordinator } from '../../../src/coordination/ports.ts';
 import { createSharedRate } from '../../../src/coordination/shared-rate.ts';
@@ -50,7 +51,7 @@ function sender(
     perSecond,
     grant: queue.grant,
     workers,
-    clock: { monotonic: () => performance.now() },
+    clock: systemClock,
     onError: (error) => {
       throw error;
     },

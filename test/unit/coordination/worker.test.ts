@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { systemClock } from '../../../src/app/clock.ts';
 import type { Coordinator, WorkerIdentity } from '../../../src/coordination/ports.ts';
 import { LEASE, pass, sharedRows, workerOver } from './world.ts';
 
@@ -81,6 +82,47 @@ describe('shares among workers that have different configurations', () => {
     expect(first.worker.liveWorkers()).toBe(2);
   });
 
+  it('ask for some of many projects at a time, and get their share of all', async () => {
+    const claim = vi.fn<Coordinator['claim']>(rows.coordinator.claim);
+    const only = workerOver(rows, 'only', ids(11_000), {
+      coordinator: { ...rows.coordinator, claim },
+    });
+    await only.worker.start();
+    expect(only.may()).toHaveLength(11_000);
+    expect(Math.max(...claim.mock.calls.map(([, projects]) => projects.length))).toBe(5000);
+  });
+
+  it('come to look at every project, if slowly', async () => {
+    const first = workerOver(rows, 'first', ids(10_000), { configDigest: () => 'old' });
+    await first.worker.start();
+    const claim: Coordinator['claim'] = async (...asked) => {
+      await systemClock.sleep(3000);
+      return await rows.coordinator.claim(...asked);
+    };
+    const second = workerOver(rows, 'second', ids(10_100), {
+      configDigest: () => 'new',
+      coordinator: { ...rows.coordinator, claim },
+    });
+    void second.worker.start();
+    await pass(60_000);
+    expect(second.may()).toHaveLength(100);
+  });
+
+  it('renew their lease while they claim many projects slowly', async () => {
+    const claim: Coordinator['claim'] = async (...asked) => {
+      const taken = await rows.coordinator.claim(...asked);
+      await systemClock.sleep(400);
+      return taken;
+    };
+    const only = workerOver(rows, 'only', ids(20_000), {
+      coordinator: { ...rows.coordinator, claim },
+    });
+    void only.worker.start();
+    await pass(60_000);
+    expect(only.may()).toHaveLength(20_000);
+    expect(only.log.of('worker.lease_lost')).toEqual([]);
+  });
+
   it('take what only they have, ask once a beat for what others own, and are fair once they agree', async () => {
     let digest = 'old';
     const claim = vi.fn<Coordinator['claim']>(rows.coordinator.claim);
@@ -99,8 +141,8 @@ describe('shares among workers that have different configurations', () => {
     digest = 'new';
     first.worker.configure(ids(6));
     await pass(3 * BEAT);
-    const owned = [first, second].map(({ worker }) => worker.reading().projects);
-    expect(owned).toEqual([3, 3]);
+    const owned = [first, second].map(({ worker }) => ids(6).filter((id) => worker.owns(id)));
+    expect(owned.map(({ length }) => length)).toEqual([3, 3]);
   });
 });
 
@@ -117,6 +159,7 @@ describe('a project that is given back', () => {
     expect(first.may()).toEqual(['p0']);
     expect(second.may()).toEqual([]);
     expect(first.epochs.has('p1')).toBe(true);
+    expect(first.worker.owns('p1')).toBe(true);
     poll.resolve();
     first.polls.clear();
     await pass(BEAT);
@@ -365,9 +408,19 @@ it('asks the database once after many losses in a row', async () => {
   expect(vi.getTimerCount()).toBe(0);
 });
 
-it('shows how many projects it has and until when', async () => {
+it('shows until when it has its projects', async () => {
   const [only] = await crew(1, ids(2));
-  const { projects, leaseExpiresAt = 0 } = only?.worker.reading() ?? {};
-  expect(projects).toBe(2);
+  const leaseExpiresAt = only?.worker.leaseExpiresAt() ?? 0;
   expect(leaseExpiresAt - Date.now()).toBeGreaterThan(LEASE - BEAT - 1);
+});
+
+it('owns without the database what it had until its lease has run out', async () => {
+  const [only] = await crew(1, ids(2));
+  const owned = () => ids(2).filter((id) => only?.worker.owns(id));
+  only?.database('hangs');
+  await pass(LEASE / 2 + BEAT);
+  expect(only?.may()).toEqual([]);
+  expect(owned()).toEqual(ids(2));
+  await pass(LEASE);
+  expect(owned()).toEqual([]);
 });

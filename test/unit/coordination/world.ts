@@ -1,3 +1,4 @@
+import { systemClock } from '../../../src/app/clock.ts';
 import { vi } from 'vitest';
 import type { Beat, Coordinator, OwnedProject } from '../../../src/coordination/ports.ts';
 import { createWorker, type Worker, type WorkerOptions } from '../../../src/coordination/worker.ts';
@@ -79,7 +80,7 @@ export function workerOver(
       disown: (project) => epochs.delete(project),
       flush: () => Promise.resolve(),
     },
-    clock: { monotonic: () => performance.now() },
+    clock: systemClock,
     emit: log.emit,
     onChange: ({ taken, dropped }) => {
       if (taken.length + dropped.length === 0) return;

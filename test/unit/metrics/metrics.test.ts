@@ -5,6 +5,7 @@ import { StoreError, type PollFailureReason } from '../../../src/monitor/errors.
 import type { MonitorEvent } from '../../../src/monitor/events.ts';
 import { afterPoll } from '../../../src/monitor/poll-health.ts';
 import type { PollHealth, StoreSnapshot } from '../../../src/monitor/ports/store.ts';
+import type { MetricsOptions } from '../../../src/metrics/metrics.ts';
 import { parseExposition } from './parse-exposition.ts';
 import { NEVER_POLLED, START, setUp, snapshotOf, stored } from './setup.ts';
 
@@ -124,8 +125,7 @@ describe('a project', () => {
         snapshot: async () => snapshotOf([stored('gone'), stored('stays')]),
         size: async () => ({ database: 1, wal: 1 }),
       },
-      schedule: () =>
-        ['gone', 'stays'].map((project) => ({ project, nextPollAt: 1, maxIntervalSeconds: 1 })),
+      schedule: () => ({ nextPollAt: 1, maxIntervalSeconds: 1 }),
     });
     configure('gone', 'stays');
     metrics.observe(finished('gone'));
@@ -203,10 +203,10 @@ describe('a project', () => {
 
   it('shows when it is due, unless nothing is', async () => {
     const { configure, scrape } = setUp({
-      schedule: () => [
-        { project: 'p', nextPollAt: START, maxIntervalSeconds: 86_400 },
-        { project: 'idle', nextPollAt: undefined, maxIntervalSeconds: 10 },
-      ],
+      schedule: (project) =>
+        project === 'p'
+          ? { nextPollAt: START, maxIntervalSeconds: 86_400 }
+          : { nextPollAt: undefined, maxIntervalSeconds: 10 },
     });
     configure('p', 'idle');
     const series = await scrape();
@@ -511,8 +511,10 @@ it('has the same text of a project, however many there are', async () => {
       snapshotOf(ids.map((id, n) => stored(id, { configuredAt: START + n * 1000 }))),
     size: async () => ({ database: 1, wal: 1 }),
   };
-  const schedule = () =>
-    ids.map((project, n) => ({ project, nextPollAt: START + n, maxIntervalSeconds: n }));
+  const schedule = (project: string) => {
+    const n = ids.indexOf(project);
+    return { nextPollAt: START + n, maxIntervalSeconds: n };
+  };
   /** The lines of each family of projects, the header first. */
   async function linesOf(configured: readonly string[]) {
     const { metrics, configure } = setUp({ store, schedule });
@@ -556,19 +558,56 @@ it('scrapes at the same time share one reading of the store, later ones read aga
 
 describe('one of several workers', () => {
   const up = { ...NEVER_POLLED, up: true, lastPollAt: START + 5000, lastSuccessAt: START + 5000 };
-  const failing = {
-    ...NEVER_POLLED,
-    consecutiveFailures: 3,
-    reason: 'timeout' as const,
-    lastPollAt: START + 9000,
-  };
-  const worker = () => ({ projects: 2, leaseExpiresAt: START + 10_000 });
-  const scheduled = (project: string, nextPollAt: number | undefined) => {
-    return { project, nextPollAt, maxIntervalSeconds: 30 };
-  };
 
-  it('tells what it owns, until when, and whose commits were refused', async () => {
-    const { metrics, scrape } = setUp({ worker });
+  /** A worker that may own p, q and r, and a store that says how many there are altogether and what it owns. */
+  function setUpWorker(options: Partial<MetricsOptions> = {}) {
+    const owned = new Set<string>();
+    const said = { configured: 9, projects: ['p', 'q', 'r'], fails: false };
+    const read = async <Value>(value: Value) => {
+      if (said.fails) throw new StoreError('io', 'no answer');
+      return value;
+    };
+    const given = setUp({
+      worker: { owns: (project) => owned.has(project), leaseExpiresAt: () => START + 10_000 },
+      store: {
+        snapshot: () => {
+          const projects = said.projects.map((id) => stored(id));
+          return read({ ...snapshotOf(projects), configured: said.configured });
+        },
+        size: () => read({ database: 4096, wal: undefined }),
+      },
+      schedule: () => ({ nextPollAt: START, maxIntervalSeconds: 30 }),
+      ...options,
+    });
+    given.configure('p', 'q', 'r');
+    return {
+      ...given,
+      said,
+      take: (project: string, health: PollHealth = NEVER_POLLED) => {
+        owned.add(project);
+        given.metrics.changeOwnership({ taken: [{ project, health }], dropped: [] });
+      },
+      drop: (project: string) => {
+        owned.delete(project);
+        given.metrics.changeOwnership({ taken: [], dropped: [project] });
+      },
+      /** Its lease has run out, and it has not noticed yet. */
+      expire: () => owned.clear(),
+      /** Number of owned projects as shown, and the projects with series. */
+      shown: async () => {
+        const series = await given.scrape();
+        const projects = [...series.keys()].map((name) => /[{,]project="(\w+)"/.exec(name)?.[1]);
+        return {
+          owned: series.get('evalwatch_worker_projects'),
+          configured: series.get('evalwatch_projects_configured'),
+          projects: [...new Set(projects.filter((project) => project !== undefined))].toSorted(),
+        };
+      },
+    };
+  }
+
+  it('tells until when it owns what it has, and whose commits were refused', async () => {
+    const { metrics, scrape } = setUpWorker();
     metrics.observe({
       type: 'store.commit_refused',
       project: 'p',
@@ -576,7 +615,6 @@ describe('one of several workers', () => {
       isFromEarlierOwnership: false,
     });
     const series = await scrape();
-    expect(series.get('evalwatch_worker_projects')).toBe(2);
     expect(series.get('evalwatch_worker_lease_expiry_timestamp_seconds')).toBe(
       (START + 10_000) / 1000,
     );
@@ -585,21 +623,14 @@ describe('one of several workers', () => {
   });
 
   it('has no lease before the first one', async () => {
-    const { scrape } = setUp({ worker: () => ({ projects: 0, leaseExpiresAt: undefined }) });
-    const names = [...(await scrape()).keys()];
-    expect(names).toContain('evalwatch_worker_projects');
-    expect(names).not.toContain('evalwatch_worker_lease_expiry_timestamp_seconds');
+    const { scrape } = setUp({ worker: { owns: () => false, leaseExpiresAt: () => undefined } });
+    const series = await scrape();
+    expect(series.get('evalwatch_worker_projects')).toBe(0);
+    expect(series.has('evalwatch_worker_lease_expiry_timestamp_seconds')).toBe(false);
   });
 
   it('says what keeps the store, which has no log of its own and no SQLite', async () => {
-    const { scrape } = setUp({
-      worker,
-      storeInfo: { engine: 'postgresql', version: '17.2' },
-      store: {
-        snapshot: async () => snapshotOf([]),
-        size: async () => ({ database: 4096, wal: undefined }),
-      },
-    });
+    const { scrape } = setUpWorker({ storeInfo: { engine: 'postgresql', version: '17.2' } });
     const series = await scrape();
     expect(series.get('evalwatch_store_info{engine="postgresql",version="17.2"}')).toBe(1);
     expect([...series.keys()].find((name) => name.startsWith('evalwatch_build_info'))).toContain(
@@ -608,59 +639,71 @@ describe('one of several workers', () => {
     expect(series.has('evalwatch_store_wal_bytes')).toBe(false);
   });
 
-  it('counts of every project from 0, but tells only of its own when the next poll is due', async () => {
-    const { configure, scrape } = setUp({
-      worker,
-      schedule: () => [scheduled('mine', START), scheduled('theirs', undefined)],
-    });
-    configure('mine', 'theirs');
-    const series = await scrape();
-    for (const project of ['mine', 'theirs']) {
-      expect(series.get(`evalwatch_polls_total{project="${project}"}`)).toBe(0);
-      const longest = `evalwatch_project_schedule_max_interval_seconds{project="${project}"}`;
-      expect(series.get(longest)).toBe(30);
-    }
-    const next = 'evalwatch_project_next_poll_timestamp_seconds';
-    expect(series.get(`${next}{project="mine"}`)).toBe(START / 1000);
-    expect(series.has(`${next}{project="theirs"}`)).toBe(false);
+  it('has the series of what it owns and of nothing else', async () => {
+    const worker = setUpWorker();
+    expect(await worker.shown()).toEqual({ owned: 0, configured: 9, projects: [] });
+    worker.take('p');
+    worker.take('r', up);
+    expect(await worker.shown()).toEqual({ owned: 2, configured: 9, projects: ['p', 'r'] });
+    const series = await worker.scrape();
+    expect(series.get('evalwatch_project_up{project="p"}')).toBe(0);
+    expect(series.get('evalwatch_project_up{project="r"}')).toBe(1);
+    expect(series.get('evalwatch_polls_total{project="r"}')).toBe(0);
+    worker.drop('p');
+    expect(await worker.shown()).toEqual({ owned: 1, configured: 9, projects: ['r'] });
   });
 
-  it.each([
-    ['the store, where another one polled last', up, failing, 0, 3],
-    ['memory, where the store does not know of the last poll yet', failing, up, 0, 3],
-    ['the store, once others have mended what failed here', NEVER_POLLED, up, 1, 0],
-  ])('takes a project’s health from %s', async (_, here, there, isUp, failures) => {
-    const { metrics, scrape } = setUp({
-      worker,
-      store: {
-        snapshot: async () => snapshotOf([stored('p', { health: there })]),
-        size: async () => ({ database: 1, wal: undefined }),
-      },
-    });
-    metrics.setProjects([{ ...BY_DEFAULT, id: 'p', datasets: false, health: here }]);
-    const series = await scrape();
-    expect(series.get('evalwatch_project_up{project="p"}')).toBe(isUp);
-    expect(series.get('evalwatch_project_consecutive_poll_failures{project="p"}')).toBe(failures);
-    expect(series.has('evalwatch_project_poll_failing{project="p",reason="timeout"}')).toBe(!isUp);
+  it('counts from 0 what it takes again, and on through a reload', async () => {
+    const worker = setUpWorker();
+    const polls = async () => (await worker.scrape()).get('evalwatch_polls_total{project="p"}');
+    worker.take('p');
+    worker.metrics.observe(finished('p'));
+    worker.configure('p', 'q', 'r', 'new');
+    expect(await polls()).toBe(1);
+    expect((await worker.shown()).projects).toEqual(['p']);
+    worker.drop('p');
+    worker.metrics.observe(finished('p'));
+    expect(await polls()).toBeUndefined();
+    worker.take('p');
+    expect(await polls()).toBe(0);
   });
 
-  it('tells without the store only of the health of its own projects', async () => {
-    const { configure, scrape } = setUp({
-      worker,
-      store: {
-        snapshot: () => Promise.reject(new StoreError('io', 'no answer')),
-        size: () => Promise.reject(new StoreError('io', 'no answer')),
-      },
-      schedule: () => [scheduled('mine', START), scheduled('theirs', undefined)],
-    });
-    configure('mine', 'theirs');
-    const series = await scrape();
-    expect(series.get('evalwatch_project_up{project="mine"}')).toBe(0);
-    expect(series.has('evalwatch_project_up{project="theirs"}')).toBe(false);
+  it('shows without the database what it owns until its lease ends, without what is stored', async () => {
+    const worker = setUpWorker();
+    worker.take('p', up);
+    await worker.scrape();
+    Object.assign(worker.said, { fails: true, configured: 5 });
+    expect(await worker.shown()).toEqual({ owned: 1, configured: 9, projects: ['p'] });
+    const series = await worker.scrape();
+    expect(series.get('evalwatch_project_up{project="p"}')).toBe(1);
+    expect(series.has('evalwatch_project_configured_timestamp_seconds{project="p"}')).toBe(false);
+    worker.expire();
+    expect(await worker.shown()).toEqual({ owned: 0, configured: 9, projects: [] });
+  });
+
+  it('counts no project as its own that has no series in this scrape', async () => {
+    const worker = setUpWorker();
+    worker.take('p');
+    worker.take('q');
+    // Another one has it by now, or its configuration has removed it.
+    worker.said.projects = ['q', 'r'];
+    expect(await worker.shown()).toEqual({ owned: 1, configured: 9, projects: ['q'] });
+    // It is owned, but not configured here.
+    worker.configure('p');
+    expect(await worker.shown()).toEqual({ owned: 0, configured: 9, projects: [] });
+  });
+
+  it('says how many projects it has itself before it has read how many all have', async () => {
+    const worker = setUpWorker();
+    worker.said.fails = true;
+    expect(await worker.shown()).toMatchObject({ configured: 3 });
   });
 });
 
-it('that is alone has no series of workers', async () => {
-  const names = [...(await setUp().scrape()).keys()];
-  expect(names.filter((name) => /worker|refused/.test(name))).toEqual([]);
+it('that is alone says how many projects it has, and nothing of workers', async () => {
+  const { configure, scrape } = setUp();
+  configure('p', 'q');
+  const series = await scrape();
+  expect(series.get('evalwatch_projects_configured')).toBe(2);
+  expect([...series.keys()].filter((name) => /worker|refused/.test(name))).toEqual([]);
 });

@@ -1,3 +1,4 @@
+import { systemClock } from '../../../src/app/clock.ts';
 import { text } from 'node:stream/consumers';
 import { BY_DEFAULT } from '../../support/expected.ts';
 import { createMetrics, type MetricsOptions } from '../../../src/metrics/metrics.ts';
@@ -47,7 +48,7 @@ export function snapshotOf(
 /** Metrics over a store that knows nothing, unless told otherwise; what they emit they observe. */
 export function setUp(options: Partial<MetricsOptions> = {}) {
   const emitted: MonitorEvent[] = [];
-  const clock = { time: START, now: () => clock.time, monotonic: () => 0 };
+  const clock = { ...systemClock, time: START, now: () => clock.time, monotonic: () => 0 };
   const metrics = createMetrics({
     version: '1.2.3',
     revision: 'abc',
@@ -57,7 +58,7 @@ export function setUp(options: Partial<MetricsOptions> = {}) {
       snapshot: async () => snapshotOf([]),
       size: async () => ({ database: 4096, wal: 0 }),
     },
-    schedule: () => [],
+    schedule: () => undefined,
     expectationsOf: () => undefined,
     externalUrl: () => undefined,
     emit: (event) => {

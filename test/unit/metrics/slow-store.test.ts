@@ -1,3 +1,4 @@
+import { systemClock } from '../../../src/app/clock.ts';
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -7,7 +8,7 @@ import { StoreError } from '../../../src/monitor/errors.ts';
 import { START, setUp, snapshotOf, stored } from './setup.ts';
 
 const SERIES = 'evalwatch_project_configured_timestamp_seconds{project="alpha"}';
-const CLOCK = { now: () => START, monotonic: () => performance.now() };
+const CLOCK = { ...systemClock, now: () => START, monotonic: () => performance.now() };
 
 describe('a store that is slow to answer scrapes', () => {
   beforeEach(() => {

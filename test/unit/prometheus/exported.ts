@@ -32,9 +32,9 @@ export async function exportedMetrics(): Promise<ReadonlyMap<string, ReadonlySet
   );
   const { metrics } = setUp({
     store: { snapshot: async () => snapshot, size: async () => ({ database: 1, wal: 1 }) },
-    worker: () => ({ projects: 1, leaseExpiresAt: 1000 }),
+    worker: { owns: () => true, leaseExpiresAt: () => 1000 },
     expectationsOf: () => ({ ...UNLEARNED, RUNNING: { ...UNLEARNED.RUNNING, typicalMs: 1000 } }),
-    schedule: () => [{ project: 'p', nextPollAt: 1000, maxIntervalSeconds: 10 }],
+    schedule: () => ({ nextPollAt: 1000, maxIntervalSeconds: 10 }),
   });
   metrics.setProjects([
     { ...BY_DEFAULT, id: 'p', datasets: true, health },

@@ -98,7 +98,7 @@ it.each(pages)('$file uses only commands and options that there are', async ({ t
 });
 
 it.each(pages)('$file links to no page that does not exist', ({ text }) => {
-  const links = [...text.matchAll(/\]\((?!\.\.\/operations\.md#)([^)]+)\)/g)].map(
+  const links = [...text.matchAll(/\]\((?!\.\.\/(?:operations|alerting)\.md#)([^)]+)\)/g)].map(
     ([, link]) => link,
   );
   const files = new Set(pages.map(({ file }) => file));

@@ -55,7 +55,7 @@ export function createOwnedProjects(options: OwnedProjectsOptions): OwnedProject
     emitRefused,
     signal,
   });
-  const health = createHealthQueue(writeHealth);
+  const health = createHealthQueue(writeHealth, clock);
 
   async function writeHealth(waiting: ReadonlyMap<string, WaitingHealth>): Promise<void> {
     const written = await write<{ readonly id: string }>(FLUSH, [flushInput(waiting), worker]);

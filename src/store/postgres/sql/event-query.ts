@@ -1,5 +1,5 @@
-import { setTimeout } from 'node:timers/promises';
 import { StoreError } from '../../../monitor/errors.ts';
+import type { Clock } from '../../../monitor/ports/clock.ts';
 import type { EventPosition, RecordedEvents } from '../../../monitor/ports/store.ts';
 import {
   type FailureColumns,
@@ -55,6 +55,7 @@ const SETTLED: Statement = {
  */
 export function createEventQuery(
   database: Pick<Database, 'query'>,
+  clock: Pick<Clock, 'sleep'>,
 ): (after: EventPosition, limit: number) => Promise<RecordedEvents> {
   let end: EventPosition | undefined;
 
@@ -68,7 +69,7 @@ export function createEventQuery(
     const [given = { transition: 0, settlement: 0 }] = await database.query<EventPosition>(GIVEN);
     let left = await writers();
     for (let check = 0; left.size > 0 && check < MAX_CHECKS; check += 1) {
-      await setTimeout(CHECK_EVERY_MS);
+      await clock.sleep(CHECK_EVERY_MS);
       left = left.intersection(await writers());
     }
     if (left.size === 0) end = later(end, given);

@@ -102,19 +102,20 @@ export function settleParameters(
   ];
 }
 
-/** Postpones a failure, and lets any worker claim it. */
+/** Postpones a failure, and lets any worker claim it, unless another worker has claimed it meanwhile. */
 export const POSTPONE: Statement = {
   name: 'postpone_failure',
   text: `
 UPDATE evalwatch.failure
 SET tries = $2, useless_tries = $3, first_try_at = $4, last_try_at = $5, next_try_at = $6,
   claimed_by = NULL
-WHERE transition_id = $1 AND settled_at IS NULL`,
+WHERE transition_id = $1 AND settled_at IS NULL AND (claimed_by IS NULL OR claimed_by = $7)`,
 };
 
 export function postponeParameters(
   transitionId: number,
   { count, useless, firstAt, lastAt, nextAt }: Tries,
+  worker: string,
 ): readonly unknown[] {
-  return [transitionId, count, useless, firstAt ?? null, lastAt ?? null, nextAt];
+  return [transitionId, count, useless, firstAt ?? null, lastAt ?? null, nextAt, worker];
 }

@@ -155,15 +155,16 @@ export function withIds(
 
 /**
  * Finds out whether a commit was made whose answer was lost. If it was not, the ownership gets another epoch, so that the
- * commit can never be made and can be repeated under the new epoch. The statement waits for a running commit; it then
- * changes nothing and returns `was_same`, because it still sees the earlier rows, and must be run again.
+ * commit can never be made and can be repeated under the new epoch. So does an earlier version, which a standby without the
+ * last commits has after its promotion: the awaited version may come up again. The statement waits for a running commit; it
+ * then changes nothing and returns `was_same`, because it still sees the earlier rows, and must be run again.
  */
 export const RESOLVE: Statement = {
   name: 'resolve_commit',
   text: `
 WITH renewed AS (
   UPDATE evalwatch.project SET epoch = nextval('evalwatch.epoch')
-  WHERE id = $1 AND epoch = $2 AND version = $3 AND owner = $4 RETURNING epoch
+  WHERE id = $1 AND epoch = $2 AND version <= $3 AND owner = $4 RETURNING epoch
 )
 SELECT (SELECT epoch FROM renewed) AS renewed,
   p.epoch = $2 AND p.version = $3 AND p.owner = $4 AS was_same,

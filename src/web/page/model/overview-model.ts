@@ -203,8 +203,8 @@ export async function longestWaiting(
 }
 
 /**
- * Order of projects: unmonitored ones by the time of their last success, then those not polled yet, those with stuck prompts,
- * those with failures, and the others. Equal ones are ordered by the newest failure, then by id.
+ * Order of projects: unmonitored ones by the time of their last success, then those not polled yet or unknown, those with
+ * stuck prompts, those with failures, and the others. Equal ones are ordered by the newest failure, then by id.
  */
 function byUrgency(a: ProjectView, b: ProjectView): number {
   const [rankA, rankB] = [rankOf(a), rankOf(b)];
@@ -221,7 +221,7 @@ function byUrgency(a: ProjectView, b: ProjectView): number {
 
 function rankOf(view: ProjectView): number {
   if (isUnmonitored(view.state)) return 0;
-  if (view.state.kind === 'new') return 1;
+  if (view.state.kind === 'new' || view.state.kind === 'unknown') return 1;
   if (view.hasStuckPrompts) return 2;
   return hasFailures(view) ? 3 : 4;
 }

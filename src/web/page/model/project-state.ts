@@ -3,7 +3,11 @@ import type { ProjectState, ShownProject } from '../content.ts';
 /** Delay of a poll, ms, that a working scheduler never reaches. */
 const LATE_MS = 60_000;
 
-export function stateOf({ health, nextPollAt }: ShownProject, now: number): ProjectState {
+export function stateOf(
+  { health, isHealthKnown, nextPollAt }: ShownProject,
+  now: number,
+): ProjectState {
+  if (!isHealthKnown) return { kind: 'unknown' };
   if (health.lastPollAt !== undefined && !health.up) {
     return { kind: 'down', reason: health.reason, failure: health.failure };
   }

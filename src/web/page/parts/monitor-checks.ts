@@ -39,10 +39,13 @@ export function monitorChecks(
 function projectCheck(projects: Overview['projects']): Check {
   const blind = projects.filter(({ state }) => isUnmonitored(state)).length;
   const waiting = projects.filter(({ state }) => state.kind === 'new').length;
-  const first = waiting === 0 ? '' : `, ${grouped(waiting)} not polled yet`;
+  const unknown = projects.filter(({ state }) => state.kind === 'unknown').length;
+  const first =
+    (waiting === 0 ? '' : `, ${grouped(waiting)} not polled yet`) +
+    (unknown === 0 ? '' : `, ${grouped(unknown)} in an unknown state`);
   return {
     name: 'Projects',
-    level: blind > 0 ? 'bad' : waiting > 0 ? 'warn' : 'ok',
+    level: blind > 0 ? 'bad' : waiting + unknown > 0 ? 'warn' : 'ok',
     text:
       blind > 0
         ? html`<strong>${grouped(blind)} of ${grouped(projects.length)} not monitored</strong

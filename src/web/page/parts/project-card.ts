@@ -53,6 +53,11 @@ export function stateLine({ watched, state, snapshot }: ProjectView, now: number
   if (state.kind === 'new') {
     return html`<p class="state warn"><strong>○ Not polled yet</strong></p>`;
   }
+  if (state.kind === 'unknown') {
+    return html`<p class="state warn">
+      <strong>? Unknown</strong>: another worker polls it, and the store cannot be read
+    </p>`;
+  }
   if (state.kind === 'late') {
     return html`<p class="state bad">
       <strong>✗ Late</strong>: it should have been polled ${timeWithAge(state.dueAt, now)}

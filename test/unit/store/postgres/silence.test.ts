@@ -1,3 +1,4 @@
+import { systemClock } from '../../../../src/app/clock.ts';
 import { Socket } from 'node:net';
 import type { Client } from 'pg';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -37,7 +38,7 @@ function setUp(shown: Shown, stream: object = {}) {
   };
   const query = async (own: string) => ({ rows: shown(own).map((text) => ({ query: text })) });
   const open = vi.fn<() => Promise<Client>>(async () => ({ query, end }) as unknown as Client);
-  const watch = createSilenceWatch(open);
+  const watch = createSilenceWatch(open, systemClock);
   const answer = Promise.withResolvers<string>();
   const client = { connection: { stream } } as unknown as Client;
   const outcome = vi.fn<(outcome: unknown) => void>();

@@ -1,3 +1,4 @@
+import { systemClock } from '../../../../src/app/clock.ts';
 import { join } from 'node:path';
 import { createRecordBudget } from '../../../../src/evaluation-api/listing/record-budget.ts';
 import { onTestFinished } from 'vitest';
@@ -34,7 +35,7 @@ export async function startApi(projects: readonly string[] = ['p', 'q']) {
     emit,
     missingAfter,
     maxIntervalMs: () => 60_000,
-    holdRecords: createRecordBudget(Infinity).holdRecords,
+    holdRecords: createRecordBudget(Infinity, systemClock).holdRecords,
     shutdown,
   });
   const feed = createEventFeed(store, clock);

@@ -144,6 +144,21 @@ describe('the store', () => {
     // Nobody knows how many.
     expect(html + project.html).not.toMatch(/\d failures?\b/);
   });
+
+  it('that was never read leaves the projects of other workers unknown', async () => {
+    await using world = await setUp();
+    world.change('beta', { isHealthKnown: false });
+    const broken = () => Promise.reject(new StoreError('io', 'no answer'));
+    const store = { ...world.store, snapshot: broken, projects: broken };
+
+    const { text } = await world.read('/', { store });
+    const project = await world.read('/projects/beta', { store });
+
+    expect(text).toContain('1 in an unknown state');
+    expect(project.text).toContain('Unknown');
+    expect(project.text).toContain('another worker polls it, and the store cannot be read');
+    expect(project.text).not.toContain('Not polled yet');
+  });
 });
 
 describe('the scheduler', () => {

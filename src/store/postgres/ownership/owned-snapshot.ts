@@ -1,0 +1,86 @@
+import { setImmediate } from 'node:timers/promises';
+import type { OwnedSnapshot, PollHealth, ProjectSnapshot } from '../../../monitor/ports/store.ts';
+import type { Database } from '../database.ts';
+import {
+  CHANGED,
+  type ChangedRow,
+  healthOf,
+  OWNED,
+  type OwnedRow,
+  PROJECTS_PER_VALUE,
+  type StampRow,
+} from '../sql/owned-snapshot.ts';
+import { toBacklog, toProjectSnapshot } from '../sql/snapshot.ts';
+import { toStored } from '../sql/text.ts';
+
+/** A project as last read. */
+interface ReadProject {
+  readonly stamp: string;
+  readonly project: ProjectSnapshot;
+}
+
+/**
+ * Creates a function that reads the projects that this worker owns. It keeps them, and reads again only those that have
+ * changed; of the others only their health, which every poll changes.
+ */
+export function createOwnedSnapshot(
+  database: Pick<Database, 'query'>,
+  worker: string,
+): () => Promise<OwnedSnapshot> {
+  let known: ReadonlyMap<string, ReadProject> = new Map();
+  let serverStartedAt: string | undefined;
+
+  /** Returns the project with its current health; undefined if it has to be read again. */
+  function refreshed(row: StampRow): ReadProject | undefined {
+    const [id, stamp] = row;
+    const last = known.get(id);
+    if (last?.stamp !== stamp) return undefined;
+    const health = healthOf(row);
+    return areEqual(last.project.health, health)
+      ? last
+      : { stamp, project: { ...last.project, health } };
+  }
+
+  return async () => {
+    const parts = await database.query<OwnedRow>(OWNED, [worker]);
+    const [first] = parts;
+    if (first === undefined) throw new Error('an aggregate without groups has one row');
+    if (first.server_started_at !== serverStartedAt) known = new Map();
+    const read = new Map<string, ReadProject>();
+    const changed: string[] = [];
+    for (const { projects } of parts) {
+      for (const row of projects ?? []) {
+        const project = refreshed(row);
+        if (project === undefined) changed.push(toStored(row[0]));
+        else read.set(row[0], project);
+      }
+      await setImmediate();
+    }
+    for (let start = 0; start < changed.length; start += PROJECTS_PER_VALUE) {
+      const asked = changed.slice(start, start + PROJECTS_PER_VALUE);
+      const [row] = await database.query<ChangedRow>(CHANGED, [worker, asked]);
+      for (const [stamp, fields] of row?.projects ?? []) {
+        const project = toProjectSnapshot(fields);
+        read.set(project.project, { stamp, project });
+      }
+    }
+    known = read;
+    serverStartedAt = first.server_started_at;
+    return {
+      projects: Array.from(read.values(), ({ project }) => project),
+      configured: first.configured,
+      backlog: toBacklog(first),
+    };
+  };
+}
+
+function areEqual(one: PollHealth, other: PollHealth): boolean {
+  return (
+    one.up === other.up &&
+    one.consecutiveFailures === other.consecutiveFailures &&
+    one.reason === other.reason &&
+    one.lastPollAt === other.lastPollAt &&
+    one.lastSuccessAt === other.lastSuccessAt &&
+    one.steadySince === other.steadySince
+  );
+}

@@ -1,0 +1,182 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { ProjectSnapshot } from '../../../src/monitor/ports/store.ts';
+import { createRandom } from '../../../src/simulator/random.ts';
+import { PATIENCE } from '../../support/evalwatch.ts';
+import { startPostgres } from '../../support/postgres.ts';
+import { postgresPrograms, type PostgresServer } from '../../support/postgres-server.ts';
+import { healthAt, startWorker } from '../../support/postgres-store.ts';
+
+const PROJECTS = ['a', 'b', 'c', 'd', 'e', 'f'];
+const STATUSES = ['PENDING', 'RUNNING', 'FAILED', 'QUEER'];
+const RETENTION_MS = 10_000;
+
+type Worker = Awaited<ReturnType<typeof startWorker>>;
+
+describe.skipIf(postgresPrograms === undefined)('the snapshot of what a worker owns', () => {
+  let server: PostgresServer;
+  let url: string;
+  let database: string;
+  beforeAll(async () => {
+    server = await startPostgres();
+  });
+  afterAll(() => server[Symbol.asyncDispose]());
+  beforeEach(async () => {
+    ({ url, name: database } = await server.createDatabase());
+  });
+
+  const inOrder = (projects: readonly ProjectSnapshot[]) =>
+    projects.toSorted((one, other) => (one.project < other.project ? -1 : 1));
+
+  /** The projects of a worker as a full read has them. */
+  async function fullOf(worker: Worker) {
+    const { projects, backlog } = await worker.store.snapshot();
+    const rows = await server.query(
+      database,
+      `SELECT id FROM evalwatch.project WHERE owner = '${worker.id}'`,
+    );
+    const owned = new Set(rows.map(({ id }) => id));
+    return {
+      projects: inOrder(projects.filter(({ project }) => owned.has(project))),
+      configured: projects.length,
+      backlog,
+    };
+  }
+
+  async function ownedOf({ store }: Worker) {
+    const { projects, ...rest } = await store.ownedSnapshot();
+    return { projects: inOrder(projects), ...rest };
+  }
+
+  const settle = ({ store }: Worker, transition: number, errorId: string, at: number) =>
+    store.settleFailure(
+      transition,
+      { errorInfo: { error_id: errorId, error_msg: 'x' }, errorMsgTruncated: false },
+      at,
+    );
+
+  /** Outcome of a poll that changed nothing. */
+  async function pollUnchanged({ store }: Worker, project: string, at: number, isUp: boolean) {
+    const { version } = await store.loadKnown(project, []);
+    const health = { ...healthAt(at), up: isUp, consecutiveFailures: isUp ? 0 : 1 };
+    await store.commitPoll({ project, at, health, version, listings: new Map() });
+  }
+
+  it.each([1, 2, 3, 4])(
+    'is what a full read says, whatever happened since the last one (seed %i)',
+    async (seed) => {
+      const random = createRandom(seed);
+      const pick = <Value>(values: readonly Value[]) =>
+        random.pick(values as readonly [Value, ...Value[]]);
+      await using first = await startWorker(url);
+      await using second = await startWorker(url);
+      const workers = [first, second];
+      let configured = PROJECTS;
+      let at = 1000;
+      await first.store.configureProjects(PROJECTS, at);
+
+      /** The commits of those that do not own it are refused. */
+      const see = async () => {
+        const project = pick(configured);
+        const ids = ['x', 'y', 'z'].filter(() => random.chance(0.8));
+        const seen = Object.fromEntries(ids.map((id) => [id, pick(STATUSES)]));
+        for (const worker of workers) await worker.see(project, seen, at);
+      };
+      const operations: Readonly<Record<string, () => Promise<unknown>>> = {
+        see,
+        'see another': see,
+        'see a third': see,
+        unchanged: async () => {
+          const project = pick(configured);
+          for (const worker of workers) {
+            await pollUnchanged(worker, project, at, random.chance(0.5));
+          }
+        },
+        settle: async () => {
+          const worker = pick(workers);
+          const pending = await worker.store.pendingFailures({ limitPerProject: 3 });
+          for (const { transitionId } of pending) {
+            await settle(worker, transitionId, pick(['E', 'F', 'G']), at);
+          }
+        },
+        claim: () => pick(workers).claim(configured, 2),
+        release: async () => {
+          const worker = pick(workers);
+          const project = pick(configured);
+          await worker.store.flush();
+          await worker.coordinator.release(worker.id, [project]);
+          worker.store.disown(project);
+        },
+        configure: async () => {
+          configured = PROJECTS.filter(() => random.chance(0.8));
+          if (configured.length === 0) configured = ['a'];
+          await pick(workers).store.configureProjects(configured, at);
+        },
+        prune: () => pick(workers).store.prune({ before: at - RETENTION_MS, firstDay: 0 }),
+      };
+      for (let round = 0; round < 150; round += 1) {
+        at += 500;
+        const name = pick(Object.keys(operations));
+        await operations[name]?.();
+        const worker = pick(workers);
+        expect(await ownedOf(worker), `${name}, round ${round}`).toEqual(await fullOf(worker));
+      }
+    },
+  );
+
+  it('reads only what has changed again, also if another worker has settled its failures', async () => {
+    await using first = await startWorker(url);
+    await using second = await startWorker(url);
+    await first.store.configureProjects(['p', 'q'], 1);
+    await first.claim(['p', 'q']);
+    await first.see('p', { x: 'RUNNING' });
+    await first.see('q', { x: 'RUNNING' });
+    const [failed] = (await first.see('p', { x: 'FAILED' })) ?? [];
+    const read = async () => {
+      const { projects } = await ownedOf(first);
+      return projects.map(({ listings }) => listings);
+    };
+    const [p, q] = await read();
+    expect(await read()).toEqual([p, q]);
+    await settle(second, failed?.transitionId ?? 0, 'E', 5000);
+    const [changed, same] = await read();
+    expect(same).toBe(q);
+    expect(changed).not.toBe(p);
+    expect(changed?.get('prompt')?.errors).toEqual([{ label: 'E', count: 1, firstSeenAt: 5000 }]);
+    expect((await read())[0]).toBe(changed);
+    await first.store.prune({ before: 9000, firstDay: 0 });
+    expect((await read())[0]?.get('prompt')?.errors).toEqual([]);
+  });
+
+  it('has a project that was deleted meanwhile as it came back', async () => {
+    await using worker = await startWorker(url);
+    await worker.store.configureProjects(['p'], 1);
+    await worker.claim(['p']);
+    expect((await ownedOf(worker)).projects[0]?.configuredAt).toBe(1);
+    await worker.store.configureProjects([], 2);
+    await worker.store.prune({ before: 3, firstDay: 0 });
+    await worker.store.configureProjects(['p'], 4);
+    await worker.claim(['p']);
+    expect((await ownedOf(worker)).projects[0]?.configuredAt).toBe(4);
+  });
+
+  it('reads everything again from another server, which may have lost commits', async () => {
+    await using worker = await startWorker(url);
+    await worker.store.configureProjects(['p'], 1);
+    await worker.claim(['p']);
+    await worker.see('p', { x: 'RUNNING' });
+    const counts = async () => {
+      const [project] = (await worker.store.ownedSnapshot()).projects;
+      return project?.listings.get('prompt')?.counts;
+    };
+    const before = await counts();
+    // The same version as before, with other content.
+    await server.query(
+      database,
+      `UPDATE evalwatch.project SET prompts = jsonb_set(prompts::jsonb, '{counts,RUNNING}', '7')::json`,
+    );
+    expect(await counts()).toEqual(before);
+    await server.kill();
+    await server.start();
+    await vi.waitFor(async () => expect((await counts())?.get('RUNNING')).toBe(7), PATIENCE);
+  });
+});
