@@ -16,18 +16,24 @@ export interface NodeProcess extends AsyncDisposable {
 
 /** Starts a program of this repository, with the flags and the memory allocation that image and systemd unit give the daemon. */
 export function startNode(program: string, ...args: readonly string[]): NodeProcess {
-  return startNodeWith(NODE_FLAGS, program, ...args);
+  return startNodeWith({ flags: NODE_FLAGS }, program, ...args);
 }
 
-/** Starts a program of this repository with these flags of Node. */
+/** Flags of Node, and variables of the environment beside those of {@link startNode}. */
+export interface NodeOptions {
+  readonly flags: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** Starts a program of this repository with these options. */
 export function startNodeWith(
-  flags: readonly string[],
+  { flags, env }: NodeOptions,
   program: string,
   ...args: readonly string[]
 ): NodeProcess {
   const child = spawn(process.execPath, [...flags, join(ROOT, program), ...args], {
     stdio: ['pipe', 'pipe', 'inherit'],
-    env: { PATH: process.env['PATH'], ...ALLOCATION },
+    env: { PATH: process.env['PATH'], ...ALLOCATION, ...env },
   });
   const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
   const ended = once(child, 'close');

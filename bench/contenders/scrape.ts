@@ -39,11 +39,7 @@ async function openMetrics(task: Task) {
   const opened = await openBenchEngine(task);
   const { engine } = opened;
   const nextPollAt = systemClock.now();
-  const schedule = task.projects.map((project) => ({
-    project,
-    nextPollAt,
-    maxIntervalSeconds: 30,
-  }));
+  const schedule = { nextPollAt, maxIntervalSeconds: 30 };
   const metrics = createMetrics({
     version,
     revision: 'bench',

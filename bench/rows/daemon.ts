@@ -24,7 +24,13 @@ export async function startReady(
   config: string,
   flags: readonly string[] = [],
 ): Promise<Daemon> {
-  const daemon = startNodeWith([...NODE_FLAGS, ...flags], program, 'run', '--config', config);
+  const daemon = startNodeWith(
+    { flags: [...NODE_FLAGS, ...flags] },
+    program,
+    'run',
+    '--config',
+    config,
+  );
   const { url } = JSON.parse(await daemon.line('"daemon.started"')) as Pick<Daemon, 'url'>;
   return { ...daemon, url };
 }

@@ -1,6 +1,7 @@
 /**
  * An Evaluation Service, in a process of its own, that counts who asks for what: prints its address, and answers
- * `/reset` and `/counts` about itself ({@link Counts}). Its argument is the interval between two polls of a project, ms.
+ * `/reset` and `/counts` about itself ({@link Counts}). Its arguments are the interval between two polls of a
+ * project, ms, and the number of prompts in each project.
  */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -16,7 +17,6 @@ export interface Counts {
   readonly doubled: number;
 }
 
-const PROMPTS = 100;
 /** Every fifth poll finds one percent of the prompts moved. */
 const CHANGES_ONE_IN = 5;
 const VERSIONS = 8;
@@ -24,9 +24,9 @@ const VERSIONS = 8;
 const PROMPT = /^\/v2\/prompts\/([^/]+)\/$/;
 
 // All projects show the same listings: what the service costs is not what is measured.
-const bodies = [...listingBodies(0, { prompts: PROMPTS, versions: VERSIONS })];
+const [intervalMs = 0, prompts = 0] = process.argv.slice(2).map(Number);
+const bodies = [...listingBodies(0, { prompts, versions: VERSIONS })];
 const versions = new Map<string, number>();
-const intervalMs = Number(process.argv[2]);
 const lastAt = new Map<string, number>();
 let counts = { polls: 0, doubled: 0 };
 

@@ -1,25 +1,40 @@
 /**
  * Measures several workers on one PostgreSQL and prints each figure beside its bound:
- * `node bench/workers/workers.ts [--projects 1000] [--every 5] [--workers 3] [--seconds 600] [--scrape 15]`; seconds.
+ * `node bench/workers/workers.ts [--projects 1000] [--prompts 100] [--every 5] [--workers 3] [--warm-up 90] [--seconds 600]
+ * [--scrape 15]`; times in seconds. At the end one worker is killed.
  */
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { get, type IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
 import { setTimeout } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { startPostgres } from '../../test/support/postgres.ts';
-import { cpuMsOf, type NodeProcess, startNode } from '../node-process.ts';
+import { NODE_FLAGS } from '../../test/support/node-flags.ts';
+import {
+  cpuMsOf,
+  memoryOf,
+  type NodeProcess,
+  ROOT,
+  startNode,
+  startNodeWith,
+} from '../node-process.ts';
 import { report, reportPolls, serverCounters } from '../postgres/figures.ts';
 import { SETTINGS } from '../postgres/settings.ts';
 import { SOURCE } from '../rows/daemon.ts';
+import { median } from '../statistics.ts';
 import { projectIds } from '../workload.ts';
 import type { Counts } from './service.ts';
 
 const { values } = parseArgs({
   options: {
     projects: { type: 'string', default: '1000' },
+    prompts: { type: 'string', default: '100' },
     every: { type: 'string', default: '5' },
     workers: { type: 'string', default: '3' },
+    'warm-up': { type: 'string' },
     seconds: { type: 'string', default: '600' },
     scrape: { type: 'string', default: '15' },
   },
@@ -28,13 +43,16 @@ const projects = Number(values.projects);
 const every = Number(values.every);
 const seconds = Number(values.seconds);
 /** Until PostgreSQL has counted the rows of new tables, which it does once a minute, at least. */
-const WARM_UP_S = 90;
+const warmUp = Number(values['warm-up'] ?? Math.max(2 * every, 90));
 /** A poll's cost is bound at this size, its lag at the smaller one. */
 const isLarge = projects >= 10_000;
+const isHuge = projects >= 100_000;
 /** What the schedules ask for, a second; a little is lost where the time that is measured begins and ends. */
 const leastPolls = (projects / every) * 0.995;
 
-/** Name and value of the series that are counted; a reading of all 790,000 would take too long. */
+/** A line with a series. */
+const SERIES = /^[a-z].*$/gm;
+/** Name and value of the series that are summed up; a reading of all would take too long. */
 const COUNTED =
   /^(evalwatch_(?:scheduler_lag_seconds_count|store_commits_refused_total|poll_failures_total|api_retries_total|scheduler_(?:overlapped|missed)_runs_total|scheduler_lag_seconds_bucket\{le="[\d.]+"\}))(?:\{[^}]*\})? (\S+)$/gm;
 
@@ -43,17 +61,22 @@ const directory = await mkdtemp(join(tmpdir(), 'evalwatch-workers-'));
 opened.defer(() => rm(directory, { recursive: true, force: true }));
 const postgres = opened.use(await startPostgres({ fsync: true, settings: SETTINGS }));
 const database = await postgres.createDatabase();
-const service = opened.use(startNode('bench/workers/service.ts', String(every * 1000)));
+const service = opened.use(
+  startNode('bench/workers/service.ts', String(every * 1000), values.prompts),
+);
 const serviceUrl = await service.line('http');
 let errors = 0;
+/** Longest block of the event loop in each scrape, ms. */
+const blocks: number[] = [];
 const workers = await Promise.all(
   Array.from({ length: Number(values.workers) }, (_, n) => startWorker(`worker-${n}`)),
 );
 
 await untilShared();
 // The first polls, of all at once, are not what is measured.
-await pass(Math.max(2 * every, WARM_UP_S));
+await pass(warmUp);
 await fetch(`${serviceUrl}/reset`);
+blocks.length = 0;
 const before = await counters();
 await pass(seconds);
 const after = await counters();
@@ -63,9 +86,9 @@ const lags = after.lags - before.lags;
 const perSecond = polls / ((after.at - before.at) / 1000);
 report('polls a second', '', perSecond, { least: leastPolls });
 report('ticks polled twice', '', after.doubled, { most: 0 });
-for (const bound of ['0.01', '0.05', '0.1'] as const) {
+for (const bound of ['0.01', '0.05', '0.1', '1'] as const) {
   const within = (100 * (after.within[bound] - before.within[bound])) / lags;
-  const isBound = !isLarge && bound === '0.1';
+  const isBound = isLarge ? bound === '1' : bound === '0.1';
   report(
     `polls begun within ${Number(bound) * 1000} ms`,
     '%',
@@ -73,17 +96,75 @@ for (const bound of ['0.01', '0.05', '0.1'] as const) {
     isBound ? { least: 99 } : {},
   );
 }
-reportPolls(before.server, after.server, polls, isLarge);
+reportPolls(before.server, after.server, polls, isLarge && !isHuge);
 report('CPU of the workers a poll', 'ms', (after.workerCpu - before.workerCpu) / polls);
 report('commits refused', '', after.refused - before.refused, { most: 0 });
 report('polls failed', '', after.failed - before.failed, { most: 0 });
 report('requests sent again', '', after.retries - before.retries);
 report('runs skipped or missed', '', after.skipped - before.skipped, { most: 0 });
 report('errors logged', '', errors, { most: 0 });
+await reportScrapes();
+await reportTakeover();
 
-async function startWorker(
-  name: string,
-): Promise<{ readonly process: NodeProcess; readonly url: string }> {
+/** Prints what the scrapes cost, beside the bounds of many projects. */
+async function reportScrapes(): Promise<void> {
+  const bound = (most: number) => (isLarge && !isHuge ? { most } : {});
+  const plain = await Promise.all(workers.map(({ url }) => scrape(url, 'identity')));
+  const zipped = await Promise.all(workers.map(({ url }) => scrape(url, 'gzip')));
+  const memory = await Promise.all(workers.map(({ process }) => memoryOf(process.pid, 'VmRSS')));
+  const peaks = await Promise.all(workers.map(({ process }) => memoryOf(process.pid, 'VmHWM')));
+  const series = plain.map((bytes) => bytes.toString().match(SERIES)?.length ?? 0);
+  const megabytes = (all: readonly number[]) => Math.max(...all) / 1e6;
+  const lengths = (answers: readonly Buffer[]) => answers.map(({ length }) => length);
+  report('a scrape', 'MB', megabytes(lengths(plain)), bound(22));
+  report('a scrape in gzip', 'MB', megabytes(lengths(zipped)), bound(2));
+  report('longest block of a scrape', 'ms', Math.max(...blocks), bound(15));
+  report('median of the longest block of each scrape', 'ms', median(blocks));
+  report('memory of a worker', 'MB', megabytes(memory), isHuge ? { most: 1500 } : bound(450));
+  report('peak memory of a worker', 'MB', megabytes(peaks));
+  report(
+    'series of all workers',
+    '',
+    series.reduce((sum, count) => sum + count, 0),
+    bound(850_000),
+  );
+}
+
+/** Kills a worker and prints when the last of its projects has another owner, who polls at once what is due. */
+async function reportTakeover(): Promise<void> {
+  const [victim, ...others] = workers;
+  if (victim === undefined || others.length === 0) return;
+  const orphans = async () => {
+    const [row] = await postgres.query(
+      database.name,
+      `SELECT count(*)::integer AS orphans FROM evalwatch.project p WHERE NOT EXISTS (
+         SELECT FROM evalwatch.worker w WHERE w.worker = p.owner AND w.expires_at > now())`,
+    );
+    return Number(row?.['orphans']);
+  };
+  const killed = performance.now();
+  globalThis.process.kill(victim.process.pid, 'SIGKILL');
+  while ((await orphans()) === 0) await setTimeout(200);
+  while ((await orphans()) > 0) await setTimeout(200);
+  const tookS = (performance.now() - killed) / 1000;
+  report('projects of a killed worker owned again after', 's', tookS, { most: 20 });
+}
+
+/** The bytes of the exposition as they are sent. */
+async function scrape(url: string, encoding: 'gzip' | 'identity'): Promise<Buffer> {
+  const request = get(`${url}/metrics`, { headers: { 'accept-encoding': encoding } });
+  const [response] = (await once(request, 'response')) as [IncomingMessage];
+  return await buffer(response);
+}
+
+interface StartedWorker {
+  readonly process: NodeProcess;
+  readonly url: string;
+  /** Has the longest block of its event loop, ms, since the last SIGUSR2. */
+  readonly blockFile: string;
+}
+
+async function startWorker(name: string): Promise<StartedWorker> {
   const place = join(directory, name);
   await mkdir(place);
   await writeFile(join(place, 'key'), 'bench-bench-bench');
@@ -94,17 +175,20 @@ async function startWorker(
     config,
     JSON.stringify({
       service: { base_url: serviceUrl, api_key_file: 'key', max_requests_per_second: 0 },
-      schedule: `*/${every} * * * * *`,
+      schedule: every < 60 ? `*/${every} * * * * *` : `*/${every / 60} * * * *`,
       jitter: `${every}s`,
       projects: projectIds(projects).map((id) => ({ id })),
       store: { postgres_url_file: 'url' },
       web: { listen: '127.0.0.1:0' },
     }),
   );
-  const process = opened.use(startNode(SOURCE, 'run', '--config', config));
+  const blockFile = join(place, 'block');
+  const flags = [...NODE_FLAGS, '--import', join(ROOT, 'proof/hostile/block-probe.ts')];
+  const env = { BLOCK_FILE: blockFile };
+  const process = opened.use(startNodeWith({ flags, env }, SOURCE, 'run', '--config', config));
   const started = JSON.parse(await process.line('"daemon.started"')) as { readonly url: string };
   void drain(process);
-  return { process, url: started.url };
+  return { process, url: started.url, blockFile };
 }
 
 /** Lets this time pass, in which the workers are scraped as by a Prometheus. */
@@ -115,8 +199,17 @@ async function pass(forSeconds: number): Promise<void> {
     const left = end - performance.now();
     if (left <= 0) return;
     await setTimeout(Math.min(left, interval * 1000));
-    for (const { url } of workers) await (await fetch(`${url}/metrics`)).arrayBuffer();
+    for (const worker of workers) await scrapeAsPrometheus(worker);
   }
+}
+
+/** Scrapes a worker, and notes the longest block of its event loop meanwhile. */
+async function scrapeAsPrometheus({ url, process: { pid }, blockFile }: StartedWorker) {
+  process.kill(pid, 'SIGUSR2');
+  await scrape(url, 'gzip');
+  // Until the probe has written.
+  await setTimeout(300);
+  blocks.push(Number(await readFile(blockFile, 'utf8')));
 }
 
 /** A daemon whose lines nobody reads stands still; its errors are shown. */
@@ -164,7 +257,12 @@ async function counters() {
     at: performance.now(),
     ...asked,
     lags: sum('evalwatch_scheduler_lag_seconds_count'),
-    within: { '0.01': lagsWithin('0.01'), '0.05': lagsWithin('0.05'), '0.1': lagsWithin('0.1') },
+    within: {
+      '0.01': lagsWithin('0.01'),
+      '0.05': lagsWithin('0.05'),
+      '0.1': lagsWithin('0.1'),
+      '1': lagsWithin('1'),
+    },
     refused: sum('evalwatch_store_commits_refused_total'),
     failed: sum('evalwatch_poll_failures_total'),
     retries: sum('evalwatch_api_retries_total'),
