@@ -34,15 +34,48 @@ const allLibraries = [
   ...new Set([...Object.values(modules).flatMap((module) => module.libraries), 'commander']),
 ];
 
+const THROUGH_CLOCK =
+  'Time and timers come from the port Clock: see docs/design-decisions.md, Time is a port.';
+const CLOCKS = [
+  { object: 'Date', property: 'now', message: THROUGH_CLOCK },
+  { object: 'performance', property: 'now', message: THROUGH_CLOCK },
+  { object: 'AbortSignal', property: 'timeout', message: THROUGH_CLOCK },
+];
+interface Pattern {
+  readonly regex: string;
+  readonly importNames?: string[];
+  readonly message: string;
+}
+
+const TIMERS = ['setTimeout', 'setInterval'].map((name) => ({ name, message: THROUGH_CLOCK }));
+const TIMER_MODULES: Pattern = {
+  regex: '^(node:)?timers($|/)',
+  importNames: ['setTimeout', 'setInterval', 'scheduler'],
+  message: THROUGH_CLOCK,
+};
+/** Sources that only ever run in real time: what faces people, other programs and threads, and the simulator. */
+const REAL_TIME = [
+  'src/app/{first-scrape,systemd}.ts',
+  'src/app/heartbeat/**',
+  'src/cli/**',
+  'src/files/**',
+  'src/health-check.ts',
+  'src/log/**',
+  'src/metrics/**',
+  'src/simulator/**',
+  'src/web/**',
+];
+
 function layer(name: string, module: { modules: string[]; libraries: string[] }): OxlintOverride {
   const closedModules = allModules.filter(
     (other) => other !== name && !module.modules.includes(other),
   );
-  const patterns = closedModules.map((other) => ({
+  const patterns: Pattern[] = closedModules.map((other) => ({
     // A module of store/ is also reached from the one beside it.
     regex: `^(\\.\\./)+${other.replace('store/', '(store/)?')}/`,
     message: `src/${name} may not import src/${other}: see docs/design-decisions.md, Layers.`,
   }));
+  if (!REAL_TIME.includes(`src/${name}/**`)) patterns.push(TIMER_MODULES);
   patterns.push({
     regex: '/(store/open|main|health-check)\\.(ts|js)$|^\\.\\./open\\.ts$',
     message: `src/${name} may not import the modules that compose it.`,
@@ -92,21 +125,38 @@ export default defineConfig({
     'max-lines-per-function': ['error', { max: 119 }],
     'typescript/no-unsafe-type-assertion': 'error',
     'node/no-process-env': 'error',
-    'no-restricted-properties': ['error', { object: 'Date', property: 'now' }],
+    'no-restricted-properties': ['error', ...CLOCKS],
+    'no-restricted-globals': ['error', ...TIMERS],
+    'no-restricted-imports': ['error', { patterns: [TIMER_MODULES] }],
   },
   overrides: [
+    {
+      files: ['src/app/clock.ts', ...REAL_TIME],
+      rules: {
+        'no-restricted-properties': 'off',
+        'no-restricted-globals': 'off',
+        'no-restricted-imports': 'off',
+      },
+    },
     ...Object.entries(modules).map(([name, module]) => layer(name, module)),
     {
       ...layer('store/rows', { modules: ['domain', 'monitor'], libraries: [] }),
       files: ['src/store/rows.ts'],
     },
-    { files: ['src/app/clock.ts'], rules: { 'no-restricted-properties': 'off' } },
     { files: ['src/config/**/*.ts'], rules: { 'node/no-process-env': 'off' } },
     {
-      files: ['test/**/*.ts', 'proof/**/*.ts', 'scripts/**/*.ts', 'bench/**/*.ts', '*.config.ts'],
+      files: [
+        'test/**/*.ts',
+        'proof/**/*.ts',
+        'scripts/**/*.ts',
+        'bench/**/*.{ts,js}',
+        '*.config.ts',
+      ],
       rules: {
         'max-lines-per-function': 'off',
         'no-restricted-properties': 'off',
+        'no-restricted-globals': 'off',
+        'no-restricted-imports': 'off',
         'node/no-process-env': 'off',
         'no-console': 'off',
         'typescript/no-unsafe-type-assertion': 'off',

@@ -1,3 +1,4 @@
+import { systemClock } from '../src/app/clock.ts';
 import { join } from 'node:path';
 import { createRecordBudget } from '../src/evaluation-api/listing/record-budget.ts';
 import * as fc from 'fast-check';
@@ -95,11 +96,11 @@ async function play(
       },
     },
     store,
-    clock: { now: () => time, monotonic: () => time },
+    clock: { ...systemClock, now: () => time, monotonic: () => time },
     emit: (event) => events.push(event),
     missingAfter: () => 2,
     maxIntervalMs: () => 60_000,
-    holdRecords: createRecordBudget(Infinity).holdRecords,
+    holdRecords: createRecordBudget(Infinity, systemClock).holdRecords,
     shutdown: { waits: new AbortController().signal, requests: new AbortController().signal },
   });
   const seen: Seen[] = [];

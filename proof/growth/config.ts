@@ -1,3 +1,4 @@
+import { systemClock } from '../../src/app/clock.ts';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { addressWarnings } from '../../src/cli/address-warnings.ts';
@@ -154,7 +155,7 @@ export function config(directory: string): readonly TextFunction[] {
     },
     {
       name: 'evaluation-api/api-key.ts readKey',
-      call: (text) => readKey({ env: 'KEY', value: text }),
+      call: (text) => readKey({ env: 'KEY', value: text }, systemClock),
     },
     { name: 'store/postgres/url.ts readUrl', maxLength: MAX_SECRET, call: readUrl },
     {

@@ -21,7 +21,7 @@ export async function storeLargeFailures(directory: string, project: string): Pr
     emit,
     missingAfter: () => 3,
     maxIntervalMs: () => 60_000,
-    holdRecords: createRecordBudget(Infinity).holdRecords,
+    holdRecords: createRecordBudget(Infinity, systemClock).holdRecords,
     shutdown: neverStopping(),
   });
   await store.configureProjects([project], systemClock.now());

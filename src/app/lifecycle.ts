@@ -1,3 +1,4 @@
+import type { Clock, Timer } from '../monitor/ports/clock.ts';
 import type { Shutdown } from '../monitor/ports/shutdown.ts';
 
 export interface ShutdownControl extends Shutdown {
@@ -7,20 +8,20 @@ export interface ShutdownControl extends Shutdown {
   end(): void;
 }
 
-export function createShutdown(): ShutdownControl {
+export function createShutdown(clock: Pick<Clock, 'timeout'>): ShutdownControl {
   const waits = new AbortController();
   const requests = new AbortController();
-  let deadline: NodeJS.Timeout | undefined;
+  let deadline: Timer | undefined;
   return {
     waits: waits.signal,
     requests: requests.signal,
     begin: (graceMs) => {
       waits.abort(new Error('evalwatch is stopping'));
-      deadline = setTimeout(() => {
+      deadline = clock.timeout(graceMs, () => {
         requests.abort(new Error('evalwatch is stopping and the grace period is over'));
-      }, graceMs);
+      });
     },
-    end: () => clearTimeout(deadline),
+    end: () => deadline?.cancel(),
   };
 }
 

@@ -16,7 +16,7 @@ export interface MaintenanceOptions {
   readonly store: Pick<Store, 'prune'>;
   readonly expectations: Pick<LearnedExpectations, 'refresh'>;
   readonly retentionMs: number;
-  readonly clock: Pick<Clock, 'now'>;
+  readonly clock: Pick<Clock, 'now' | 'every'>;
   /** Called every minute to find mounted files that were replaced. */
   readonly checkMounts: () => void;
   /** Reloads the configuration if it has changed; undefined if it is not watched. */
@@ -33,17 +33,24 @@ export function startMaintenance(options: MaintenanceOptions): () => void {
     const now = clock.now();
     await store.prune({ before: now - retentionMs, firstDay: dayOf(now) - LEARNED_DAYS });
   };
-  const stops = [repeat(prune, PRUNE_INTERVAL_MS), repeat(expectations.refresh, LEARN_INTERVAL_MS)];
-  if (lookAtConfig !== undefined) stops.push(repeat(lookAtConfig, LOOK_INTERVAL_MS));
-  const checking = setInterval(checkMounts, CHECK_INTERVAL_MS);
+  const stops = [
+    repeat(clock, PRUNE_INTERVAL_MS, prune),
+    repeat(clock, LEARN_INTERVAL_MS, expectations.refresh),
+  ];
+  if (lookAtConfig !== undefined) stops.push(repeat(clock, LOOK_INTERVAL_MS, lookAtConfig));
+  const checking = clock.every(CHECK_INTERVAL_MS, checkMounts);
   return () => {
-    clearInterval(checking);
+    checking.cancel();
     for (const stop of stops) stop();
   };
 }
 
 /** Does some work now and at an interval, unless it is still running. Returns the function that stops it. */
-function repeat(work: () => Promise<void>, intervalMs: number): () => void {
+function repeat(
+  clock: Pick<Clock, 'every'>,
+  intervalMs: number,
+  work: () => Promise<void>,
+): () => void {
   let running: Promise<void> | undefined;
   const run = () => {
     running ??= work()
@@ -55,7 +62,7 @@ function repeat(work: () => Promise<void>, intervalMs: number): () => void {
         running = undefined;
       });
   };
-  const timer = setInterval(run, intervalMs);
+  const timer = clock.every(intervalMs, run);
   run();
-  return () => clearInterval(timer);
+  return () => timer.cancel();
 }

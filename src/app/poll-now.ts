@@ -19,7 +19,7 @@ export interface PollNowOptions {
     'config' | 'configured' | 'projects' | 'mayPoll' | 'health' | 'ownerOf'
   >;
   readonly scheduling: Pick<Scheduling, 'pollNow' | 'isPolling'>;
-  readonly clock: Pick<Clock, 'now'>;
+  readonly clock: Pick<Clock, 'now' | 'timeout'>;
   /** Maximum time that an answer waits, ms; by default 10 s. */
   readonly maxWaitMs?: number;
 }
@@ -98,11 +98,11 @@ export function createPollNow(options: PollNowOptions): PollNow {
     // An error is a bug, as in a poll of the schedule; the answer may be gone by then.
     ended.catch(endProcess);
     const { promise: timeout, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, maxWaitMs);
+    const timer = clock.timeout(maxWaitMs, resolve);
     try {
       await Promise.race([ended, timeout]);
     } finally {
-      clearTimeout(timer);
+      timer.cancel();
     }
     return { polled: [...polled], pending };
   }

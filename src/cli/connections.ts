@@ -1,3 +1,4 @@
+import { systemClock } from '../app/clock.ts';
 import type { Config, ProjectConfig } from '../config/config.ts';
 import { limitConcurrency } from '../concurrency/limit-concurrency.ts';
 import type { Status } from '../domain/status.ts';
@@ -61,7 +62,7 @@ export async function tryConnections(
       emit: (event) => {
         if (event.type === 'api.request_finished') requests.push(event);
       },
-      records: createRecordBudget(Infinity),
+      records: createRecordBudget(Infinity, systemClock),
       version,
       rateLimit,
     });

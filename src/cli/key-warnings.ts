@@ -1,3 +1,4 @@
+import { systemClock } from '../app/clock.ts';
 import { describeUnsetVariable, quoteId } from '../config/redaction.ts';
 import type { ProjectConfig } from '../config/config.ts';
 import type { SecretSource } from '../domain/secret-source.ts';
@@ -24,7 +25,7 @@ async function keyFault(source: SecretSource): Promise<string | undefined> {
   }
   const { readKey } = await import('../evaluation-api/api-key.ts');
   try {
-    const { length } = await readKey(source);
+    const { length } = await readKey(source, systemClock);
     return length < MIN_RECOMMENDED_LENGTH
       ? `the API key has fewer than ${MIN_RECOMMENDED_LENGTH} characters`
       : undefined;

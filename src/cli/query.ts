@@ -67,7 +67,7 @@ export async function withReader<Result>(
   work: (source: Source) => Promise<Result>,
 ): Promise<Result> {
   const { store, projects } = await locateStore(options, context);
-  const reader = await openStoreReader(store, (version) =>
+  const reader = await openStoreReader(store, context.clock, (version) =>
     context.warn(
       `note: the store has schema version ${version}, which is earlier than that of this evalwatch; a copy of it as of now is read`,
     ),

@@ -4,6 +4,8 @@ export type ConcurrencyLimit = <Result>(work: () => Promise<Result>) => Promise<
 /** Limits how long work waits for a slot. Work that reaches the limit is rejected with `error` and never runs. */
 export interface WaitLimit {
   readonly maxMs: () => number;
+  /** Calls back after a time, ms. */
+  readonly timeout: (ms: number, callback: () => void) => { cancel(): void };
   /** Rejects all work that is waiting when it aborts. */
   readonly signal: AbortSignal | undefined;
   readonly error: () => Error;
@@ -17,11 +19,11 @@ export function limitConcurrency(max: number, waitLimit?: WaitLimit): Concurrenc
   async function waitForSlot(): Promise<void> {
     const slot = Promise.withResolvers<void>();
     waiting.add(slot);
-    const timer = waitLimit && setTimeout(() => giveUp(slot, waitLimit), waitLimit.maxMs());
+    const timer = waitLimit?.timeout(waitLimit.maxMs(), () => giveUp(slot, waitLimit));
     try {
       await slot.promise;
     } finally {
-      clearTimeout(timer);
+      timer?.cancel();
     }
   }
 

@@ -1,7 +1,7 @@
-import { setTimeout } from 'node:timers/promises';
 import type { SecretSource } from '../domain/secret-source.ts';
 import { describeFault, readRegularFileSync } from '../files/regular-file.ts';
 import { ApiError } from '../monitor/errors.ts';
+import type { Clock } from '../monitor/ports/clock.ts';
 
 const MIN_KEY_LENGTH = 8;
 const MAX_FILE_BYTES = 16 * 1024;
@@ -13,13 +13,16 @@ const REREAD_AFTER_MS = 100;
  * works at once. Error messages contain nothing of the text that was read.
  * @throws {ApiError} `auth`, if the key is missing or unusable
  */
-export async function readKey(source: SecretSource | undefined): Promise<string> {
+export async function readKey(
+  source: SecretSource | undefined,
+  clock: Pick<Clock, 'sleep'>,
+): Promise<string> {
   if (source === undefined) throw new ApiError('auth', 'the project has no API key');
   try {
     return readOnce(source);
   } catch (error) {
     if ('env' in source) throw error;
-    await setTimeout(REREAD_AFTER_MS);
+    await clock.sleep(REREAD_AFTER_MS);
     return readOnce(source);
   }
 }

@@ -1,3 +1,4 @@
+import type { Dispatcher } from 'undici';
 import type { SecretSource } from '../domain/secret-source.ts';
 import { takeSteps } from '../monitor/steps.ts';
 import { ApiError } from '../monitor/errors.ts';
@@ -31,8 +32,10 @@ export interface EvaluationServiceOptions {
   readonly version: string;
   /** Rate limit shared with other processes; by default this process applies `maxRequestsPerSecond` alone. */
   readonly rateLimit?: RateLimit | undefined;
+  /** Sends the requests; by default over connections of its own. */
+  readonly dispatcher?: Dispatcher | undefined;
   /** Returns a random number from 0 up to, not including, 1. */
-  readonly random?: () => number;
+  readonly random?: (() => number) | undefined;
 }
 
 /** An {@link EvaluationService} over HTTP; `close` ends all connections at once. */
@@ -46,10 +49,11 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
   const { service, keyOf, secrets, clock, emit, records, version, random = Math.random } = options;
   const { scrub } = secrets;
   const { origin } = new URL(service.baseUrl);
-  const dispatcher = createDispatcher({ ...service, origin });
+  const dispatcher = options.dispatcher ?? createDispatcher({ ...service, origin });
   const gate = createGate({
     slots: service.maxConcurrency,
     rate: options.rateLimit ?? createRateLimit(service.maxRequestsPerSecond, clock),
+    clock,
   });
   const send = createSender({ ...service, version, dispatcher, gate, clock, emit, scrub });
   const request = createListingRequest({
@@ -63,7 +67,7 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
   const failingProjects = createFailingProjects();
 
   async function keyFor(project: string): Promise<string> {
-    const key = await readKey(keyOf(project));
+    const key = await readKey(keyOf(project), clock);
     secrets.remember(key);
     return key;
   }
@@ -117,6 +121,7 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
         return await withRetries(attempt, {
           retries: service.retries,
           signal,
+          clock,
           random,
           onFailure: running.onAttemptFailed,
           onWait: ({ reason, details: { statusCode } }, number, delayMs) => {

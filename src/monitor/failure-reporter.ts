@@ -3,7 +3,7 @@ import type { Settlement } from '../domain/failure.ts';
 import { createAttempt } from './error-info-attempt.ts';
 import { StoreError } from './errors.ts';
 import type { MonitorEvent, Observer } from './events.ts';
-import type { Clock } from './ports/clock.ts';
+import type { Clock, Timer } from './ports/clock.ts';
 import type { EvaluationService } from './ports/service.ts';
 import type { Shutdown } from './ports/shutdown.ts';
 import type { PendingFailure, Store } from './ports/store.ts';
@@ -49,7 +49,7 @@ export function createFailureReporter(options: FailureReporterOptions): FailureR
   const running = new Map<number, { readonly project: string; readonly work: Promise<void> }>();
   /** Settlements that were logged but could not be stored. */
   const logged = new Map<number, Settlement>();
-  let timer: NodeJS.Timeout | undefined;
+  let timer: Timer | undefined;
   let checking: Promise<void> | undefined;
   /** Reports that ended since the last check began, whose result may still list them as pending. */
   let ended = new Set<number>();
@@ -138,11 +138,11 @@ export function createFailureReporter(options: FailureReporterOptions): FailureR
   return {
     wake,
     start: () => {
-      timer = setInterval(wake, CHECK_INTERVAL_MS);
+      timer = clock.every(CHECK_INTERVAL_MS, wake);
       wake();
     },
     stop: async () => {
-      clearInterval(timer);
+      timer?.cancel();
       timer = undefined;
       await checking;
       await Promise.all(running.values().map(({ work }) => work));

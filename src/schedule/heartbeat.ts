@@ -1,4 +1,4 @@
-import type { Clock } from '../monitor/ports/clock.ts';
+import type { Clock, Timer } from '../monitor/ports/clock.ts';
 
 const SECOND = 1000;
 /** Time by which a timer may fire before the wall clock has reached its second, ms. */
@@ -10,11 +10,11 @@ const TIMER_TOLERANCE_MS = 20;
  */
 export function startHeartbeat(clock: Clock, beat: () => void): () => void {
   let dueAt: number;
-  let timer: NodeJS.Timeout;
+  let timer: Timer;
 
   function wait(now: number): void {
     dueAt = (Math.floor(now / SECOND) + 1) * SECOND;
-    timer = setTimeout(wake, dueAt - now);
+    timer = clock.timeout(dueAt - now, wake);
   }
 
   function wake(): void {
@@ -26,5 +26,5 @@ export function startHeartbeat(clock: Clock, beat: () => void): () => void {
   }
 
   wait(clock.now());
-  return () => clearTimeout(timer);
+  return () => timer.cancel();
 }

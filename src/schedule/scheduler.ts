@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Observer } from '../monitor/events.ts';
-import type { Clock } from '../monitor/ports/clock.ts';
+import type { Clock, Timer } from '../monitor/ports/clock.ts';
 import type { ProjectSchedule } from '../monitor/ports/watched-project.ts';
 import { parseSchedule, type Schedule } from './calendar.ts';
 import { startHeartbeat } from './heartbeat.ts';
@@ -54,8 +54,11 @@ export interface Scheduler {
    * undefined for an unknown project.
    */
   next(project: string): number | undefined;
-  /** Schedules for docs/metrics.md#schedule. Projects of other workers are not due. The longest interval is computed on first use. */
-  projects(): Iterable<ProjectSchedule>;
+  /**
+   * Returns the schedule of a project for docs/metrics.md#schedule; undefined for an unknown project. The longest interval is
+   * computed on first use.
+   */
+  schedule(project: string): ProjectSchedule | undefined;
 }
 
 export interface SchedulerOptions {
@@ -87,7 +90,7 @@ interface Entry {
   /** Its last tick, and when that was on the monotonic clock. */
   last: { readonly dueAt: number; readonly at: number } | undefined;
   /** Waits for a due time within this second. */
-  timer: NodeJS.Timeout | undefined;
+  timer: Timer | undefined;
 }
 
 /** Polls projects by their schedules, each at most once at a time (docs/specification.md#schedules). */
@@ -115,7 +118,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
         old?.plan === plan && old.jitterMs === jitterMs && hasSameOwner(old, project);
       nextEntries.set(project.id, unchanged ? old : entryOf(project, plan, jitterMs, now));
     }
-    for (const [id, old] of entries) if (nextEntries.get(id) !== old) clearTimeout(old.timer);
+    for (const [id, old] of entries) if (nextEntries.get(id) !== old) old.timer?.cancel();
     plans = nextPlans;
     entries = nextEntries;
     currentMaxJitterMs = maxJitterMs;
@@ -154,12 +157,12 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
   }
 
   function wait(entry: Entry, now: number): void {
-    clearTimeout(entry.timer);
-    entry.timer = setTimeout(() => {
+    entry.timer?.cancel();
+    entry.timer = clock.timeout(entry.dueAt - now, () => {
       const at = clock.now() + TIMER_TOLERANCE_MS;
       // Otherwise the clock was set back in between: the next beat handles it.
       if (entry.dueAt <= at) tick(entry, Math.max(clock.now(), entry.dueAt));
-    }, entry.dueAt - now);
+    });
   }
 
   function tick(entry: Entry, now: number): void {
@@ -194,7 +197,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
     stop: () => {
       stopHeartbeat?.();
       stopHeartbeat = undefined;
-      for (const { timer } of entries.values()) clearTimeout(timer);
+      for (const { timer } of entries.values()) timer?.cancel();
     },
     idle: async () => {
       await Promise.allSettled(running.values());
@@ -204,8 +207,9 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
       const entry = entries.get(project);
       return entry?.isOwnedElsewhere === true ? dueAfter(entry, clock.now()) : entry?.dueAt;
     },
-    *projects() {
-      for (const entry of entries.values()) yield scheduleOf(entry, clock.now());
+    schedule: (project) => {
+      const entry = entries.get(project);
+      return entry && scheduleOf(entry, clock.now());
     },
   };
 }
@@ -214,10 +218,10 @@ function hasSameOwner(entry: Entry, { isOwnedElsewhere = false }: ScheduledProje
   return entry.isOwnedElsewhere === isOwnedElsewhere;
 }
 
-function scheduleOf({ id, plan, isOwnedElsewhere, dueAt }: Entry, now: number): ProjectSchedule {
+function scheduleOf({ plan, isOwnedElsewhere, dueAt }: Entry, now: number): ProjectSchedule {
   plan.maxIntervalSeconds ??= plan.schedule.maxIntervalSeconds(now);
   const { maxIntervalSeconds } = plan;
-  return { project: id, nextPollAt: isOwnedElsewhere ? undefined : dueAt, maxIntervalSeconds };
+  return { nextPollAt: isOwnedElsewhere ? undefined : dueAt, maxIntervalSeconds };
 }
 
 function planOf({ schedule, timezone }: ScheduledProject): Plan {

@@ -1,4 +1,5 @@
 import { StoreError } from '../monitor/errors.ts';
+import type { Clock, Timer } from '../monitor/ports/clock.ts';
 
 /** Gathers the health of polls that changed nothing (docs/specification.md#commits). */
 export interface HealthQueue<Health> {
@@ -30,6 +31,7 @@ const GATHER_MS = 1000;
  */
 export function createHealthQueue<Health>(
   write: (waiting: ReadonlyMap<string, Health>) => Promise<void>,
+  clock: Pick<Clock, 'timeout'>,
 ): HealthQueue<Health> {
   let waiting = new Map<string, Health>();
   /** Health that waited before a commit that is under way. Written meanwhile, it would replace that of the commit. */
@@ -37,7 +39,7 @@ export function createHealthQueue<Health>(
   let writing: { readonly taken: Map<string, Health>; readonly done: Promise<void> } | undefined;
   /** The flush after the write that is under way. */
   let following: Promise<void> | undefined;
-  let timer: NodeJS.Timeout | undefined;
+  let timer: Timer | undefined;
   let isFailing = false;
   let isClosed = false;
 
@@ -63,7 +65,7 @@ export function createHealthQueue<Health>(
     if (waiting.size === 0) return;
     const taken = waiting;
     waiting = new Map();
-    clearTimeout(timer);
+    timer?.cancel();
     timer = undefined;
     const done = writeAll(taken);
     writing = { taken, done };
@@ -78,10 +80,10 @@ export function createHealthQueue<Health>(
 
   function schedule(): void {
     if (isClosed) return;
-    timer ??= setTimeout(() => {
+    timer ??= clock.timeout(GATHER_MS, () => {
       timer = undefined;
       flush().catch(ignoreStoreError);
-    }, GATHER_MS);
+    });
   }
 
   /** Writes this health at once. If that fails, what waited before goes on waiting in its place. */
@@ -131,7 +133,7 @@ export function createHealthQueue<Health>(
     close: async () => {
       isClosed = true;
       await flush().catch(ignoreStoreError);
-      clearTimeout(timer);
+      timer?.cancel();
     },
   };
 }

@@ -40,7 +40,7 @@ describe.skipIf(postgresPrograms === undefined)('with PostgreSQL', () => {
         await store.configureProjects(await configured(opened), 0);
         return store;
       },
-      openReader: () => openPostgresReader({ url }),
+      openReader: () => openPostgresReader({ clock: systemClock, url }),
       [Symbol.asyncDispose]: () => opened.close(),
     };
   });

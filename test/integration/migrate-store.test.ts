@@ -114,7 +114,7 @@ describe.skipIf(postgresPrograms === undefined)('migrate-store', () => {
     }
     const [from, to] = await Promise.all([
       openReader({ path: file }),
-      openPostgresReader({ url: database.url }),
+      openPostgresReader({ clock: systemClock, url: database.url }),
     ]);
     try {
       expect(await to.projects()).toEqual(await from.projects());
@@ -198,6 +198,7 @@ describe.skipIf(postgresPrograms === undefined)('migrate-store', () => {
     'killed before it writes %s has moved nothing, and is repeated',
     async (table) => {
       const empty = openDatabase({
+        clock: systemClock,
         settings: await readUrl(database.url),
         connections: 1,
         timeoutMs: 10_000,

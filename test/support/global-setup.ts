@@ -9,6 +9,8 @@ const TOOLS: readonly (readonly [packageName: string, ...names: string[]])[] = [
   ['prometheus-alertmanager', 'prometheus-alertmanager', 'alertmanager'],
   ['chromium', 'chromium'],
   ['pgbouncer', 'pgbouncer', '/usr/sbin/pgbouncer'],
+  ['spin', 'spin'],
+  ['build-essential', 'gcc'],
 ];
 
 /**
@@ -25,6 +27,6 @@ export default function setup(): void {
   console.warn(
     `\n!! ${names} not installed (Debian: apt-get install ${packages}), so what needs them is not ` +
       'checked: whether Prometheus takes the metrics and rules, whether Alertmanager pages, what a browser makes of the ' +
-      'status page, what several workers do with PostgreSQL. Every other test runs.\n',
+      'status page, what several workers do with PostgreSQL, and their protocol. Every other test runs.\n',
   );
 }

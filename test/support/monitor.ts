@@ -1,3 +1,4 @@
+import { systemClock } from '../../src/app/clock.ts';
 import type { Listing, ObservedRecord } from '../../src/domain/record.ts';
 import { statusOf, type Kind } from '../../src/domain/status.ts';
 import { ApiError, type ApiErrorDetails, type ApiFailureReason } from '../../src/monitor/errors.ts';
@@ -5,15 +6,17 @@ import type { MonitorEvent } from '../../src/monitor/events.ts';
 import type { Clock } from '../../src/monitor/ports/clock.ts';
 import type { ListOptions, ListingAnswer, ListingBasis } from '../../src/monitor/ports/service.ts';
 
-/** Both clocks of a test: they stand still until they are moved. */
+/** Both clocks of a test: they stand still until they are moved. Its timers are the real ones. */
 export function fakeClock(
   start = 1_700_000_000_000,
 ): Clock & { advance(ms: number): void; set(now: number): void } {
   let now = start;
   let monotonic = 0;
   return {
+    ...systemClock,
     now: () => now,
     monotonic: () => monotonic,
+
     advance: (ms) => {
       now += ms;
       monotonic += ms;

@@ -4,6 +4,7 @@ import { exchange } from '../../evaluation-api/sending/exchange.ts';
 import { withRetries } from '../../evaluation-api/sending/retry.ts';
 import { ApiError, type ApiFailureReason } from '../../monitor/errors.ts';
 import type { ServiceSettings } from '../../monitor/ports/service.ts';
+import { systemClock } from '../clock.ts';
 import { version } from '../version.ts';
 
 /** Time limit of one attempt. All attempts together take less than a minute. */
@@ -36,6 +37,7 @@ export async function requestHeartbeat(
       path: pathname + search,
       headers: { 'user-agent': `evalwatch/${version}` },
       timeoutMs: TIMEOUT_MS,
+      clock: systemClock,
       maxBytes: MAX_BYTES,
       // No text of the exchange is used.
       scrub: (text) => text,
@@ -52,6 +54,7 @@ export async function requestHeartbeat(
     await withRetries(attempt, {
       retries: RETRIES,
       signal: { waits: signal },
+      clock: systemClock,
       random: Math.random,
       onFailure: () => {},
       onWait: () => {},

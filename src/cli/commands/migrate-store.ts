@@ -1,3 +1,4 @@
+import { systemClock } from '../../app/clock.ts';
 import { resolveFromUser } from '../../config/environment.ts';
 import { isSqlite } from '../../store/open.ts';
 import type { Action, Register } from '../command.ts';
@@ -44,7 +45,12 @@ const migrateStore: Action<MigrateOptions> = async (options, context) => {
   const source = await openContents(resolveFromUser(options.from, context.env));
   try {
     const onProgress = (rows: number) => progress(`${rows} rows written`);
-    const { before: isRepeated, rows } = await importStore({ url, source, onProgress });
+    const { before: isRepeated, rows } = await importStore({
+      url,
+      source,
+      clock: systemClock,
+      onProgress,
+    });
     progress('');
     if (isRepeated)
       warn('this store has already been copied into this database: nothing was changed');

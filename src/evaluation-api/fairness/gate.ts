@@ -1,3 +1,4 @@
+import type { Clock, Timer } from '../../monitor/ports/clock.ts';
 import type { SendPermit, RateLimit } from '../../monitor/ports/rate-limit.ts';
 import { createClassQueues } from './class-queues.ts';
 
@@ -23,6 +24,7 @@ export interface Gate {
 export interface GateOptions {
   readonly slots: number;
   readonly rate: RateLimit;
+  readonly clock: Pick<Clock, 'timeout'>;
 }
 
 interface Waiter {
@@ -38,22 +40,22 @@ const HEALTHY_IN_A_ROW = 3;
  * Creates a gate that shares slots and rate so that one failing project does not delay the polls of another, and neither
  * listings nor details starve (docs/specification.md#fairness).
  */
-export function createGate({ slots, rate }: GateOptions): Gate {
+export function createGate({ slots, rate, clock }: GateOptions): Gate {
   const maxPerClass = Math.max(1, Math.floor(slots / 2));
   const maxLowPriority = Math.max(1, slots - 1);
   const waiting = createClassQueues<RequestClass, Waiter>();
   const inFlight = new Set<Waiter>();
   let healthyInARow = 0;
   let lastLowPriority: RequestClass = 'detail';
-  let timer: NodeJS.Timeout | undefined;
+  let timer: Timer | undefined;
 
   /** Admits every request that may go, and schedules itself for when the rate allows the next one. */
   function admit(): void {
-    clearTimeout(timer);
+    timer?.cancel();
     while (waiting.size() > 0 && inFlight.size < slots) {
       const delay = rate.delay(waiting.size());
       if (delay > 0) {
-        if (Number.isFinite(delay)) timer = setTimeout(admit, Math.ceil(delay));
+        if (Number.isFinite(delay)) timer = clock.timeout(Math.ceil(delay), admit);
         return;
       }
       const next = choose();

@@ -1,5 +1,6 @@
 import type { Dispatcher } from 'undici';
 import { ApiError } from '../../monitor/errors.ts';
+import type { Clock } from '../../monitor/ports/clock.ts';
 import { createBodyReader, type BodyReader, type Headers } from './body.ts';
 import { createByteBuffer } from './byte-buffer.ts';
 import { createDeadline } from './deadline.ts';
@@ -22,6 +23,7 @@ export interface ExchangeOptions {
   readonly headers: Readonly<Record<string, string>>;
   /** Deadline for the whole exchange, body included, but without the time for which `onPiece` holds it up. */
   readonly timeoutMs: number;
+  readonly clock: Pick<Clock, 'monotonic' | 'timeout'>;
   /** Maximum size of the body of a 200, after decompression. */
   readonly maxBytes: number;
   readonly scrub: Scrub;
@@ -87,7 +89,7 @@ export async function exchange(
     reader?.destroy();
   }
 
-  const deadline = createDeadline(options.timeoutMs, () => {
+  const deadline = createDeadline(options.timeoutMs, options.clock, () => {
     stop(new ApiError('timeout', `no complete answer within ${options.timeoutMs} ms`));
   });
   const abort = () => stop(new Error('the exchange was aborted'));

@@ -1,6 +1,6 @@
-import { setTimeout } from 'node:timers/promises';
 import pRetry from 'p-retry';
 import { ApiError, type ApiFailureReason } from '../../monitor/errors.ts';
+import type { Clock } from '../../monitor/ports/clock.ts';
 import type { Shutdown } from '../../monitor/ports/shutdown.ts';
 
 /** The pause between two attempts: backoff, or `Retry-After` if that is longer. */
@@ -20,6 +20,7 @@ export interface RetryPolicy {
   /** Number of attempts after the first. */
   readonly retries: number;
   readonly signal: Pick<Shutdown, 'waits'>;
+  readonly clock: Pick<Clock, 'sleep'>;
   /** Returns a random number from 0 up to, not including, 1. */
   readonly random: () => number;
   /** Called after each failed attempt. */
@@ -35,7 +36,7 @@ export interface RetryPolicy {
  */
 export async function withRetries<T>(
   attempt: (number: number) => Promise<T>,
-  { retries, signal, random, onFailure, onWait }: RetryPolicy,
+  { retries, signal, clock, random, onFailure, onWait }: RetryPolicy,
 ): Promise<T> {
   return await pRetry(attempt, {
     retries,
@@ -48,9 +49,7 @@ export async function withRetries<T>(
       signal.waits.throwIfAborted();
       const delayMs = delayBefore(error, attemptNumber, random());
       onWait(error, attemptNumber, delayMs);
-      await setTimeout(delayMs, undefined, { signal: signal.waits }).catch(() => {
-        signal.waits.throwIfAborted();
-      });
+      await clock.sleep(delayMs, signal.waits);
     },
   });
 }

@@ -75,6 +75,7 @@ export function createSender(options: SenderOptions): Sender {
           ...(etag !== undefined && { 'if-none-match': etag }),
         },
         timeoutMs,
+        clock,
         maxBytes: options.maxResponseBytes,
         scrub,
         onPiece,

@@ -1,3 +1,4 @@
+import type { Clock } from '../../monitor/ports/clock.ts';
 import type { PollCommit, PollHealth, Store, StoreSnapshot } from '../../monitor/ports/store.ts';
 import { createHealthQueue } from '../health-queue.ts';
 import { toHealthColumns } from '../rows.ts';
@@ -17,10 +18,10 @@ export interface Polls {
   close(): Promise<void>;
 }
 
-export function createPolls(queue: WriteQueue): Polls {
+export function createPolls(queue: WriteQueue, clock: Pick<Clock, 'timeout'>): Polls {
   /** The configured projects, each with the health of its last committed poll; undefined before the first one. */
   let newest = new Map<string, PollHealth | undefined>();
-  const health = createHealthQueue(writeHealth);
+  const health = createHealthQueue(writeHealth, clock);
 
   async function writeHealth(waiting: ReadonlyMap<string, PollHealth>): Promise<void> {
     const rows = Array.from(waiting, ([project, each]) => ({ project, ...toHealthColumns(each) }));

@@ -3,6 +3,7 @@ import type { Observer } from '../../monitor/events.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
 import type { ProjectSnapshot, Store } from '../../monitor/ports/store.ts';
 import { createOpenWork } from '../open-work.ts';
+import type { DatabasePaths } from './database.ts';
 import { withStoreErrors } from './errors.ts';
 import { createListings, type Listings } from './listings.ts';
 import { collectPages } from './sql/known.ts';
@@ -23,6 +24,8 @@ export interface StoreOptions {
   readonly emit: Observer;
   /** Called with the real path when there was no store before. */
   readonly onCreated?: (path: string) => void;
+  /** Starts the thread in which SQLite works. */
+  readonly startThread?: (paths: DatabasePaths) => Promise<StoreThread>;
 }
 
 /** Interval at which the files are compared with those that were opened, ms. Each commit compares them as well. */
@@ -48,9 +51,13 @@ export async function openStore(options: StoreOptions): Promise<SqliteStore> {
     using opened = new DisposableStack();
     opened.defer(noteOpen(file));
     const paths = { path: options.path, file };
-    const thread = await startThread(paths);
+    const thread = await (options.startThread ?? startThread)(paths);
     if (found === 'absent') options.onCreated?.(file);
-    const shown = createShownReads({ thread, start: () => startReadThread(paths) });
+    const shown = createShownReads({
+      thread,
+      clock: options.clock,
+      start: () => startReadThread(paths),
+    });
     const held = opened.move();
     return createStore(file, { thread, shown }, options, () => held.dispose());
   });
@@ -67,7 +74,7 @@ function createStore(
   const openWork = createOpenWork();
   const { guarded } = openWork;
   const queue = createWriteQueue({ writePiece, clock, emit });
-  const polls = createPolls(queue);
+  const polls = createPolls(queue, clock);
   let closing: Promise<void> | undefined;
 
   /** Snapshots show a commit before it is reported. */
@@ -89,7 +96,7 @@ function createStore(
     }
   };
 
-  const files = watchFiles(() => readOrEmit({ method: 'assertInPlace', args: [] }));
+  const files = watchFiles(clock, () => readOrEmit({ method: 'assertInPlace', args: [] }));
 
   async function close(): Promise<void> {
     files.stop();
@@ -177,7 +184,10 @@ async function readProjects(
 }
 
 /** Runs `check` at an interval, and keeps whether it last succeeded. */
-function watchFiles(check: () => Promise<void>): {
+function watchFiles(
+  clock: Pick<Clock, 'every'>,
+  check: () => Promise<void>,
+): {
   readonly isInPlace: () => boolean;
   readonly stop: () => void;
 } {
@@ -198,6 +208,6 @@ function watchFiles(check: () => Promise<void>): {
     }
   }
 
-  const timer = setInterval(() => void checkFiles(), CHECK_EVERY_MS).unref();
-  return { isInPlace: () => isInPlace, stop: () => clearInterval(timer) };
+  const timer = clock.every(CHECK_EVERY_MS, () => void checkFiles()).unref();
+  return { isInPlace: () => isInPlace, stop: () => timer.cancel() };
 }

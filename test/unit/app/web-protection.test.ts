@@ -1,3 +1,4 @@
+import { systemClock } from '../../../src/app/clock.ts';
 import { rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -34,7 +35,7 @@ async function open(text: string) {
   let at = 0;
   const protection = await openWebProtection({
     file,
-    clock: { now: () => Date.now(), monotonic: () => at },
+    clock: { ...systemClock, now: () => Date.now(), monotonic: () => at },
     logger,
   });
   protection.onResult((ok) => results.push(ok));

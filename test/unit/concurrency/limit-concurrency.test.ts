@@ -1,3 +1,4 @@
+import { systemClock } from '../../../src/app/clock.ts';
 import { setImmediate } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -51,7 +52,12 @@ it('rejects work that has waited too long, or waits at an abort, and never runs 
   const stop = new AbortController();
   let maxMs = 1;
   const error = () => new Error('waited in vain');
-  const limit = limitConcurrency(1, { maxMs: () => maxMs, signal: stop.signal, error });
+  const limit = limitConcurrency(1, {
+    maxMs: () => maxMs,
+    timeout: (ms, callback) => systemClock.timeout(ms, callback),
+    signal: stop.signal,
+    error,
+  });
   const first = Promise.withResolvers<string>();
   const ran: string[] = [];
   const running = limit(() => first.promise);

@@ -1,3 +1,4 @@
+import { systemClock } from '../../../src/app/clock.ts';
 import { mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -19,18 +20,18 @@ describe('reading a key', () => {
     ['with a line end', 'abcdefgh\n'],
     ['with white space and a byte order mark', '\uFEFF \t abcdefgh \r\n\n'],
   ])('takes one %s from a file', async (_, content) => {
-    expect(await readKey({ file: await keyFile(content) })).toBe('abcdefgh');
+    expect(await readKey({ file: await keyFile(content) }, systemClock)).toBe('abcdefgh');
   });
 
   it('takes one from a variable', async () => {
-    expect(await readKey({ env: 'KEY', value: ' abc def g ' })).toBe('abc def g');
+    expect(await readKey({ env: 'KEY', value: ' abc def g ' }, systemClock)).toBe('abc def g');
   });
 
   it('reads a rotated key the next time', async () => {
     const file = await keyFile('first-key');
-    expect(await readKey({ file })).toBe('first-key');
+    expect(await readKey({ file }, systemClock)).toBe('first-key');
     await writeFile(file, 'second-key');
-    expect(await readKey({ file })).toBe('second-key');
+    expect(await readKey({ file }, systemClock)).toBe('second-key');
   });
 
   it.each([
@@ -50,7 +51,7 @@ describe('reading a key', () => {
     ['huge', 'k'.repeat(100_000), 'too large'],
   ])('refuses one that is %s, without showing it', async (_, content, wording) => {
     const file = await keyFile(content);
-    const { reason, message } = await failureOf(readKey({ file }));
+    const { reason, message } = await failureOf(readKey({ file }, systemClock));
     expect(reason).toBe('auth');
     expect(message).toContain(file);
     expect(message).toContain(wording);
@@ -66,16 +67,16 @@ describe('reading a key', () => {
       '/nowhere/key cannot be read: there is no such file',
     ],
   ])('says so when there is %s', async (_, source, wording) => {
-    const { reason, message } = await failureOf(readKey(source));
+    const { reason, message } = await failureOf(readKey(source, systemClock));
     expect(reason).toBe('auth');
     expect(message).toContain(wording);
   });
 
   it('takes one from a file of 16 KiB, and from none that is larger', async () => {
     const file = await keyFile('abcdefgh'.padEnd(16_384));
-    expect(await readKey({ file })).toBe('abcdefgh');
+    expect(await readKey({ file }, systemClock)).toBe('abcdefgh');
     await writeFile(file, 'abcdefgh'.padEnd(16_385));
-    expect(await failureOf(readKey({ file }))).toMatchObject({
+    expect(await failureOf(readKey({ file }, systemClock))).toMatchObject({
       reason: 'auth',
       message: `the key file ${file} is too large for a key`,
     });
@@ -88,7 +89,7 @@ describe('reading a key', () => {
         what === 'a directory'
           ? 'this is a directory, not a file'
           : 'this is a pipe, a socket or a device, and only regular files are read';
-      expect(await failureOf(readKey({ file }))).toMatchObject({
+      expect(await failureOf(readKey({ file }, systemClock))).toMatchObject({
         reason: 'auth',
         message: `the key file ${file} cannot be read: ${reason}`,
       });

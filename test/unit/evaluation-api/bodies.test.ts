@@ -1,3 +1,4 @@
+import { systemClock } from '../../../src/app/clock.ts';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createByteBuffer } from '../../../src/evaluation-api/sending/byte-buffer.ts';
@@ -78,6 +79,7 @@ describe('a body that comes byte by byte', () => {
     });
     onTestFinished(() => dispatcher.destroy());
     const { body: read, bytes } = await exchange(dispatcher, {
+      clock: systemClock,
       origin: url,
       path: '/',
       headers: {},

@@ -2,7 +2,7 @@ import { mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import { createRecordBudget } from '../../../src/evaluation-api/listing/record-budget.ts';
 import { etagOfBasis } from '../../../src/evaluation-api/listing/listing-stream.ts';
@@ -149,7 +149,7 @@ describe('a listing', () => {
     }));
     const list = JSON.stringify(items);
     const { url } = await serve(answering(200, list));
-    const records = createRecordBudget(1000);
+    const records = createRecordBudget(1000, systemClock);
     const { service } = connect({ baseUrl: url, records, timeoutMs: 1000 });
     const previous = basisOf(await service.list('p', 'prompt', listOptions()));
     const stored = records.holdRecords();
@@ -170,6 +170,28 @@ describe('a listing', () => {
     expect(order).toEqual(['stored', 'read']);
     if (answer.unchanged) throw new Error('it is the first one');
     expect(answer.recordBytes).toBeGreaterThan(list.length);
+  });
+
+  it('keeps its slot while the store is behind, so that no others pile up', async () => {
+    let asked = 0;
+    const { url } = await serve((...exchange) => {
+      asked += 1;
+      answering(200, BODY)(...exchange);
+    });
+    const records = createRecordBudget(1000, systemClock);
+    const { service } = connect({ baseUrl: url, records, maxConcurrency: 2 });
+    const stored = records.holdRecords();
+    stored.add(2000);
+    stored.waitForStore();
+    const listings = Array.from({ length: 6 }, (_, index) =>
+      service.list(`p${index}`, 'prompt', listOptions()),
+    );
+    await vi.waitFor(() => expect(asked).toBe(2), { timeout: 30_000 });
+    await setTimeout(200);
+    expect(asked).toBe(2);
+    stored[Symbol.dispose]();
+    await Promise.all(listings);
+    expect(asked).toBe(6);
   });
 
   describe('that follows on another one', () => {
@@ -512,7 +534,7 @@ describe('Retry-After', () => {
         inTurn(answering(503, '', { 'retry-after': header }), answering(200, BODY)),
       );
       let now = 0;
-      const clock = { now: () => 0, monotonic: () => now };
+      const clock = { ...systemClock, now: () => 0, monotonic: () => now };
       const { service, events } = connect({ baseUrl: url, retries, clock });
       const list = () => service.list('p', 'prompt', listOptions());
       await failureOf(list());

@@ -1,3 +1,4 @@
+import { systemClock } from '../../../src/app/clock.ts';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { createDeadline } from '../../../src/evaluation-api/sending/deadline.ts';
 
@@ -7,7 +8,7 @@ afterEach(() => void vi.useRealTimers());
 function setUp() {
   const onExpired = vi.fn<() => void>();
   const held = Promise.withResolvers<void>();
-  return { onExpired, held, deadline: createDeadline(1000, onExpired) };
+  return { onExpired, held, deadline: createDeadline(1000, systemClock, onExpired) };
 }
 
 it('expires after its time', () => {

@@ -1,3 +1,4 @@
+import { systemClock } from '../../../src/app/clock.ts';
 import type { Dispatcher } from 'undici';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { createBodyReader, type BodyOptions } from '../../../src/evaluation-api/sending/body.ts';
@@ -26,6 +27,7 @@ function setUp(options: Pick<Partial<ExchangeOptions>, 'timeoutMs' | 'onPiece'> 
     return true;
   };
   const over = exchange({ dispatch } as Dispatcher, {
+    clock: systemClock,
     origin: 'http://127.0.0.1',
     path: '/',
     headers: {},

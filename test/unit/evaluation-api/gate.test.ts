@@ -1,3 +1,4 @@
+import { systemClock } from '../../../src/app/clock.ts';
 import * as fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import {
@@ -46,7 +47,7 @@ function crowd(gate: Gate) {
 describe('slots', () => {
   it('are never more than there are, and each that is left is taken by the next in line', async () => {
     const { queue, names, admitted } = crowd(
-      createGate({ slots: 2, rate: createRateLimit(0, clock) }),
+      createGate({ clock: systemClock, slots: 2, rate: createRateLimit(0, clock) }),
     );
     for (const who of ['a', 'b', 'c', 'd']) void queue(who, 'healthy');
     await settle();
@@ -65,7 +66,7 @@ describe('slots', () => {
   ])('of $slots, failing projects hold $failing at most, and so do details', async (row) => {
     for (const kind of ['failing', 'detail'] as const) {
       const { queue, names } = crowd(
-        createGate({ slots: row.slots, rate: createRateLimit(0, clock) }),
+        createGate({ clock: systemClock, slots: row.slots, rate: createRateLimit(0, clock) }),
       );
       for (let index = 0; index < 20; index += 1) void queue('x', kind);
       await settle();
@@ -74,7 +75,9 @@ describe('slots', () => {
   });
 
   it('are left to the healthy by one at least, whatever else there is', async () => {
-    const { queue, names } = crowd(createGate({ slots: 4, rate: createRateLimit(0, clock) }));
+    const { queue, names } = crowd(
+      createGate({ clock: systemClock, slots: 4, rate: createRateLimit(0, clock) }),
+    );
     for (let index = 0; index < 20; index += 1) {
       void queue('failing', 'failing');
       void queue('detail', 'detail');
@@ -87,7 +90,9 @@ describe('slots', () => {
   });
 
   it('count for failing projects from when a project fails, in flight or not', async () => {
-    const { queue, names } = crowd(createGate({ slots: 4, rate: createRateLimit(0, clock) }));
+    const { queue, names } = crowd(
+      createGate({ clock: systemClock, slots: 4, rate: createRateLimit(0, clock) }),
+    );
     let isFailing = false;
     for (const who of ['a', 'b']) void queue(who, () => (isFailing ? 'failing' : 'healthy'));
     await settle();
@@ -104,7 +109,7 @@ describe('slots', () => {
 describe('the order', () => {
   /** One slot, always left at once, with everybody already in line. */
   async function orderOf(...line: readonly (readonly [string, RequestClass])[]): Promise<string> {
-    const gate = createGate({ slots: 1, rate: createRateLimit(0, clock) });
+    const gate = createGate({ clock: systemClock, slots: 1, rate: createRateLimit(0, clock) });
     const holder = await gate.enter(() => 'healthy', never);
     const { queue, admitted, names } = crowd(gate);
     for (const [who, kind] of line) void queue(who, kind);
@@ -134,7 +139,7 @@ describe('the order', () => {
 
 describe('giving up', () => {
   it('takes a request out of the line with the reason of the signal, and loses no slot', async () => {
-    const gate = createGate({ slots: 1, rate: createRateLimit(0, clock) });
+    const gate = createGate({ clock: systemClock, slots: 1, rate: createRateLimit(0, clock) });
     const { queue, names, admitted } = crowd(gate);
     const controller = new AbortController();
     const reason = new Error('stopping');
@@ -150,7 +155,9 @@ describe('giving up', () => {
   });
 
   it('of the last in line leaves no timer behind', async () => {
-    const { queue } = crowd(createGate({ slots: 5, rate: createRateLimit(1, clock) }));
+    const { queue } = crowd(
+      createGate({ clock: systemClock, slots: 5, rate: createRateLimit(1, clock) }),
+    );
     const controller = new AbortController();
     await queue('a', 'healthy');
     const given = queue('b', 'healthy', controller.signal);
@@ -165,7 +172,7 @@ describe('giving up', () => {
     const note = (warning: Error) => warnings.push(warning);
     process.on('warning', note);
     const controller = new AbortController();
-    const gate = createGate({ slots: 1, rate: createRateLimit(0, clock) });
+    const gate = createGate({ clock: systemClock, slots: 1, rate: createRateLimit(0, clock) });
     const waiting = Array.from({ length: 200 }, () =>
       gate.enter(() => 'healthy', controller.signal),
     );
@@ -184,7 +191,7 @@ describe('the rate', () => {
     { rate: 1, most: 1, withinMs: 1000 },
     { rate: 0.5, most: 1, withinMs: 2000 },
   ])('of $rate a second lets $most go in any $withinMs ms', async ({ rate, most, withinMs }) => {
-    const gate = createGate({ slots: 256, rate: createRateLimit(rate, clock) });
+    const gate = createGate({ clock: systemClock, slots: 256, rate: createRateLimit(rate, clock) });
     const sent: number[] = [];
     const send = async () => {
       const pass = await gate.enter(() => 'healthy', never);
@@ -205,7 +212,7 @@ describe('the rate', () => {
   });
 
   it('counts a request by when it goes out, not by when it got its slot', async () => {
-    const gate = createGate({ slots: 8, rate: createRateLimit(1, clock) });
+    const gate = createGate({ clock: systemClock, slots: 8, rate: createRateLimit(1, clock) });
     const first = await gate.enter(() => 'healthy', never);
     const { queue, names } = crowd(gate);
     void queue('second', 'healthy');
@@ -218,7 +225,7 @@ describe('the rate', () => {
   });
 
   it('does not count a request that never went out', async () => {
-    const gate = createGate({ slots: 8, rate: createRateLimit(1, clock) });
+    const gate = createGate({ clock: systemClock, slots: 8, rate: createRateLimit(1, clock) });
     const first = await gate.enter(() => 'healthy', never);
     const { queue, names } = crowd(gate);
     void queue('second', 'healthy');
@@ -242,7 +249,7 @@ it('holds all its limits, and lets everybody in at last, in whatever order they 
   });
   await fc.assert(
     fc.asyncProperty(setting, fc.array(step, { maxLength: 40 }), async ({ slots, rate }, steps) => {
-      const gate = createGate({ slots, rate: createRateLimit(rate, clock) });
+      const gate = createGate({ clock: systemClock, slots, rate: createRateLimit(rate, clock) });
       const inFlight: RequestClass[] = [];
       const sentAt: number[] = [];
       let ended = 0;

@@ -102,7 +102,7 @@ export interface TestClientOptions extends Partial<ServiceSettings> {
 export function connect({
   key = { env: 'TEST_KEY', value: KEY },
   clock = systemClock,
-  records = createRecordBudget(Infinity),
+  records = createRecordBudget(Infinity, systemClock),
   ...service
 }: TestClientOptions): TestClient {
   const events: MonitorEvent[] = [];

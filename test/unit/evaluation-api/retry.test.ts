@@ -1,3 +1,4 @@
+import { systemClock } from '../../../src/app/clock.ts';
 import { describe, expect, it } from 'vitest';
 import {
   delayBefore,
@@ -51,6 +52,7 @@ describe('the wait', () => {
 
 describe('attempts', () => {
   const policy = (controller = new AbortController()) => ({
+    clock: systemClock,
     retries: 2,
     signal: { waits: controller.signal },
     random: () => 0,

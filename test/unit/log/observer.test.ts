@@ -1,3 +1,4 @@
+import { systemClock } from '../../../src/app/clock.ts';
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { KnownRecord } from '../../../src/domain/record.ts';
 import { DATASET_STATUSES, type Kind, type Status } from '../../../src/domain/status.ts';
@@ -25,7 +26,11 @@ beforeEach(() => {
     },
   });
   // The wall clock stands still or runs backwards: no line may depend on it.
-  observer = createLogObserver(logger, { now: () => -monotonic, monotonic: () => monotonic });
+  observer = createLogObserver(logger, {
+    ...systemClock,
+    now: () => -monotonic,
+    monotonic: () => monotonic,
+  });
 });
 
 /** The lines of these events, without time and msg. */

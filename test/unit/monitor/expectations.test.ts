@@ -1,3 +1,4 @@
+import { systemClock } from '../../../src/app/clock.ts';
 import { describe, expect, it } from 'vitest';
 import { bucketOf, dayOf, type DurationCount, middleOf } from '../../../src/domain/durations.ts';
 import type { Expectations } from '../../../src/domain/expectation.ts';
@@ -12,7 +13,7 @@ const TEN_MINUTES = bucketOf(10 * MINUTE);
 
 /** Expectations over counts that a test can change; `asked` has the states of each read. */
 function setUp(...ids: readonly string[]) {
-  const clock = { time: START, now: () => clock.time, monotonic: () => clock.time };
+  const clock = { ...systemClock, time: START, now: () => clock.time, monotonic: () => clock.time };
   const asked: string[][] = [];
   const stored = new Map<string, readonly DurationCount[]>();
   const projects = new Map<string, { id: string; expect: Expectations }>();

@@ -1,3 +1,4 @@
+import { systemClock } from '../../../src/app/clock.ts';
 import { join } from 'node:path';
 import { createRecordBudget } from '../../../src/evaluation-api/listing/record-budget.ts';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -35,7 +36,7 @@ async function setUp() {
     emit: () => {},
     missingAfter: () => 3,
     maxIntervalMs: () => 60_000,
-    holdRecords: createRecordBudget(Infinity).holdRecords,
+    holdRecords: createRecordBudget(Infinity, systemClock).holdRecords,
     shutdown,
   });
   const fails = async (...ids: readonly string[]) => {

@@ -1,3 +1,4 @@
+import { systemClock } from '../../../src/app/clock.ts';
 import { join } from 'node:path';
 import { createRecordBudget } from '../../../src/evaluation-api/listing/record-budget.ts';
 import * as fc from 'fast-check';
@@ -103,7 +104,7 @@ async function play(steps: readonly Step[]) {
       emit,
       missingAfter: () => MISSING_AFTER,
       maxIntervalMs: () => 60_000,
-      holdRecords: createRecordBudget(Infinity).holdRecords,
+      holdRecords: createRecordBudget(Infinity, systemClock).holdRecords,
       shutdown: neverStopping(),
       store: {
         loadKnown: (...asked) => opened.loadKnown(...asked),

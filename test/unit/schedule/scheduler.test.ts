@@ -221,11 +221,10 @@ describe('other projects', () => {
     await pass(MINUTE);
     expect(times(world, 'removed').length).toBe(1);
     expect(world.scheduler.next('removed')).toBeUndefined();
-    expect([...world.scheduler.projects()].map((row) => row.project)).toEqual([
-      'kept',
-      'changed',
-      'added',
-    ]);
+    expect(world.scheduler.schedule('removed')).toBeUndefined();
+    for (const id of ['kept', 'changed', 'added']) {
+      expect(world.scheduler.schedule(id)).toBeDefined();
+    }
     world.scheduler.stop();
     let idle = false;
     const waiting = world.scheduler.idle().then(() => (idle = true));
@@ -251,7 +250,8 @@ describe('other projects', () => {
   it('stay as they are when a schedule among the new ones is not valid', () => {
     const bad = project('bad', { schedule: '61 * * * *' });
     expect(() => world.scheduler.set([project('added'), bad], 0)).toThrow(RangeError);
-    expect([...world.scheduler.projects()].length).toBe(3);
+    expect(world.scheduler.schedule('added')).toBeUndefined();
+    expect(world.scheduler.schedule('removed')).toBeDefined();
     expect(world.polls.length).toBe(3);
   });
 
@@ -278,14 +278,15 @@ describe('other projects', () => {
 describe('the due time', () => {
   it('is shown with the longest interval of each project', () => {
     world.scheduler.set([project('a'), project('b', { schedule: '0 9 * * 1-5' })], 0);
-    expect([...world.scheduler.projects()]).toEqual([
-      { project: 'a', nextPollAt: Date.parse('2025-11-21T10:00:10Z'), maxIntervalSeconds: 10 },
-      {
-        project: 'b',
-        nextPollAt: Date.parse('2025-11-24T09:00:00Z'),
-        maxIntervalSeconds: 3 * 86400,
-      },
-    ]);
+    expect(world.scheduler.schedule('a')).toEqual({
+      nextPollAt: Date.parse('2025-11-21T10:00:10Z'),
+      maxIntervalSeconds: 10,
+    });
+    expect(world.scheduler.schedule('b')).toEqual({
+      nextPollAt: Date.parse('2025-11-24T09:00:00Z'),
+      maxIntervalSeconds: 3 * 86400,
+    });
+    expect(world.scheduler.schedule('nobody')).toBeUndefined();
     expect(world.scheduler.next('nobody')).toBeUndefined();
   });
 
@@ -311,8 +312,8 @@ describe('a project that rests', () => {
     await pass(HOUR);
     expect(world.polls).toEqual([]);
     expect(world.scheduler.next('bot')).toBe(Date.parse('2025-11-21T11:00:00Z'));
-    const [known] = [...world.scheduler.projects()];
-    expect(known).toEqual({ project: 'bot', nextPollAt: undefined, maxIntervalSeconds: 10 });
+    const known = world.scheduler.schedule('bot');
+    expect(known).toEqual({ nextPollAt: undefined, maxIntervalSeconds: 10 });
   });
 
   it.each([

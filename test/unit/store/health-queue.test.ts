@@ -1,3 +1,4 @@
+import { systemClock } from '../../../src/app/clock.ts';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { StoreError } from '../../../src/monitor/errors.ts';
 import { createHealthQueue } from '../../../src/store/health-queue.ts';
@@ -20,7 +21,7 @@ function createQueue() {
     }
     if (isFull) throw new StoreError('full', 'no space is left');
     written.push([...waiting]);
-  });
+  }, systemClock);
   return {
     ...queue,
     written,

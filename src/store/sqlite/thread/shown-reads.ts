@@ -1,4 +1,5 @@
 import { StoreError } from '../../../monitor/errors.ts';
+import type { Clock, Timer } from '../../../monitor/ports/clock.ts';
 import type { ReadThread, StoreThread } from './thread-client.ts';
 
 /** Commits of more rows can keep the store's thread busy for longer than a reader should wait. */
@@ -18,16 +19,17 @@ export interface ShownReads extends Pick<ReadThread, 'read'> {
 
 export interface ShownReadsOptions {
   readonly thread: Pick<StoreThread, 'read'>;
+  readonly clock: Pick<Clock, 'timeout'>;
   /** Starts the second thread. @throws {StoreError} */
   readonly start: () => Promise<ReadThread>;
 }
 
 /** Answers reads in the store's thread, or in a second one. That takes 13 MB, so it runs only while it is needed. */
-export function createShownReads({ thread, start }: ShownReadsOptions): ShownReads {
+export function createShownReads({ thread, clock, start }: ShownReadsOptions): ShownReads {
   let starting: Promise<void> | undefined;
   let second: ReadThread | undefined;
   let commits = 0;
-  let timer: NodeJS.Timeout | undefined;
+  let timer: Timer | undefined;
 
   /** Starts the second thread. If that fails, the reads stay where they are, and the next large commit tries again. */
   async function startSecond(): Promise<void> {
@@ -56,17 +58,17 @@ export function createShownReads({ thread, start }: ShownReadsOptions): ShownRea
     duringCommit: async (rows, commit) => {
       if (rows <= LARGE_ROWS) return await commit();
       commits += 1;
-      clearTimeout(timer);
+      timer?.cancel();
       try {
         if (second === undefined) await (starting ??= startSecond());
         return await commit();
       } finally {
         commits -= 1;
-        if (commits === 0) timer = setTimeout(() => void endSecond(), IDLE_MS).unref();
+        if (commits === 0) timer = clock.timeout(IDLE_MS, () => void endSecond()).unref();
       }
     },
     close: async () => {
-      clearTimeout(timer);
+      timer?.cancel();
       await endSecond();
     },
   };

@@ -1,3 +1,4 @@
+import { systemClock } from '../../../../src/app/clock.ts';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { StoreError } from '../../../../src/monitor/errors.ts';
 import type { ReadThread, StoreThread } from '../../../../src/store/sqlite/thread/thread-client.ts';
@@ -16,7 +17,7 @@ function setUp(assertInPlace: () => Promise<void> = async () => {}) {
   const second: ReadThread = { read: answered('second') as ReadThread['read'], close };
   const start = vi.fn<() => Promise<ReadThread>>(async () => second);
   const thread = { read: answered('first') as StoreThread['read'] };
-  return { shown: createShownReads({ thread, start }), start, close };
+  return { shown: createShownReads({ clock: systemClock, thread, start }), start, close };
 }
 
 it('a second thread answers during large commits and half a minute longer', async () => {
