@@ -1,12 +1,6 @@
-import { execFile } from 'node:child_process';
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { parse, stringify } from 'yaml';
-import { temporaryDirectory } from '../../test/support/temporary.ts';
+import { promtoolOutput, samplesIn } from '../promtool.ts';
 import type { Traffic } from './traffic.ts';
-
-const run = promisify(execFile);
 
 /** Objective of every project. */
 export const OBJECTIVE = 0.2;
@@ -66,13 +60,9 @@ export async function firingsOf<Alert extends string>(
       { lineWidth: 0 },
     ),
   };
-  await using directory = await temporaryDirectory();
-  for (const [name, text] of Object.entries(files)) {
-    await writeFile(join(directory.path, name), text);
-  }
-  const output = await failureOf(promtool, join(directory.path, 'traffic.test.yml'));
-  const firsts = samplesOf(output, first);
-  const counts = samplesOf(output, times);
+  const output = await promtoolOutput(promtool, files);
+  const firsts = samplesIn(output, first);
+  const counts = samplesIn(output, times);
   if (!firsts.has(WATCHDOG)) throw new Error(`promtool printed ${output.slice(0, 2000)}`);
   return (alert) =>
     projects.map((_, index) => {
@@ -135,28 +125,4 @@ function valuesOf(totals: readonly number[]): string {
     start = end;
   }
   return runs.join(' ');
-}
-
-/** What promtool prints about a test that fails, as one that expects nothing does. */
-async function failureOf(promtool: string, file: string): Promise<string> {
-  try {
-    return (await run(promtool, ['test', 'rules', file], { maxBuffer: 2 ** 28 })).stdout;
-  } catch (error) {
-    if (error instanceof Error && 'stdout' in error && 'stderr' in error) {
-      return `${String(error.stdout)}${String(error.stderr)}`;
-    }
-    throw error;
-  }
-}
-
-/** The samples that promtool got for an expression, by `alertname project`. */
-function samplesOf(output: string, expr: string): ReadonlyMap<string, number> {
-  const [, after = ''] = output.split(`expr: ${JSON.stringify(expr)}`);
-  const [, got = ''] = /\n\s*got:(.*)/.exec(after) ?? [];
-  const samples = new Map<string, number>();
-  for (const [, labels = '', value] of got.matchAll(/\{([^}]*)\} ([-+.\dE]+)/g)) {
-    const names = [...labels.matchAll(/"([^"]*)"/g)].map(([, name]) => name);
-    samples.set(names.join(' '), Number(value));
-  }
-  return samples;
 }

@@ -1,0 +1,210 @@
+import { rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+import { startSimulator } from '../../src/simulator/server.ts';
+import { World } from '../../src/simulator/world/world.ts';
+import { KEY } from '../../test/support/soak/configuration.ts';
+import { temporaryDirectory } from '../../test/support/temporary.ts';
+import type { Figures } from '../row.ts';
+import { createCrew, settle, type Member } from '../workers/crew.ts';
+import { startServers } from '../workers/servers.ts';
+import { type Prometheus, startPrometheus } from './prometheus.ts';
+
+const WORKERS = 3;
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+/** Until the alert about the failing key fires, and the one about the stuck prompt is pending. */
+const WARM_UP_MS = 6.5 * MINUTE;
+/** Between two disturbances: some scrapes. */
+const PAUSE_MS = 75 * SECOND;
+/** The orchestrator removes a killed worker from the targets after this time. */
+const REMOVED_MS = 60 * SECOND;
+/** Some scrapes, but less than alerts wait for that would be true. */
+const AWAY_MS = 60 * SECOND;
+const STEP_S = 5;
+
+const FAILING = 'failing';
+const STUCK = 'stuck';
+const PROJECTS = [
+  FAILING,
+  STUCK,
+  ...Array.from({ length: 22 }, (_, index) => `project-${index}`),
+].map((id) => ({ id, datasets: false, team: 'search', expect: { max_running: '1m' } }));
+
+/** Alerts that are true from the start, by alert and project. */
+const TRUE_FROM_START = [
+  `EvalwatchAuthFailing ${FAILING}`,
+  `EvalwatchProjectPollFailing ${FAILING}`,
+  `EvalwatchPromptStuck ${STUCK}`,
+];
+/** True while or after something happens. */
+const TRUE_LATER = [`EvalwatchDataStale ${FAILING}`, 'EvalwatchStoreWriteFailing'];
+
+/**
+ * Workers are killed, stopped, replaced one by one, and lose their database, while Prometheus scrapes them and evaluates the
+ * rules at their own pace. A second Prometheus evaluates `mistaken`, in which the mistake must be seen.
+ * @throws if an alert begins or ends that should not, or a total goes backwards
+ */
+export async function watchLive(
+  program: string,
+  { rules, mistaken }: { readonly rules: string; readonly mistaken: string },
+  print: (line: string) => void,
+): Promise<Figures> {
+  await using opened = new AsyncDisposableStack();
+  const { path: directory } = opened.use(await temporaryDirectory());
+  const servers = opened.use(await startServers(false));
+  const world = new World({
+    now: Date.now,
+    projects: PROJECTS.map(({ id }) => id),
+    promptsPerProject: 0,
+    datasetsPerProject: 0,
+  });
+  const simulator = await startSimulator({ world, keys: KEY });
+  opened.defer(() => simulator.close());
+  simulator.faults.set([{ fault: { kind: 'status', code: 401 }, project: FAILING }]);
+  world.addPrompt(STUCK, { id: 'stuck', status: 'RUNNING' });
+  const moving = setInterval(() => move(world), SECOND);
+  opened.defer(() => clearInterval(moving));
+  const crew = opened.use(
+    await createCrew({
+      directory,
+      source: undefined,
+      serviceUrl: simulator.url,
+      projects: PROJECTS,
+      lease: '10s',
+      schedule: '*/5 * * * * *',
+      database: {
+        host: '127.0.0.1',
+        port: servers.primary().port,
+        url: (port) => servers.url(port),
+      },
+    }),
+  );
+  const file = join(directory, 'targets.json');
+  /** Makes the members targets, and `dead` ones. */
+  async function setTargets(...dead: readonly Member[]): Promise<void> {
+    const targets = [...crew.members, ...dead].map(
+      ({ daemon }) => new URL(daemon.url() ?? '').host,
+    );
+    await writeFile(`${file}.new`, JSON.stringify([{ targets }]));
+    await rename(`${file}.new`, file);
+  }
+  const addWorker = async () => {
+    await crew.join();
+    await setTargets();
+  };
+  await Promise.all(Array.from({ length: WORKERS }, () => crew.join()));
+  await settle(crew, PROJECTS.length);
+  await setTargets();
+  const start = (name: string, text: string) =>
+    startPrometheus(program, join(directory, name), text, file);
+  const prometheus = opened.use(await start('prometheus', rules));
+  const control = opened.use(await start('control', mistaken));
+  const from = Date.now() / SECOND + 60;
+  const first = () => {
+    const [member] = crew.members;
+    if (member === undefined) throw new Error('nobody is there');
+    return member;
+  };
+  await setTimeout(WARM_UP_MS);
+  print('alerts fire and are pending');
+
+  const killed = first();
+  await crew.kill(killed);
+  await setTargets(killed);
+  await setTimeout(REMOVED_MS);
+  await addWorker();
+  await settle(crew, PROJECTS.length);
+  await setTimeout(PAUSE_MS);
+  print('a worker was killed and replaced');
+
+  const left = first();
+  await crew.leave(left);
+  await setTargets();
+  await settle(crew, PROJECTS.length);
+  await setTimeout(PAUSE_MS);
+  await addWorker();
+  print('a worker was stopped and replaced');
+
+  for (const member of crew.members) {
+    await addWorker();
+    await crew.leave(member);
+    await setTargets();
+    await setTimeout(10 * SECOND);
+  }
+  await settle(crew, PROJECTS.length);
+  await setTimeout(PAUSE_MS);
+  print('all workers were replaced');
+
+  await servers.primary().kill();
+  await setTimeout(AWAY_MS);
+  await servers.primary().start();
+  await settle(crew, PROJECTS.length);
+  await setTimeout(2 * PAUSE_MS);
+  print('the database crashed');
+
+  const to = Date.now() / SECOND;
+  const found = await differencesOf(prometheus, from, to);
+  if (found.length > 0) throw new Error(`${found.length} differences:\n${found.join('\n')}`);
+  const noticed = await differencesOf(control, from, to);
+  if (noticed.length === 0) throw new Error('not noticed: what nobody shows is forgotten');
+  return [
+    [
+      'kill, stop, rolling restart, database crash',
+      `${PROJECTS.length} projects, ${WORKERS} workers, ${Math.round((to - from) / 60)} minutes of Prometheus: 0 alerts but those that are true, 0 gaps in ${TRUE_FROM_START.length}; 0 totals went backwards`,
+    ],
+    ['without what carries values on', `${noticed.length} differences, first: ${noticed[0]}`],
+  ];
+}
+
+/** Prompts of most projects complete, and others begin. */
+function move(world: World): void {
+  for (const { id } of PROJECTS) {
+    if (id === FAILING || id === STUCK) continue;
+    const prompts = world.prompts(id)?.values().toArray() ?? [];
+    for (const prompt of prompts) {
+      if (prompt.status === 'RUNNING') world.setStatus(id, prompt.id, 'COMPLETED');
+    }
+    if (prompts.length < 300) world.addPrompt(id, { status: 'RUNNING' });
+  }
+}
+
+async function differencesOf(
+  prometheus: Prometheus,
+  from: number,
+  to: number,
+): Promise<readonly string[]> {
+  const query = (text: string) => prometheus.range(text, from, to, STEP_S);
+  const firing = await query('ALERTS{alertname!="EvalwatchWatchdog",alertstate="firing"}');
+  const since = await query('ALERTS_FOR_STATE{alertname!="EvalwatchWatchdog"}');
+  const totals = await query('max by (project, from, to) (evalwatch_prompt_transitions_total) > 0');
+  const projects = await query('count(project:evalwatch_project_up:max) or vector(0)');
+  const found: string[] = [];
+  for (const { labels, samples } of firing) {
+    const name = nameOf(labels);
+    if (![...TRUE_FROM_START, ...TRUE_LATER].includes(name)) found.push(`${name} fired`);
+    const [begin = 0] = samples[0] ?? [];
+    const [end = 0] = samples.at(-1) ?? [];
+    if ((end - begin) / STEP_S + 1 !== samples.length) found.push(`${name} has a gap`);
+    if (TRUE_FROM_START.includes(name) && end < to - 2 * STEP_S) found.push(`${name} ended`);
+  }
+  for (const name of TRUE_FROM_START) {
+    if (!firing.some(({ labels }) => nameOf(labels) === name)) found.push(`${name} did not fire`);
+    const series = since.filter(({ labels }) => nameOf(labels) === name);
+    const begins = new Set(series.flatMap(({ samples }) => samples.map(([, value]) => value)));
+    if (begins.size !== 1) found.push(`${name} began ${begins.size} times`);
+  }
+  for (const { labels, samples } of totals) {
+    const falls = samples.some(([, value], index) => value < (samples[index - 1]?.[1] ?? 0));
+    if (falls) found.push(`a total of ${labels['project']} went backwards`);
+  }
+  if (totals.length === 0) found.push('no totals');
+  for (const [at, count] of projects.flatMap(({ samples }) => samples)) {
+    if (count !== PROJECTS.length) found.push(`${count} projects ${Math.round(at - from)} s in`);
+  }
+  return found;
+}
+
+function nameOf({ alertname, project, instance }: Readonly<Record<string, string>>): string {
+  return [alertname, project ?? instance].filter((part) => part !== undefined).join(' ');
+}

@@ -1,0 +1,4 @@
+import { describeRow } from '../../proof/describe-row.ts';
+import { handover } from '../../proof/handover.ts';
+
+describeRow(handover);
