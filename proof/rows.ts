@@ -7,15 +7,18 @@ import { fullDisk } from './full-disk.ts';
 import { failureTraffic } from './failure-traffic.ts';
 import { fuzz } from './fuzz.ts';
 import { growth } from './growth.ts';
+import { handover } from './handover.ts';
 import { hostile } from './hostile.ts';
 import { kills } from './kills.ts';
 import { largeListings } from './large-listings.ts';
 import { limits } from './limits.ts';
 import { partialParsing } from './partial-parsing.ts';
 import { powerLoss } from './power-loss.ts';
+import { protocol } from './protocol.ts';
 import { scrapePressure } from './scrape-pressure.ts';
 import { upgrade } from './upgrade.ts';
 import type { Row } from './row.ts';
+import { simulation } from './simulation.ts';
 import { web } from './web.ts';
 import { workers } from './workers.ts';
 
@@ -28,8 +31,10 @@ export const ROWS: readonly Row[] = [
   upgrade,
   kills,
   clock,
+  simulation,
   scrapePressure,
   failureTraffic,
+  handover,
   fuzz,
   growth,
   causes,
@@ -38,6 +43,7 @@ export const ROWS: readonly Row[] = [
   limits,
   partialParsing,
   web,
+  protocol,
   workers,
   chaos,
 ];

@@ -1,0 +1,32 @@
+import type { OpenStore, OpenStoreOptions } from '../../src/store/open.ts';
+import type { StoreReader } from '../../src/monitor/ports/store.ts';
+import type { Machine } from './machine.ts';
+
+/** What a process has of the store. */
+export interface Access {
+  readonly open: (options: OpenStoreOptions) => Promise<OpenStore>;
+  /** Ends it as a kill of the process does: what has not been sent is never done. */
+  kill(): void;
+}
+
+interface AccessOptions {
+  readonly machine: Machine;
+  /** Called when a statement is done, and its answer is not there yet. */
+  readonly onWritten: () => void;
+  /** Called when a commit of a poll with listings is stored. */
+  readonly onCommitted: (project: string) => void;
+}
+
+/** How bad disk or database are: probabilities of each request. */
+export interface StoreWeather {
+  /** Nothing is done, and the process learns it. */
+  readonly fails: number;
+  /** It takes up to seconds. */
+  readonly slow: number;
+}
+
+/** The store of a simulation, for any number of processes. */
+export interface Backend extends AsyncDisposable {
+  access(options: AccessOptions): Promise<Access>;
+  openReader(): Promise<StoreReader>;
+}

@@ -1,0 +1,191 @@
+import type { IncomingMessage } from 'node:http';
+import type { Dispatcher } from 'undici';
+import type { Answer, ServedListing } from '../../src/simulator/answer.ts';
+import type { FaultFreeAnswer } from '../../src/simulator/service.ts';
+import type { Kernel } from './kernel.ts';
+import type { Machine } from './machine.ts';
+
+/** How bad network and service are: probabilities of each request. */
+export interface Weather {
+  /** The connection is refused or reset before the request arrives. */
+  refused: number;
+  /** The request arrives, and its answer is lost with the connection. */
+  lost: number;
+  /** The connection is half open: nothing ever comes. */
+  silent: number;
+  /** The service answers 500, 503 or 429. */
+  error: number;
+  /** The body is cut off by a reset. */
+  cut: number;
+  /** The body ends early, as if it were whole. */
+  garbled: number;
+  /** The answer takes seconds. */
+  slow: number;
+}
+
+export const FAIR: Weather = {
+  refused: 0.002,
+  lost: 0.002,
+  silent: 0.001,
+  error: 0.002,
+  cut: 0.002,
+  garbled: 0.001,
+  slow: 0.01,
+};
+export const CALM: Weather = {
+  refused: 0,
+  lost: 0,
+  silent: 0,
+  error: 0,
+  cut: 0,
+  garbled: 0,
+  slow: 0,
+};
+
+export interface NetworkOptions {
+  readonly kernel: Kernel;
+  readonly machine: Machine;
+  readonly answer: (request: IncomingMessage) => FaultFreeAnswer;
+  readonly weather: () => Weather;
+  /** Called when a request goes out. */
+  readonly onSent: () => void;
+  /** Called before the process reads the last byte of a usable listing. */
+  readonly onListing: (listing: ServedListing, isUnchanged: boolean) => void;
+}
+
+/** The connections of a process to the service: undici without sockets. */
+export interface Network {
+  readonly dispatcher: Dispatcher;
+  /** Number of requests that are under way. */
+  requests(): number;
+}
+
+export function createNetwork(options: NetworkOptions): Network {
+  const { kernel, machine, answer, weather, onSent, onListing } = options;
+  let underWay = 0;
+
+  function dispatch(request: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler) {
+    let isOver = false;
+    let isReading = true;
+    let waiting: (() => void)[] = [];
+    underWay += 1;
+
+    function end(): void {
+      if (!isOver) underWay -= 1;
+      isOver = true;
+    }
+
+    function fail(code: string): void {
+      if (isOver) return;
+      end();
+      handler.onResponseError?.(controller, Object.assign(new Error(code), { code }));
+    }
+
+    const controller: Dispatcher.DispatchController = {
+      get aborted() {
+        return isOver;
+      },
+      get paused() {
+        return !isReading;
+      },
+      get reason() {
+        return null;
+      },
+      abort: (reason) => {
+        if (isOver) return;
+        end();
+        machine.after(0, () => handler.onResponseError?.(controller, reason));
+      },
+      pause: () => {
+        isReading = false;
+      },
+      resume: () => {
+        isReading = true;
+        const next = waiting;
+        waiting = [];
+        for (const read of next) machine.after(0, read);
+      },
+    };
+
+    /** Calls the handler `ms` from now, once the process reads. */
+    function deliver(ms: number, act: () => void): void {
+      machine.after(ms, function read() {
+        if (isOver) return;
+        if (isReading) act();
+        else waiting.push(read);
+      });
+    }
+
+    function respond({ status, headers, body, listing }: Answer): void {
+      const { cut, garbled } = weather();
+      let bytes = Buffer.isBuffer(body) ? body : Buffer.alloc(0);
+      const isCut = bytes.length > 0 && kernel.chance(cut);
+      const isGarbled = bytes.length > 1 && !isCut && kernel.chance(garbled);
+      if (isCut || isGarbled) bytes = bytes.subarray(0, Math.floor(kernel.random() * bytes.length));
+      handler.onResponseStart?.(controller, status, { ...headers });
+      const pieces = kernel.chance(0.1) ? 1 + Math.floor(kernel.random() * 4) : 1;
+      const step = Math.max(1, Math.ceil(bytes.length / pieces));
+      const sendFrom = (from: number) => {
+        if (from < bytes.length) {
+          deliver(kernel.between(0, 5), () => {
+            handler.onResponseData?.(controller, ownCopy(bytes.subarray(from, from + step)));
+            sendFrom(from + step);
+          });
+        } else {
+          deliver(kernel.between(0, 2), () => {
+            if (isCut) return fail('UND_ERR_SOCKET');
+            end();
+            if (listing !== undefined && !isGarbled) onListing(listing, status === 304);
+            handler.onResponseEnd?.(controller, {});
+          });
+        }
+      };
+      sendFrom(0);
+    }
+
+    deliver(kernel.between(0, 3), () => {
+      const { refused, lost, silent, slow, error } = weather();
+      if (kernel.chance(refused)) return fail('ECONNREFUSED');
+      handler.onRequestStart?.(controller, {});
+      if (isOver) return;
+      onSent();
+      if (kernel.chance(silent)) return;
+      const isLost = kernel.chance(lost);
+      const failure = kernel.chance(error) ? errorAnswer(kernel) : undefined;
+      const headers = lowerCase(request.headers);
+      kernel.after(kernel.between(0.2, 20), () => {
+        const asked = { method: request.method, url: request.path, headers };
+        const given = failure ?? answer(asked as unknown as IncomingMessage).answer;
+        const ms = kernel.chance(slow) ? kernel.between(500, 15_000) : kernel.between(0.2, 60);
+        deliver(ms, () => (isLost ? fail('ECONNRESET') : respond(given)));
+      });
+    });
+    return true;
+  }
+
+  return {
+    // oxlint-disable-next-line typescript/consistent-type-assertions -- the client uses nothing else of it
+    dispatcher: { dispatch, destroy: async () => {} } as unknown as Dispatcher,
+    requests: () => underWay,
+  };
+}
+
+function errorAnswer(kernel: Kernel): Answer {
+  const status = [500, 503, 429][Math.floor(kernel.random() * 3)] ?? 500;
+  const headers: Record<string, string> = kernel.chance(0.3)
+    ? { 'retry-after': String(1 + Math.floor(kernel.random() * 30)) }
+    : {};
+  const body = Buffer.from('{"detail":"simulated"}');
+  const delivery = { kind: 'whole' } as const;
+  return { status, headers, body, chunked: false, delayMs: 0, delivery, listing: undefined };
+}
+
+/** The client frees the memory of what it has read. */
+function ownCopy(bytes: Buffer): Buffer {
+  return Buffer.from(new Uint8Array(bytes).buffer);
+}
+
+function lowerCase(headers: Dispatcher.DispatchOptions['headers']): Record<string, string> {
+  const entries = Object.entries((headers ?? {}) as Record<string, string>);
+  return Object.fromEntries(entries.map(([name, value]) => [name.toLowerCase(), value]));
+}

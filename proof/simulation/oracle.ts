@@ -1,0 +1,262 @@
+import type { MonitorEvent } from '../../src/monitor/events.ts';
+import type { FailureRow, StoreReader, TransitionRow } from '../../src/monitor/ports/store.ts';
+import type { ServedListing } from '../../src/simulator/answer.ts';
+import type { World } from '../../src/simulator/world/world.ts';
+import type { JournalEntry } from '../../src/simulator/world/journal.ts';
+import { type Move, type State, takeNote, UNKNOWING } from '../../test/support/oracle/model.ts';
+
+export const KEY = 'simulated-service-key';
+export const MISSING_AFTER = 3;
+
+/** What a committed listing has to have written. */
+interface Batch {
+  readonly process: string;
+  readonly moves: readonly Move[];
+  /** Its poll was reported, so that each of its moves has been told. */
+  isReported: boolean;
+}
+
+interface Told {
+  readonly process: string;
+  readonly errorId: string;
+}
+
+/** Knows all that was served and committed, and compares it with what is stored and told. */
+export interface Oracle {
+  /** A process has read a listing whole. */
+  read(process: string, listing: ServedListing, isUnchanged: boolean): void;
+  /** A poll of a process is on the disk. */
+  committed(process: string, project: string): void;
+  /** An event that a process emitted. */
+  observe(process: string, event: MonitorEvent): void;
+  /** Compares with the store. `isOver`: no fault for so long that nothing may be pending. Returns the differences. */
+  compare(reader: StoreReader, isOver: boolean): Promise<readonly string[]>;
+  figures(): { readonly listings: number; readonly moves: number; readonly failures: number };
+}
+
+/** @param isShared whether several workers poll */
+export function createOracle(world: World, { isShared }: { readonly isShared: boolean }): Oracle {
+  const { projects } = world;
+  const states = new Map<string, State>(projects.map((project) => [project, UNKNOWING]));
+  const batches = new Map<string, Batch[]>(projects.map((project) => [project, []]));
+  /** By process and project: the listing that was read last, until it is committed. */
+  const unread = new Map<string, JournalEntry>();
+  /** The batch of the poll that runs, by process and project. */
+  const running = new Map<string, Batch>();
+  const toldMoves = new Map<number, Extract<MonitorEvent, { type: 'record.transition' }>>();
+  const toldFailures = new Map<number, Told[]>();
+  const settled = new Map<number, string>();
+  const faults: string[] = [];
+  let listings = 0;
+  let moveCount = 0;
+
+  function take(process: string, project: string): void {
+    const key = `${process} ${project}`;
+    const entry = unread.get(key);
+    const state = states.get(project);
+    if (entry === undefined || state === undefined) return;
+    unread.delete(key);
+    const next = takeNote(state, entry, { key: KEY, missingAfter: MISSING_AFTER });
+    states.set(project, next.state);
+    const batch = { process, moves: next.moves, isReported: false };
+    running.set(key, batch);
+    listings += 1;
+    moveCount += next.moves.length;
+    if (next.moves.length > 0) batches.get(project)?.push(batch);
+  }
+
+  function observe(process: string, event: MonitorEvent): void {
+    if (event.type === 'record.transition') {
+      const { transitionId } = event.transition;
+      if (toldMoves.has(transitionId)) faults.push(`transition ${transitionId} was told twice`);
+      toldMoves.set(transitionId, event);
+    } else if (event.type === 'prompt.failed') {
+      const { transitionId, errorInfo } = event;
+      const told = toldFailures.get(transitionId) ?? [];
+      if (settled.has(transitionId)) faults.push(`failure ${transitionId} was told after its end`);
+      if (told.some((each) => each.process === process)) {
+        faults.push(`failure ${transitionId} was told twice by ${process}`);
+      }
+      told.push({ process, errorId: errorInfo?.error_id ?? 'none' });
+      toldFailures.set(transitionId, told);
+    } else if (event.type === 'poll.finished') {
+      if (event.failure !== undefined) return;
+      // Whatever the store did: this listing was reported as taken. Another worker may have taken a newer one since.
+      if (!isShared || event.changed) take(process, event.project);
+      const batch = running.get(`${process} ${event.project}`);
+      if (batch !== undefined) batch.isReported = true;
+    }
+  }
+
+  function compareMoves(rows: readonly TransitionRow[]): readonly string[] {
+    const differences: string[] = [];
+    const perProject = Map.groupBy(rows, ({ project }) => project);
+    for (const project of projects) {
+      const found = perProject.get(project) ?? [];
+      let next = 0;
+      for (const batch of batches.get(project) ?? []) {
+        const own = found.slice(next, next + batch.moves.length);
+        next += batch.moves.length;
+        const expected = JSON.stringify(batch.moves.map(textOf).toSorted());
+        const stored = JSON.stringify(own.map(textOf).toSorted());
+        if (expected !== stored) {
+          return [`transitions of ${project}: expected ${expected}, stored ${stored}`];
+        }
+        for (const { transitionId } of own) {
+          if (batch.isReported && !toldMoves.has(transitionId)) {
+            differences.push(`transition ${transitionId} was not told`);
+          }
+        }
+      }
+      if (next < found.length) {
+        differences.push(`transitions of ${project} that nothing served: ${found.length - next}`);
+      }
+    }
+    const byId = new Map(rows.map((row) => [row.transitionId, row]));
+    for (const [id, { transition }] of toldMoves) {
+      const row = byId.get(id);
+      if (row === undefined || textOf(row) !== textOf(transition)) {
+        differences.push(`told, not stored: transition ${id}, ${textOf(transition)}`);
+      }
+    }
+    return differences;
+  }
+
+  function compareFailures(
+    rows: readonly TransitionRow[],
+    failures: readonly FailureRow[],
+    isOver: boolean,
+  ): readonly string[] {
+    const differences: string[] = [];
+    const found = Map.groupBy(failures, ({ transitionId }) => transitionId);
+    const failed = rows.filter(({ to }) => to === 'FAILED');
+    if (found.size !== failed.length || failures.length !== failed.length) {
+      differences.push(`${failed.length} moves to FAILED have ${failures.length} failures`);
+    }
+    for (const { transitionId } of failed) {
+      const [failure] = found.get(transitionId) ?? [];
+      const told = toldFailures.get(transitionId) ?? [];
+      if (failure === undefined) differences.push(`no failure of transition ${transitionId}`);
+      else if (failure.settlement === undefined) {
+        if (settled.has(transitionId)) differences.push(`failure ${transitionId} is open again`);
+        if (isOver) differences.push(`failure ${transitionId} is still pending`);
+      } else {
+        const text = JSON.stringify(failure.settlement);
+        const errorId = failure.settlement.errorInfo?.error_id ?? 'none';
+        if ((settled.get(transitionId) ?? text) !== text) {
+          differences.push(`failure ${transitionId} was settled twice`);
+        }
+        settled.set(transitionId, text);
+        if (told.length === 0) differences.push(`failure ${transitionId} is settled, not told`);
+        else if (!told.some((each) => each.errorId === errorId)) {
+          differences.push(`failure ${transitionId} is settled otherwise than told`);
+        }
+      }
+    }
+    for (const id of toldFailures.keys()) {
+      if (!found.has(id)) differences.push(`told, not stored: failure ${id}`);
+    }
+    return differences;
+  }
+
+  /** Compares totals with rows, and what is known of each prompt with what was served. */
+  async function compareStates(
+    reader: StoreReader,
+    rows: readonly TransitionRow[],
+    failures: readonly FailureRow[],
+  ): Promise<readonly string[]> {
+    const [snapshot, statuses] = await Promise.all([reader.snapshot(), reader.statuses({})]);
+    const differences: string[] = [];
+    for (const { project, listings: figures } of snapshot.projects) {
+      const state = states.get(project);
+      const prompts = figures.get('prompt');
+      if (state === undefined || prompts === undefined) continue;
+      const expect = (what: string, expected: unknown, stored: unknown) => {
+        const texts = [expected, stored].map((value) => JSON.stringify(value));
+        if (texts[0] === texts[1]) return;
+        differences.push(`${what} of ${project}: expected ${texts[0]}, stored ${texts[1]}`);
+      };
+      const records = [...state.records].filter(([, { gone }]) => !gone);
+      expect(
+        'prompts',
+        records.map(([id, { status, missing }]) => `${id} ${status} ${missing}`).toSorted(),
+        statuses
+          .filter((row) => row.project === project)
+          .map(({ promptId, status, missing }) => `${promptId} ${status} ${missing}`)
+          .toSorted(),
+      );
+      expect(
+        'counts',
+        countBy(records.map(([, { status }]) => status)),
+        [...prompts.counts]
+          .filter(([, n]) => n > 0)
+          .map(([status, n]) => `${status} ${n}`)
+          .toSorted(),
+      );
+      expect('gone', state.gone, prompts.goneTotal);
+      const own = rows.filter((row) => row.project === project);
+      expect(
+        'totals',
+        countBy(own.map(({ from, to }) => `${from} ${to}`)),
+        prompts.transitions.map(([from, to, n]) => `${from} ${to} ${n}`).toSorted(),
+      );
+      const settledRows = failures.filter((row) => row.project === project && row.settlement);
+      const counted = prompts.errors.reduce((sum, { count }) => sum + count, 0);
+      expect('settled failures', settledRows.length, counted);
+    }
+    return differences;
+  }
+
+  /** Compares what is known in the end with what the service has. */
+  async function compareWithWorld(reader: StoreReader): Promise<readonly string[]> {
+    const statuses = await reader.statuses({});
+    return projects.flatMap((project) => {
+      const known = new Map(
+        statuses
+          .filter((row) => row.project === project)
+          .map(({ promptId, status }) => [promptId, status]),
+      );
+      return [...(world.prompts(project)?.values() ?? [])]
+        .filter(({ id, status }) => known.get(id) !== status)
+        .map(({ id, status }) => `${id} of ${project} is ${status}, known as ${known.get(id)}`);
+    });
+  }
+
+  return {
+    read: (process, { project, kind, items = [] }, isUnchanged) => {
+      if (kind !== 'prompt') return;
+      const times = { seq: 0, producedAt: 0, finishedAt: 0 };
+      unread.set(`${process} ${project}`, {
+        ...times,
+        project,
+        kind,
+        unchanged: isUnchanged,
+        items,
+      });
+    },
+    committed: take,
+    observe,
+    compare: async (reader, isOver) => {
+      const [newest, failures] = await Promise.all([reader.transitions({}), reader.failures({})]);
+      const rows = newest.toSorted((one, other) => one.transitionId - other.transitionId);
+      return [
+        ...faults,
+        ...compareMoves(rows),
+        ...compareFailures(rows, failures, isOver),
+        ...(await compareStates(reader, rows, failures)),
+        ...(isOver ? await compareWithWorld(reader) : []),
+      ];
+    },
+    figures: () => ({ listings, moves: moveCount, failures: toldFailures.size }),
+  };
+}
+
+function textOf({ id, from, to }: Move): string {
+  return `${id} ${from} ${to}`;
+}
+
+function countBy(texts: readonly string[]): readonly string[] {
+  return [...Map.groupBy(texts, (text) => text)]
+    .map(([text, group]) => `${text} ${group.length}`)
+    .toSorted();
+}

@@ -1,0 +1,445 @@
+import type { Config } from '../../src/config/config.ts';
+import { createService } from '../../src/simulator/service.ts';
+import { createKeyRing } from '../../src/simulator/world/key-ring.ts';
+import { World } from '../../src/simulator/world/world.ts';
+import { randomNumbers } from '../random.ts';
+import type { Access, StoreWeather } from './backend.ts';
+import { createKernel, type Kernel } from './kernel.ts';
+import { createMachine, type Machine, START } from './machine.ts';
+import { CALM, createNetwork, FAIR, type Network, type Weather } from './network.ts';
+import { createOracle, KEY, MISSING_AFTER } from './oracle.ts';
+import { loadSources, startProcess } from './process.ts';
+import { createPostgresBackend } from './postgres.ts';
+import { createSqliteBackend } from './sqlite.ts';
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+const JITTER_MS = 5 * SECOND;
+const MAX_REQUESTS_PER_SECOND = 3;
+/** Time without faults at the end, in which everything that is pending has to end. */
+const CALM_MS = 45 * MINUTE;
+/** Time within which a poll that is due has to begin. */
+const PATIENCE_MS = 90 * SECOND;
+/** The same with a database: a statement that was held up is given up after 30 s, and what became of it is asked until an answer comes. */
+const PATIENCE_WITH_DATABASE_MS = 5 * MINUTE;
+const MAX_STOP_MS = 60 * SECOND;
+const USUAL_DISK: StoreWeather = { fails: 0.001, slow: 0.003 };
+const USUAL_DATABASE: StoreWeather = { fails: 0.002, slow: 0.003 };
+const CALM_STORE: StoreWeather = { fails: 0, slow: 0 };
+/** How probable it is that a process dies after a write or an event. */
+const SUDDEN_DEATH = 0.01;
+/** Events between which and the next step a process may die. */
+const SHORT_LIVED: ReadonlySet<string> = new Set([
+  'record.transition',
+  'prompt.failed',
+  'poll.finished',
+]);
+
+export interface RunOptions {
+  readonly source: string;
+  readonly seed: number;
+  readonly durationMs: number;
+  /** Of an empty PostgreSQL database for three workers; undefined for one daemon with SQLite. */
+  readonly databaseUrl?: string | undefined;
+}
+
+export interface Outcome {
+  readonly seed: number;
+  readonly faults: readonly string[];
+  /** Hash of the whole trace. */
+  readonly digest: string;
+  readonly trace: readonly string[];
+  readonly days: number;
+  readonly acts: Readonly<Record<string, number>>;
+  readonly listings: number;
+  readonly moves: number;
+  readonly failures: number;
+}
+
+interface Project {
+  readonly id: string;
+  readonly schedule: string;
+  /** Interval of the schedule, whose runs are at its multiples, ms. */
+  readonly periodMs: number;
+}
+
+const PROJECTS: readonly Project[] = [
+  { id: 'alpha', schedule: '*/5 * * * *', periodMs: 5 * MINUTE },
+  { id: 'beta', schedule: '*/30 * * * * *', periodMs: 30 * SECOND },
+  { id: 'gamma', schedule: '*/15 * * * *', periodMs: 15 * MINUTE },
+];
+
+/** A machine on which one process runs at a time. */
+interface Host {
+  readonly name: string;
+  /** How far its wall clock is off, ms. */
+  wallOffset: number;
+  life: Life | undefined;
+}
+
+/** A process that runs, starts or stops. */
+interface Life {
+  readonly host: Host;
+  readonly machine: Machine;
+  readonly network: Network;
+  readonly access: Access;
+  stop?: () => Promise<void>;
+  /** Since when it runs without a disturbance; undefined while it starts or stops. */
+  steadySince: number | undefined;
+}
+
+/** Simulates one daemon with SQLite, or several workers with PostgreSQL. The seed decides everything. */
+export async function simulate(options: RunOptions): Promise<Outcome> {
+  const { source, seed, durationMs, databaseUrl } = options;
+  const random = randomNumbers(seed);
+  const kernel = createKernel(random);
+  const sources = await loadSources(source);
+  const hosts: readonly Host[] = (databaseUrl === undefined ? ['daemon'] : ['a', 'b', 'c']).map(
+    (name) => ({ name, wallOffset: 0, life: undefined }),
+  );
+  const isShared = hosts.length > 1;
+  const world = new World({
+    now: () => START + kernel.now(),
+    seed,
+    projects: PROJECTS.map(({ id }) => id),
+    promptsPerProject: 8,
+    datasetsPerProject: 1,
+    rates: { start: 0.2, finish: 0.15, fail: 0.4, arrivals: 0.1, comeBack: 0.3 },
+  });
+  const serve = createService({ world, keys: createKeyRing(KEY), etag: 'weak' });
+  const oracle = createOracle(world, { isShared });
+  const faults: string[] = [];
+  const acts: Record<string, number> = {};
+  const lastStarts = new Map<string, { readonly at: number; readonly wall: number }>();
+  const rate = isShared ? watchSharedRate(kernel) : undefined;
+  let weather: Weather = FAIR;
+  const usualStore = isShared ? USUAL_DATABASE : USUAL_DISK;
+  let storeWeather: StoreWeather = usualStore;
+  let isCalm = false;
+  let lives = 0;
+  /** When the last fault that can delay polls began or ended. */
+  let disturbedAt = 0;
+  /** What is put off until later. */
+  const put = new Set<() => void>();
+
+  const common = { kernel, source, weather: () => (isCalm ? CALM_STORE : storeWeather) };
+  await using backend =
+    databaseUrl === undefined
+      ? await createSqliteBackend(common)
+      : await createPostgresBackend({ ...common, url: databaseUrl, fault });
+  const config = configOf(isShared);
+
+  function fault(text: string): void {
+    kernel.note(`FAULT ${text}`);
+    faults.push(text);
+  }
+
+  function bug(error: unknown): void {
+    fault(`a bug: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
+  }
+
+  function act(name: string): void {
+    acts[name] = (acts[name] ?? 0) + 1;
+    disturbedAt = kernel.now();
+    kernel.note(`ACT ${name}`);
+  }
+
+  /** Does this later, or when the calm begins. */
+  function later(ms: number, work: () => void): void {
+    let isDone = false;
+    const once = () => {
+      if (!isDone) work();
+      isDone = true;
+      put.delete(once);
+    };
+    put.add(once);
+    kernel.after(ms, once);
+  }
+
+  async function compare(isOver: boolean): Promise<void> {
+    await kernel.real(async () => {
+      const reader = await backend.openReader();
+      try {
+        for (const difference of await oracle.compare(reader, isOver)) fault(difference);
+      } finally {
+        await reader.close();
+      }
+    });
+  }
+
+  /** Records that a request goes out, by the clock of its process. */
+  function watchRate(machine: Machine): () => void {
+    const sent: number[] = [];
+    return () => {
+      const tooMany = rate?.();
+      if (tooMany !== undefined) fault(`${tooMany} requests of all workers in 10 s`);
+      if (isShared) return;
+      const at = machine.clock.monotonic();
+      sent.push(at);
+      while ((sent[0] ?? at) <= at - SECOND) sent.shift();
+      if (sent.length > MAX_REQUESTS_PER_SECOND) fault(`${sent.length} requests in a second`);
+    };
+  }
+
+  async function begin(host: Host): Promise<void> {
+    lives += 1;
+    disturbedAt = kernel.now();
+    const name = `${host.name}-${lives}`;
+    const drift = 1 + kernel.between(-0.0002, 0.0002);
+    const machine = createMachine(kernel, name, { wallOffset: host.wallOffset, drift });
+    const network = createNetwork({
+      kernel,
+      machine,
+      answer: serve,
+      weather: () => (isCalm ? CALM : weather),
+      onSent: watchRate(machine),
+      onListing: (listing, isUnchanged) => oracle.read(name, listing, isUnchanged),
+    });
+    const access = await kernel.real(() =>
+      backend.access({
+        machine,
+        onWritten: () => dieSometimes(own),
+        onCommitted: (project) => oracle.committed(name, project),
+      }),
+    );
+    const own: Life = { host, machine, network, access, steadySince: undefined };
+    host.life = own;
+    kernel.note(`${name} starts`);
+    try {
+      own.stop = await startProcess({
+        kernel,
+        machine,
+        sources,
+        config,
+        outside: { openStore: access.open, dispatcher: network.dispatcher, random },
+        onEvent: (event) => {
+          if (event.type === 'scheduler.started_poll') {
+            lastStarts.set(event.project, { at: kernel.now(), wall: machine.clock.now() });
+          }
+          oracle.observe(name, event);
+          if (SHORT_LIVED.has(event.type)) dieSometimes(own);
+        },
+      });
+      own.steadySince = kernel.now();
+      disturbedAt = kernel.now();
+    } catch (error) {
+      // The supervisor starts it again.
+      if (!(error instanceof Error && error.name === 'StoreError')) throw error;
+      kernel.note(`${name} did not start: ${error.message}`);
+      machine.kill();
+      access.kill();
+      host.life = undefined;
+      later(5 * SECOND, () => void begin(host).catch(bug));
+    }
+  }
+
+  /** Ends the process without warning, compares, and starts another one. */
+  async function kill(own: Life): Promise<void> {
+    act('kill');
+    own.machine.kill();
+    own.access.kill();
+    own.host.life = undefined;
+    await compare(false);
+    later(pauseBefore(), () => void begin(own.host).catch(bug));
+  }
+
+  /** Kills the process at once, before anything else happens: between a commit and its answer, or after an event. */
+  function dieSometimes(own: Life): void {
+    if (isCalm || !kernel.chance(isShared ? SUDDEN_DEATH / 2 : SUDDEN_DEATH)) return;
+    kernel.after(0, () => {
+      if (own.machine.isAlive() && !own.machine.isPaused()) void kill(own).catch(bug);
+    });
+  }
+
+  function pauseBefore(): number {
+    return kernel.chance(0.2) ? kernel.between(MINUTE, 90 * MINUTE) : kernel.between(10, 5000);
+  }
+
+  async function stop(own: Life, isLast: boolean): Promise<void> {
+    act('stop');
+    own.steadySince = undefined;
+    const isStuck = kernel.after(MAX_STOP_MS, () => {
+      if (own.machine.isAlive()) fault('a stop did not end');
+    });
+    await own.stop?.();
+    isStuck();
+    if (!own.machine.isAlive()) return;
+    if (own.machine.timers() > 0) fault(`${own.machine.timers()} timers are left after a stop`);
+    if (own.network.requests() > 0) fault('requests are left after a stop');
+    own.machine.kill();
+    own.host.life = undefined;
+    await compare(isLast);
+    if (!isCalm) later(pauseBefore(), () => void begin(own.host).catch(bug));
+  }
+
+  function pause(own: Life): void {
+    act('pause');
+    own.machine.pause();
+    own.steadySince &&= Infinity;
+    later(kernel.between(SECOND, kernel.chance(0.2) ? HOUR : 30 * SECOND), () => {
+      own.machine.resume();
+      own.steadySince &&= kernel.now();
+      disturbedAt = kernel.now();
+    });
+  }
+
+  function setClock(own: Life): void {
+    act('clock set');
+    const ms = kernel.between(-1, 1) * (kernel.chance(0.5) ? 3 * HOUR : 2 * MINUTE);
+    own.host.wallOffset += ms;
+    own.machine.jump(ms);
+    own.steadySince &&= kernel.now();
+  }
+
+  function worsenNetwork(): void {
+    act('bad network');
+    const bad = () => kernel.between(0, 0.4);
+    weather = kernel.chance(0.3)
+      ? { ...CALM, error: 1 }
+      : { ...FAIR, refused: bad(), lost: bad(), cut: bad(), garbled: bad() };
+    kernel.after(kernel.between(MINUTE, 20 * MINUTE), () => {
+      weather = FAIR;
+    });
+  }
+
+  function worsenStore(): void {
+    act('bad store');
+    storeWeather = { fails: kernel.between(0, 1), slow: kernel.between(0, 0.5) };
+    later(kernel.between(SECOND, 10 * MINUTE), () => {
+      storeWeather = usualStore;
+      disturbedAt = kernel.now();
+    });
+  }
+
+  function disturb(): void {
+    if (isCalm) return;
+    kernel.after((-Math.log(1 - random()) * 25 * MINUTE) / (2 * hosts.length - 1), disturb);
+    const own = hosts[Math.floor(random() * hosts.length)]?.life;
+    if (own === undefined || own.machine.isPaused()) return;
+    const drawn = random();
+    if (drawn < 0.3) void kill(own).catch(bug);
+    else if (drawn < 0.4) {
+      if (own.steadySince !== undefined) void stop(own, false).catch(bug);
+    } else if (drawn < 0.6) pause(own);
+    else if (drawn < 0.7) setClock(own);
+    else if (drawn < 0.85) worsenNetwork();
+    else worsenStore();
+  }
+
+  /** Looks for projects that are not polled although they are due. */
+  const patienceMs = isShared ? PATIENCE_WITH_DATABASE_MS : PATIENCE_MS;
+
+  function checkRhythm(): void {
+    kernel.after(20 * SECOND, checkRhythm);
+    const now = kernel.now();
+    const lived = hosts.map(({ life }) => life?.steadySince ?? Infinity);
+    const since = isShared ? Math.max(disturbedAt, ...lived) : (lived[0] ?? Infinity);
+    if (!Number.isFinite(since) || storeWeather !== usualStore) return;
+    for (const { id, periodMs } of PROJECTS) {
+      const last = lastStarts.get(id) ?? { at: -Infinity, wall: -Infinity };
+      const wall = START + (hosts[0]?.wallOffset ?? 0) + now - patienceMs;
+      // The last run that was due by the clock of the machine.
+      const dueAt = Math.floor((wall - JITTER_MS) / periodMs) * periodMs;
+      const isForgotten = last.wall < dueAt && last.at < since && now > since + patienceMs;
+      if (isForgotten && !isShared) {
+        fault(`${id} was due ${Math.round((wall - dueAt) / SECOND)} s ago and is not polled`);
+      } else if (now - Math.max(last.at, since) > periodMs + JITTER_MS + patienceMs) {
+        fault(`${id} is not polled for ${Math.round((now - last.at) / SECOND)} s`);
+      }
+    }
+  }
+
+  function turnWorld(): void {
+    if (isCalm && kernel.now() > durationMs - CALM_MS / 2) return;
+    world.step();
+    kernel.after(kernel.between(20 * SECOND, 2 * MINUTE), turnWorld);
+  }
+
+  for (const host of hosts) later(random() * SECOND, () => void begin(host).catch(bug));
+  turnWorld();
+  disturb();
+  checkRhythm();
+  for (let at = 0; at < durationMs - CALM_MS && faults.length === 0; at += HOUR) {
+    await kernel.runUntil(Math.min(at + HOUR, durationMs - CALM_MS));
+  }
+  isCalm = true;
+  storeWeather = usualStore;
+  for (const work of put) work();
+  if (faults.length === 0) await kernel.runUntil(durationMs - hosts.length * MAX_STOP_MS);
+  for (const [index, { name, life }] of hosts.entries()) {
+    if (faults.length > 0) break;
+    if (life?.stop === undefined) fault(`no process runs on ${name} at the end`);
+    else {
+      const isLast = index === hosts.length - 1;
+      await kernel.runUntil(kernel.now() + MAX_STOP_MS, stop(life, isLast));
+    }
+  }
+  for (const { life } of hosts) life?.access.kill();
+  return {
+    seed,
+    faults,
+    digest: kernel.digest(),
+    trace: kernel.trace(),
+    days: kernel.now() / DAY,
+    acts,
+    ...oracle.figures(),
+  };
+}
+
+/** Returns a function to call with each request of any worker: the number in the last 10 s, if it is too high. */
+function watchSharedRate(kernel: Kernel): () => number | undefined {
+  const sent: number[] = [];
+  return () => {
+    const at = kernel.now();
+    sent.push(at);
+    while ((sent[0] ?? at) <= at - 10 * SECOND) sent.shift();
+    return sent.length > 10 * MAX_REQUESTS_PER_SECOND * 1.05 + 1 ? sent.length : undefined;
+  };
+}
+
+function configOf(isShared: boolean): Config {
+  const expect = { limits: { PENDING: 'auto', RUNNING: 'auto' }, maxFailureRatio: 0.2 } as const;
+  return {
+    file: '/simulated.yaml',
+    files: [],
+    sources: [],
+    service: {
+      baseUrl: 'http://service.test',
+      timeoutMs: 10 * SECOND,
+      retries: 2,
+      maxConcurrency: 4,
+      maxRequestsPerSecond: MAX_REQUESTS_PER_SECOND,
+      maxResponseBytes: 10_000_000,
+      maxItems: 10_000,
+      authorities: undefined,
+      proxyUrl: undefined,
+    },
+    promptUrl: undefined,
+    jitterMs: JITTER_MS,
+    missingAfter: MISSING_AFTER,
+    projects: PROJECTS.map(({ id, schedule }) => ({
+      id,
+      schedule,
+      timezone: 'UTC',
+      key: { env: 'KEY', value: KEY },
+      datasets: false,
+      team: '',
+      expect,
+    })),
+    store: isShared
+      ? { postgresUrl: { env: 'URL', value: '' }, leaseMs: 0, retentionMs: 400 * DAY }
+      : { path: '', retentionMs: 400 * DAY },
+    web: {
+      host: '127.0.0.1',
+      port: 0,
+      allowedHosts: [],
+      externalUrl: undefined,
+      enableLifecycle: false,
+      configFile: undefined,
+    },
+    log: { level: 'info' },
+    heartbeat: undefined,
+  };
+}

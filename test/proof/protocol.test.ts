@@ -1,0 +1,4 @@
+import { describeRow } from '../../proof/describe-row.ts';
+import { protocol } from '../../proof/protocol.ts';
+
+describeRow(protocol);
