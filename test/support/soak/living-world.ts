@@ -69,11 +69,10 @@ export function createLivingWorld(
     world,
     gave: (promptId, errorInfo, at) => {
       const before = (told.get(promptId) ?? []).filter((entry) => entry.at <= at);
-      return before.some(
-        (entry, index) =>
-          (index === before.length - 1 || entry.at >= at - ASKED_BEFORE_MS) &&
-          isDeepStrictEqual(entry.info, errorInfo),
-      );
+      return before.some(({ info }, index) => {
+        const replacedAt = before[index + 1]?.at ?? Infinity;
+        return replacedAt >= at - ASKED_BEFORE_MS && isDeepStrictEqual(info, errorInfo);
+      });
     },
     hasErrorInfo: (project, promptId) => Boolean(world.prompts(project)?.get(promptId)?.error_info),
     step,
