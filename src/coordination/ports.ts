@@ -60,6 +60,8 @@ export interface Coordinator {
   beat(worker: WorkerIdentity): Promise<Beat | undefined>;
   /** Gives every project back and ends the lease. */
   leave(worker: string): Promise<void>;
+  /** Returns the configured projects that this worker owns according to the database. */
+  ownedBy(worker: string): Promise<readonly string[]>;
   /**
    * Claims at most `max` of these projects that no worker with a lease owns, the longest overdue first. Claims nothing
    * without a lease. Concurrent claims get different projects.

@@ -36,6 +36,13 @@ export interface Share {
    * @throws {StoreError}
    */
   releaseStrays(recorded: number): Promise<void>;
+  /**
+   * Drops what only this worker regards as owned: a request that it had given up took effect late, such as an earlier `join`,
+   * or the answer to a release was lost.
+   * @param recorded number of owned projects according to the database
+   * @throws {StoreError}
+   */
+  dropUnrecorded(recorded: number): Promise<void>;
   /** Resolves when nothing is being given back any more. */
   released(): Promise<void>;
   /** Drops a project that another worker owns by now. False if it was not owned. */
@@ -48,7 +55,7 @@ export interface ShareOptions extends Omit<
   ReleasesOptions,
   'coordinator' | 'flush' | 'onReleased' | 'onFailed'
 > {
-  readonly coordinator: Pick<Coordinator, 'claim' | 'release'>;
+  readonly coordinator: Pick<Coordinator, 'claim' | 'release' | 'ownedBy'>;
   readonly ownership: Pick<Ownership, 'own' | 'disown' | 'flush'>;
   readonly emit: Observer;
   readonly onChange: (change: OwnershipChange) => void;
@@ -114,6 +121,14 @@ export function createShare(options: ShareOptions): Share {
     }
   }
 
+  function drop(projects: readonly string[]): boolean {
+    const dropped = projects.filter((project) => owned.delete(project) || leaving.delete(project));
+    if (dropped.length === 0) return false;
+    for (const project of dropped) ownership.disown(project);
+    onChange({ taken: [], dropped });
+    return true;
+  }
+
   function take(taken: readonly OwnedProject[]): void {
     if (taken.length === 0) return;
     for (const { project, epoch } of taken) {
@@ -144,13 +159,18 @@ export function createShare(options: ShareOptions): Share {
       const strays = configured.difference(owned).difference(leaving);
       await withTimeout(coordinator.release(worker, [...strays]), timeoutMs, clock);
     },
-    released: () => releases.settled(),
-    drop: (project) => {
-      if (!owned.delete(project) && !leaving.delete(project)) return false;
-      ownership.disown(project);
-      onChange({ taken: [], dropped: [project] });
-      return true;
+    dropUnrecorded: async (recorded) => {
+      // Projects that were removed from the configuration have no owner, and are about to be given back.
+      const before = owned.intersection(configured);
+      if (recorded >= before.size) return;
+      const termBefore = term();
+      const asked = await withTimeout(coordinator.ownedBy(worker), timeoutMs, clock);
+      if (termBefore !== term()) return;
+      const kept = new Set(asked);
+      drop([...before.difference(kept)]);
     },
+    released: () => releases.settled(),
+    drop: (project) => drop([project]),
     dropAll: () => {
       const dropped = [...owned, ...leaving];
       for (const project of dropped) ownership.disown(project);

@@ -109,6 +109,7 @@ export function createWorker(options: WorkerOptions): Worker {
     setAnswered(true);
     compareConfigurations(workers, digest);
     await share.releaseStrays(owned);
+    await share.dropUnrecorded(owned);
     if (state !== 'running') return;
     await share.balance(
       workers.filter((one) => one.id === id || one.configDigest === digest).length,

@@ -88,6 +88,22 @@ describe.skipIf(postgresPrograms === undefined)('workers on one PostgreSQL', () 
       expect(await second.claim(['p', 'q'])).toEqual(['p']);
     });
 
+    it('nothing any more after a request for a lease that comes late, and can see it', async () => {
+      await using first = await startWorker(url);
+      await using second = await startWorker(url);
+      await first.store.configureProjects(['p', 'q', 'ü'], 1);
+      await first.claim(['p', 'ü']);
+      await second.claim(['q']);
+      expect((await first.coordinator.ownedBy(first.id)).toSorted()).toEqual(['p', 'ü']);
+
+      await first.coordinator.join(first.identity);
+      await second.claim(['p']);
+
+      expect((await first.coordinator.beat(first.identity))?.owned).toBe(0);
+      expect(await first.coordinator.ownedBy(first.id)).toEqual([]);
+      expect((await second.coordinator.ownedBy(second.id)).toSorted()).toEqual(['p', 'q']);
+    });
+
     it('again what was given back, under another epoch', async () => {
       await using first = await startWorker(url);
       await first.store.configureProjects(['p'], 1);

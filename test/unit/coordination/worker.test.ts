@@ -392,6 +392,34 @@ describe('what only the database knows as its own', () => {
   });
 });
 
+describe('what only the worker regards as its own', () => {
+  it('is dropped and taken anew: all, after an earlier request for a lease that came late', async () => {
+    const [only] = await crew(1, ids(3));
+    const epochs = new Map(only?.epochs);
+    rows.owners.clear();
+    await pass(BEAT);
+    expect(only?.changed.slice(-2)).toEqual([
+      { taken: [], dropped: ids(3) },
+      { taken: ids(3), dropped: [] },
+    ]);
+    for (const [project, epoch] of epochs) {
+      expect(rows.owners.get(project)?.epoch).toBeGreaterThan(epoch);
+      expect(only?.epochs.get(project)).toBe(rows.owners.get(project)?.epoch);
+    }
+    expect(only?.log.of('worker.lease_lost')).toEqual([]);
+  });
+
+  it('is dropped alone: a project that another worker has by now', async () => {
+    const [first] = await crew(1, ids(3));
+    rows.owners.set('p1', { worker: 'somebody', epoch: 1000 });
+    rows.leases.set('somebody', Infinity);
+    await pass(BEAT);
+    expect(first?.changed.at(-1)).toEqual({ taken: [], dropped: ['p1'] });
+    expect(first?.may()).toEqual(['p0', 'p2']);
+    expect(first?.epochs.has('p1')).toBe(false);
+  });
+});
+
 it('asks the database once after many losses in a row', async () => {
   const beat = vi.fn<Coordinator['beat']>(rows.coordinator.beat);
   const only = workerOver(rows, 'w', ids(100), { coordinator: { ...rows.coordinator, beat } });

@@ -39,6 +39,7 @@ export function sharedRows() {
       leases.delete(worker);
       for (const project of projectsOf(worker)) owners.delete(project);
     },
+    ownedBy: async (worker) => projectsOf(worker),
     claim: async (worker, projects, most) =>
       projects
         .filter((project) => !isLive(owners.get(project)?.worker ?? ''))
@@ -126,6 +127,7 @@ function faulty(calls: Calls, fault: () => string): Calls {
     join: wrap(calls.join),
     beat: wrap(calls.beat),
     leave: wrap(calls.leave),
+    ownedBy: wrap(calls.ownedBy),
     claim: wrap(calls.claim),
     release: wrap(calls.release),
   };

@@ -56,6 +56,10 @@ WITH released AS (
 DELETE FROM evalwatch.worker WHERE worker = $1`,
 };
 
+const OWNED: Statement = {
+  text: 'SELECT id FROM evalwatch.project WHERE owner = $1 AND removed_at IS NULL',
+};
+
 const CLAIM: Statement = {
   text: `
 WITH live AS MATERIALIZED (SELECT worker FROM evalwatch.worker WHERE ${LEASE_HOLDS}),
@@ -161,6 +165,10 @@ export function createCoordinator({ database, clock, leaseMs }: CoordinatorOptio
       }),
     leave: async (worker) => {
       await database.query(LEAVE, [worker]);
+    },
+    ownedBy: async (worker) => {
+      const rows = await database.query<{ readonly id: string }>(OWNED, [worker]);
+      return rows.map(({ id }) => id);
     },
     claim: async (worker, projects, max) => {
       const rows = await database.query<ClaimedRow>(CLAIM, [
