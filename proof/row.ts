@@ -34,6 +34,8 @@ export type Figures = readonly (readonly [figure: string, value: string])[];
 export interface Row {
   /** As `scripts/proof.ts` is asked for it. */
   readonly name: string;
+  /** Without `--seed` it gets another seed each time. */
+  readonly drawsSeed?: boolean;
   /** Rejects when a promise is broken. */
   run(options: RowOptions): Promise<Figures>;
   /** Mistakes in the sources each of which the row, in its short form, has to notice. */

@@ -1,9 +1,11 @@
 /**
  * Exposes the daemon and its store to faults and compares the result with the guarantees (docs/reliability.md):
- * `node scripts/proof.ts [row …] [--short] [--seed N]`. Exits 1 if a guarantee is broken.
+ * `node scripts/proof.ts [row …] [--short] [--seed N]`. Exits 1 if a guarantee is broken. `simulation` draws its seed if there is
+ * none.
  * `node scripts/proof.ts limits --durations FILE` prints the limits that are learned from the durations in a CSV file.
  * `node scripts/proof.ts causes --messages FILE [--out FILE]` groups the messages of a file.
  */
+import { randomInt } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { parseArgs } from 'node:util';
@@ -13,23 +15,26 @@ import { groupFile } from '../proof/causes/messages-file.ts';
 import { ROWS } from '../proof/rows.ts';
 import { environment, resolveFromUser } from '../src/config/environment.ts';
 
+/** Seeds that are drawn are below, and easy to type. */
+const MAX_DRAWN_SEED = 1_000_000;
+
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     short: { type: 'boolean', default: false },
-    seed: { type: 'string', default: '1' },
+    seed: { type: 'string' },
     durations: { type: 'string' },
     messages: { type: 'string' },
     out: { type: 'string' },
   },
 });
 const { short, durations, messages, out } = values;
-const seed = Number(values.seed);
+const givenSeed = values.seed === undefined ? undefined : Number(values.seed);
 const names = ROWS.map(({ name }) => name);
 const rows = positionals.join(' ');
 const isUsable =
   positionals.every((name) => names.includes(name)) &&
-  Number.isSafeInteger(seed) &&
+  (givenSeed === undefined || Number.isSafeInteger(givenSeed)) &&
   (durations === undefined || rows === 'limits') &&
   ((messages === undefined && out === undefined) || (messages !== undefined && rows === 'causes'));
 if (!isUsable) {
@@ -60,6 +65,7 @@ async function runRows(): Promise<void> {
   const broken: string[] = [];
   for (const row of ROWS) {
     if (positionals.length > 0 && !positionals.includes(row.name)) continue;
+    const seed = givenSeed ?? (row.drawsSeed === true ? randomInt(MAX_DRAWN_SEED) : 1);
     console.log(`${row.name}, seed ${seed}${short ? ', short' : ''}`);
     const started = performance.now();
     try {

@@ -26,9 +26,11 @@ export interface Kernel {
   real<Result>(work: () => Promise<Result>): Promise<Result>;
   /** Adds a line to the trace. */
   note(text: string): void;
+  /** Ends `runUntil` after this event. */
+  stop(): void;
   /** Runs all events until this virtual time, or until the work has settled. @throws {Error} if it has not by then */
   runUntil(at: number, work?: Promise<unknown>): Promise<void>;
-  /** Hash of the trace. */
+  /** Hash of the trace, and of when each event was. */
   digest(): string;
   /** The last lines of the trace. */
   trace(): readonly string[];
@@ -68,6 +70,9 @@ export function createKernel(random: () => number): Kernel {
   const lines: string[] = [];
   const hash: Hash = createHash('sha256');
   let now = 0;
+  const ending = { isStopped: false };
+  /** Mixture of the times of all events. */
+  let mixed = 0;
   const realWork = new Set<Promise<unknown>>();
 
   function isBefore(one: Event, other: Event): boolean {
@@ -143,6 +148,9 @@ export function createKernel(random: () => number): Kernel {
       lines.push(line);
       if (lines.length > 2 * MAX_KEPT_LINES) lines.splice(0, MAX_KEPT_LINES);
     },
+    stop: () => {
+      ending.isStopped = true;
+    },
     runUntil: async (end, work) => {
       const state: { isOver: boolean; failure?: { readonly error: unknown } } = { isOver: false };
       work?.then(
@@ -153,20 +161,22 @@ export function createKernel(random: () => number): Kernel {
         },
       );
       await settle();
-      while (!state.isOver) {
+      while (!state.isOver && !ending.isStopped) {
         const next = heap[0];
         if (next === undefined || next.at > end) break;
         pop();
         if (next.isCancelled) continue;
         now = next.at;
+        mixed = (Math.imul(mixed ^ Math.floor(now * 1000), 0x9e3779b1) + mixed) | 0;
         next.run();
         await settle();
       }
       if (state.failure !== undefined) throw state.failure.error;
+      if (ending.isStopped) return;
       if (work === undefined) now = Math.max(now, end);
       else if (!state.isOver) throw new Error('something that should have ended has not');
     },
-    digest: () => hash.copy().digest('hex'),
+    digest: () => hash.copy().update(String(mixed)).digest('hex'),
     trace: () => lines,
   };
 }

@@ -10,6 +10,7 @@ import { CALM, createNetwork, FAIR, type Network, type Weather } from './network
 import { createOracle, KEY, MISSING_AFTER } from './oracle.ts';
 import { loadSources, startProcess } from './process.ts';
 import { createPostgresBackend } from './postgres.ts';
+import type { FaultKind, Scenario } from './scenario.ts';
 import { createSqliteBackend } from './sqlite.ts';
 
 const SECOND = 1000;
@@ -39,14 +40,12 @@ const SHORT_LIVED: ReadonlySet<string> = new Set([
 
 export interface RunOptions {
   readonly source: string;
-  readonly seed: number;
-  readonly durationMs: number;
+  readonly scenario: Scenario;
   /** Of an empty PostgreSQL database for three workers; undefined for one daemon with SQLite. */
   readonly databaseUrl?: string | undefined;
 }
 
 export interface Outcome {
-  readonly seed: number;
   readonly faults: readonly string[];
   /** Hash of the whole trace. */
   readonly digest: string;
@@ -65,7 +64,7 @@ interface Project {
   readonly periodMs: number;
 }
 
-const PROJECTS: readonly Project[] = [
+const ALL_PROJECTS: readonly Project[] = [
   { id: 'alpha', schedule: '*/5 * * * *', periodMs: 5 * MINUTE },
   { id: 'beta', schedule: '*/30 * * * * *', periodMs: 30 * SECOND },
   { id: 'gamma', schedule: '*/15 * * * *', periodMs: 15 * MINUTE },
@@ -92,8 +91,13 @@ interface Life {
 
 /** Simulates one daemon with SQLite, or several workers with PostgreSQL. The seed decides everything. */
 export async function simulate(options: RunOptions): Promise<Outcome> {
-  const { source, seed, durationMs, databaseUrl } = options;
+  const { source, scenario, databaseUrl } = options;
+  const { seed, kinds } = scenario;
+  const durationMs = scenario.hours * HOUR;
+  const projects = ALL_PROJECTS.slice(0, scenario.projects);
   const random = randomNumbers(seed);
+  // A generator of its own, so that a run without one kind of faults has the others at the same times.
+  const pick = randomNumbers(~seed);
   const kernel = createKernel(random);
   const sources = await loadSources(source);
   const hosts: readonly Host[] = (databaseUrl === undefined ? ['daemon'] : ['a', 'b', 'c']).map(
@@ -103,7 +107,7 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
   const world = new World({
     now: () => START + kernel.now(),
     seed,
-    projects: PROJECTS.map(({ id }) => id),
+    projects: projects.map(({ id }) => id),
     promptsPerProject: 8,
     datasetsPerProject: 1,
     rates: { start: 0.2, finish: 0.15, fail: 0.4, arrivals: 0.1, comeBack: 0.3 },
@@ -114,8 +118,10 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
   const acts: Record<string, number> = {};
   const lastStarts = new Map<string, { readonly at: number; readonly wall: number }>();
   const rate = isShared ? watchSharedRate(kernel) : undefined;
-  let weather: Weather = FAIR;
-  const usualStore = isShared ? USUAL_DATABASE : USUAL_DISK;
+  const has = (kind: FaultKind) => kinds.includes(kind);
+  const usualWeather = has('bad network') ? FAIR : CALM;
+  const usualStore = !has('bad store') ? CALM_STORE : isShared ? USUAL_DATABASE : USUAL_DISK;
+  let weather: Weather = usualWeather;
   let storeWeather: StoreWeather = usualStore;
   let isCalm = false;
   let lives = 0;
@@ -129,11 +135,12 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
     databaseUrl === undefined
       ? await createSqliteBackend(common)
       : await createPostgresBackend({ ...common, url: databaseUrl, fault });
-  const config = configOf(isShared);
+  const config = configOf(isShared, projects);
 
   function fault(text: string): void {
     kernel.note(`FAULT ${text}`);
     faults.push(text);
+    kernel.stop();
   }
 
   function bug(error: unknown): void {
@@ -247,7 +254,8 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
 
   /** Kills the process at once, before anything else happens: between a commit and its answer, or after an event. */
   function dieSometimes(own: Life): void {
-    if (isCalm || !kernel.chance(isShared ? SUDDEN_DEATH / 2 : SUDDEN_DEATH)) return;
+    if (isCalm || !has('kill') || !kernel.chance(isShared ? SUDDEN_DEATH / 2 : SUDDEN_DEATH))
+      return;
     kernel.after(0, () => {
       if (own.machine.isAlive() && !own.machine.isPaused()) void kill(own).catch(bug);
     });
@@ -300,7 +308,7 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
       ? { ...CALM, error: 1 }
       : { ...FAIR, refused: bad(), lost: bad(), cut: bad(), garbled: bad() };
     kernel.after(kernel.between(MINUTE, 20 * MINUTE), () => {
-      weather = FAIR;
+      weather = usualWeather;
     });
   }
 
@@ -313,18 +321,28 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
     });
   }
 
+  /** Kinds of faults, with their shares. */
+  function faultOf(drawn: number): FaultKind {
+    if (drawn < 0.3) return 'kill';
+    if (drawn < 0.4) return 'stop';
+    if (drawn < 0.6) return 'pause';
+    if (drawn < 0.7) return 'clock set';
+    return drawn < 0.85 ? 'bad network' : 'bad store';
+  }
+
   function disturb(): void {
     if (isCalm) return;
-    kernel.after((-Math.log(1 - random()) * 25 * MINUTE) / (2 * hosts.length - 1), disturb);
-    const own = hosts[Math.floor(random() * hosts.length)]?.life;
-    if (own === undefined || own.machine.isPaused()) return;
-    const drawn = random();
-    if (drawn < 0.3) void kill(own).catch(bug);
-    else if (drawn < 0.4) {
+    const [wait, place, drawn] = [pick(), pick(), pick()];
+    kernel.after((-Math.log(1 - wait) * 25 * MINUTE) / (2 * hosts.length - 1), disturb);
+    const own = hosts[Math.floor(place * hosts.length)]?.life;
+    const kind = faultOf(drawn);
+    if (own === undefined || own.machine.isPaused() || !has(kind)) return;
+    if (kind === 'kill') void kill(own).catch(bug);
+    else if (kind === 'stop') {
       if (own.steadySince !== undefined) void stop(own, false).catch(bug);
-    } else if (drawn < 0.6) pause(own);
-    else if (drawn < 0.7) setClock(own);
-    else if (drawn < 0.85) worsenNetwork();
+    } else if (kind === 'pause') pause(own);
+    else if (kind === 'clock set') setClock(own);
+    else if (kind === 'bad network') worsenNetwork();
     else worsenStore();
   }
 
@@ -337,7 +355,7 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
     const lived = hosts.map(({ life }) => life?.steadySince ?? Infinity);
     const since = isShared ? Math.max(disturbedAt, ...lived) : (lived[0] ?? Infinity);
     if (!Number.isFinite(since) || storeWeather !== usualStore) return;
-    for (const { id, periodMs } of PROJECTS) {
+    for (const { id, periodMs } of projects) {
       const last = lastStarts.get(id) ?? { at: -Infinity, wall: -Infinity };
       const wall = START + (hosts[0]?.wallOffset ?? 0) + now - patienceMs;
       // The last run that was due by the clock of the machine.
@@ -366,8 +384,10 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
   }
   isCalm = true;
   storeWeather = usualStore;
-  for (const work of put) work();
-  if (faults.length === 0) await kernel.runUntil(durationMs - hosts.length * MAX_STOP_MS);
+  if (faults.length === 0) {
+    for (const work of put) work();
+    await kernel.runUntil(durationMs - hosts.length * MAX_STOP_MS);
+  }
   for (const [index, { name, life }] of hosts.entries()) {
     if (faults.length > 0) break;
     if (life?.stop === undefined) fault(`no process runs on ${name} at the end`);
@@ -378,7 +398,6 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
   }
   for (const { life } of hosts) life?.access.kill();
   return {
-    seed,
     faults,
     digest: kernel.digest(),
     trace: kernel.trace(),
@@ -399,7 +418,7 @@ function watchSharedRate(kernel: Kernel): () => number | undefined {
   };
 }
 
-function configOf(isShared: boolean): Config {
+function configOf(isShared: boolean, projects: readonly Project[]): Config {
   const expect = { limits: { PENDING: 'auto', RUNNING: 'auto' }, maxFailureRatio: 0.2 } as const;
   return {
     file: '/simulated.yaml',
@@ -419,7 +438,7 @@ function configOf(isShared: boolean): Config {
     promptUrl: undefined,
     jitterMs: JITTER_MS,
     missingAfter: MISSING_AFTER,
-    projects: PROJECTS.map(({ id, schedule }) => ({
+    projects: projects.map(({ id, schedule }) => ({
       id,
       schedule,
       timezone: 'UTC',

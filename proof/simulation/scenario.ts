@@ -1,0 +1,25 @@
+/** One daemon with SQLite, or three workers with PostgreSQL. */
+export type Part = 'daemon' | 'workers';
+
+/** Kinds of faults of a run. Without `bad network` or `bad store`, there are no single lost requests and writes either. */
+const FAULT_KINDS = ['kill', 'stop', 'pause', 'clock set', 'bad network', 'bad store'] as const;
+
+export type FaultKind = (typeof FAULT_KINDS)[number];
+
+/** A run: these numbers decide everything that happens in it. */
+export interface Scenario {
+  readonly part: Part;
+  readonly seed: number;
+  /** Simulated time. */
+  readonly hours: number;
+  /** Number of projects, at most {@link MAX_PROJECTS}. */
+  readonly projects: number;
+  readonly kinds: readonly FaultKind[];
+}
+
+export const MAX_PROJECTS = 3;
+
+/** The run of a seed with all projects and faults. */
+export function wholeScenario(part: Part, seed: number, hours: number): Scenario {
+  return { part, seed, hours, projects: MAX_PROJECTS, kinds: FAULT_KINDS };
+}
