@@ -1,108 +1,70 @@
-import { Socket } from 'node:net';
 import { join } from 'node:path';
-import { Client } from 'pg';
-import type * as ClockRoom from '../../src/app/clock.ts';
 import type * as ErrorsRoom from '../../src/monitor/errors.ts';
+import type { StoreReader } from '../../src/monitor/ports/store.ts';
 import type { Database, DatabaseOptions, Statement } from '../../src/store/postgres/database.ts';
 import type * as PgErrorsRoom from '../../src/store/postgres/errors.ts';
-import type * as ReaderRoom from '../../src/store/postgres/postgres-reader.ts';
 import type * as PostgresRoom from '../../src/store/postgres/postgres-store.ts';
-import type * as SessionRoom from '../../src/store/postgres/session.ts';
-import type * as UrlRoom from '../../src/store/postgres/url.ts';
 import type { Backend, StoreWeather } from './backend.ts';
 import type { Kernel } from './kernel.ts';
 import { type Machine, START } from './machine.ts';
 
 /** Length of the workers' leases, ms. */
-const LEASE_MS = 15_000;
+export const LEASE_MS = 15_000;
+/** Only read: the connections are simulated. */
+const URL_OF_WORKERS = 'postgres://nobody@simulated/database';
 
-/**
- * The functions of time that the statements call, in a schema that is searched before PostgreSQL's own: a real server in
- * virtual time.
- */
-const VIRTUAL_TIME = `
-CREATE SCHEMA simulated;
-CREATE FUNCTION simulated.now() RETURNS timestamptz LANGUAGE sql STABLE AS
-  $$ SELECT to_timestamp(current_setting('simulated.now')::float8) $$;
-CREATE FUNCTION simulated.clock_timestamp() RETURNS timestamptz LANGUAGE sql STABLE AS
-  $$ SELECT to_timestamp(current_setting('simulated.now')::float8) $$`;
-
-const PROJECTS = 'SELECT id, version, owner FROM evalwatch.project';
 /** A statement that commits polls, or that settles a failure. */
 const WRITES = /INSERT INTO evalwatch\.(?:transition|settlement)\b/;
 /** A statement that commits polls. */
 const COMMITS = /version = (?:\w+\.)?version \+ 1/;
 
-type Limits = Pick<DatabaseOptions, 'timeoutMs' | 'signal'>;
+/** The server's side: makes one statement after the other. */
+export interface StatementServer extends AsyncDisposable {
+  /** Makes a statement at this time of the server, whole epoch µs. Takes no virtual time. @throws {DatabaseError} */
+  run(text: string, values: readonly unknown[], nowUs: number): Awaitable<readonly unknown[]>;
+  projects(): Awaitable<readonly StoredProject[]>;
+  openReader(): Promise<StoreReader>;
+}
 
-interface ProjectRow {
+type Awaitable<Value> = Value | Promise<Value>;
+
+export interface StoredProject {
   readonly id: string;
   readonly version: number;
   readonly owner: string | null;
 }
 
+type Limits = Pick<DatabaseOptions, 'timeoutMs' | 'signal'>;
+
 export interface PostgresBackendOptions {
   readonly kernel: Kernel;
   readonly source: string;
-  /** Of a new database. */
-  readonly url: string;
+  readonly server: StatementServer;
   readonly weather: () => StoreWeather;
   readonly fault: (text: string) => void;
 }
 
-/**
- * A real PostgreSQL server, whose statements take virtual time only: one connection makes them all, in the order in which
- * they arrive. Requests and answers are late or lost on the way.
- */
+/** The connections of the workers to their server: requests and answers take virtual time, and are late or lost on the way. */
 export async function createPostgresBackend(options: PostgresBackendOptions): Promise<Backend> {
-  const { kernel, source, url, weather, fault } = options;
+  const { kernel, source, server, weather, fault } = options;
   const load = async <Room>(file: string): Promise<Room> =>
     (await import(join(source, file))) as Room;
   const { openPostgres } = await load<typeof PostgresRoom>('store/postgres/postgres-store.ts');
-  const { openPostgresReader } = await load<typeof ReaderRoom>('store/postgres/postgres-reader.ts');
-  const { sessionConfig } = await load<typeof SessionRoom>('store/postgres/session.ts');
-  const { readUrl } = await load<typeof UrlRoom>('store/postgres/url.ts');
   const { toStoreError } = await load<typeof PgErrorsRoom>('store/postgres/errors.ts');
   const { StoreError } = await load<typeof ErrorsRoom>('monitor/errors.ts');
-  const { systemClock } = await load<typeof ClockRoom>('app/clock.ts');
 
-  const settings = await readUrl(url);
-  const [server] = settings.servers;
-  if (server === undefined) throw new Error('no server');
-  // The tables are made in real time, before the simulation.
-  const first = await openPostgres({
-    url,
-    worker: 'first',
-    leaseMs: LEASE_MS,
-    clock: systemClock,
-    emit: () => {},
-    signal: new AbortController().signal,
-  });
-  await first.store.close();
-  const client = new Client(sessionConfig(settings, server, () => new Socket()));
-  await client.connect();
-  await client.query(VIRTUAL_TIME);
-  await client.query('SET search_path = simulated, pg_catalog');
-
-  async function projects(): Promise<ReadonlyMap<string, ProjectRow>> {
-    const { rows } = await client.query<ProjectRow>(PROJECTS);
-    return new Map(rows.map((row) => [row.id, row]));
-  }
-
-  /** Makes a statement at this virtual time. */
   async function make<Row>(text: string, values: readonly unknown[]): Promise<readonly Row[]> {
-    const seconds = String((START + kernel.now()) / 1000);
-    await client.query("SELECT set_config('simulated.now', $1, false)", [seconds]);
-    return (await client.query<Row & object>({ text, values: [...values] })).rows;
+    const nowUs = Math.round((START + kernel.now()) * 1000);
+    return (await server.run(text, values, nowUs)) as readonly Row[];
   }
 
   let last: Promise<unknown> = Promise.resolve();
 
   /** Makes one thing after the other, while virtual time stands still. */
-  async function inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
+  async function inTurn(work: () => Promise<void>): Promise<void> {
     const turn = kernel.real(() => last.then(work));
     last = turn.catch(() => undefined);
-    return await turn;
+    await turn;
   }
 
   async function makeWatched<Row>(
@@ -112,9 +74,11 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
     onCommitted: (project: string) => void,
   ): Promise<readonly Row[]> {
     if (!COMMITS.test(text)) return await make<Row>(text, values);
-    const before = await projects();
+    const before = new Map(
+      (await server.projects()).map(({ id, version, owner }) => [id, { version, owner }]),
+    );
     const rows = await make<Row>(text, values);
-    for (const { id, version } of (await projects()).values()) {
+    for (const { id, version } of await server.projects()) {
       const earlier = before.get(id);
       if (version === earlier?.version) continue;
       if (earlier?.owner !== machine.name) {
@@ -192,14 +156,7 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
           if ('rows' in given) return { rows: given.rows };
           return { error: toStoreError(given.error, []), unknown: given.unknown };
         },
-        // Only the creation of the tables.
-        transaction: (work) =>
-          inTurn(async () => {
-            await client.query('BEGIN');
-            const result = await work((text, values = []) => make(text, values));
-            await client.query('COMMIT');
-            return result;
-          }),
+        transaction: () => Promise.reject(new Error('the tables were made before')),
         keepPlans: () => {},
         close: async () => {
           await Promise.all(inFlight);
@@ -210,7 +167,14 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
         open: async ({ clock, emit, signal }) => {
           const name = machine.name;
           const lease = { leaseMs: LEASE_MS, clock };
-          const postgres = await openPostgres({ url, worker: name, ...lease, emit, signal, open });
+          const postgres = await openPostgres({
+            url: URL_OF_WORKERS,
+            worker: name,
+            ...lease,
+            emit,
+            signal,
+            open,
+          });
           return {
             store: postgres.store,
             info: { engine: 'postgresql', version: postgres.store.serverVersion },
@@ -221,7 +185,7 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
         kill: () => {},
       };
     },
-    openReader: () => openPostgresReader({ url, clock: systemClock }),
-    [Symbol.asyncDispose]: () => client.end(),
+    openReader: () => server.openReader(),
+    [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
   };
 }

@@ -9,6 +9,7 @@ import { createMachine, type Machine, START } from './machine.ts';
 import { CALM, createNetwork, FAIR, type Network, type Weather } from './network.ts';
 import { createOracle, KEY, MISSING_AFTER } from './oracle.ts';
 import { loadSources, startProcess } from './process.ts';
+import { openServer } from './open-server.ts';
 import { createPostgresBackend } from './postgres.ts';
 import type { FaultKind, Scenario } from './scenario.ts';
 import { createSqliteBackend } from './sqlite.ts';
@@ -41,7 +42,7 @@ const SHORT_LIVED: ReadonlySet<string> = new Set([
 export interface RunOptions {
   readonly source: string;
   readonly scenario: Scenario;
-  /** Of an empty PostgreSQL database for three workers; undefined for one daemon with SQLite. */
+  /** For three workers: of an empty PostgreSQL database, or `model`; undefined for one daemon with SQLite. */
   readonly databaseUrl?: string | undefined;
 }
 
@@ -134,7 +135,11 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
   await using backend =
     databaseUrl === undefined
       ? await createSqliteBackend(common)
-      : await createPostgresBackend({ ...common, url: databaseUrl, fault });
+      : await createPostgresBackend({
+          ...common,
+          server: await openServer(source, databaseUrl, fault),
+          fault,
+        });
   const config = configOf(isShared, projects);
 
   function fault(text: string): void {

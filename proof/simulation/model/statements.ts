@@ -1,0 +1,148 @@
+import { createHash } from 'node:crypto';
+import type { Kind } from '../../../src/domain/status.ts';
+import type * as KnownRoom from '../../../src/store/postgres/sql/known.ts';
+import { builtQueries } from './built-queries.ts';
+import { failureStatements } from './failures.ts';
+import { knownStatement, pollStatements } from './polls.ts';
+import { pruningStatements } from './pruning.ts';
+import { queryStatements } from './queries.ts';
+import { snapshotStatements } from './snapshots.ts';
+import type { Run, Statements } from './statement.ts';
+import type { Tables } from './tables.ts';
+import { workerStatements } from './workers.ts';
+
+/**
+ * Names of the statements of src/store/postgres by the digest of their text, so that a statement that was changed has no
+ * function: change the function, then the digest. Of a query that is built from conditions, the text around them.
+ */
+const DIGESTS: Readonly<Record<string, string>> = {
+  baae7c475b2f: 'causes',
+  aa514379ef2f: 'claim',
+  f1d1097b5d96: 'claim_failures',
+  '3ec01b4e263e': 'commit_poll',
+  '5ba5e2809e21': 'configure_projects',
+  a85a9780d5c5: 'delete_expired',
+  bd9f4cd475b3: 'durations',
+  f274cb5fae01: 'event_numbers',
+  '39386bcb27aa': 'event_settlements',
+  '30e66a215124': 'event_transitions',
+  '9d4c0d1e18a0': 'event_writers',
+  '71c23d16159d': 'failing_projects',
+  '182432094f6e': 'failure_counts',
+  ed3d667f36a4: 'failures',
+  b00b060cdb12: 'find_schema',
+  '1973159fa94b': 'first_left_out',
+  '50bc98ed204e': 'flush_health',
+  d297bd78abee: 'grant',
+  d299ae308a90: 'join',
+  '3176db82d392': 'known',
+  '82a3ec579feb': 'leave',
+  c6af212bf849: 'load_health',
+  '71a5bbde9de2': 'move_counts',
+  '96775c4420f4': 'oldest_others',
+  d9884a07209e: 'outdated_projects',
+  '43e071d08530': 'owned_projects',
+  '40a221d150fe': 'owned_stamps',
+  b6db7e7c5e67: 'owner',
+  '14a10dd73d4d': 'postpone_failure',
+  e1b6b8490580: 'projects',
+  '1b91dfde274d': 'prune_durations',
+  '73315711b90c': 'prune_error_totals',
+  c6697dc7d87b: 'prune_keys',
+  '00495e550746': 'prune_projects',
+  c9373facce89: 'prune_records',
+  c025f6e0225b: 'prune_transitions',
+  '5b77f79e0573': 'prune_waste',
+  '9128514fa5e8': 'prune_waste_durations',
+  '078c0e64e921': 'prune_waste_error_totals',
+  '2d6993e3be33': 'read_schema',
+  cec1fc8fede2: 'refusal',
+  '7b251f27b9a0': 'release',
+  '127e0dc80d84': 'renew',
+  '53d1f334949c': 'resolve_commit',
+  '18f1fce15c58': 'settle_failure',
+  c7c4beb5c835: 'size',
+  '6a72fcead083': 'snapshot',
+  '788e63d87cbf': 'statuses_newest',
+  '18544bee6b91': 'statuses_oldest',
+  d4675de4d47c: 'transitions',
+  '4e7e0a32ee5c': 'unconfigured_projects',
+  d81374f0f9a3: 'workers',
+};
+
+/** The forms of the statement that knownQuery builds. */
+const KNOWN_KINDS: readonly (readonly Kind[])[] = [
+  [],
+  ['prompt'],
+  ['dataset'],
+  ['prompt', 'dataset'],
+];
+
+/** Returns what finds the function of a statement by its text. */
+export function createStatements(
+  tables: Tables,
+  { knownQuery }: Pick<typeof KnownRoom, 'knownQuery'>,
+): (text: string) => Run {
+  const statements: Statements = {
+    ...pollStatements(tables),
+    ...workerStatements(tables),
+    ...failureStatements(tables),
+    ...snapshotStatements(tables),
+    ...queryStatements(tables),
+    ...pruningStatements(tables),
+  };
+  const built: Readonly<Record<string, (conditions: string) => Run>> = builtQueries(tables);
+  const known = new Map<string, Run>();
+  for (const kinds of KNOWN_KINDS) {
+    const choices = [new Set<Kind>(), new Set(kinds), ...kinds.map((kind) => new Set([kind]))];
+    for (const some of choices) {
+      const only = new Map([...some].map((kind) => [kind, []]));
+      const { text } = knownQuery('', kinds, only).statement;
+      known.set(
+        text,
+        knownStatement(tables, kinds, (kind) => some.has(kind)),
+      );
+    }
+  }
+  if (DIGESTS[digestOf([...known.keys()].join('\n'))] !== 'known') {
+    throw new Error(unknown([...known.keys()].join('\n')));
+  }
+
+  function find(text: string): Run {
+    const isKnown = known.get(text);
+    if (isKnown !== undefined) return isKnown;
+    const whole = statements[DIGESTS[digestOf(text)] ?? ''];
+    if (whole !== undefined) return whole;
+    const parts = takeApart(text);
+    const query = built[DIGESTS[digestOf(parts?.around ?? text)] ?? ''];
+    if (query === undefined) throw new Error(unknown(parts?.around ?? text));
+    return query(parts?.conditions ?? '');
+  }
+
+  const found = new Map<string, Run>();
+  return (text) => {
+    let run = found.get(text);
+    if (run === undefined) found.set(text, (run = find(text)));
+    return run;
+  };
+}
+
+/** Returns the conditions of a built query, and the text around them. */
+function takeApart(text: string) {
+  const places = normal(text).replaceAll(/\$\d+/g, '?');
+  const [, head, conditions = '', tail] =
+    /^(.*?)(?: WHERE (.*?))?( ORDER BY .*)$/.exec(places) ?? [];
+  return head === undefined || tail === undefined ? undefined : { around: head + tail, conditions };
+}
+
+function digestOf(text: string): string {
+  return createHash('sha256').update(normal(text)).digest('hex').slice(0, 12);
+}
+
+function normal(text: string): string {
+  return text.replaceAll(/\s+/g, ' ').trim();
+}
+
+function unknown(text: string): string {
+  return `the model has no function for the statement ${digestOf(text)}: ${normal(text)}`;
+}

@@ -1,0 +1,251 @@
+import { DatabaseError } from 'pg';
+import type { Kind } from '../../../src/domain/status.ts';
+
+// The tables of src/store/postgres/migrations, with the names of their columns. A timestamptz is in epoch µs.
+
+export interface WorkerRow {
+  readonly worker: string;
+  readonly expires_us: number;
+  readonly program_version: string;
+  readonly config_digest: string;
+}
+
+export interface Health {
+  up: boolean;
+  consecutive_failures: number;
+  reason: string | null;
+  last_poll_at: number | null;
+  last_success_at: number | null;
+  steady_since: number | null;
+}
+
+export interface ProjectRow extends Health {
+  readonly project_key: number;
+  readonly id: string;
+  readonly configured_at: number;
+  removed_at: number | null;
+  owner: string | null;
+  epoch: number;
+  version: number;
+  /** Both frozen: every answer has the same object. */
+  prompts: object;
+  datasets: object;
+  next_tick_at: number | null;
+}
+
+export interface RecordRow {
+  readonly kind: Kind;
+  readonly id: string;
+  readonly name: string | null;
+  readonly since: number;
+  readonly missing: number;
+  readonly gone: boolean;
+  readonly status: string;
+  readonly status_raw: string | null;
+  readonly timestamp: string | null;
+}
+
+export interface TransitionRow {
+  readonly transition_id: number;
+  readonly project_key: number;
+  readonly at: number;
+  readonly epoch: number;
+  readonly version: number;
+  readonly kind: Kind;
+  readonly from_status: string;
+  readonly to_status: string;
+  readonly record_id: string;
+  readonly record_name: string | null;
+}
+
+export interface FailureRow {
+  readonly transition_id: number;
+  readonly project_key: number;
+  claimed_by: string | null;
+  tries: number;
+  useless_tries: number;
+  first_try_at: number | null;
+  last_try_at: number | null;
+  next_try_at: number;
+  settled_at: number | null;
+  error_id: string | null;
+  error_msg: string | null;
+  error_msg_truncated: boolean;
+  reason: string | null;
+  cause: string | null;
+}
+
+interface ErrorTotalRow {
+  readonly label: string;
+  readonly place: number | null;
+  count: number;
+  readonly first_seen_at: number;
+  last_seen_at: number;
+}
+
+export interface DurationRow {
+  readonly status: string;
+  readonly day: number;
+  readonly bucket: number;
+  count: number;
+}
+
+/** The rows that have the key of a project, which may be deleted. */
+export interface RowsOfProject {
+  /** By kind and id. */
+  readonly records: Readonly<Record<Kind, Map<string, RecordRow>>>;
+  readonly transitions: Map<number, TransitionRow>;
+  /** Index of the failures that are not settled, in the order of their ids. */
+  readonly pending: Map<number, FailureRow>;
+  readonly errorTotals: Map<string, ErrorTotalRow>;
+  /** Another number after each change of the error totals. */
+  errorTotalsChange: number;
+  /** By status, day and bucket. */
+  readonly durations: Map<string, DurationRow>;
+}
+
+export interface Tables {
+  readonly worker: Map<string, WorkerRow>;
+  /** By id. */
+  readonly project: Map<string, ProjectRow>;
+  readonly waste: Set<number>;
+  /** What has a project_key, in the order of the keys. */
+  readonly ofProject: Map<number, RowsOfProject>;
+  /** In the order of the ids. */
+  readonly transition: Map<number, TransitionRow>;
+  readonly failure: Map<number, FailureRow>;
+  /** settlement_id by transition_id, in the order of the settlements. */
+  readonly settlement: Map<number, number>;
+  rateNextUs: number;
+  /** Last numbers that the sequences gave. A statement that fails keeps those that it took. */
+  readonly last: { epoch: number; project: number; transition: number; settlement: number };
+}
+
+export function createTables(): Tables {
+  return {
+    worker: new Map(),
+    project: new Map(),
+    waste: new Set(),
+    ofProject: new Map(),
+    transition: new Map(),
+    failure: new Map(),
+    settlement: new Map(),
+    rateNextUs: -Infinity,
+    last: { epoch: 0, project: 0, transition: 0, settlement: 0 },
+  };
+}
+
+export function rowsOf({ ofProject }: Tables, key: number): RowsOfProject {
+  const rows = ofProject.get(key);
+  if (rows === undefined) throw new Error(`project ${key} is not in the model`);
+  return rows;
+}
+
+/** Projects that are deleted are missing. */
+export function projectsByKey({ project }: Tables): ReadonlyMap<number, ProjectRow> {
+  return new Map(Array.from(project.values(), (row) => [row.project_key, row]));
+}
+
+/** `LEASE_HOLDS` of src/store/postgres/ownership/lease.ts. */
+export function holds({ expires_us }: WorkerRow, nowUs: number): boolean {
+  return expires_us > nowUs && expires_us <= nowUs + 600_000_000;
+}
+
+/** Whether a worker has a lease that holds. */
+export function isLive({ worker }: Tables, name: string, nowUs: number): boolean {
+  const row = worker.get(name);
+  return row !== undefined && holds(row, nowUs);
+}
+
+/** Inserts a project, and makes room for its rows. */
+export function addProject({ project, ofProject, last }: Tables, id: string, at: number): void {
+  last.project += 1;
+  const project_key = last.project;
+  project.set(id, {
+    project_key,
+    id,
+    configured_at: at,
+    removed_at: null,
+    owner: null,
+    epoch: 0,
+    version: 0,
+    prompts: Object.freeze({}),
+    datasets: Object.freeze({}),
+    up: false,
+    consecutive_failures: 0,
+    reason: null,
+    last_poll_at: null,
+    last_success_at: null,
+    steady_since: null,
+    next_tick_at: null,
+  });
+  ofProject.set(project_key, {
+    records: { prompt: new Map(), dataset: new Map() },
+    transitions: new Map(),
+    pending: new Map(),
+    errorTotals: new Map(),
+    errorTotalsChange: 0,
+    durations: new Map(),
+  });
+}
+
+/** Inserts a transition of this version of the project, and its failure. Returns its id. */
+export function addMove(
+  tables: Tables,
+  { project_key, epoch, version }: ProjectRow,
+  move: Omit<TransitionRow, 'transition_id' | 'project_key' | 'epoch' | 'version'>,
+): number {
+  const transition_id = (tables.last.transition += 1);
+  const rows = rowsOf(tables, project_key);
+  const row = { transition_id, project_key, epoch, version, ...move };
+  tables.transition.set(transition_id, row);
+  rows.transitions.set(transition_id, row);
+  if (move.kind === 'prompt' && move.to_status === 'FAILED') {
+    const failure = { transition_id, project_key, ...PENDING };
+    tables.failure.set(transition_id, failure);
+    rows.pending.set(transition_id, failure);
+  }
+  return transition_id;
+}
+
+const PENDING: Omit<FailureRow, 'transition_id' | 'project_key'> = {
+  claimed_by: null,
+  tries: 0,
+  useless_tries: 0,
+  first_try_at: null,
+  last_try_at: null,
+  next_try_at: 0,
+  settled_at: null,
+  error_id: null,
+  error_msg: null,
+  error_msg_truncated: false,
+  reason: null,
+  cause: null,
+};
+
+export function countDurations({ durations }: RowsOfProject, added: readonly DurationRow[]): void {
+  for (const row of added) {
+    const key = `${row.status} ${row.day} ${row.bucket}`;
+    const stored = durations.get(key);
+    if (stored === undefined) durations.set(key, { ...row });
+    else stored.count += row.count;
+  }
+}
+
+/** Compares as the collation "C" does: byte by byte of UTF-8. */
+export function compareTexts(one: string, other: string): number {
+  if (BEYOND_SURROGATES.test(one) || BEYOND_SURROGATES.test(other)) {
+    return Buffer.compare(Buffer.from(one), Buffer.from(other));
+  }
+  return one === other ? 0 : one < other ? -1 : 1;
+}
+
+/** From here on UTF-16 has another order. */
+const BEYOND_SURROGATES = /[\uD800-\uFFFF]/;
+
+/** Returns the error with which the server refuses a statement. */
+export function refusal(code: string, message: string): DatabaseError {
+  const error = new DatabaseError(message, message.length, 'error');
+  error.code = code;
+  return error;
+}
