@@ -4,7 +4,6 @@ import { createRecordBudget } from '../evaluation-api/listing/record-budget.ts';
 import { createReplaceableService } from '../evaluation-api/replaceable-service.ts';
 import { createEvaluationService } from '../evaluation-api/client.ts';
 import type { Secrets } from '../evaluation-api/secrets.ts';
-import { coalesce } from './coalesce.ts';
 import { createConfigInForce } from './config-in-force.ts';
 import { createConfigure } from './configure.ts';
 import { createShutdown, endProcess, type ShutdownControl } from './lifecycle.ts';
@@ -20,6 +19,7 @@ import type { PollHealth, Store } from '../monitor/ports/store.ts';
 import type { WatchedProject } from '../monitor/ports/watched-project.ts';
 import type { PollRun } from '../monitor/reading.ts';
 import { openStore, type OpenStore } from '../store/open.ts';
+import { gatherChanges } from './gather-changes.ts';
 import { version } from './version.ts';
 import type { WorkSharing, WorkSharingOptions } from './work-sharing.ts';
 
@@ -47,9 +47,9 @@ export interface Engine {
   observe(observer: Observer): void;
   /**
    * Calls the listener after the set of projects that this process may poll has changed, at most once per turn of the event
-   * loop.
+   * loop, with the projects that were taken or dropped; with undefined if any project may be affected.
    */
-  onOwnershipChange(listener: () => void): void;
+  onOwnershipChange(listener: (changed: readonly string[] | undefined) => void): void;
   /** The configuration in force. */
   config(): Config;
   /**
@@ -178,7 +178,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     observe: (observer) => {
       observers.push(observer);
     },
-    onOwnershipChange: (listener) => sharing?.onOwnershipChange(coalesce(listener)),
+    onOwnershipChange: (listener) => sharing?.onOwnershipChange(gatherChanges(listener)),
     config: () => inForce.config(),
     configure: createConfigure({
       inForce,

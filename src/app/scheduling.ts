@@ -1,11 +1,12 @@
+import type { ProjectConfig } from '../config/config.ts';
 import type { FinishedPoll } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import type { PollRun } from '../monitor/reading.ts';
-import { createScheduler, type Scheduler } from '../schedule/scheduler.ts';
+import { createScheduler, type ScheduledProject, type Scheduler } from '../schedule/scheduler.ts';
 import type { Engine } from './engine.ts';
 import { endProcess } from './lifecycle.ts';
 
-export interface Scheduling extends Omit<Scheduler, 'set' | 'isRunning'> {
+export interface Scheduling extends Omit<Scheduler, 'set' | 'update' | 'isRunning'> {
   /** Schedules the configured projects. Projects that another worker owns get a schedule but are not polled. */
   apply(): void;
   /**
@@ -27,7 +28,10 @@ export interface RunWatcher {
 
 /** Creates the scheduler of the engine's projects. */
 export function createScheduling(
-  engine: Pick<Engine, 'emit' | 'mayPoll' | 'poll' | 'projects' | 'config' | 'onOwnershipChange'>,
+  engine: Pick<
+    Engine,
+    'emit' | 'mayPoll' | 'poll' | 'config' | 'configured' | 'health' | 'onOwnershipChange'
+  >,
   clock: Clock,
   watcher?: RunWatcher,
 ): Scheduling {
@@ -54,15 +58,22 @@ export function createScheduling(
     onError: endProcess,
   });
   const isPolling = (id: string) => scheduler.isRunning(id) || requested.has(id);
+  const toScheduled = ({ id, schedule, timezone }: ProjectConfig): ScheduledProject => ({
+    id,
+    schedule,
+    timezone,
+    lastPollAt: engine.health(id).lastPollAt,
+    isOwnedElsewhere: !engine.mayPoll(id),
+  });
   const apply = () => {
-    const projects = engine.projects().map(({ health, ...project }) => ({
-      ...project,
-      lastPollAt: health.lastPollAt,
-      isOwnedElsewhere: !engine.mayPoll(project.id),
-    }));
-    scheduler.set(projects, engine.config().jitterMs);
+    const { projects, jitterMs } = engine.config();
+    scheduler.set(projects.map(toScheduled), jitterMs);
   };
-  engine.onOwnershipChange(apply);
+  engine.onOwnershipChange((changed) => {
+    if (changed === undefined) return apply();
+    const projects = changed.map((id) => engine.configured(id));
+    scheduler.update(projects.filter((project) => project !== undefined).map(toScheduled));
+  });
   return {
     ...scheduler,
     apply,

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { Observer } from '../monitor/events.ts';
 import type { Clock, Timer } from '../monitor/ports/clock.ts';
 import type { ProjectSchedule } from '../monitor/ports/watched-project.ts';
@@ -42,6 +42,11 @@ export interface Scheduler {
    * @throws {RangeError} if a schedule or time zone is not valid; then nothing has changed
    */
   set(projects: readonly ScheduledProject[], maxJitterMs: number): void;
+  /**
+   * Schedules these projects as `set` does, with the jitter of the last `set`; leaves all others as they are.
+   * @throws {RangeError} if a schedule or time zone is not valid; then nothing has changed
+   */
+  update(projects: readonly ScheduledProject[]): void;
   start(): void;
   /** Starts no more polls. */
   stop(): void;
@@ -96,8 +101,8 @@ interface Entry {
 /** Polls projects by their schedules, each at most once at a time (docs/specification.md#schedules). */
 export function createScheduler(options: SchedulerOptions): Scheduler {
   const { run, mayRun = () => true, clock, emit, onError } = options;
-  let plans: ReadonlyMap<string, Plan> = new Map();
-  let entries: ReadonlyMap<string, Entry> = new Map();
+  let plans = new Map<string, Plan>();
+  let entries = new Map<string, Entry>();
   const running = new Map<string, Promise<void>>();
   let stopHeartbeat: (() => void) | undefined;
   const detectSetback = watchForSetbacks(clock);
@@ -105,24 +110,45 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
 
   function set(projects: readonly ScheduledProject[], maxJitterMs: number): void {
     const now = clock.now();
-    const keepsJitter = maxJitterMs === currentMaxJitterMs;
     const nextPlans = new Map<string, Plan>();
     const nextEntries = new Map<string, Entry>();
     for (const project of projects) {
-      const key = JSON.stringify([project.schedule, project.timezone]);
-      const plan = nextPlans.get(key) ?? plans.get(key) ?? planOf(project);
-      nextPlans.set(key, plan);
-      const old = entries.get(project.id);
-      const jitterMs = old && keepsJitter ? old.jitterMs : jitterOf(project.id, maxJitterMs);
-      const unchanged =
-        old?.plan === plan && old.jitterMs === jitterMs && hasSameOwner(old, project);
-      nextEntries.set(project.id, unchanged ? old : entryOf(project, plan, jitterMs, now));
+      nextEntries.set(project.id, entryFor(project, nextPlans, maxJitterMs, now));
     }
     for (const [id, old] of entries) if (nextEntries.get(id) !== old) old.timer?.cancel();
     plans = nextPlans;
     entries = nextEntries;
     currentMaxJitterMs = maxJitterMs;
     beat(now);
+  }
+
+  function update(projects: readonly ScheduledProject[]): void {
+    const now = clock.now();
+    const updated = projects.map((project) => entryFor(project, plans, currentMaxJitterMs, now));
+    for (const entry of updated) {
+      const old = entries.get(entry.id);
+      if (old !== entry) old?.timer?.cancel();
+      entries.set(entry.id, entry);
+    }
+    if (stopHeartbeat === undefined) return;
+    for (const entry of updated) look(entry, now);
+  }
+
+  /** Returns the entry of a project: the one that it has if nothing has changed. Adds its plan to `nextPlans`. */
+  function entryFor(
+    project: ScheduledProject,
+    nextPlans: Map<string, Plan>,
+    maxJitterMs: number,
+    now: number,
+  ): Entry {
+    const key = JSON.stringify([project.schedule, project.timezone]);
+    const plan = nextPlans.get(key) ?? plans.get(key) ?? planOf(project);
+    nextPlans.set(key, plan);
+    const old = entries.get(project.id);
+    const keepsJitter = old !== undefined && maxJitterMs === currentMaxJitterMs;
+    const jitterMs = keepsJitter ? old.jitterMs : jitterOf(project.id, maxJitterMs);
+    const unchanged = old?.plan === plan && old.jitterMs === jitterMs && hasSameOwner(old, project);
+    return unchanged ? old : entryOf(project, plan, jitterMs, now);
   }
 
   function entryOf(
@@ -146,14 +172,19 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
   function beat(now: number): void {
     if (stopHeartbeat === undefined) return;
     const setback = detectSetback(now);
-    const nextBeatAt = (Math.floor(now / SECOND) + 1) * SECOND;
     for (const entry of entries.values()) {
       if (setback && !entry.isOwnedElsewhere) {
         entry.dueAt = Math.min(entry.dueAt, dueAgain(entry, setback));
       }
-      if (entry.dueAt <= now) tick(entry, now);
-      if (entry.dueAt > now && entry.dueAt < nextBeatAt) wait(entry, now);
+      look(entry, now);
     }
+  }
+
+  /** Starts the poll of an entry that is due, or the timer of one that is due before the next beat. */
+  function look(entry: Entry, now: number): void {
+    if (entry.dueAt <= now) tick(entry, now);
+    const nextBeatAt = (Math.floor(now / SECOND) + 1) * SECOND;
+    if (entry.dueAt > now && entry.dueAt < nextBeatAt) wait(entry, now);
   }
 
   function wait(entry: Entry, now: number): void {
@@ -190,6 +221,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
 
   return {
     set,
+    update,
     start: () => {
       stopHeartbeat ??= startHeartbeat(clock, () => beat(clock.now()));
       beat(clock.now());
@@ -245,6 +277,6 @@ function dueAgain(entry: Entry, setback: Setback): number {
 
 /** Returns the jitter of a project, whole ms in [0, maxJitterMs): derived from the id, so that it is the same after a restart. */
 function jitterOf(project: string, maxJitterMs: number): number {
-  const digest = createHash('sha256').update(project).digest();
+  const digest = hash('sha256', project, 'buffer');
   return Math.floor((digest.readUInt32BE(0) / 2 ** 32) * maxJitterMs);
 }

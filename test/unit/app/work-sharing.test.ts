@@ -6,7 +6,7 @@ import type { OwnershipChange } from '../../../src/coordination/share.ts';
 import type { Store } from '../../../src/monitor/ports/store.ts';
 import type { SharedStore } from '../../../src/store/open.ts';
 import type { FailingProject } from '../../../src/store/postgres/postgres-store.ts';
-import { coalesce } from '../../../src/app/coalesce.ts';
+import { gatherChanges } from '../../../src/app/gather-changes.ts';
 import { createWorkSharing } from '../../../src/app/work-sharing.ts';
 import { fakeClock } from '../../support/monitor.ts';
 import { LEASE, sharedRows } from '../coordination/world.ts';
@@ -80,17 +80,20 @@ it('reports each lost project in the turn in which it is lost', async () => {
   await sharing.worker.stop();
 });
 
-it('combines all changes of a turn into one call in the next', async () => {
-  const action = vi.fn<() => void>();
-  const combined = coalesce(action);
-  combined();
-  combined();
-  expect(action).not.toHaveBeenCalled();
+it('gathers the changes of a turn into one call in the next', async () => {
+  const listener = vi.fn<(changed: readonly string[] | undefined) => void>();
+  const gather = gatherChanges(listener);
+  const taken = (project: string) => ({ project }) as OwnershipChange['taken'][number];
+  gather({ taken: [taken('a'), taken('b')], dropped: [] });
+  gather({ taken: [], dropped: ['b', 'c'] });
+  expect(listener).not.toHaveBeenCalled();
   await turn();
-  expect(action).toHaveBeenCalledTimes(1);
-  combined();
+  gather({ taken: [taken('d')], dropped: [] });
+  gather({ taken: [], dropped: [] });
   await turn();
-  expect(action).toHaveBeenCalledTimes(2);
+  gather({ taken: [], dropped: ['e'] });
+  await turn();
+  expect(listener.mock.calls).toEqual([[['a', 'b', 'c']], [undefined], [['e']]]);
 });
 
 it('keeps a project of which a commit is refused that was made before it owned it', async () => {
