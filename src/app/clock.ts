@@ -1,4 +1,4 @@
-import { addAbortListener } from 'node:events';
+import { onAbort } from '../concurrency/on-abort.ts';
 import type { Clock, Timer } from '../monitor/ports/clock.ts';
 
 export const systemClock: Clock = {
@@ -10,10 +10,11 @@ export const systemClock: Clock = {
     signal?.throwIfAborted();
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, ms);
-    using _ = signal && addAbortListener(signal, () => reject(signal.reason));
+    const stopListening = signal && onAbort(signal, () => reject(signal.reason));
     try {
       await promise;
     } finally {
+      stopListening?.();
       clearTimeout(timer);
     }
   },

@@ -1,3 +1,4 @@
+import { onAbort } from '../../concurrency/on-abort.ts';
 import type { Clock, Timer } from '../../monitor/ports/clock.ts';
 import type { SendPermit, RateLimit } from '../../monitor/ports/rate-limit.ts';
 import { createClassQueues } from './class-queues.ts';
@@ -118,13 +119,13 @@ export function createGate({ slots, rate, clock }: GateOptions): Gate {
       reject(signal.reason);
       admit();
     };
-    signal.addEventListener('abort', giveUp, { once: true });
+    const stopListening = onAbort(signal, giveUp);
     waiting.join(waiter);
     admit();
     try {
       return await promise;
     } finally {
-      signal.removeEventListener('abort', giveUp);
+      stopListening();
     }
   }
 
