@@ -24,7 +24,7 @@ export async function readDocument(
     const message = cause === undefined ? fault : fault + advice;
     throw new ConfigError('unreadable', [{ file, line: 1, column: 1, message }], cause);
   }
-  const document = readYaml(text);
+  const document = await readYaml(text);
   if ('syntaxFault' in document) {
     throw new ConfigError('syntax', [{ file, ...document.syntaxFault }]);
   }

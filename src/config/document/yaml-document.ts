@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { type Document, LineCounter, type Node, type Pair, type YAMLMap, isMap, isSeq } from 'yaml';
 import { parseYaml, type OffsetFault } from './yaml-parser.ts';
 import { isSafeKey } from '../redaction.ts';
@@ -31,10 +32,13 @@ export interface YamlDocument {
  * Reads one YAML 1.2 document (core schema, no merge keys). For a text that is not valid YAML or
  * exceeds a limit, returns only the first error. Messages contain nothing of the text except keys.
  */
-export function readYaml(text: string): YamlDocument | { readonly syntaxFault: YamlFault } {
+export async function readYaml(
+  text: string,
+): Promise<YamlDocument | { readonly syntaxFault: YamlFault }> {
   const lines = new LineCounter();
-  const { document, fault } = parseYaml(text, lines);
+  const { document, fault } = await parseYaml(text, lines);
   if (fault !== undefined) return { syntaxFault: toFault(fault, lines) };
+  await setImmediate();
   const values = readValues(document);
   if (values.fault !== undefined) return { syntaxFault: toFault(values.fault, lines) };
   const { value, targets, invalidKeys } = values;

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import {
   Composer,
   CST,
@@ -22,9 +23,13 @@ export type ParsedYaml =
 const MAX_TOKENS = 1_500_000;
 /** Maximum nesting of collections. A configuration needs four levels. */
 const MAX_DEPTH = 100;
+/** Tokens that are read in one turn of the event loop, so that a reload of many projects does not hold up polls and beats. */
+const TOKENS_PER_TURN = 1000;
 
 /** Parses one YAML 1.2 document (core schema, no merge keys) into nodes. Aliases are not resolved. */
-export function parseYaml(text: string, lines: LineCounter): ParsedYaml {
+export async function parseYaml(text: string, lines: LineCounter): Promise<ParsedYaml> {
+  const { tokens, excess } = await readTokens(text, lines);
+  if (excess !== undefined) return { fault: excess };
   const composer = new Composer({
     prettyErrors: false,
     // yaml-values.ts finds duplicate keys; the parser's own check takes quadratic time.
@@ -35,12 +40,7 @@ export function parseYaml(text: string, lines: LineCounter): ParsedYaml {
     resolveKnownTags: false,
     logLevel: 'error',
   });
-  const tokens = createTokens(text, lines);
-  const [document, second] = withoutStacks(() => {
-    return composer.compose(tokens.read(), true, text.length);
-  });
-  const excess = tokens.excess();
-  if (excess !== undefined) return { fault: excess };
+  const [document, second] = withoutStacks(() => composer.compose(tokens, true, text.length));
   if (document === undefined) throw new Error('the YAML composer returned no document');
   const [first] = document.errors.toSorted((one, other) => one.pos[0] - other.pos[0]);
   if (first !== undefined) return { fault: toOffsetFault(first, text) };
@@ -61,28 +61,34 @@ function withoutStacks<Item>(make: () => Iterable<Item>): readonly Item[] {
   }
 }
 
-/** Yields the tokens of a text; stops when there are more than any configuration needs. */
-function createTokens(text: string, lines: LineCounter) {
+interface Tokens {
+  /** A token of the top level has all others in it. */
+  readonly tokens: readonly CST.Token[];
+  /** Why the text has more tokens or levels than any configuration needs. */
+  readonly excess?: OffsetFault;
+}
+
+/** Reads the tokens of a text, with pauses for other work. */
+async function readTokens(text: string, lines: LineCounter): Promise<Tokens> {
   const parser = new Parser(lines.addNewLine);
-  let excess: OffsetFault | undefined;
-
-  function stop(what: string): void {
-    excess = { offset: parser.offset, message: `not usable YAML: ${what}` };
-  }
-
-  function* read(): Generator<CST.Token> {
-    let count = 0;
-    lines.addNewLine(0);
-    for (const lexeme of new Lexer().lex(text)) {
-      count += 1;
-      if (count > MAX_TOKENS) return stop(`more than ${MAX_TOKENS} tokens`);
-      if (depthOf(parser) > MAX_DEPTH) return stop(`more than ${MAX_DEPTH} levels of nesting`);
-      yield* parser.next(lexeme);
+  const tokens: CST.Token[] = [];
+  let count = 0;
+  lines.addNewLine(0);
+  for (const lexeme of new Lexer().lex(text)) {
+    count += 1;
+    if (count > MAX_TOKENS) return { tokens, excess: excessOf(parser, `${MAX_TOKENS} tokens`) };
+    if (depthOf(parser) > MAX_DEPTH) {
+      return { tokens, excess: excessOf(parser, `${MAX_DEPTH} levels of nesting`) };
     }
-    return yield* parser.end();
+    tokens.push(...parser.next(lexeme));
+    if (count % TOKENS_PER_TURN === 0) await setImmediate();
   }
+  tokens.push(...parser.end());
+  return { tokens };
+}
 
-  return { read, excess: () => excess };
+function excessOf({ offset }: Parser, limit: string): OffsetFault {
+  return { offset, message: `not usable YAML: more than ${limit}` };
 }
 
 /** Number of open collections: the parser's stack without the document and without a scalar on top. */

@@ -608,3 +608,21 @@ describe('the shipped config/evalwatch.yaml', () => {
     }
   });
 });
+
+it('lets other work run while it reads many projects', async () => {
+  const projects = Array.from({ length: 5000 }, (_, n) => `  - id: project-${n}\n`).join('');
+  let turns = 0;
+  const count = () => {
+    turns += 1;
+    turn = setImmediate(count);
+  };
+  let turn = setImmediate(count);
+  const config = await loadText(
+    directory,
+    minimal().replace(/projects:[^]*/, `projects:\n${projects}`),
+  );
+  clearImmediate(turn);
+  expect(config.projects).toHaveLength(5000);
+  // Some 30,000 tokens.
+  expect(turns).toBeGreaterThan(20);
+});

@@ -48,17 +48,17 @@ describe.each(NAMES)('the name %s', (name) => {
     },
   );
 
-  it('given twice is told', () => {
+  it('given twice is told', async () => {
     const text = `${name}: 1\n${name}: 2\n`;
-    const document = readYaml(text);
+    const document = await readYaml(text);
     expect(document).toMatchObject({
       faults: [{ line: 2, message: `duplicate key "${name}", first given on line 1` }],
     });
   });
 });
 
-it('nothing in a file has a prototype', () => {
-  const document = readYaml('a: { b: [{ c: 1 }] }\n? &k { d: 1 }\n: *k\n');
+it('nothing in a file has a prototype', async () => {
+  const document = await readYaml('a: { b: [{ c: 1 }] }\n? &k { d: 1 }\n: *k\n');
   if ('syntaxFault' in document) throw new Error(document.syntaxFault.message);
   const seen: unknown[] = [document.value];
   for (const value of seen) {
