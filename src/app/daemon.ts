@@ -129,7 +129,12 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   opened.defer(() => web.close());
   signal?.throwIfAborted();
 
-  await sharing?.worker.start();
+  await sharing?.worker.start((error) => {
+    logger.warn(
+      { event: 'worker.waiting', reason: error.reason, err: error },
+      'The database does not answer, so this worker polls nothing yet; it tries again every second',
+    );
+  });
   scheduling.apply();
   const started = { version, pid: process.pid, url: web.url, projects: config.projects.length };
   logger.info({ event: 'daemon.started', ...started }, 'Daemon started');

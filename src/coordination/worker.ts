@@ -1,4 +1,4 @@
-import { StoreError } from '../monitor/errors.ts';
+import { isPassing, StoreError } from '../monitor/errors.ts';
 import type { Observer } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import { watchAgreement } from './agreement.ts';
@@ -19,8 +19,12 @@ const TIMEOUT_MS = 5000;
 export interface Worker {
   /** Sets the projects that this worker may own; others that it owns are given back. */
   configure(projects: readonly string[]): void;
-  /** Takes the first lease and the first projects. @throws {StoreError} */
-  start(): Promise<void>;
+  /**
+   * Takes the first lease and the first projects. If the database does not answer, calls `onWaiting`, if it is given, and
+   * goes on trying as after any other beat that fails.
+   * @throws {StoreError} without `onWaiting`, or if the database refuses
+   */
+  start(onWaiting?: (error: StoreError) => void): Promise<void>;
   /**
    * Gives every project back once no poll of it runs, and ends the lease once `work` has ended too; until then the lease
    * is renewed. Rejects only if `work` does.
@@ -135,9 +139,15 @@ export function createWorker(options: WorkerOptions): Worker {
       share.configure(projects);
       if (state === 'running') heartbeat.beatNow();
     },
-    start: async () => {
+    start: async (onWaiting) => {
       state = 'running';
-      await beat();
+      try {
+        await beat();
+      } catch (error) {
+        if (!onWaiting || !(error instanceof StoreError) || !isPassing(error)) throw error;
+        onFailure(error);
+        onWaiting(error);
+      }
       heartbeat.schedule();
     },
     stop: async (work) => {

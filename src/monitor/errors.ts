@@ -81,6 +81,11 @@ export class StoreError extends Error {
   }
 }
 
+/** Whether a failure passes by itself. With any other reason the store has answered, and refused. */
+export function isPassing({ reason }: StoreError): boolean {
+  return reason === 'io' || reason === 'busy';
+}
+
 /** Returns the result of `work`; undefined if the store fails, which is reported elsewhere. */
 export async function unlessStoreFails<Result>(
   work: () => Promise<Result>,

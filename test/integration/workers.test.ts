@@ -479,6 +479,36 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
     },
   );
 
+  it('start and wait if the database does not answer the first beat', async () => {
+    await using own = await startPostgres();
+    await using given = await setUp(own);
+    const first = given.start();
+    await first.line('worker.claimed', { owned: 3 });
+    await first.stop();
+    const held = given
+      .query('BEGIN; LOCK TABLE evalwatch.worker IN SHARE MODE; SELECT pg_sleep(600)')
+      .catch(() => 'ended');
+    const locks = `SELECT FROM pg_locks WHERE granted AND mode = 'ShareLock'
+      AND relation = 'evalwatch.worker'::regclass`;
+    await vi.waitFor(async () => expect(await given.query(locks)).toHaveLength(1), PATIENCE);
+
+    const second = given.start();
+    await second.line('worker.waiting', { level: 'warn', reason: 'io' });
+    const url = await second.url();
+    const readiness = async () => (await ask(`${url}/-/ready`)).status;
+    expect(await readiness()).toBe(503);
+    expect(second.of('worker.claimed')).toEqual([]);
+
+    await given.query(
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'BEGIN%'",
+    );
+    expect(await held).toBe('ended');
+    await second.line('worker.claimed', { owned: 3 });
+    await vi.waitFor(async () => expect(await readiness()).toBe(200), PATIENCE);
+    expect(second.of('worker.waiting')).toHaveLength(1);
+    await second.stop();
+  });
+
   it('are not ready without the database, alive and scraped all the same, and come back by themselves', async () => {
     await using own = await startPostgres();
     await using given = await setUp(own);

@@ -1,4 +1,4 @@
-import { StoreError, type StoreFailureReason } from '../../monitor/errors.ts';
+import { isPassing, StoreError } from '../../monitor/errors.ts';
 import type { Observer } from '../../monitor/events.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
 import type { Database, Statement } from './database.ts';
@@ -7,8 +7,6 @@ import { CONFIGURE, UNCONFIGURED } from './sql/projects.ts';
 /** Maximum number of rounds: a concurrent prune can delete what was just configured. */
 const MAX_ROUNDS = 5;
 const AGAIN_MS = 500;
-/** Reasons that pass by themselves. With any other reason the database has answered, and refused. */
-const PASSING: ReadonlySet<StoreFailureReason> = new Set(['io', 'busy']);
 
 export interface ConfigureOptions {
   readonly database: Pick<Database, 'attempt'>;
@@ -39,7 +37,7 @@ export function createConfigure({ database, clock, emit, signal }: ConfigureOpti
         emit({ type: 'store.commit_failed', reason: error.reason, error });
         mayBeMade ||= unknown;
         if (!mayBeMade) throw error;
-        if (signal.aborted || !PASSING.has(error.reason)) throw possiblyChanged(error);
+        if (signal.aborted || !isPassing(error)) throw possiblyChanged(error);
         await clock.sleep(AGAIN_MS);
       }
     }

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import type { Coordinator, WorkerIdentity } from '../../../src/coordination/ports.ts';
+import { StoreError } from '../../../src/monitor/errors.ts';
 import { LEASE, pass, sharedRows, workerOver } from './world.ts';
 
 const BEAT = LEASE / 4;
@@ -365,6 +366,33 @@ describe('without the database', () => {
     database('fails');
     await expect(worker.start()).rejects.toThrow('no connection');
   });
+
+  it('a worker that is to wait starts, without projects until there is an answer', async () => {
+    const { worker, database, may } = workerOver(rows, 'w', ids(2));
+    database('fails');
+    const onWaiting = vi.fn<(error: Error) => void>();
+    await worker.start(onWaiting);
+    await pass(5000);
+    expect(onWaiting.mock.calls).toMatchObject([[{ message: 'no connection' }]]);
+    expect([worker.isConnected(), may()]).toEqual([false, []]);
+    database('none');
+    await pass(1000);
+    expect([worker.isConnected(), may()]).toEqual([true, ids(2)]);
+    await worker.stop();
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it.each(['other', 'corrupt'] as const)(
+    'a worker that is to wait does not start if the database refuses (%s)',
+    async (reason) => {
+      const join = () => Promise.reject(new StoreError(reason, 'refused'));
+      const { worker } = workerOver(rows, 'w', ids(1), {
+        coordinator: { ...rows.coordinator, join },
+      });
+      await expect(worker.start(() => {})).rejects.toThrow('refused');
+      expect(vi.getTimerCount()).toBe(0);
+    },
+  );
 });
 
 describe('what only the database knows as its own', () => {
