@@ -1,8 +1,7 @@
-import { hash } from 'node:crypto';
 import type { Observer } from '../monitor/events.ts';
-import type { Clock, Timer } from '../monitor/ports/clock.ts';
+import type { Clock } from '../monitor/ports/clock.ts';
 import type { ProjectSchedule } from '../monitor/ports/watched-project.ts';
-import { parseSchedule, type Schedule } from './calendar.ts';
+import { createEntries, dueAfter, type Entry, type ScheduledProject } from './entries.ts';
 import { startHeartbeat } from './heartbeat.ts';
 import { type Setback, watchForSetbacks } from './setback.ts';
 
@@ -11,18 +10,6 @@ const SECOND = 1000;
 const MAX_MISSED = 100_000;
 /** Time by which a timer may fire before the wall clock has reached its due time, ms. */
 const TIMER_TOLERANCE_MS = 20;
-
-export interface ScheduledProject {
-  readonly id: string;
-  /** A valid cron expression. */
-  readonly schedule: string;
-  /** A valid IANA zone. */
-  readonly timezone: string;
-  /** Epoch ms; undefined if it was never polled. */
-  readonly lastPollAt: number | undefined;
-  /** Whether another worker polls the project. It then has a schedule but is never due here. */
-  readonly isOwnedElsewhere?: boolean;
-}
 
 /** Times are epoch ms. */
 export interface Run {
@@ -78,95 +65,25 @@ export interface SchedulerOptions {
   readonly onError: (error: unknown) => void;
 }
 
-/** A schedule in a time zone; projects share it. */
-interface Plan {
-  readonly schedule: Schedule;
-  maxIntervalSeconds: number | undefined;
-}
-
-interface Entry {
-  readonly id: string;
-  readonly plan: Plan;
-  /** How much later than its schedule the project is polled, ms. */
-  readonly jitterMs: number;
-  readonly isOwnedElsewhere: boolean;
-  /** Infinite while another worker owns it. */
-  dueAt: number;
-  /** Its last tick, and when that was on the monotonic clock. */
-  last: { readonly dueAt: number; readonly at: number } | undefined;
-  /** Waits for a due time within this second. */
-  timer: Timer | undefined;
-}
-
 /** Polls projects by their schedules, each at most once at a time (docs/specification.md#schedules). */
 export function createScheduler(options: SchedulerOptions): Scheduler {
   const { run, mayRun = () => true, clock, emit, onError } = options;
-  let plans = new Map<string, Plan>();
-  let entries = new Map<string, Entry>();
+  const entries = createEntries();
   const running = new Map<string, Promise<void>>();
   let stopHeartbeat: (() => void) | undefined;
   const detectSetback = watchForSetbacks(clock);
-  let currentMaxJitterMs = 0;
 
   function set(projects: readonly ScheduledProject[], maxJitterMs: number): void {
     const now = clock.now();
-    const nextPlans = new Map<string, Plan>();
-    const nextEntries = new Map<string, Entry>();
-    for (const project of projects) {
-      nextEntries.set(project.id, entryFor(project, nextPlans, maxJitterMs, now));
-    }
-    for (const [id, old] of entries) if (nextEntries.get(id) !== old) old.timer?.cancel();
-    plans = nextPlans;
-    entries = nextEntries;
-    currentMaxJitterMs = maxJitterMs;
+    entries.set(projects, maxJitterMs, { now, isStarted: stopHeartbeat !== undefined });
     beat(now);
   }
 
   function update(projects: readonly ScheduledProject[]): void {
     const now = clock.now();
-    const updated = projects.map((project) => entryFor(project, plans, currentMaxJitterMs, now));
-    for (const entry of updated) {
-      const old = entries.get(entry.id);
-      if (old !== entry) old?.timer?.cancel();
-      entries.set(entry.id, entry);
-    }
-    if (stopHeartbeat === undefined) return;
-    for (const entry of updated) look(entry, now);
-  }
-
-  /** Returns the entry of a project: the one that it has if nothing has changed. Adds its plan to `nextPlans`. */
-  function entryFor(
-    project: ScheduledProject,
-    nextPlans: Map<string, Plan>,
-    maxJitterMs: number,
-    now: number,
-  ): Entry {
-    const key = JSON.stringify([project.schedule, project.timezone]);
-    const plan = nextPlans.get(key) ?? plans.get(key) ?? planOf(project);
-    nextPlans.set(key, plan);
-    const old = entries.get(project.id);
-    const keepsJitter = old !== undefined && maxJitterMs === currentMaxJitterMs;
-    const jitterMs = keepsJitter ? old.jitterMs : jitterOf(project.id, maxJitterMs);
-    const unchanged = old?.plan === plan && old.jitterMs === jitterMs && hasSameOwner(old, project);
-    return unchanged ? old : entryOf(project, plan, jitterMs, now);
-  }
-
-  function entryOf(
-    { id, lastPollAt, isOwnedElsewhere = false }: ScheduledProject,
-    plan: Plan,
-    jitterMs: number,
-    now: number,
-  ): Entry {
-    const old = entries.get(id);
-    const isMissed = () =>
-      lastPollAt === undefined || dueAfter({ plan, jitterMs }, lastPollAt) <= now;
-    let atOnce = (old?.dueAt ?? now) <= now;
-    if (old?.isOwnedElsewhere ?? stopHeartbeat === undefined) atOnce = isMissed();
-    // Another worker's clock may be a little ahead: its run is not polled twice.
-    const isAhead = lastPollAt !== undefined && lastPollAt > now && lastPollAt < now + SECOND;
-    const next = dueAfter({ plan, jitterMs }, isAhead ? lastPollAt : now);
-    const dueAt = isOwnedElsewhere ? Infinity : atOnce ? now : next;
-    return { id, plan, jitterMs, isOwnedElsewhere, dueAt, last: undefined, timer: undefined };
+    const isStarted = stopHeartbeat !== undefined;
+    const updated = entries.update(projects, { now, isStarted });
+    if (isStarted) for (const entry of updated) look(entry, now);
   }
 
   function beat(now: number): void {
@@ -246,23 +163,10 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
   };
 }
 
-function hasSameOwner(entry: Entry, { isOwnedElsewhere = false }: ScheduledProject): boolean {
-  return entry.isOwnedElsewhere === isOwnedElsewhere;
-}
-
 function scheduleOf({ plan, isOwnedElsewhere, dueAt }: Entry, now: number): ProjectSchedule {
   plan.maxIntervalSeconds ??= plan.schedule.maxIntervalSeconds(now);
   const { maxIntervalSeconds } = plan;
   return { nextPollAt: isOwnedElsewhere ? undefined : dueAt, maxIntervalSeconds };
-}
-
-function planOf({ schedule, timezone }: ScheduledProject): Plan {
-  return { schedule: parseSchedule(schedule, timezone), maxIntervalSeconds: undefined };
-}
-
-/** The first time after this one at which a project is due, epoch ms. */
-function dueAfter({ plan, jitterMs }: Pick<Entry, 'plan' | 'jitterMs'>, ms: number): number {
-  return plan.schedule.nextAfter(ms - jitterMs) + jitterMs;
 }
 
 /**
@@ -273,10 +177,4 @@ function dueAgain(entry: Entry, setback: Setback): number {
   const first = dueAfter(entry, setback.reached(entry.last?.at));
   const second = dueAfter(entry, first);
   return first === entry.last?.dueAt && setback.byMs < second - first ? second : first;
-}
-
-/** Returns the jitter of a project, whole ms in [0, maxJitterMs): derived from the id, so that it is the same after a restart. */
-function jitterOf(project: string, maxJitterMs: number): number {
-  const digest = hash('sha256', project, 'buffer');
-  return Math.floor((digest.readUInt32BE(0) / 2 ** 32) * maxJitterMs);
 }

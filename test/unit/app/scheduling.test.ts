@@ -17,7 +17,7 @@ function setUp(owned = new Set(['p'])) {
   const polls: PromiseWithResolvers<FinishedPoll | undefined>[] = [];
   const lastPollAt = Date.now();
   const projects = new Map([PROJECT, OTHER].map((project) => [project.id, project]));
-  let changeOwnership = (_: readonly string[] | undefined): void => {};
+  let changeOwnership: (changed: readonly string[] | undefined) => void = () => {};
   const engine = {
     emit: (event: MonitorEvent) => events.push(event),
     mayPoll: (id: string) => owned.has(id),

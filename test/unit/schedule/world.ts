@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, expect, vi } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import type { MonitorEvent } from '../../../src/monitor/events.ts';
+import type { ScheduledProject } from '../../../src/schedule/entries.ts';
 import {
   createScheduler,
   type Run,
-  type ScheduledProject,
   type Scheduler,
   type SchedulerOptions,
 } from '../../../src/schedule/scheduler.ts';
