@@ -22,7 +22,7 @@ export interface ReleasesOptions {
   readonly flush: Ownership['flush'];
   /** Number of the lease; a lost lease ends every ownership, and no release of its term counts. */
   readonly term: () => number;
-  readonly clock: Pick<Clock, 'monotonic' | 'timeout' | 'sleep'>;
+  readonly clock: Pick<Clock, 'monotonic' | 'timeout'>;
   /** Maximum wait for an answer of the database, ms. */
   readonly timeoutMs: number;
   /** Returns a promise that settles when no poll of the project runs any more; undefined if none runs. */
@@ -50,7 +50,10 @@ export function createReleases(options: ReleasesOptions): Releases {
     await release(idle);
     let released = 0;
     while (released < busy.length) {
-      await Promise.race([Promise.all(polls), clock.sleep(GATHER_MS)]);
+      const gathered = Promise.withResolvers<void>();
+      const timer = clock.timeout(GATHER_MS, gathered.resolve);
+      await Promise.race([Promise.all(polls), gathered.promise]);
+      timer.cancel();
       const next = [...ended];
       ended.clear();
       released += next.length;

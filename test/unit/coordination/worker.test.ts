@@ -310,6 +310,17 @@ describe('a stop', () => {
     expect(first?.log.of('worker.lease_lost')).toEqual([]);
   });
 
+  it('leaves no timer once the last poll has ended', async () => {
+    const [only] = await crew(1, ids(2));
+    const poll = Promise.withResolvers<void>();
+    only?.polls.set('p0', poll.promise);
+    const stopped = only?.worker.stop();
+    await pass(10);
+    poll.resolve();
+    await stopped;
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
   it('ends the lease for good, though a beat is under way', async () => {
     const projects = ids(1);
     let gate: Promise<void> | undefined;
