@@ -27,6 +27,7 @@ const DIGESTS: Readonly<Record<string, string>> = {
   '39386bcb27aa': 'event_settlements',
   '30e66a215124': 'event_transitions',
   '9d4c0d1e18a0': 'event_writers',
+  e5cfa85f31ec: 'owned',
   '71c23d16159d': 'failing_projects',
   '182432094f6e': 'failure_counts',
   ed3d667f36a4: 'failures',
@@ -105,7 +106,7 @@ export function createStatements(
     }
   }
   if (DIGESTS[digestOf([...known.keys()].join('\n'))] !== 'known') {
-    throw new Error(unknown([...known.keys()].join('\n')));
+    throw new TypeError(unknown([...known.keys()].join('\n')));
   }
 
   function find(text: string): Run {
@@ -115,7 +116,7 @@ export function createStatements(
     if (whole !== undefined) return whole;
     const parts = takeApart(text);
     const query = built[DIGESTS[digestOf(parts?.around ?? text)] ?? ''];
-    if (query === undefined) throw new Error(unknown(parts?.around ?? text));
+    if (query === undefined) throw new TypeError(unknown(parts?.around ?? text));
     return query(parts?.conditions ?? '');
   }
 
