@@ -49,7 +49,8 @@ export function createSharedRate(options: SharedRateOptions): Required<RateLimit
     if (isRequesting) return;
     timer?.cancel();
     if (now < nextRequestAt) {
-      timer = clock.timeout(nextRequestAt - now, wake);
+      // A stop does not wait for it: nothing waits for a place any more.
+      timer = clock.timeout(nextRequestAt - now, wake).unref();
       return;
     }
     dropUntil(sentAt, now - SLICE_MS);

@@ -155,6 +155,31 @@ describe('a rate that workers share', () => {
     expect(sent.length).toBe(10);
   });
 
+  it('keeps no process alive while it waits for the database', async () => {
+    const queue = sharedQueue();
+    queue.fail(true);
+    const timers: ReturnType<typeof systemClock.timeout>[] = [];
+    const timeout: typeof systemClock.timeout = (...asked) => {
+      const timer = systemClock.timeout(...asked);
+      timers.push(timer);
+      vi.spyOn(timer, 'unref');
+      return timer;
+    };
+    const rate = createSharedRate({
+      perSecond: 10,
+      grant: queue.grant,
+      workers: () => 1,
+      clock: { ...systemClock, timeout },
+      onError: (error) => {
+        throw error;
+      },
+    });
+    rate.delay(1);
+    await pass(10);
+    rate.delay(1);
+    expect(timers.at(-1)?.unref).toHaveBeenCalled();
+  });
+
   it('does not lose what was taken and not sent', async () => {
     const queue = sharedQueue();
     const { rate } = sender(queue, 10, () => 1, []);
