@@ -17,15 +17,18 @@ interface Size {
 const LONG: Readonly<Record<Part, Size>> = {
   daemon: { seeds: 40, hours: 24 },
   workers: { seeds: 40, hours: 6 },
+  server: { seeds: 4, hours: 3 },
 };
 const SHORT: Readonly<Record<Part, Size>> = {
   daemon: { seeds: 1, hours: 3 },
   workers: { seeds: 1, hours: 2 },
+  server: { seeds: 1, hours: 1 },
 };
 /** Enough for each planted mistake. */
 const SEARCH: Readonly<Record<Part, Size>> = {
   daemon: { seeds: 40, hours: 12 },
-  workers: { seeds: 40, hours: 3 },
+  workers: { seeds: 40, hours: 6 },
+  server: { seeds: 40, hours: 3 },
 };
 
 /** Years in minutes: daemons, their store and their service in virtual time, where the seed decides everything. */
@@ -38,10 +41,10 @@ export const simulation: Row = {
   ],
   run: async (options) => {
     const { part, source = SOURCE } = options;
-    const parts = (['daemon', 'workers'] as const).filter(
+    const parts = (['daemon', 'workers', 'server'] as const).filter(
       (one) =>
         (part === undefined || part === one) &&
-        (one === 'daemon' || postgresPrograms !== undefined),
+        (one !== 'server' || postgresPrograms !== undefined),
     );
     await using players = new AsyncDisposableStack();
     const games: Game[] = [];

@@ -15,6 +15,10 @@ interface AccessOptions {
   readonly onWritten: () => void;
   /** Called when a commit of a poll with listings is stored. */
   readonly onCommitted: (project: string) => void;
+  /** Called when a request is lost, or answered late. */
+  readonly onTrouble: () => void;
+  /** Called when the database begins or renews the lease of the process. */
+  readonly onRenewed: () => void;
 }
 
 /** How bad disk or database are: probabilities of each request. */

@@ -1,6 +1,6 @@
 /**
- * Simulates runs: `child.ts SOURCE RUN…`, where a RUN is a scenario in JSON, for workers with the `databaseUrl` of an empty
- * PostgreSQL database. Writes a line of JSON for each, until one finds something.
+ * Simulates runs: `child.ts SOURCE RUN…`, where a RUN is a scenario in JSON, for workers with a `database`: `model`,
+ * or the URL of an empty PostgreSQL database. Writes a line of JSON for each, until one finds something.
  */
 import { countImmediates } from './kernel.ts';
 import { simulate } from './run.ts';
@@ -11,8 +11,8 @@ countImmediates();
 const bugs: string[] = [];
 process.on('uncaughtException', (error) => void bugs.push(`a bug: ${error.stack}`));
 for (const run of runs) {
-  const { databaseUrl, ...scenario } = JSON.parse(run) as Scenario & { databaseUrl?: string };
-  const outcome = await simulate({ source, scenario, databaseUrl });
+  const { database, ...scenario } = JSON.parse(run) as Scenario & { database?: string };
+  const outcome = await simulate({ source, scenario, database });
   const faults = [...bugs, ...outcome.faults];
   const { user, system } = process.cpuUsage();
   const trace = faults.length > 0 ? outcome.trace : [];

@@ -29,8 +29,11 @@ export interface Oracle {
   committed(process: string, project: string): void;
   /** An event that a process emitted. */
   observe(process: string, event: MonitorEvent): void;
-  /** Compares with the store. `isOver`: no fault for so long that nothing may be pending. Returns the differences. */
-  compare(reader: StoreReader, isOver: boolean): Promise<readonly string[]>;
+  /**
+   * Compares with the store. `isOver`: no fault for so long that nothing may be pending. `stopped`: a process that stopped in
+   * good order, and whose store took everything. Returns the differences.
+   */
+  compare(reader: StoreReader, isOver: boolean, stopped?: string): Promise<readonly string[]>;
   figures(): { readonly listings: number; readonly moves: number; readonly failures: number };
 }
 
@@ -126,6 +129,7 @@ export function createOracle(world: World, { isShared }: { readonly isShared: bo
     rows: readonly TransitionRow[],
     failures: readonly FailureRow[],
     isOver: boolean,
+    stopped: string | undefined,
   ): readonly string[] {
     const differences: string[] = [];
     const found = Map.groupBy(failures, ({ transitionId }) => transitionId);
@@ -140,6 +144,9 @@ export function createOracle(world: World, { isShared }: { readonly isShared: bo
       else if (failure.settlement === undefined) {
         if (settled.has(transitionId)) differences.push(`failure ${transitionId} is open again`);
         if (isOver) differences.push(`failure ${transitionId} is still pending`);
+        if (told.some(({ process }) => process === stopped)) {
+          differences.push(`failure ${transitionId} was told by ${stopped} and not settled`);
+        }
       } else {
         const text = JSON.stringify(failure.settlement);
         const errorId = failure.settlement.errorInfo?.error_id ?? 'none';
@@ -236,13 +243,13 @@ export function createOracle(world: World, { isShared }: { readonly isShared: bo
     },
     committed: take,
     observe,
-    compare: async (reader, isOver) => {
+    compare: async (reader, isOver, stopped) => {
       const [newest, failures] = await Promise.all([reader.transitions({}), reader.failures({})]);
       const rows = newest.toSorted((one, other) => one.transitionId - other.transitionId);
       return [
         ...faults,
         ...compareMoves(rows),
-        ...compareFailures(rows, failures, isOver),
+        ...compareFailures(rows, failures, isOver, stopped),
         ...(await compareStates(reader, rows, failures)),
         ...(isOver ? await compareWithWorld(reader) : []),
       ];

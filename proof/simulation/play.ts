@@ -21,15 +21,15 @@ export interface Player extends AsyncDisposable {
   play(scenarios: readonly Scenario[]): AsyncGenerator<Report>;
 }
 
-/** Starts the server of the workers, if it is about them. */
+/** Starts the server of the workers, if there is a real one. */
 export async function openPlayer(part: Part, source: string): Promise<Player> {
-  const server = part === 'workers' ? await startPostgres({ settings: SETTINGS }) : undefined;
+  const server = part === 'server' ? await startPostgres({ settings: SETTINGS }) : undefined;
   return {
     play: async function* play(scenarios) {
       const runs: string[] = [];
       for (const scenario of scenarios) {
-        const database = await server?.createDatabase();
-        runs.push(JSON.stringify({ ...scenario, databaseUrl: database?.url }));
+        const database = part === 'workers' ? 'model' : (await server?.createDatabase())?.url;
+        runs.push(JSON.stringify({ ...scenario, database }));
       }
       const child = spawn(process.execPath, [CHILD, source, ...runs], {
         stdio: ['ignore', 'pipe', 'inherit'],

@@ -17,6 +17,13 @@ const URL_OF_WORKERS = 'postgres://nobody@simulated/database';
 const WRITES = /INSERT INTO evalwatch\.(?:transition|settlement)\b/;
 /** A statement that commits polls. */
 const COMMITS = /version = (?:\w+\.)?version \+ 1/;
+/** A statement that gives a worker projects. */
+const CLAIMS = /RETURNING p\.id, p\.epoch\b/;
+/** A statement that begins a lease, and one that renews it if it returns a row. */
+const BEGINS_LEASE = /INSERT INTO evalwatch\.worker\b/;
+const RENEWS_LEASE = /UPDATE evalwatch\.worker SET expires_at\b/;
+/** Time after which an answer is late: something else may have happened meanwhile, ms. */
+const LATE_MS = 2000;
 
 /** The server's side: makes one statement after the other. */
 export interface StatementServer extends AsyncDisposable {
@@ -42,11 +49,13 @@ export interface PostgresBackendOptions {
   readonly server: StatementServer;
   readonly weather: () => StoreWeather;
   readonly fault: (text: string) => void;
+  /** How far the clock of the database is off, ms. */
+  readonly clockOffset: () => number;
 }
 
 /** The connections of the workers to their server: requests and answers take virtual time, and are late or lost on the way. */
 export async function createPostgresBackend(options: PostgresBackendOptions): Promise<Backend> {
-  const { kernel, source, server, weather, fault } = options;
+  const { kernel, source, server, weather, fault, clockOffset } = options;
   const load = async <Room>(file: string): Promise<Room> =>
     (await import(join(source, file))) as Room;
   const { openPostgres } = await load<typeof PostgresRoom>('store/postgres/postgres-store.ts');
@@ -54,7 +63,7 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
   const { StoreError } = await load<typeof ErrorsRoom>('monitor/errors.ts');
 
   async function make<Row>(text: string, values: readonly unknown[]): Promise<readonly Row[]> {
-    const nowUs = Math.round((START + kernel.now()) * 1000);
+    const nowUs = Math.round((START + kernel.now() + clockOffset()) * 1000);
     return (await server.run(text, values, nowUs)) as readonly Row[];
   }
 
@@ -73,6 +82,12 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
     values: readonly unknown[],
     onCommitted: (project: string) => void,
   ): Promise<readonly Row[]> {
+    if (CLAIMS.test(text)) {
+      const claimed = await make<Row & { readonly id: string }>(text, values);
+      if (claimed.length > 0)
+        kernel.note(`${machine.name} owns ${claimed.map(({ id }) => id).join()}`);
+      return claimed;
+    }
     if (!COMMITS.test(text)) return await make<Row>(text, values);
     const before = new Map(
       (await server.projects()).map(({ id, version, owner }) => [id, { version, owner }]),
@@ -90,7 +105,7 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
   }
 
   return {
-    access: async ({ machine, onWritten, onCommitted }) => {
+    access: async ({ machine, onWritten, onCommitted, onTrouble, onRenewed }) => {
       type Answer<Row> =
         { readonly rows: readonly Row[] } | { readonly error: unknown; readonly unknown: boolean };
 
@@ -119,6 +134,8 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
         const arrives = !kernel.chance(fails / 2);
         const returns = !kernel.chance(fails / 2);
         const isReset = kernel.chance(0.7);
+        const sentAt = kernel.now();
+        if (!arrives || !returns) onTrouble();
         inFlight.add(promise);
         void promise.finally(() => {
           timer.cancel();
@@ -130,8 +147,14 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
           try {
             given = { rows: await makeWatched<Row>(machine, statement, values, onCommitted) };
           } catch (error) {
+            // A server refuses with a code.
+            if (!(error instanceof Error && 'code' in error)) fault(`a bug: ${String(error)}`);
             given = { error, unknown: false };
           }
+          if (kernel.now() - sentAt > LATE_MS) onTrouble();
+          const { text } = statement;
+          const isRenewed = RENEWS_LEASE.test(text) && 'rows' in given && given.rows.length > 0;
+          if (BEGINS_LEASE.test(text) || isRenewed) onRenewed();
           if (machine.isAlive() && WRITES.test(statement.text)) onWritten();
           if (returns) answer(way(), given);
           else if (isReset) answer(way(), { error: lost(), unknown: true });

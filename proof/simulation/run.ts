@@ -10,9 +10,10 @@ import { CALM, createNetwork, FAIR, type Network, type Weather } from './network
 import { createOracle, KEY, MISSING_AFTER } from './oracle.ts';
 import { loadSources, startProcess } from './process.ts';
 import { openServer } from './open-server.ts';
-import { createPostgresBackend } from './postgres.ts';
+import { createPostgresBackend, LEASE_MS } from './postgres.ts';
 import type { FaultKind, Scenario } from './scenario.ts';
 import { createSqliteBackend } from './sqlite.ts';
+import { createWatch } from './watch.ts';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
@@ -25,7 +26,7 @@ const CALM_MS = 45 * MINUTE;
 /** Time within which a poll that is due has to begin. */
 const PATIENCE_MS = 90 * SECOND;
 /** The same with a database: a statement that was held up is given up after 30 s, and what became of it is asked until an answer comes. */
-const PATIENCE_WITH_DATABASE_MS = 5 * MINUTE;
+const PATIENCE_WITH_DATABASE_MS = 150 * SECOND;
 const MAX_STOP_MS = 60 * SECOND;
 const USUAL_DISK: StoreWeather = { fails: 0.001, slow: 0.003 };
 const USUAL_DATABASE: StoreWeather = { fails: 0.002, slow: 0.003 };
@@ -43,7 +44,7 @@ export interface RunOptions {
   readonly source: string;
   readonly scenario: Scenario;
   /** For three workers: of an empty PostgreSQL database, or `model`; undefined for one daemon with SQLite. */
-  readonly databaseUrl?: string | undefined;
+  readonly database?: string | undefined;
 }
 
 export interface Outcome {
@@ -71,6 +72,18 @@ const ALL_PROJECTS: readonly Project[] = [
   { id: 'gamma', schedule: '*/15 * * * *', periodMs: 15 * MINUTE },
 ];
 
+/** The start of a poll. */
+interface Start {
+  /** Virtual time. */
+  readonly at: number;
+  /** By the clock of its process. */
+  readonly wall: number;
+  /** The same of the start before. */
+  readonly before: number;
+}
+
+const NEVER: Start = { at: -Infinity, wall: -Infinity, before: -Infinity };
+
 /** A machine on which one process runs at a time. */
 interface Host {
   readonly name: string;
@@ -92,7 +105,7 @@ interface Life {
 
 /** Simulates one daemon with SQLite, or several workers with PostgreSQL. The seed decides everything. */
 export async function simulate(options: RunOptions): Promise<Outcome> {
-  const { source, scenario, databaseUrl } = options;
+  const { source, scenario, database } = options;
   const { seed, kinds } = scenario;
   const durationMs = scenario.hours * HOUR;
   const projects = ALL_PROJECTS.slice(0, scenario.projects);
@@ -101,7 +114,7 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
   const pick = randomNumbers(~seed);
   const kernel = createKernel(random);
   const sources = await loadSources(source);
-  const hosts: readonly Host[] = (databaseUrl === undefined ? ['daemon'] : ['a', 'b', 'c']).map(
+  const hosts: readonly Host[] = (database === undefined ? ['daemon'] : ['a', 'b', 'c']).map(
     (name) => ({ name, wallOffset: 0, life: undefined }),
   );
   const isShared = hosts.length > 1;
@@ -117,7 +130,7 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
   const oracle = createOracle(world, { isShared });
   const faults: string[] = [];
   const acts: Record<string, number> = {};
-  const lastStarts = new Map<string, { readonly at: number; readonly wall: number }>();
+  const lastStarts = new Map<string, Start>();
   const rate = isShared ? watchSharedRate(kernel) : undefined;
   const has = (kind: FaultKind) => kinds.includes(kind);
   const usualWeather = has('bad network') ? FAIR : CALM;
@@ -131,14 +144,23 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
   /** What is put off until later. */
   const put = new Set<() => void>();
 
+  /** How far the clock of the database is off, ms. */
+  let databaseClockOffset = 0;
+  const watch = createWatch({
+    kernel,
+    leaseMs: isShared ? LEASE_MS : undefined,
+    periodMs: (project) => projects.find(({ id }) => id === project)?.periodMs ?? 0,
+    fault,
+  });
   const common = { kernel, source, weather: () => (isCalm ? CALM_STORE : storeWeather) };
   await using backend =
-    databaseUrl === undefined
+    database === undefined
       ? await createSqliteBackend(common)
       : await createPostgresBackend({
           ...common,
-          server: await openServer(source, databaseUrl, fault),
+          server: await openServer(source, database, fault),
           fault,
+          clockOffset: () => databaseClockOffset,
         });
   const config = configOf(isShared, projects);
 
@@ -170,11 +192,11 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
     kernel.after(ms, once);
   }
 
-  async function compare(isOver: boolean): Promise<void> {
+  async function compare(isOver: boolean, stopped?: string): Promise<void> {
     await kernel.real(async () => {
       const reader = await backend.openReader();
       try {
-        for (const difference of await oracle.compare(reader, isOver)) fault(difference);
+        for (const difference of await oracle.compare(reader, isOver, stopped)) fault(difference);
       } finally {
         await reader.close();
       }
@@ -214,6 +236,8 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
         machine,
         onWritten: () => dieSometimes(own),
         onCommitted: (project) => oracle.committed(name, project),
+        onTrouble: () => watch.troubled(name),
+        onRenewed: () => watch.renewed(name),
       }),
     );
     const own: Life = { host, machine, network, access, steadySince: undefined };
@@ -228,9 +252,13 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
         outside: { openStore: access.open, dispatcher: network.dispatcher, random },
         onEvent: (event) => {
           if (event.type === 'scheduler.started_poll') {
-            lastStarts.set(event.project, { at: kernel.now(), wall: machine.clock.now() });
+            kernel.note(`${name} polls ${event.project}`);
+            const wall = machine.clock.now();
+            const before = lastStarts.get(event.project)?.wall ?? -Infinity;
+            lastStarts.set(event.project, { at: kernel.now(), wall, before });
           }
           oracle.observe(name, event);
+          watch.observe(machine, event);
           if (SHORT_LIVED.has(event.type)) dieSometimes(own);
         },
       });
@@ -250,6 +278,7 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
   /** Ends the process without warning, compares, and starts another one. */
   async function kill(own: Life): Promise<void> {
     act('kill');
+    watch.troubled(own.machine.name);
     own.machine.kill();
     own.access.kill();
     own.host.life = undefined;
@@ -273,6 +302,7 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
   async function stop(own: Life, isLast: boolean): Promise<void> {
     act('stop');
     own.steadySince = undefined;
+    const startedAt = kernel.now();
     const isStuck = kernel.after(MAX_STOP_MS, () => {
       if (own.machine.isAlive()) fault('a stop did not end');
     });
@@ -283,7 +313,8 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
     if (own.network.requests() > 0) fault('requests are left after a stop');
     own.machine.kill();
     own.host.life = undefined;
-    await compare(isLast);
+    const { name } = own.machine;
+    await compare(isLast, watch.hasTroubleSince(name, startedAt) ? undefined : name);
     if (!isCalm) later(pauseBefore(), () => void begin(own.host).catch(bug));
   }
 
@@ -291,8 +322,12 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
     act('pause');
     own.machine.pause();
     own.steadySince &&= Infinity;
+    const isClockSet = has('clock set') && kernel.chance(0.3);
+    watch.troubled(own.machine.name);
     later(kernel.between(SECOND, kernel.chance(0.2) ? HOUR : 30 * SECOND), () => {
+      if (isClockSet && own.machine.isAlive()) setClock(own);
       own.machine.resume();
+      watch.troubled(own.machine.name);
       own.steadySince &&= kernel.now();
       disturbedAt = kernel.now();
     });
@@ -303,6 +338,7 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
     const ms = kernel.between(-1, 1) * (kernel.chance(0.5) ? 3 * HOUR : 2 * MINUTE);
     own.host.wallOffset += ms;
     own.machine.jump(ms);
+    watch.clockSet(own.machine.name, ms);
     own.steadySince &&= kernel.now();
   }
 
@@ -317,12 +353,29 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
     });
   }
 
-  function worsenStore(): void {
+  /** Leases of the dead would hold again, and places for requests lie in the future. */
+  function setDatabaseClockBack(): void {
+    act('database clock set back');
+    databaseClockOffset -= kernel.random() * (kernel.chance(0.5) ? 3 * HOUR : 10 * MINUTE);
+  }
+
+  /** Someone restarts a process whose store fails, or works again. */
+  function restartSoon(own: Life): void {
+    if (!has('stop') || !kernel.chance(0.25)) return;
+    kernel.after(kernel.between(0, 5 * SECOND), () => {
+      if (isCalm || own.steadySince === undefined || own.machine.isPaused()) return;
+      if (own.host.life === own) void stop(own, false).catch(bug);
+    });
+  }
+
+  function worsenStore(own: Life): void {
     act('bad store');
+    restartSoon(own);
     storeWeather = { fails: kernel.between(0, 1), slow: kernel.between(0, 0.5) };
     later(kernel.between(SECOND, 10 * MINUTE), () => {
       storeWeather = usualStore;
       disturbedAt = kernel.now();
+      restartSoon(own);
     });
   }
 
@@ -346,9 +399,11 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
     else if (kind === 'stop') {
       if (own.steadySince !== undefined) void stop(own, false).catch(bug);
     } else if (kind === 'pause') pause(own);
-    else if (kind === 'clock set') setClock(own);
-    else if (kind === 'bad network') worsenNetwork();
-    else worsenStore();
+    else if (kind === 'clock set') {
+      if (isShared && kernel.chance(0.4)) setDatabaseClockBack();
+      else setClock(own);
+    } else if (kind === 'bad network') worsenNetwork();
+    else worsenStore(own);
   }
 
   /** Looks for projects that are not polled although they are due. */
@@ -361,11 +416,13 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
     const since = isShared ? Math.max(disturbedAt, ...lived) : (lived[0] ?? Infinity);
     if (!Number.isFinite(since) || storeWeather !== usualStore) return;
     for (const { id, periodMs } of projects) {
-      const last = lastStarts.get(id) ?? { at: -Infinity, wall: -Infinity };
+      const last = lastStarts.get(id) ?? NEVER;
       const wall = START + (hosts[0]?.wallOffset ?? 0) + now - patienceMs;
       // The last run that was due by the clock of the machine.
       const dueAt = Math.floor((wall - JITTER_MS) / periodMs) * periodMs;
-      const isForgotten = last.wall < dueAt && last.at < since && now > since + patienceMs;
+      // A kill can have taken the outcome of the last poll.
+      const isForgotten =
+        Math.max(last.wall, last.before) < dueAt && last.at < since && now > since + patienceMs;
       if (isForgotten && !isShared) {
         fault(`${id} was due ${Math.round((wall - dueAt) / SECOND)} s ago and is not polled`);
       } else if (now - Math.max(last.at, since) > periodMs + JITTER_MS + patienceMs) {

@@ -1,5 +1,5 @@
-/** One daemon with SQLite, or three workers with PostgreSQL. */
-export type Part = 'daemon' | 'workers';
+/** One daemon with SQLite, three workers on the model of PostgreSQL's side, or the same on a real server. */
+export type Part = 'daemon' | 'workers' | 'server';
 
 /** Kinds of faults of a run. Without `bad network` or `bad store`, there are no single lost requests and writes either. */
 const FAULT_KINDS = ['kill', 'stop', 'pause', 'clock set', 'bad network', 'bad store'] as const;

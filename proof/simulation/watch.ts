@@ -1,0 +1,91 @@
+import type { MonitorEvent } from '../../src/monitor/events.ts';
+import type { Kernel } from './kernel.ts';
+import type { Machine } from './machine.ts';
+
+/** Time after a fault of a process or its statements within which another process may repeat its work, ms. */
+const TROUBLE_MS = 45_000;
+/** How much slower than true time a worker's clock may be during a lease, and the time for which it may be off, ms. */
+const CLOCK_TOLERANCE_MS = 10;
+
+/** Watches the processes while they run, for what the store does not show. */
+export interface Watch {
+  observe(machine: Machine, event: MonitorEvent): void;
+  /** A fault of this process, of its statements, or of their answers. */
+  troubled(process: string): void;
+  hasTroubleSince(process: string, at: number): boolean;
+  /** Its lease begins or is renewed, in the database. */
+  renewed(process: string): void;
+  /** Its wall clock was set, forward or back. */
+  clockSet(process: string, ms: number): void;
+}
+
+export interface WatchOptions {
+  readonly kernel: Kernel;
+  /** Length of the workers' leases, ms; undefined without leases. */
+  readonly leaseMs: number | undefined;
+  /** Returns the interval of a project's schedule, ms. */
+  readonly periodMs: (project: string) => number;
+  readonly fault: (text: string) => void;
+}
+
+export function createWatch({ kernel, leaseMs, periodMs, fault }: WatchOptions): Watch {
+  const troubledAt = new Map<string, number>();
+  const renewedAt = new Map<string, number>();
+  const tellers = new Map<number, { readonly process: string; readonly at: number }[]>();
+  /** By process and project: when its last poll was due, and by how much the clock was set back since. */
+  const starts = new Map<string, { readonly dueAt: number; setBackMs: number }>();
+
+  function hasTroubleSince(process: string, at: number): boolean {
+    return (troubledAt.get(process) ?? -Infinity) >= at;
+  }
+
+  function told(process: string, transitionId: number): void {
+    const now = kernel.now();
+    if (leaseMs === undefined) return;
+    const until = (renewedAt.get(process) ?? -Infinity) + leaseMs + CLOCK_TOLERANCE_MS;
+    if (now > until) fault(`failure ${transitionId} was told by ${process}, which has no lease`);
+    const before = tellers.get(transitionId) ?? [];
+    for (const other of before) {
+      const isExcused =
+        other.process === process ||
+        hasTroubleSince(process, now - TROUBLE_MS) ||
+        hasTroubleSince(other.process, other.at - TROUBLE_MS);
+      if (!isExcused) fault(`failure ${transitionId} was told by ${other.process} and ${process}`);
+    }
+    tellers.set(transitionId, [...before, { process, at: now }]);
+  }
+
+  /** A run is started once, unless the clock was set back by an interval or more. */
+  function started(machine: Machine, project: string, lagMs: number): void {
+    const key = `${machine.name} ${project}`;
+    const dueAt = machine.clock.now() - lagMs;
+    const last = starts.get(key);
+    if (last !== undefined && last.setBackMs < periodMs(project) && dueAt <= last.dueAt) {
+      fault(`a run of ${project} was started twice by ${machine.name}`);
+    }
+    starts.set(key, { dueAt, setBackMs: 0 });
+  }
+
+  return {
+    observe: (machine, event) => {
+      if (event.type === 'prompt.failed') told(machine.name, event.transitionId);
+      else if (event.type === 'scheduler.started_poll' && leaseMs === undefined) {
+        started(machine, event.project, event.lagMs);
+      } else if (event.type === 'store.commit_failed' || event.type === 'worker.lease_lost') {
+        troubledAt.set(machine.name, kernel.now());
+      }
+    },
+    troubled: (process) => {
+      troubledAt.set(process, kernel.now());
+    },
+    hasTroubleSince,
+    renewed: (process) => {
+      renewedAt.set(process, kernel.now());
+    },
+    clockSet: (process, ms) => {
+      for (const [key, start] of starts) {
+        if (key.startsWith(`${process} `)) start.setBackMs += Math.max(0, -ms);
+      }
+    },
+  };
+}
