@@ -1,4 +1,4 @@
 import { describeRow } from '../../proof/describe-row.ts';
 import { hostile } from '../../proof/hostile.ts';
 
-describeRow(hostile, { alone: true });
+describeRow(hostile);

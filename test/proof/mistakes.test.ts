@@ -1,0 +1,20 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { SOURCE } from '../../proof/row.ts';
+import { ROWS } from '../../proof/rows.ts';
+
+const MISTAKES = ROWS.flatMap(({ name, bug }) =>
+  [bug ?? []].flat().map((each) => ({ name, ...each })),
+);
+
+// Whether they are noticed is what `npm run proof` checks.
+describe('the deliberate mistakes of the proofs', () => {
+  it.each(MISTAKES)('$name: $what can be made', ({ file, replace }) => {
+    let text = readFileSync(join(SOURCE, file), 'utf8');
+    for (const [before, after] of replace) {
+      expect(text.split(before)).toHaveLength(2);
+      text = text.replace(before, () => after);
+    }
+  });
+});
