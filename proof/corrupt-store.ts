@@ -52,7 +52,7 @@ export const corruptStore: Row = {
       return await ask(stores, path, intact);
     }
 
-    const flips = short ? 60 : 500;
+    const flips = short ? 15 : 500;
     const daemon = { right: 0, refused: 0, wrong: 0 };
     const commands = { right: 0, refused: 0, wrong: 0 };
     let unnoticed = 0;
@@ -74,7 +74,7 @@ export const corruptStore: Row = {
       throw new Error(`${share} flipped bits make wrong answers, and SQLite could have told`);
     }
 
-    const lengths = Array.from({ length: short ? 20 : 200 }, (_, n) =>
+    const lengths = Array.from({ length: short ? 8 : 200 }, (_, n) =>
       n % 4 === 0
         ? 1 + Math.floor(random() * HEADER_BYTES)
         : Math.floor(random() * (bytes.length - 1)) + 1,

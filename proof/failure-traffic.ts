@@ -93,8 +93,17 @@ export const failureTraffic: Row = {
     const run = { promtool, rules, print };
     // Healthy weeks and outages have numbers of their own, so that each can run without the other.
     const [random, others] = [randomNumbers(seed), randomNumbers(seed)];
+    const isTest = short && source === SOURCE;
     const healthy: Run = short
-      ? { ...run, random, projects: 8, days: 3, step: 5, rates: [RATES[1]], bursts: [3] }
+      ? {
+          ...run,
+          random,
+          projects: 8,
+          days: isTest ? 2 : 3,
+          step: 5,
+          rates: [RATES[1]],
+          bursts: [3],
+        }
       : { ...run, random, projects: 25, days: 7, step: 5, rates: RATES, bursts: [1, 3] };
     const outages: Run = short
       ? {
@@ -103,7 +112,7 @@ export const failureTraffic: Row = {
           projects: 6,
           days: 1,
           step: 5,
-          rates: [RATES[1], RATES[3]],
+          rates: isTest ? [RATES[3]] : [RATES[1], RATES[3]],
           bursts: [1],
         }
       : { ...run, random: others, projects: 40, days: 1, step: 2, rates: RATES, bursts: [1] };

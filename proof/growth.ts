@@ -17,6 +17,8 @@ interface Extent {
   readonly further: number;
 }
 
+const TESTS: Extent = { length: 16 * 1024, ms: 60, further: 4 };
+/** Enough to notice a deliberate mistake. */
 const SHORT: Extent = { length: 32 * 1024, ms: 60, further: 20 };
 const LONG: Extent = { length: 4 * 1024 * 1024, ms: 300, further: 100 };
 
@@ -51,7 +53,8 @@ export const growth: Row = {
   ],
   run: async ({ short, seed, print, source = SOURCE, part = '' }) => {
     await using directory = await temporaryDirectory();
-    const { length, ms, further } = short ? SHORT : LONG;
+    const extent = source === SOURCE ? TESTS : SHORT;
+    const { length, ms, further } = short ? extent : LONG;
     let last = 'nothing';
     const faults: string[] = [];
     let functions = 0;

@@ -10,16 +10,20 @@ interface Size {
   readonly passes: number;
   /** Where among the steps the first store begins. */
   readonly firstStep: number;
+  /** How many steps further the next store begins. */
+  readonly stride: number;
 }
 
-const LONG: Size = { stores: 10, killsPerStore: 100, passes: 6, firstStep: 0 };
-const SHORT: Size = { stores: 4, killsPerStore: 26, passes: 2, firstStep: 0 };
+const LONG: Size = { stores: 10, killsPerStore: 100, passes: 6, firstStep: 0, stride: 5 };
+/** At each step once. */
+const SHORT: Size = { stores: 2, killsPerStore: 14, passes: 2, firstStep: 0, stride: 9 };
 /** The steps around the line of a failure: enough to notice a deliberate mistake. */
 const FEW: Size = {
   stores: 1,
   killsPerStore: 14,
   passes: 1,
-  firstStep: STEPS.indexOf('line: before'),
+  firstStep: STEPS.indexOf('failure line: before'),
+  stride: 0,
 };
 const SIDE_BY_SIDE = 4;
 
@@ -68,7 +72,7 @@ export const kills: Row = {
         const report = await chain({
           seed: seed + n,
           kills: killsPerStore,
-          firstStep: size.firstStep + n * Math.ceil(STEPS.length / SIDE_BY_SIDE),
+          firstStep: size.firstStep + n * size.stride,
           passes,
           source,
           strace,

@@ -12,6 +12,10 @@ import { findStrace } from './strace.ts';
 const KEPT = [0, 0.03, 0.5, 0.97, 1];
 /** Of the images so many are cut while the store is made, which is short and delicate. */
 const AT_THE_START = 0.15;
+const LONG = { images: 10_000, polls: 320 };
+/** Enough to notice a deliberate mistake. */
+const SHORT = { images: 150, polls: 100 };
+const TESTS = { images: 60, polls: 40 };
 /** So many kinds of wrong images are enough to know. */
 const ENOUGH = 8;
 
@@ -33,8 +37,9 @@ export const powerLoss: Row = {
   run: async ({ short, seed, print, source = SOURCE }) => {
     const strace = findStrace();
     if (strace === undefined) return [['skipped', 'no strace']];
-    const images = short ? 150 : 10_000;
-    const steps = await record(strace, source, short ? 100 : 320);
+    const size = source === SOURCE ? TESTS : SHORT;
+    const { images, polls } = short ? size : LONG;
+    const steps = await record(strace, source, polls);
     const store = (await import(
       join(source, 'store/sqlite/sqlite-store.ts')
     )) as typeof SqliteStore;

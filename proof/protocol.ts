@@ -35,7 +35,7 @@ export const protocol: Row = {
     const bounds = BOUNDS.filter((each) => !short || each.isShort);
     const searched = await Promise.all([
       ...bounds.map((each) => verify(each, short, run, print)),
-      ...MISTAKES.map((each) => find(each, run)),
+      ...(short ? [] : MISTAKES.map((each) => find(each, run))),
     ]);
     return searched;
   },
@@ -59,7 +59,7 @@ async function verify(
 ): Promise<readonly [string, string]> {
   const found = await run({
     defines,
-    optimisation: short ? '-O1' : '-O2',
+    optimisation: short ? '-O0' : '-O2',
     ...(!short && mustEnd && { mustEnd }),
   });
   const { error, isComplete, isJudged } = found;

@@ -23,7 +23,7 @@ const SIEGE = fileURLToPath(new URL('scrape-pressure/siege.ts', import.meta.url)
 /** Loopback has many addresses: the siege comes from the first one. */
 const ADDRESSES = ['127.0.0.1', '127.0.0.2'] as const;
 const LARGE = 'large failures';
-const PROJECTS = 40;
+const PROJECTS = { short: 8, long: 40 };
 const PARALLEL = 200;
 const SLOW_CLIENTS = 1000;
 /**
@@ -33,7 +33,7 @@ const SLOW_CLIENTS = 1000;
 const LIMITS = {
   // Half of the memory that config/kubernetes grants.
   long: { lateSeconds: 1, rssMib: 512, answerMs: 16_000, missed: 0 },
-  short: { lateSeconds: 10, rssMib: 1000, answerMs: 60_000, missed: Infinity },
+  short: { lateSeconds: 60, rssMib: 1000, answerMs: 60_000, missed: Infinity },
 };
 
 /**
@@ -57,7 +57,8 @@ export const scrapePressure: Row = {
   run: async ({ short, print, source = SOURCE }) => {
     await using directory = await temporaryDirectory();
     await using opened = new AsyncDisposableStack();
-    const projects = Array.from({ length: PROJECTS }, (_, n) => `project ${n}`);
+    const polled = short ? PROJECTS.short : PROJECTS.long;
+    const projects = Array.from({ length: polled }, (_, n) => `project ${n}`);
     const world = new World({ now: () => Date.now(), seed: 1, projects, promptsPerProject: 20 });
     const simulator = await startSimulator({ world, keys: KEY });
     opened.defer(() => simulator.close());
@@ -85,7 +86,7 @@ export const scrapePressure: Row = {
     const quiet = await scrape(url);
     const quietRss = await rssOf(child.pid);
 
-    const seconds = short ? 5 : 40;
+    const seconds = short ? 3 : 40;
     const visitors = spawn(
       process.execPath,
       [CROWD, url, String(PARALLEL), String(SLOW_CLIENTS), String(seconds)],
@@ -128,7 +129,7 @@ export const scrapePressure: Row = {
     const missed = counted('evalwatch_scheduler_missed_runs_total');
     const overlapped = counted('evalwatch_scheduler_overlapped_runs_total');
     const figures = [
-      ['projects, each polled every second', String(PROJECTS)],
+      ['projects, each polled every second', String(polled)],
       ['seconds', String(seconds)],
       ['scrapes, 200 at once every 2 s', countsOf(crowd.answers)],
       ['the slowest answer', `${Math.ceil(crowd.slowestAnswer)} ms after its connection`],

@@ -56,10 +56,11 @@ const LONG: Size = {
   rateSeconds: 120,
   isTimed: true,
 };
+/** No failovers and no rate: other tests have them, with less than whole daemons. */
 const SHORT: Size = {
-  workers: 5,
-  places: PLACES,
-  projects: 8,
+  workers: 3,
+  places: ['between diff and commit', 'between line and settlement'],
+  projects: 6,
   every: 3,
   lease: '5s',
   kills: 1,
@@ -68,18 +69,11 @@ const SHORT: Size = {
   restarts: 1,
   crashes: 1,
   awayMs: 3000,
-  failovers: 1,
-  rateSeconds: 15,
-  isTimed: false,
-};
-const ONLY_STOPS: Size = {
-  ...SHORT,
-  kills: 0,
-  restarts: 0,
-  crashes: 0,
   failovers: 0,
   rateSeconds: 0,
+  isTimed: false,
 };
+const ONLY_STOPS: Size = { ...SHORT, workers: 5, projects: 8, kills: 0, restarts: 0, crashes: 0 };
 /** Enough to notice that a worker that was stopped is not kept from doing what others have done by now, by part. */
 const FEW: Readonly<Record<string, Size>> = {
   commits: { ...ONLY_STOPS, workers: 4, places: [...COMMITTING, 'polling'], stops: 2 },

@@ -8,6 +8,7 @@ import { writeConfiguration } from '../../test/support/soak/configuration.ts';
 import { temporaryDirectory } from '../../test/support/temporary.ts';
 import { type Figures, type RowOptions, SOURCE } from '../row.ts';
 import { GOOD } from './exchange.ts';
+import { formOf } from './form.ts';
 import { manyItems } from './many-items.ts';
 import type { Cost } from './measured-engine.ts';
 import { tinyChunks } from './tiny-chunks.ts';
@@ -17,11 +18,12 @@ const ENGINE = fileURLToPath(new URL('measured-engine.ts', import.meta.url));
 const TIMEOUT = '5m';
 
 const FORMS = {
+  tests: { chunks: { plain: 200_000, coded: 10_000 }, items: 20_000, blockMs: 300 },
   short: { chunks: { plain: 1_000_000, coded: 50_000 }, items: 100_000, blockMs: 300 },
   long: { chunks: { plain: 30_000_000, coded: 3_000_000 }, items: 1_000_000, blockMs: 250 },
 };
 /** Resident memory that what is read may take besides what is kept of it: buffers, and what the collector has not found. */
-const MAX_GROWTH_MIB = { short: 50, long: 200 };
+const MAX_GROWTH_MIB = { tests: 50, short: 50, long: 200 };
 const MEBIBYTE = 1024 * 1024;
 
 type NamedCost = Cost & { readonly name: string };
@@ -42,8 +44,9 @@ export async function measureCosts({
   print,
   source = SOURCE,
 }: RowOptions): Promise<Figures> {
-  const form = short ? FORMS.short : FORMS.long;
-  const growthMib = short ? MAX_GROWTH_MIB.short : MAX_GROWTH_MIB.long;
+  const size = formOf({ short, source });
+  const form = FORMS[size];
+  const growthMib = MAX_GROWTH_MIB[size];
   const chunks = tinyChunks(form.chunks).map(({ name, wire }): Attack => ({
     name,
     wire,

@@ -13,11 +13,12 @@ import { randomNumbers } from '../random.ts';
 import { type Figures, type RowOptions, SOURCE } from '../row.ts';
 import { openEngine } from './engine.ts';
 import { chunked } from './exchange.ts';
+import { formOf } from './form.ts';
 
 /** Polls at the same time, each of a project of its own. */
 const PARALLEL = 16;
-/** So many bytes lie between two cuts of a framing in the short form. */
-const SHORT_STEP = 4;
+/** Bytes between two cuts of a framing. */
+const STEPS = { tests: 16, short: 4, long: 1 };
 const IDS = ['pending', 'lang \u2013 \u6e2c\u8a66 \u{1f600}', 'q"]}', '__proto__'];
 
 /** Some hundred bytes with all that a reader could stumble over, and each prompt with this status. */
@@ -143,7 +144,7 @@ export async function cutEverywhere({
     return finished;
   }
 
-  const step = short ? SHORT_STEP : 1;
+  const step = STEPS[formOf({ short, source })];
   const cuts = Object.entries(FRAMINGS).flatMap(([name, framing], index) =>
     Array.from({ length: framing.bytes.length }, (_, at) => ({ name, framing, at })).filter(
       ({ at }) => (at + index) % step === 0,
@@ -184,7 +185,7 @@ export async function cutEverywhere({
   return [
     [
       'bytes of the listing, cut after each',
-      `${MOVED.length}${short ? `, every ${SHORT_STEP}th` : ''}`,
+      `${MOVED.length}${step > 1 ? `, every ${step}th` : ''}`,
     ],
     ['framings', Object.keys(FRAMINGS).join('; ')],
     ['cut answers, applied', `${cuts.length}, 0`],

@@ -17,6 +17,7 @@ import {
   pour,
   TURNED,
 } from './exchange.ts';
+import type { Form } from './form.ts';
 
 const MEBIBYTE = 1024 * 1024;
 const GIBIBYTE = 1024 * MEBIBYTE;
@@ -27,10 +28,7 @@ const FIELDS = 1_000_000;
 const DEPTH = 10_000_000;
 
 /** Brotli knows no members, and to compress more takes seconds. */
-const BROTLI_MEMBERS = { long: 16, short: 1 };
-
-/** Of the proof. */
-export type Form = 'long' | 'short';
+const BROTLI_MEMBERS = { long: 16, short: 1, tests: 1 };
 
 /** The head, then a piece again and again; then an end, where nothing else tells it. */
 function stream(

@@ -10,7 +10,7 @@ import { NODE_FLAGS } from '../../test/support/node-flags.ts';
 import type { LogLine } from '../../test/support/oracle/observation.ts';
 import { KEY } from '../../test/support/soak/configuration.ts';
 import type { Mood } from './cast.ts';
-import type { Form } from './huge.ts';
+import type { Form } from './form.ts';
 import type { Address, Report } from './service.ts';
 
 const BLOCK_PROBE = fileURLToPath(new URL('block-probe.ts', import.meta.url));

@@ -17,7 +17,8 @@ import {
   oddListing,
 } from './cast.ts';
 import { type Answer, type Exchange, GOOD, listing } from './exchange.ts';
-import { type Form, hugeOnes } from './huge.ts';
+import type { Form } from './form.ts';
+import { hugeOnes } from './huge.ts';
 import { KINDS } from './kinds.ts';
 
 export interface Address {
@@ -54,8 +55,9 @@ export interface Report {
 const [key = '', form = 'long'] = process.argv.slice(2);
 const MOVES_MS = 1500;
 
-const huge = await hugeOnes(form as Form);
-const hostilities = { ...KINDS, ...huge };
+const huge = few(await hugeOnes(form as Form));
+const cheap = few(KINDS);
+const hostilities = { ...cheap, ...huge };
 const kinds = Object.keys(hostilities);
 let mood: Mood = 'good';
 /** Whether it ever was hostile: failures stay. */
@@ -113,6 +115,12 @@ const told: Address = {
   huge: Object.keys(huge),
 };
 process.send?.(told);
+
+/** Every fourth one in the tests, which poll less. */
+function few<Kind>(all: Readonly<Record<string, Kind>>): Readonly<Record<string, Kind>> {
+  if (form !== 'tests') return all;
+  return Object.fromEntries(Object.entries(all).filter((_, index) => index % 4 === 0));
+}
 
 async function listen(listening: Server): Promise<string> {
   listening.listen(0, '127.0.0.1', 1024);
@@ -193,7 +201,7 @@ function listingOf(project: string): Answer {
   }
   if (project === ODD)
     return listing((exchange) => oddListing(exchange, hasTurned ? 'hostile' : 'good'));
-  if (project === DETAILS) return listing(detailsListing(Object.keys(KINDS), hasTurned));
+  if (project === DETAILS) return listing(detailsListing(Object.keys(cheap), hasTurned));
   const hostility = mood === 'hostile' ? hostilities[project] : undefined;
   if (hostility !== undefined) return hostility.answer;
   const isHealthy = HEALTHY.some((id) => id === project);

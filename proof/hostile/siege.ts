@@ -7,6 +7,7 @@ import { KEY, writeConfiguration } from '../../test/support/soak/configuration.t
 import { temporaryDirectory } from '../../test/support/temporary.ts';
 import { type Figures, type RowOptions, SOURCE } from '../row.ts';
 import { DETAILS, HEALTHY, ODD } from './cast.ts';
+import { formOf } from './form.ts';
 import { haveAllEnded, judge, judgeAlways, judgeMeanwhile, TIMEOUT_MS } from './judge.ts';
 import { ask, startHostileService, startWatchedDaemon, until } from './party.ts';
 
@@ -14,8 +15,10 @@ const MOST_BYTES = '16MiB';
 /** More than kinds that never answer: those that time out for the first time hold their slots as healthy ones. */
 const SLOTS = 48;
 const LOOK_EVERY_MS = 1000;
+/** Of the hostility, at least. */
+const DURATIONS_MS = { tests: 2000, short: 6000, long: 120_000 };
 /** Of a machine that is busy with much else. */
-const PATIENCE_MS = 150_000;
+const PATIENCE_MS = 250_000;
 const LONGEST_HOLD_MS = 5 * 60_000;
 const API_PATHS = [
   'projects',
@@ -29,8 +32,9 @@ const API_PATHS = [
  * @throws if it is misled, held up or talks
  */
 export async function besiege({ short, print, source = SOURCE }: RowOptions): Promise<Figures> {
+  const form = formOf({ short, source });
   await using directory = await temporaryDirectory();
-  await using service = await startHostileService(short ? 'short' : 'long');
+  await using service = await startHostileService(form);
   const hostile = Object.keys(service.ends);
   const ids = [...hostile, ...HEALTHY, ODD, DETAILS];
   const config = await writeConfiguration(
@@ -60,12 +64,12 @@ export async function besiege({ short, print, source = SOURCE }: RowOptions): Pr
     const report = await service.report();
     const { ends } = service;
     const blockMs = await daemon.blockMs();
-    const faults = judgeGlimpse({ short, seen, before, daemon, rss, blockMs, report, ends });
+    const faults = judgeGlimpse({ form, seen, before, daemon, rss, blockMs, report, ends });
     if (faults.length > 0) throw new Error(faults.slice(0, 20).join('\n'));
     return seen;
   };
   service.be('hostile');
-  const end = performance.now() + (short ? 6000 : 120_000);
+  const end = performance.now() + DURATIONS_MS[form];
   let during = await look(judgeMeanwhile);
   while (performance.now() < end || !haveAllEnded(service.ends, during, before)) {
     if (performance.now() > end + PATIENCE_MS) throw new Error('some kinds were never tried');
@@ -97,7 +101,7 @@ export async function besiege({ short, print, source = SOURCE }: RowOptions): Pr
     files.map((name) => readFile(join(directory.path, name), 'latin1')),
   );
   return judge({
-    short,
+    form,
     ends: service.ends,
     held: service.held,
     before,

@@ -63,8 +63,9 @@ const PATIENCE_MS = 120_000;
 const ROUNDS_AT_REST = MISSING_AFTER + 3;
 /** The first processes on a store die while they make it. */
 const AT_THE_START = 3;
-/** Every 16th process is the whole daemon, every fifth is killed at a system call. */
+/** The 14th process and every 16th after it is the whole daemon, every fifth process is killed at a system call. */
 const DAEMONS = 16;
+const FIRST_DAEMON = 13;
 const SYSTEM_CALLS = 5;
 
 /**
@@ -177,15 +178,18 @@ function* plan({ seed, kills, firstStep, passes, strace }: ChainOptions) {
   const upTo = (most: number) => 1 + Math.floor(random() * most);
   const pick = <T>(list: readonly T[]) => list[Math.floor(random() * list.length)] as T;
   const transactions = STEPS.filter((step) => /^(begin|commit)/.test(step));
+  let nextStep = firstStep;
   for (let n = 0; n < kills; n += 1) {
-    const program = n % DAEMONS === DAEMONS - 1 ? ('daemon' as const) : ('watcher' as const);
+    const program = n % DAEMONS === FIRST_DAEMON ? ('daemon' as const) : ('watcher' as const);
     const [call, most] = pick(Object.entries(CALLS) as [Call, number][]);
-    let end: End = {
-      step: STEPS[(firstStep + n) % STEPS.length] as Step,
-      pass: upTo(program === 'daemon' ? Math.min(3, passes) : passes),
-    };
+    let end: End;
     if (n < AT_THE_START) end = { step: pick(transactions), pass: upTo(4) };
     else if (strace !== undefined && n % SYSTEM_CALLS === 2) end = { call, pass: upTo(most) };
+    else {
+      const pass = upTo(program === 'daemon' ? Math.min(3, passes) : passes);
+      end = { step: STEPS[nextStep % STEPS.length] as Step, pass };
+      nextStep += 1;
+    }
     yield { program, end };
   }
 }

@@ -30,7 +30,6 @@ const TWO_PROJECTS: Defines = { ...NONE, W: 2, P: 2, CHANGES: 1, OTHERS: 0 };
 const commits: Bounds = {
   what: '2 workers, 1 project: crash, lost lease, lost answer of a commit',
   defines: { ...ONE_PROJECT, CHANGES: 3, CRASHES: 1, LOSSES: 1, LOST: 1 },
-  isShort: true,
   mustEnd: true,
 };
 const crash: Bounds = {
@@ -42,7 +41,6 @@ const crash: Bounds = {
 const unanswered: Bounds = {
   what: '2 workers, 2 projects: lost answer of another statement',
   defines: { ...TWO_PROJECTS, UNANSWERED: 1 },
-  isShort: true,
   mustEnd: true,
 };
 const failuresAfterCrash: Bounds = {
@@ -54,7 +52,6 @@ const failuresAfterCrash: Bounds = {
 const failuresAfterLoss: Bounds = {
   what: '2 workers, 1 failure: lost lease',
   defines: { ...ONE_FAILURE, LOSSES: 1 },
-  isShort: true,
   mustEnd: true,
 };
 const standby: Bounds = {
@@ -66,7 +63,6 @@ const standby: Bounds = {
 const crashes: Bounds = {
   what: '3 workers, 1 project: two crashes, lost answer of a commit',
   defines: { ...THREE_WORKERS, CRASHES: 2, LOST: 1 },
-  isShort: true,
   mustEnd: true,
 };
 const LONG: readonly Bounds[] = [

@@ -15,7 +15,7 @@ export interface SearchOptions {
   /** Also searches for runs that never end, which doubles the states. */
   readonly mustEnd?: boolean;
   /** Option of gcc; `-O2` also compresses the states. A short search is not worth the time of either. */
-  readonly optimisation: '-O0' | '-O1' | '-O2';
+  readonly optimisation: '-O0' | '-O2';
   /** Memory after which the search gives up, MB. */
   readonly memoryMb: number;
 }
