@@ -37,17 +37,20 @@ export function toConfig(content: ConfigFile, context: ConfigContext): Config {
     if (givenOption(heartbeat, HEARTBEAT_URL_OPTIONS) === undefined) return undefined;
     return secret(heartbeat.url_file, heartbeat.url_env);
   };
+  // Shared by all projects without their own: there can be 100,000.
+  const serviceKey = secret(service.api_key_file, service.api_key_env);
+  const expectations = toExpectations(content.expect, {});
   const projects = content.projects.map((project) => {
     const { id, schedule = content.schedule, timezone = content.timezone, datasets } = project;
-    const place = givenOption(project, API_KEY_OPTIONS) ? project : service;
+    const hasKey = givenOption(project, API_KEY_OPTIONS) !== undefined;
     return {
       id,
       schedule,
       timezone,
-      key: secret(place.api_key_file, place.api_key_env),
+      key: hasKey ? secret(project.api_key_file, project.api_key_env) : serviceKey,
       datasets,
       team: project.team ?? '',
-      expect: toExpectations(content.expect, project.expect ?? {}),
+      expect: project.expect ? toExpectations(content.expect, project.expect) : expectations,
     };
   });
   const named = [
@@ -114,6 +117,7 @@ function toExpectations(
 }
 
 function deepFreeze<T>(value: T): T {
+  if (Object.isFrozen(value)) return value;
   if (typeof value === 'object' && value !== null) Object.values(value).forEach(deepFreeze);
   return Object.freeze(value);
 }
