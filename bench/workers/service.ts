@@ -13,7 +13,7 @@ import { listingBodies } from '../workload.ts';
 export interface Counts {
   /** Listings. */
   readonly polls: number;
-  /** Of them, those that came less than half an interval after the one before of the same project. */
+  /** Of them, those that came less than half an interval after the one before of the same project since the reset. */
   readonly doubled: number;
 }
 
@@ -44,6 +44,8 @@ const server = createServer({ keepAliveTimeout: 60_000 }, (request, response) =>
   }
   if (url.pathname === '/reset') {
     counts = { polls: 0, doubled: 0 };
+    // A first poll, made when its project was taken, may come shortly before the first tick.
+    lastAt.clear();
     response.end();
     return;
   }
