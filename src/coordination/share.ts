@@ -4,7 +4,7 @@ import { createReleases, type ReleasesOptions } from './releases.ts';
 import { withTimeout } from './timeout.ts';
 
 /** Maximum number of projects in one claim. */
-const MAX_CLAIM = 500;
+const MAX_CLAIM = 1000;
 /** Maximum number of projects that one claim looks at: with 100,000, a claim took longer than a beat may. */
 const MAX_CANDIDATES = 5000;
 
