@@ -66,6 +66,8 @@ const service = opened.use(
 );
 const serviceUrl = await service.line('http');
 let errors = 0;
+/** Scrapes that a worker refused or cut off. */
+let lostScrapes = 0;
 /** Longest block of the event loop in each scrape, ms. */
 const blocks: number[] = [];
 const workers = await Promise.all(
@@ -77,6 +79,7 @@ await untilShared();
 await pass(warmUp);
 await fetch(`${serviceUrl}/reset`);
 blocks.length = 0;
+lostScrapes = 0;
 const before = await counters();
 await pass(seconds);
 const after = await counters();
@@ -103,6 +106,7 @@ report('polls failed', '', after.failed - before.failed, { most: 0 });
 report('requests sent again', '', after.retries - before.retries);
 report('runs skipped or missed', '', after.skipped - before.skipped, { most: 0 });
 report('errors logged', '', errors, { most: 0 });
+report('scrapes refused or cut off', '', lostScrapes, { most: 0 });
 await reportScrapes();
 await reportTakeover();
 
@@ -153,7 +157,10 @@ async function reportTakeover(): Promise<void> {
 /** The bytes of the exposition as they are sent. */
 async function scrape(url: string, encoding: 'gzip' | 'identity'): Promise<Buffer> {
   const request = get(`${url}/metrics`, { headers: { 'accept-encoding': encoding } });
+  // A connection that is cut later also rejects the read.
+  request.on('error', () => {});
   const [response] = (await once(request, 'response')) as [IncomingMessage];
+  if (response.statusCode !== 200) throw new Error(`${url} answered ${response.statusCode}`);
   return await buffer(response);
 }
 
@@ -206,7 +213,11 @@ async function pass(forSeconds: number): Promise<void> {
 /** Scrapes a worker, and notes the longest block of its event loop meanwhile. */
 async function scrapeAsPrometheus({ url, process: { pid }, blockFile }: StartedWorker) {
   process.kill(pid, 'SIGUSR2');
-  await scrape(url, 'gzip');
+  try {
+    await scrape(url, 'gzip');
+  } catch {
+    lostScrapes += 1;
+  }
   // Until the probe has written.
   await setTimeout(300);
   blocks.push(Number(await readFile(blockFile, 'utf8')));

@@ -3,6 +3,8 @@ import type { HeldRecords } from '../../monitor/ports/service.ts';
 
 /** Listings that have taken less than this are held up only for the store. */
 const SMALL_BYTES = 1024 * 1024;
+/** Least that a listing counts on its way to the store: thousands of small ones would wait longer than a statement may. */
+const MIN_STORED_BYTES = 64 * 1024;
 /** Proxies cut connections on which nothing moves, often after a minute: a listing that is held up goes on by a little. */
 const HOLD_MS = 10_000;
 /** More than a sixteenth of the largest buffer of a socket, below which Linux tells the sender nothing. */
@@ -119,8 +121,9 @@ export function createRecordBudget(limit: number, clock: Pick<Clock, 'timeout'>)
     let isWaitingForStore = false;
     return {
       add: (more) => {
-        bytes += more;
-        kept += more;
+        const counted = Math.max(more, MIN_STORED_BYTES);
+        bytes += counted;
+        kept += counted;
       },
       waitForStore: () => {
         isWaitingForStore = true;

@@ -60,6 +60,16 @@ it('holds up every listing while more than the limit is stored', async () => {
   expect(waits).toEqual([{ isOver: true }, { isOver: true }]);
 });
 
+it('counts a small listing that is stored as 64 KiB', () => {
+  const budget = createRecordBudget(MIB, systemClock);
+  const stored = Array.from({ length: 16 }, () => store(budget, 1000));
+  const reading = budget.readListing();
+  reading.take(1000);
+  expect(reading.untilStored()).toBeDefined();
+  stored[0]?.[Symbol.dispose]();
+  expect(reading.untilStored()).toBeUndefined();
+});
+
 it('does not hold up a listing for less than it has taken itself', () => {
   const budget = createRecordBudget(10 * MIB, systemClock);
   const reading = budget.readListing();
