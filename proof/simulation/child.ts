@@ -2,12 +2,12 @@
  * Simulates runs: `child.ts SOURCE RUN…`, where a RUN is a scenario in JSON, for workers with a `database`: `model`,
  * or the URL of an empty PostgreSQL database. Writes a line of JSON for each, until one finds something.
  */
-import { countImmediates } from './kernel.ts';
+import { takeOverImmediates } from './kernel.ts';
 import { simulate } from './run.ts';
 import type { Scenario } from './scenario.ts';
 
 const [source = '', ...runs] = process.argv.slice(2);
-countImmediates();
+takeOverImmediates();
 const bugs: string[] = [];
 process.on('uncaughtException', (error) => void bugs.push(`a bug: ${error.stack}`));
 for (const run of runs) {

@@ -38,31 +38,51 @@ export interface Kernel {
 
 const MAX_KEPT_LINES = 4000;
 
-/** Immediates of the sources under test that wait: the turns of the event loop that an event still needs. */
-let waitingImmediates = 0;
-const realSetImmediate = globalThis.setImmediate;
-const realClearImmediate = globalThis.clearImmediate;
+/** Events in one turn of the event loop, so that real output is written in between. */
+const EVENTS_PER_TURN = 1000;
 
-/** Counts the immediates that wait, so that each event runs to its end before the next one. */
-export function countImmediates(): void {
-  const open = new Set<NodeJS.Immediate>();
-  const counting = (callback: (...args: unknown[]) => void, ...args: unknown[]) => {
-    const immediate = realSetImmediate(() => {
-      open.delete(immediate);
-      waitingImmediates = open.size;
-      callback(...args);
-    });
-    open.add(immediate);
-    waitingImmediates = open.size;
+const realSetImmediate = globalThis.setImmediate;
+/** Node's own: runs what waits in the queues of ticks and of promises. */
+const { _tickCallback: runMicrotasks } = process as unknown as {
+  readonly _tickCallback: () => void;
+};
+
+/** What the sources under test do in the next turn of the event loop. */
+let nextTurn: Immediate[] = [];
+
+interface Immediate {
+  run: (() => void) | undefined;
+}
+
+/**
+ * Takes over `setImmediate`, so that an event can run to its end, through all the turns that it needs, before the next one,
+ * without a turn of the event loop.
+ */
+export function takeOverImmediates(): void {
+  const take = (callback: (...args: unknown[]) => void, ...args: unknown[]) => {
+    const immediate: Immediate = { run: () => callback(...args) };
+    if (nextTurn.length === 0) realSetImmediate(endEvent);
+    nextTurn.push(immediate);
     return immediate;
   };
-  globalThis.setImmediate = counting as typeof setImmediate;
+  globalThis.setImmediate = take as unknown as typeof setImmediate;
   globalThis.clearImmediate = (immediate) => {
-    if (immediate === undefined) return;
-    if (typeof immediate === 'object') open.delete(immediate);
-    waitingImmediates = open.size;
-    realClearImmediate(immediate);
+    if (immediate !== undefined) (immediate as unknown as Immediate).run = undefined;
   };
+}
+
+/** Does everything that needs no time and no real input or output. */
+function endEvent(): void {
+  runMicrotasks();
+  while (nextTurn.length > 0) {
+    const turn = nextTurn;
+    nextTurn = [];
+    // One may cancel another.
+    for (const immediate of turn) {
+      immediate.run?.();
+      runMicrotasks();
+    }
+  }
 }
 
 export function createKernel(random: () => number): Kernel {
@@ -112,13 +132,28 @@ export function createKernel(random: () => number): Kernel {
     return first;
   }
 
-  /** Lets everything happen that needs no time. */
+  /** Waits for the end of real work, with what follows from it. */
   async function settle(): Promise<void> {
-    for (;;) {
+    do {
+      await Promise.allSettled(realWork);
       await new Promise<void>((resolve) => void realSetImmediate(resolve));
-      if (realWork.size > 0) await Promise.allSettled(realWork);
-      else if (waitingImmediates === 0) return;
+    } while (realWork.size > 0 || nextTurn.length > 0);
+  }
+
+  /** Runs events until this one is not to run, or until one needs real work, but not for long. Returns whether it may go on. */
+  function runEvents(mayRun: (next: Event) => boolean): boolean {
+    for (let left = EVENTS_PER_TURN; left > 0; left -= 1) {
+      const [next] = heap;
+      if (next === undefined || !mayRun(next)) return false;
+      pop();
+      if (next.isCancelled) continue;
+      now = next.at;
+      mixed = (Math.imul(mixed ^ Math.floor(now * 1000), 0x9e3779b1) + mixed) | 0;
+      next.run();
+      endEvent();
+      if (realWork.size > 0) return true;
     }
+    return true;
   }
 
   return {
@@ -160,16 +195,20 @@ export function createKernel(random: () => number): Kernel {
           state.failure = { error };
         },
       );
-      await settle();
-      while (!state.isOver && !ending.isStopped) {
-        const next = heap[0];
-        if (next === undefined || next.at > end) break;
-        pop();
-        if (next.isCancelled) continue;
-        now = next.at;
-        mixed = (Math.imul(mixed ^ Math.floor(now * 1000), 0x9e3779b1) + mixed) | 0;
-        next.run();
+      const mayRun = ({ at }: Event) => !state.isOver && !ending.isStopped && at <= end;
+      let goesOn = true;
+      while (goesOn) {
         await settle();
+        // Promises run only outside of the reaction of another one.
+        goesOn = await new Promise<boolean>((resolve, reject) => {
+          realSetImmediate(() => {
+            try {
+              resolve(runEvents(mayRun));
+            } catch (error) {
+              reject(error instanceof Error ? error : new Error(String(error)));
+            }
+          });
+        });
       }
       if (state.failure !== undefined) throw state.failure.error;
       if (ending.isStopped) return;
