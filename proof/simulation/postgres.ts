@@ -13,15 +13,35 @@ export const LEASE_MS = 15_000;
 /** Only read: the connections are simulated. */
 const URL_OF_WORKERS = 'postgres://nobody@simulated/database';
 
-/** A statement that commits polls, or that settles a failure. */
-const WRITES = /INSERT INTO evalwatch\.(?:transition|settlement)\b/;
-/** A statement that commits polls. */
-const COMMITS = /version = (?:\w+\.)?version \+ 1/;
-/** A statement that gives a worker projects. */
-const CLAIMS = /RETURNING p\.id, p\.epoch\b/;
-/** A statement that begins a lease, and one that renews it if it returns a row. */
-const BEGINS_LEASE = /INSERT INTO evalwatch\.worker\b/;
-const RENEWS_LEASE = /UPDATE evalwatch\.worker SET expires_at\b/;
+/** What statements of these texts do. */
+const KINDS = {
+  /** Commits polls, or settles a failure. */
+  writes: /INSERT INTO evalwatch\.(?:transition|settlement)\b/,
+  commits: /version = (?:\w+\.)?version \+ 1/,
+  /** Gives a worker projects. */
+  claims: /RETURNING p\.id, p\.epoch\b/,
+  beginsLease: /INSERT INTO evalwatch\.worker\b/,
+  /** Renews a lease if it returns a row. */
+  renewsLease: /UPDATE evalwatch\.worker SET expires_at\b/,
+};
+const kinds = new Map<string, Readonly<Record<keyof typeof KINDS, boolean>>>();
+
+function kindOf(text: string) {
+  let kind = kinds.get(text);
+  if (kind === undefined) {
+    const { writes, commits, claims, beginsLease, renewsLease } = KINDS;
+    kind = {
+      writes: writes.test(text),
+      commits: commits.test(text),
+      claims: claims.test(text),
+      beginsLease: beginsLease.test(text),
+      renewsLease: renewsLease.test(text),
+    };
+    kinds.set(text, kind);
+  }
+  return kind;
+}
+
 /** Time after which an answer is late: something else may have happened meanwhile, ms. */
 const LATE_MS = 2000;
 
@@ -34,6 +54,14 @@ export interface StatementServer extends AsyncDisposable {
 }
 
 type Awaitable<Value> = Value | Promise<Value>;
+
+/** Goes on with a value at once, if it is there. */
+function next<Value, Result>(
+  value: Awaitable<Value>,
+  work: (value: Value) => Awaitable<Result>,
+): Awaitable<Result> {
+  return value instanceof Promise ? value.then(work) : work(value);
+}
 
 export interface StoredProject {
   readonly id: string;
@@ -62,46 +90,39 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
   const { toStoreError } = await load<typeof PgErrorsRoom>('store/postgres/errors.ts');
   const { StoreError } = await load<typeof ErrorsRoom>('monitor/errors.ts');
 
-  async function make<Row>(text: string, values: readonly unknown[]): Promise<readonly Row[]> {
-    const nowUs = Math.round((START + kernel.now() + clockOffset()) * 1000);
-    return (await server.run(text, values, nowUs)) as readonly Row[];
-  }
-
-  let last: Promise<unknown> = Promise.resolve();
-
-  /** Makes one thing after the other, while virtual time stands still. */
-  async function inTurn(work: () => Promise<void>): Promise<void> {
-    const turn = kernel.real(() => last.then(work));
-    last = turn.catch(() => undefined);
-    await turn;
-  }
-
-  async function makeWatched<Row>(
+  /** Makes a statement now, and reports the polls that it committed. */
+  function makeWatched(
     machine: Machine,
     { text }: Statement,
     values: readonly unknown[],
     onCommitted: (project: string) => void,
-  ): Promise<readonly Row[]> {
-    if (CLAIMS.test(text)) {
-      const claimed = await make<Row & { readonly id: string }>(text, values);
-      if (claimed.length > 0)
-        kernel.note(`${machine.name} owns ${claimed.map(({ id }) => id).join()}`);
-      return claimed;
+  ): Awaitable<readonly unknown[]> {
+    const nowUs = Math.round((START + kernel.now() + clockOffset()) * 1000);
+    const { claims, commits } = kindOf(text);
+    if (claims) {
+      return next(server.run(text, values, nowUs), (rows) => {
+        const claimed = (rows as readonly { readonly id: string }[]).map(({ id }) => id);
+        if (claimed.length > 0) kernel.note(`${machine.name} owns ${claimed.join()}`);
+        return rows;
+      });
     }
-    if (!COMMITS.test(text)) return await make<Row>(text, values);
-    const before = new Map(
-      (await server.projects()).map(({ id, version, owner }) => [id, { version, owner }]),
-    );
-    const rows = await make<Row>(text, values);
-    for (const { id, version } of await server.projects()) {
-      const earlier = before.get(id);
-      if (version === earlier?.version) continue;
-      if (earlier?.owner !== machine.name) {
-        fault(`${machine.name} committed ${id}, which ${earlier?.owner ?? 'nobody'} owns`);
-      }
-      onCommitted(id);
-    }
-    return rows;
+    if (!commits) return server.run(text, values, nowUs);
+    return next(server.projects(), (projects) => {
+      const before = new Map(projects.map(({ id, version, owner }) => [id, { version, owner }]));
+      return next(server.run(text, values, nowUs), (rows) =>
+        next(server.projects(), (after) => {
+          for (const { id, version } of after) {
+            const earlier = before.get(id);
+            if (version === earlier?.version) continue;
+            if (earlier?.owner !== machine.name) {
+              fault(`${machine.name} committed ${id}, which ${earlier?.owner ?? 'nobody'} owns`);
+            }
+            onCommitted(id);
+          }
+          return rows;
+        }),
+      );
+    });
   }
 
   return {
@@ -109,65 +130,75 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
       type Answer<Row> =
         { readonly rows: readonly Row[] } | { readonly error: unknown; readonly unknown: boolean };
 
-      const inFlight = new Set<Promise<unknown>>();
+      /** Promises of the answers that have not come, by what gives them up. */
+      const inFlight = new Map<() => void, Promise<unknown>>();
 
       /** Sends a statement; it arrives or not, and so does its answer. */
       function send<Row>(
         statement: Statement,
         values: readonly unknown[],
-        { timeoutMs, signal }: Limits,
+        { timeoutMs }: Limits,
       ): Promise<Answer<Row>> {
         const { promise, resolve } = Promise.withResolvers<Answer<Row>>();
         const lost = () => new StoreError('io', 'simulated: the connection was lost');
-        const answer = (ms: number, given: Answer<Row>) => machine.after(ms, () => resolve(given));
         const { fails, slow } = weather();
         const way = () =>
           kernel.chance(slow) ? kernel.between(100, 6000) : kernel.between(0.1, 3);
         if (kernel.chance(fails)) {
           // Nothing was sent.
-          answer(way(), { error: lost(), unknown: false });
+          machine.after(way(), () => resolve({ error: lost(), unknown: false }));
           return promise;
         }
-        const giveUp = () => resolve({ error: lost(), unknown: true });
+        const giveUp = () => end({ error: lost(), unknown: true });
         const timer = machine.clock.timeout(timeoutMs, giveUp);
-        signal?.addEventListener('abort', giveUp);
         const arrives = !kernel.chance(fails / 2);
         const returns = !kernel.chance(fails / 2);
         const isReset = kernel.chance(0.7);
+        const end = (given: Answer<Row>) => {
+          if (!inFlight.delete(giveUp)) return;
+          timer.cancel();
+          resolve(given);
+        };
+        const answer = (ms: number, given: Answer<Row>) => machine.after(ms, () => end(given));
+        inFlight.set(giveUp, promise);
         const sentAt = kernel.now();
         if (!arrives || !returns) onTrouble();
-        inFlight.add(promise);
-        void promise.finally(() => {
-          timer.cancel();
-          signal?.removeEventListener('abort', giveUp);
-          inFlight.delete(promise);
-        });
-        const arrive = async () => {
-          let given: Answer<Row>;
-          try {
-            given = { rows: await makeWatched<Row>(machine, statement, values, onCommitted) };
-          } catch (error) {
-            // A server refuses with a code.
-            if (!(error instanceof Error && 'code' in error)) fault(`a bug: ${String(error)}`);
-            given = { error, unknown: false };
-          }
+        const leave = (given: Answer<Row>) => {
+          const { beginsLease, renewsLease, writes } = kindOf(statement.text);
           if (kernel.now() - sentAt > LATE_MS) onTrouble();
-          const { text } = statement;
-          const isRenewed = RENEWS_LEASE.test(text) && 'rows' in given && given.rows.length > 0;
-          if (BEGINS_LEASE.test(text) || isRenewed) onRenewed();
-          if (machine.isAlive() && WRITES.test(statement.text)) onWritten();
+          const isRenewed = renewsLease && 'rows' in given && given.rows.length > 0;
+          if (beginsLease || isRenewed) onRenewed();
+          if (machine.isAlive() && writes) onWritten();
           if (returns) answer(way(), given);
           else if (isReset) answer(way(), { error: lost(), unknown: true });
+        };
+        const refuse = (error: unknown) => {
+          // A server refuses with a code.
+          if (!(error instanceof Error && 'code' in error)) fault(`a bug: ${String(error)}`);
+          leave({ error, unknown: false });
+        };
+        const accept = (rows: readonly unknown[]) => leave({ rows: rows as readonly Row[] });
+        const arrive = () => {
+          let made: Awaitable<readonly unknown[]>;
+          try {
+            made = makeWatched(machine, statement, values, onCommitted);
+          } catch (error) {
+            return refuse(error);
+          }
+          // Virtual time stands still meanwhile, so no two statements overlap.
+          if (made instanceof Promise) void kernel.real(() => made.then(accept, refuse));
+          else accept(made);
         };
         // What is on its way arrives even if its sender is dead by then.
         // Some are held up on the way for longer than their sender waits, or than its lease lasts.
         const takes = kernel.chance(slow) ? kernel.between(LEASE_MS / 2, 90_000) : way();
-        if (arrives) kernel.after(takes, () => void inTurn(arrive));
+        if (arrives) kernel.after(takes, arrive);
         else if (isReset) answer(way(), { error: lost(), unknown: true });
         return promise;
       }
 
-      const open = (limits: Limits): Database => ({
+      const giveUpAll = () => inFlight.forEach((_, giveUp) => giveUp());
+      const connect = (limits: Limits): Database => ({
         query: async <Row>(statement: Statement, values: readonly unknown[] = []) => {
           const given = await send<Row>(statement, values, limits);
           if ('error' in given) throw toStoreError(given.error, []);
@@ -182,9 +213,14 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
         transaction: () => Promise.reject(new Error('the tables were made before')),
         keepPlans: () => {},
         close: async () => {
-          await Promise.all(inFlight);
+          await Promise.all(inFlight.values());
         },
       });
+
+      const open = (limits: Limits): Database => {
+        limits.signal?.addEventListener('abort', giveUpAll);
+        return connect(limits);
+      };
 
       return {
         open: async ({ clock, emit, signal }) => {

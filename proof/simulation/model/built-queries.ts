@@ -3,7 +3,6 @@ import {
   compareTexts,
   type FailureRow,
   type ProjectRow,
-  projectsByKey,
   type RecordRow,
   type Tables,
   type TransitionRow,
@@ -70,7 +69,7 @@ export function builtQueries(tables: Tables) {
     statuses_oldest: built(statuses(1), statusColumns),
     statuses_newest: built(statuses(-1), statusColumns),
     transitions: built(() => {
-      const projects = projectsByKey(tables);
+      const projects = tables.projectByKey;
       return [...tables.transition.values()].toReversed().flatMap((move): FoundMove[] => {
         const project = projects.get(move.project_key);
         return project === undefined ? [] : [{ project, move }];
@@ -111,7 +110,7 @@ function built<Row extends Found>(find: () => readonly Row[], columns: (row: Row
 
 /** Returns the failures of these transitions with what they are joined to. */
 export function findFailures(tables: Tables, ids: readonly number[]): readonly FoundFailure[] {
-  const projects = projectsByKey(tables);
+  const projects = tables.projectByKey;
   return ids.flatMap((id): FoundFailure[] => {
     const [failure, move] = [tables.failure.get(id), tables.transition.get(id)];
     const project = projects.get(move?.project_key ?? 0);

@@ -1,5 +1,12 @@
 import type { Statements } from './statement.ts';
-import { isLive, type RowsOfProject, projectsByKey, rowsOf, type Tables } from './tables.ts';
+import {
+  isLive,
+  type FailureRow,
+  type ProjectRow,
+  type RowsOfProject,
+  rowsOf,
+  type Tables,
+} from './tables.ts';
 
 const PLACES = 20;
 const SPECIAL: ReadonlySet<string> = new Set(['none', 'other']);
@@ -10,11 +17,12 @@ export function failureStatements(tables: Tables): Statements {
 
   /** Returns the projects with pending failures, in the order of their keys. */
   function waiting() {
-    const projects = projectsByKey(tables);
-    return Array.from(tables.ofProject).flatMap(([key, { pending }]) => {
-      const project = projects.get(key);
-      return pending.size === 0 || project === undefined ? [] : [{ project, pending }];
-    });
+    const found: { readonly project: ProjectRow; readonly pending: Map<number, FailureRow> }[] = [];
+    for (const [key, { pending }] of tables.ofProject) {
+      const project = pending.size === 0 ? undefined : tables.projectByKey.get(key);
+      if (project !== undefined) found.push({ project, pending });
+    }
+    return found;
   }
 
   return {

@@ -48,6 +48,7 @@ export function pruningStatements(tables: Tables): Statements {
         if (removed_at === null || removed_at >= before) continue;
         if (rowsOf(tables, project_key).pending.size > 0) continue;
         project.delete(id);
+        tables.projectByKey.delete(project_key);
         waste.add(project_key);
       }
       return [];

@@ -3,7 +3,6 @@ import type { Statements } from './statement.ts';
 import {
   compareTexts,
   type ProjectRow,
-  projectsByKey,
   rowsOf,
   type Tables,
   type TransitionRow,
@@ -37,7 +36,7 @@ export function queryStatements(tables: Tables): Statements {
     // Each statement ends before the next one begins.
     event_writers: () => [],
     event_transitions: ([after, limit, end]: [number, number, number]) => {
-      const projects = projectsByKey(tables);
+      const projects = tables.projectByKey;
       return transition
         .values()
         .filter((move) => move.transition_id > after && move.transition_id <= end)

@@ -108,6 +108,8 @@ export interface Tables {
   readonly worker: Map<string, WorkerRow>;
   /** By id. */
   readonly project: Map<string, ProjectRow>;
+  /** The same by key. */
+  readonly projectByKey: Map<number, ProjectRow>;
   readonly waste: Set<number>;
   /** What has a project_key, in the order of the keys. */
   readonly ofProject: Map<number, RowsOfProject>;
@@ -125,6 +127,7 @@ export function createTables(): Tables {
   return {
     worker: new Map(),
     project: new Map(),
+    projectByKey: new Map(),
     waste: new Set(),
     ofProject: new Map(),
     transition: new Map(),
@@ -141,11 +144,6 @@ export function rowsOf({ ofProject }: Tables, key: number): RowsOfProject {
   return rows;
 }
 
-/** Projects that are deleted are missing. */
-export function projectsByKey({ project }: Tables): ReadonlyMap<number, ProjectRow> {
-  return new Map(Array.from(project.values(), (row) => [row.project_key, row]));
-}
-
 /** `LEASE_HOLDS` of src/store/postgres/ownership/lease.ts. */
 export function holds({ expires_us }: WorkerRow, nowUs: number): boolean {
   return expires_us > nowUs && expires_us <= nowUs + 600_000_000;
@@ -158,10 +156,9 @@ export function isLive({ worker }: Tables, name: string, nowUs: number): boolean
 }
 
 /** Inserts a project, and makes room for its rows. */
-export function addProject({ project, ofProject, last }: Tables, id: string, at: number): void {
-  last.project += 1;
-  const project_key = last.project;
-  project.set(id, {
+export function addProject(tables: Tables, id: string, at: number): void {
+  const project_key = (tables.last.project += 1);
+  const row: ProjectRow = {
     project_key,
     id,
     configured_at: at,
@@ -178,8 +175,10 @@ export function addProject({ project, ofProject, last }: Tables, id: string, at:
     last_success_at: null,
     steady_since: null,
     next_tick_at: null,
-  });
-  ofProject.set(project_key, {
+  };
+  tables.project.set(id, row);
+  tables.projectByKey.set(project_key, row);
+  tables.ofProject.set(project_key, {
     records: { prompt: new Map(), dataset: new Map() },
     transitions: new Map(),
     pending: new Map(),
