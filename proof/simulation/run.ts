@@ -299,7 +299,7 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
     return kernel.chance(0.2) ? kernel.between(MINUTE, 90 * MINUTE) : kernel.between(10, 5000);
   }
 
-  async function stop(own: Life, isLast: boolean): Promise<void> {
+  async function stop(own: Life, end?: 'not the last' | 'last'): Promise<void> {
     act('stop');
     own.steadySince = undefined;
     const startedAt = kernel.now();
@@ -314,8 +314,10 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
     own.machine.kill();
     own.host.life = undefined;
     const { name } = own.machine;
-    await compare(isLast, watch.hasTroubleSince(name, startedAt) ? undefined : name);
-    if (!isCalm) later(pauseBefore(), () => void begin(own.host).catch(bug));
+    await compare(end === 'last', watch.hasTroubleSince(name, startedAt) ? undefined : name);
+    if (end === undefined) {
+      later(isCalm ? 10 : pauseBefore(), () => void begin(own.host).catch(bug));
+    }
   }
 
   function pause(own: Life): void {
@@ -364,7 +366,7 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
     if (!has('stop') || !kernel.chance(0.25)) return;
     kernel.after(kernel.between(0, 5 * SECOND), () => {
       if (isCalm || own.steadySince === undefined || own.machine.isPaused()) return;
-      if (own.host.life === own) void stop(own, false).catch(bug);
+      if (own.host.life === own) void stop(own).catch(bug);
     });
   }
 
@@ -397,7 +399,7 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
     if (own === undefined || own.machine.isPaused() || !has(kind)) return;
     if (kind === 'kill') void kill(own).catch(bug);
     else if (kind === 'stop') {
-      if (own.steadySince !== undefined) void stop(own, false).catch(bug);
+      if (own.steadySince !== undefined) void stop(own).catch(bug);
     } else if (kind === 'pause') pause(own);
     else if (kind === 'clock set') {
       if (isShared && kernel.chance(0.4)) setDatabaseClockBack();
@@ -454,8 +456,8 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
     if (faults.length > 0) break;
     if (life?.stop === undefined) fault(`no process runs on ${name} at the end`);
     else {
-      const isLast = index === hosts.length - 1;
-      await kernel.runUntil(kernel.now() + MAX_STOP_MS, stop(life, isLast));
+      const end = index === hosts.length - 1 ? 'last' : 'not the last';
+      await kernel.runUntil(kernel.now() + MAX_STOP_MS, stop(life, end));
     }
   }
   for (const { life } of hosts) life?.access.kill();
