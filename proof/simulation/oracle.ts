@@ -27,6 +27,11 @@ export interface Oracle {
   read(process: string, listing: ServedListing, isUnchanged: boolean): void;
   /** A poll of a process is on the disk. */
   committed(process: string, project: string): void;
+  /**
+   * Returns the function to call when the store loses everything from now on: what it lost is expected to be recorded and told
+   * again.
+   */
+  save(): (reader: StoreReader) => Promise<void>;
   /** An event that a process emitted. */
   observe(process: string, event: MonitorEvent): void;
   /**
@@ -229,7 +234,36 @@ export function createOracle(world: World, { isShared }: { readonly isShared: bo
     });
   }
 
+  function save(): (reader: StoreReader) => Promise<void> {
+    const savedStates = new Map(states);
+    const savedBatches = Array.from(batches, ([project, list]) => [project, [...list]] as const);
+    const savedSettled = new Map(settled);
+    return async (reader) => {
+      const [moves, failures] = await Promise.all([reader.transitions({}), reader.failures({})]);
+      const isStored = new Set(moves.map(({ transitionId }) => transitionId));
+      const isSettled = new Set(
+        failures.filter((row) => row.settlement).map(({ transitionId }) => transitionId),
+      );
+      refill(states, savedStates);
+      refill(batches, savedBatches);
+      refill(settled, savedSettled);
+      for (const id of toldMoves.keys()) if (!isStored.has(id)) toldMoves.delete(id);
+      for (const [id, told] of toldFailures) {
+        if (!isStored.has(id)) toldFailures.delete(id);
+        // Whether its settlement was lost is not known here.
+        else if (!isSettled.has(id)) {
+          toldFailures.set(
+            id,
+            told.map(({ process, errorId }) => ({ process: `${process}, before`, errorId })),
+          );
+        }
+      }
+      running.clear();
+    };
+  }
+
   return {
+    save,
     read: (process, { project, kind, items = [] }, isUnchanged) => {
       if (kind !== 'prompt') return;
       const times = { seq: 0, producedAt: 0, finishedAt: 0 };
@@ -256,6 +290,11 @@ export function createOracle(world: World, { isShared }: { readonly isShared: bo
     },
     figures: () => ({ listings, moves: moveCount, failures: toldFailures.size }),
   };
+}
+
+function refill<Key, Value>(map: Map<Key, Value>, entries: Iterable<readonly [Key, Value]>): void {
+  map.clear();
+  for (const [key, value] of entries) map.set(key, value);
 }
 
 function textOf({ id, from, to }: Move): string {

@@ -51,6 +51,8 @@ export interface StatementServer extends AsyncDisposable {
   run(text: string, values: readonly unknown[], nowUs: number): Awaitable<readonly unknown[]>;
   projects(): Awaitable<readonly StoredProject[]>;
   openReader(): Promise<StoreReader>;
+  /** Returns the function that takes back everything from now on. */
+  readonly save?: () => () => void;
 }
 
 type Awaitable<Value> = Value | Promise<Value>;
@@ -89,6 +91,9 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
   const { openPostgres } = await load<typeof PostgresRoom>('store/postgres/postgres-store.ts');
   const { toStoreError } = await load<typeof PgErrorsRoom>('store/postgres/errors.ts');
   const { StoreError } = await load<typeof ErrorsRoom>('monitor/errors.ts');
+
+  /** Number of the server that takes the statements: nothing of an earlier one arrives any more. */
+  let reign = 0;
 
   /** Makes a statement now, and reports the polls that it committed. */
   function makeWatched(
@@ -149,7 +154,8 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
           machine.after(way(), () => resolve({ error: lost(), unknown: false }));
           return promise;
         }
-        const giveUp = () => end({ error: lost(), unknown: true });
+        const cutOff = () => ({ error: lost(), unknown: true });
+        const giveUp = () => end(cutOff());
         const timer = machine.clock.timeout(timeoutMs, giveUp);
         const arrives = !kernel.chance(fails / 2);
         const returns = !kernel.chance(fails / 2);
@@ -162,6 +168,7 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
         const answer = (ms: number, given: Answer<Row>) => machine.after(ms, () => end(given));
         inFlight.set(giveUp, promise);
         const sentAt = kernel.now();
+        const sentTo = reign;
         if (!arrives || !returns) onTrouble();
         const leave = (given: Answer<Row>) => {
           const { beginsLease, renewsLease, writes } = kindOf(statement.text);
@@ -169,8 +176,8 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
           const isRenewed = renewsLease && 'rows' in given && given.rows.length > 0;
           if (beginsLease || isRenewed) onRenewed();
           if (machine.isAlive() && writes) onWritten();
-          if (returns) answer(way(), given);
-          else if (isReset) answer(way(), { error: lost(), unknown: true });
+          if (returns) machine.after(way(), () => end(reign === sentTo ? given : cutOff()));
+          else if (isReset) answer(way(), cutOff());
         };
         const refuse = (error: unknown) => {
           // A server refuses with a code.
@@ -179,6 +186,7 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
         };
         const accept = (rows: readonly unknown[]) => leave({ rows: rows as readonly Row[] });
         const arrive = () => {
+          if (reign !== sentTo) return void answer(way(), cutOff());
           let made: Awaitable<readonly unknown[]>;
           try {
             made = makeWatched(machine, statement, values, onCommitted);
@@ -193,7 +201,7 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
         // Some are held up on the way for longer than their sender waits, or than its lease lasts.
         const takes = kernel.chance(slow) ? kernel.between(LEASE_MS / 2, 90_000) : way();
         if (arrives) kernel.after(takes, arrive);
-        else if (isReset) answer(way(), { error: lost(), unknown: true });
+        else if (isReset) answer(way(), cutOff());
         return promise;
       }
 
@@ -245,6 +253,15 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
       };
     },
     openReader: () => server.openReader(),
+    makeStandby:
+      server.save &&
+      (() => {
+        const takeBack = server.save?.();
+        return () => {
+          takeBack?.();
+          reign += 1;
+        };
+      }),
     [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
   };
 }

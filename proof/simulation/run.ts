@@ -361,6 +361,25 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
     databaseClockOffset -= kernel.random() * (kernel.chance(0.5) ? 3 * HOUR : 10 * MINUTE);
   }
 
+  /** A standby takes the place of the database, without the last commits. */
+  function failOver(): void {
+    const promote = backend.makeStandby?.();
+    if (promote === undefined) return;
+    const restore = oracle.save();
+    later(kernel.between(10, kernel.chance(0.3) ? 30_000 : 3000), () => {
+      act('failover');
+      promote();
+      watch.failedOver();
+      void kernel
+        .real(async () => {
+          const reader = await backend.openReader();
+          await restore(reader);
+          await reader.close();
+        })
+        .catch(bug);
+    });
+  }
+
   /** Someone restarts a process whose store fails, or works again. */
   function restartSoon(own: Life): void {
     if (!has('stop') || !kernel.chance(0.25)) return;
@@ -387,7 +406,8 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
     if (drawn < 0.4) return 'stop';
     if (drawn < 0.6) return 'pause';
     if (drawn < 0.7) return 'clock set';
-    return drawn < 0.85 ? 'bad network' : 'bad store';
+    if (drawn < 0.85) return 'bad network';
+    return isShared && drawn > 0.92 ? 'failover' : 'bad store';
   }
 
   function disturb(): void {
@@ -405,6 +425,7 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
       if (isShared && kernel.chance(0.4)) setDatabaseClockBack();
       else setClock(own);
     } else if (kind === 'bad network') worsenNetwork();
+    else if (kind === 'failover') failOver();
     else worsenStore(own);
   }
 

@@ -2,7 +2,15 @@
 export type Part = 'daemon' | 'workers' | 'server';
 
 /** Kinds of faults of a run. Without `bad network` or `bad store`, there are no single lost requests and writes either. */
-const FAULT_KINDS = ['kill', 'stop', 'pause', 'clock set', 'bad network', 'bad store'] as const;
+const FAULT_KINDS = [
+  'kill',
+  'stop',
+  'pause',
+  'clock set',
+  'bad network',
+  'bad store',
+  'failover',
+] as const;
 
 export type FaultKind = (typeof FAULT_KINDS)[number];
 

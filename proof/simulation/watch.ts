@@ -15,6 +15,8 @@ export interface Watch {
   hasTroubleSince(process: string, at: number): boolean;
   /** Its lease begins or is renewed, in the database. */
   renewed(process: string): void;
+  /** The database lost its last commits: failures are pending again. */
+  failedOver(): void;
   /** Its wall clock was set, forward or back. */
   clockSet(process: string, ms: number): void;
 }
@@ -30,13 +32,14 @@ export interface WatchOptions {
 
 export function createWatch({ kernel, leaseMs, periodMs, fault }: WatchOptions): Watch {
   const troubledAt = new Map<string, number>();
+  let failedOverAt = -Infinity;
   const renewedAt = new Map<string, number>();
   const tellers = new Map<number, { readonly process: string; readonly at: number }[]>();
   /** By process and project: when its last poll was due, and by how much the clock was set back since. */
   const starts = new Map<string, { readonly dueAt: number; setBackMs: number }>();
 
   function hasTroubleSince(process: string, at: number): boolean {
-    return (troubledAt.get(process) ?? -Infinity) >= at;
+    return Math.max(troubledAt.get(process) ?? -Infinity, failedOverAt) >= at;
   }
 
   function told(process: string, transitionId: number): void {
@@ -81,6 +84,10 @@ export function createWatch({ kernel, leaseMs, periodMs, fault }: WatchOptions):
     hasTroubleSince,
     renewed: (process) => {
       renewedAt.set(process, kernel.now());
+    },
+    failedOver: () => {
+      failedOverAt = kernel.now();
+      tellers.clear();
     },
     clockSet: (process, ms) => {
       for (const [key, start] of starts) {

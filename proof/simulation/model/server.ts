@@ -5,7 +5,7 @@ import type * as ReadsRoom from '../../../src/store/postgres/reads.ts';
 import type * as TextRoom from '../../../src/store/postgres/sql/text.ts';
 import type { StatementServer } from '../postgres.ts';
 import { createStatements } from './statements.ts';
-import { createTables, refusal } from './tables.ts';
+import { createTables, refusal, saveTables } from './tables.ts';
 
 /**
  * The server's side of the statements of src/store/postgres, in this process.
@@ -48,6 +48,7 @@ export async function createModelServer(source: string): Promise<StatementServer
   return {
     run,
     projects: () => [...tables.project.values()],
+    save: () => saveTables(tables),
     openReader: async () => {
       const query = async <Row>({ text }: Statement, values: readonly unknown[] = []) =>
         (await run(text, values, 0)) as readonly Row[];

@@ -138,6 +138,25 @@ export function createTables(): Tables {
   };
 }
 
+/** Returns the function that gives all tables the rows that they have now. */
+export function saveTables(tables: Tables): () => void {
+  const saved = structuredClone(tables);
+  return () => {
+    for (const [name, value] of Object.entries(tables)) {
+      const before: unknown = saved[name as keyof Tables];
+      if (value instanceof Map && before instanceof Map) {
+        value.clear();
+        for (const [key, row] of before) value.set(key, row);
+      } else if (value instanceof Set && before instanceof Set) {
+        value.clear();
+        for (const key of before) value.add(key);
+      }
+    }
+    tables.rateNextUs = saved.rateNextUs;
+    Object.assign(tables.last, saved.last);
+  };
+}
+
 export function rowsOf({ ofProject }: Tables, key: number): RowsOfProject {
   const rows = ofProject.get(key);
   if (rows === undefined) throw new Error(`project ${key} is not in the model`);
