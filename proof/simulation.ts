@@ -12,23 +12,24 @@ const SHOWN_LINES = 60;
 interface Size {
   readonly seeds: number;
   readonly hours: number;
+  readonly projects: number;
 }
 
 const LONG: Readonly<Record<Part, Size>> = {
-  daemon: { seeds: 40, hours: 24 },
-  workers: { seeds: 40, hours: 6 },
-  server: { seeds: 4, hours: 3 },
+  daemon: { seeds: 40, hours: 24, projects: 20 },
+  workers: { seeds: 40, hours: 24, projects: 20 },
+  server: { seeds: 4, hours: 3, projects: 3 },
 };
 const SHORT: Readonly<Record<Part, Size>> = {
-  daemon: { seeds: 1, hours: 3 },
-  workers: { seeds: 1, hours: 2 },
-  server: { seeds: 1, hours: 1 },
+  daemon: { seeds: 1, hours: 3, projects: 3 },
+  workers: { seeds: 1, hours: 2, projects: 3 },
+  server: { seeds: 1, hours: 1, projects: 3 },
 };
 /** Enough for each planted mistake. */
 const SEARCH: Readonly<Record<Part, Size>> = {
-  daemon: { seeds: 40, hours: 12 },
-  workers: { seeds: 40, hours: 6 },
-  server: { seeds: 40, hours: 3 },
+  daemon: { seeds: 40, hours: 12, projects: 3 },
+  workers: { seeds: 40, hours: 6, projects: 3 },
+  server: { seeds: 40, hours: 3, projects: 3 },
 };
 
 /** Years in minutes: daemons, their store and their service in virtual time, where the seed decides everything. */
@@ -71,8 +72,8 @@ function createGame(
   { short, seed, print, source = SOURCE }: RowOptions,
 ): Game {
   const isSearch = source !== SOURCE;
-  const { seeds, hours } = (isSearch ? SEARCH : short ? SHORT : LONG)[part];
-  const scenarios = Array.from({ length: seeds }, (_, n) => wholeScenario(part, seed + n, hours));
+  const { seeds, ...size } = (isSearch ? SEARCH : short ? SHORT : LONG)[part];
+  const scenarios = Array.from({ length: seeds }, (_, n) => wholeScenario(part, seed + n, size));
   const kept = isSearch ? [] : KEPT.filter((one) => one.part === part);
   const reports: Report[] = [];
   let cpuSeconds = 0;
@@ -94,8 +95,13 @@ function createGame(
     finish: async () => {
       if (isSearch) return [];
       await repeat(player, scenarios.slice(0, 1), reports[kept.length]);
+      if (part === 'server') {
+        // The model must lead to the same trace as the server.
+        await using model = await openPlayer('workers', source);
+        await repeat(model, scenarios.slice(0, 1), reports[kept.length]);
+      }
       const played = `${seed} to ${seed + seeds - 1} and ${kept.length} kept ones`;
-      return figuresOf(part, reports, played, cpuSeconds);
+      return figuresOf(part, reports, played, size.projects, cpuSeconds);
     },
   };
 }
@@ -115,6 +121,7 @@ function figuresOf(
   part: Part,
   reports: readonly Report[],
   seeds: string,
+  projects: number,
   cpuSeconds: number,
 ): Figures {
   const days = sum(reports, (report) => report.days);
@@ -122,7 +129,7 @@ function figuresOf(
   return (
     [
       ['seeds', `${seeds}, the first twice with the same trace`],
-      ['simulated days, with 3 projects', days.toFixed(1)],
+      [`simulated days, with ${projects} projects`, days.toFixed(1)],
       ['simulated days in a CPU hour', String(Math.round((days / cpuSeconds) * 3600))],
       ...acts.map(
         (name) => [name, String(sum(reports, (report) => report.acts[name] ?? 0))] as const,

@@ -8,6 +8,8 @@ import type { Scenario } from './scenario.ts';
 
 const [source = '', ...runs] = process.argv.slice(2);
 takeOverImmediates();
+// Expected failures are frequent, and their stacks are not shown.
+Error.stackTraceLimit = 5;
 const bugs: string[] = [];
 process.on('uncaughtException', (error) => void bugs.push(`a bug: ${error.stack}`));
 for (const run of runs) {

@@ -11,7 +11,10 @@ export const MISSING_AFTER = 3;
 /** What a committed listing has to have written. */
 interface Batch {
   readonly process: string;
-  readonly moves: readonly Move[];
+  /** Texts of the moves, sorted. */
+  readonly moves: readonly string[];
+  /** The rows that were found to be these moves. */
+  stored: string | undefined;
   /** Its poll was reported, so that each of its moves has been told. */
   isReported: boolean;
 }
@@ -51,7 +54,8 @@ export function createOracle(world: World, { isShared }: { readonly isShared: bo
   const unread = new Map<string, JournalEntry>();
   /** The batch of the poll that runs, by process and project. */
   const running = new Map<string, Batch>();
-  const toldMoves = new Map<number, Extract<MonitorEvent, { type: 'record.transition' }>>();
+  /** Texts of the moves that were told, by their ids. */
+  const toldMoves = new Map<number, string>();
   const toldFailures = new Map<number, Told[]>();
   const settled = new Map<number, string>();
   const faults: string[] = [];
@@ -66,7 +70,8 @@ export function createOracle(world: World, { isShared }: { readonly isShared: bo
     unread.delete(key);
     const next = takeNote(state, entry, { key: KEY, missingAfter: MISSING_AFTER });
     states.set(project, next.state);
-    const batch = { process, moves: next.moves, isReported: false };
+    const moves = next.moves.map(textOf).toSorted();
+    const batch = { process, moves, stored: undefined, isReported: false };
     running.set(key, batch);
     listings += 1;
     moveCount += next.moves.length;
@@ -77,7 +82,7 @@ export function createOracle(world: World, { isShared }: { readonly isShared: bo
     if (event.type === 'record.transition') {
       const { transitionId } = event.transition;
       if (toldMoves.has(transitionId)) faults.push(`transition ${transitionId} was told twice`);
-      toldMoves.set(transitionId, event);
+      toldMoves.set(transitionId, textOf(event.transition));
     } else if (event.type === 'prompt.failed') {
       const { transitionId, errorInfo } = event;
       const told = toldFailures.get(transitionId) ?? [];
@@ -100,15 +105,19 @@ export function createOracle(world: World, { isShared }: { readonly isShared: bo
     const differences: string[] = [];
     const perProject = Map.groupBy(rows, ({ project }) => project);
     for (const project of projects) {
-      const found = perProject.get(project) ?? [];
+      const rowsOfProject = perProject.get(project) ?? [];
       let next = 0;
       for (const batch of batches.get(project) ?? []) {
-        const own = found.slice(next, next + batch.moves.length);
+        const own = rowsOfProject.slice(next, next + batch.moves.length);
         next += batch.moves.length;
-        const expected = JSON.stringify(batch.moves.map(textOf).toSorted());
-        const stored = JSON.stringify(own.map(textOf).toSorted());
-        if (expected !== stored) {
-          return [`transitions of ${project}: expected ${expected}, stored ${stored}`];
+        const stored = own.map((row) => `${row.transitionId} ${textOf(row)}`).join();
+        if (stored !== batch.stored) {
+          const expected = JSON.stringify(batch.moves);
+          const found = JSON.stringify(own.map(textOf).toSorted());
+          if (expected !== found) {
+            return [`transitions of ${project}: expected ${expected}, stored ${found}`];
+          }
+          batch.stored = stored;
         }
         for (const { transitionId } of own) {
           if (batch.isReported && !toldMoves.has(transitionId)) {
@@ -116,15 +125,14 @@ export function createOracle(world: World, { isShared }: { readonly isShared: bo
           }
         }
       }
-      if (next < found.length) {
-        differences.push(`transitions of ${project} that nothing served: ${found.length - next}`);
-      }
+      const others = rowsOfProject.length - next;
+      if (others > 0) differences.push(`transitions of ${project} that nothing served: ${others}`);
     }
     const byId = new Map(rows.map((row) => [row.transitionId, row]));
-    for (const [id, { transition }] of toldMoves) {
+    for (const [id, told] of toldMoves) {
       const row = byId.get(id);
-      if (row === undefined || textOf(row) !== textOf(transition)) {
-        differences.push(`told, not stored: transition ${id}, ${textOf(transition)}`);
+      if (row === undefined || textOf(row) !== told) {
+        differences.push(`told, not stored: transition ${id}, ${told}`);
       }
     }
     return differences;

@@ -9,6 +9,8 @@ import type { Part, Scenario } from './scenario.ts';
 const CHILD = fileURLToPath(new URL('child.ts', import.meta.url));
 /** A disk in memory: every commit is flushed. */
 const MEMORY_DISK = '/dev/shm';
+/** Most objects of an event live shorter than it takes to fill this. */
+const YOUNG_SPACE = '--max-semi-space-size=32';
 /** Nothing of the server may depend on real time. */
 const SETTINGS = ['autovacuum=off', 'synchronous_commit=off'];
 
@@ -31,7 +33,7 @@ export async function openPlayer(part: Part, source: string): Promise<Player> {
         const database = part === 'workers' ? 'model' : (await server?.createDatabase())?.url;
         runs.push(JSON.stringify({ ...scenario, database }));
       }
-      const child = spawn(process.execPath, [CHILD, source, ...runs], {
+      const child = spawn(process.execPath, [YOUNG_SPACE, CHILD, source, ...runs], {
         stdio: ['ignore', 'pipe', 'inherit'],
         env: { ...process.env, ...(existsSync(MEMORY_DISK) && { TMPDIR: MEMORY_DISK }) },
       });

@@ -11,7 +11,7 @@ import { createOracle, KEY, MISSING_AFTER } from './oracle.ts';
 import { loadSources, startProcess } from './process.ts';
 import { openServer } from './open-server.ts';
 import { createPostgresBackend, LEASE_MS } from './postgres.ts';
-import type { FaultKind, Scenario } from './scenario.ts';
+import { type FaultKind, MAX_PROJECTS, type Scenario } from './scenario.ts';
 import { createSqliteBackend } from './sqlite.ts';
 import { createWatch } from './watch.ts';
 
@@ -31,8 +31,8 @@ const MAX_STOP_MS = 60 * SECOND;
 const USUAL_DISK: StoreWeather = { fails: 0.001, slow: 0.003 };
 const USUAL_DATABASE: StoreWeather = { fails: 0.002, slow: 0.003 };
 const CALM_STORE: StoreWeather = { fails: 0, slow: 0 };
-/** How probable it is that a process dies after a write or an event. */
-const SUDDEN_DEATH = 0.01;
+/** How probable it is that a process dies after a write or an event, with one project. */
+const SUDDEN_DEATH = 0.03;
 /** Events between which and the next step a process may die. */
 const SHORT_LIVED: ReadonlySet<string> = new Set([
   'record.transition',
@@ -70,6 +70,10 @@ const ALL_PROJECTS: readonly Project[] = [
   { id: 'alpha', schedule: '*/5 * * * *', periodMs: 5 * MINUTE },
   { id: 'beta', schedule: '*/30 * * * * *', periodMs: 30 * SECOND },
   { id: 'gamma', schedule: '*/15 * * * *', periodMs: 15 * MINUTE },
+  ...Array.from({ length: MAX_PROJECTS - 3 }, (_, n) => {
+    const minutes = [5, 10, 15][n % 3] ?? 5;
+    return { id: `p${n}`, schedule: `*/${minutes} * * * *`, periodMs: minutes * MINUTE };
+  }),
 ];
 
 /** The start of a poll. */
@@ -288,8 +292,8 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
 
   /** Kills the process at once, before anything else happens: between a commit and its answer, or after an event. */
   function dieSometimes(own: Life): void {
-    if (isCalm || !has('kill') || !kernel.chance(isShared ? SUDDEN_DEATH / 2 : SUDDEN_DEATH))
-      return;
+    const probability = SUDDEN_DEATH / projects.length / (isShared ? 2 : 1);
+    if (isCalm || !has('kill') || !kernel.chance(probability)) return;
     kernel.after(0, () => {
       if (own.machine.isAlive() && !own.machine.isPaused()) void kill(own).catch(bug);
     });

@@ -25,9 +25,13 @@ export interface Scenario {
   readonly kinds: readonly FaultKind[];
 }
 
-export const MAX_PROJECTS = 3;
+export const MAX_PROJECTS = 20;
 
-/** The run of a seed with all projects and faults. */
-export function wholeScenario(part: Part, seed: number, hours: number): Scenario {
-  return { part, seed, hours, projects: MAX_PROJECTS, kinds: FAULT_KINDS };
+/** The run of a seed with all kinds of faults. */
+export function wholeScenario(
+  part: Part,
+  seed: number,
+  { hours, projects }: Pick<Scenario, 'hours' | 'projects'>,
+): Scenario {
+  return { part, seed, hours, projects, kinds: FAULT_KINDS };
 }

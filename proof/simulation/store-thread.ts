@@ -56,7 +56,7 @@ export async function createStoreThreads(options: StoreThreadOptions): Promise<S
       machine.after(freeAt - kernel.now(), () => {
         let settle: () => void;
         try {
-          const result = structuredClone(work());
+          const result = copyOf(work());
           settle = () => resolve(result);
         } catch (error) {
           settle = () => reject(error instanceof Error ? error : new Error(String(error)));
@@ -70,11 +70,11 @@ export async function createStoreThreads(options: StoreThreadOptions): Promise<S
       sqliteVersion: database.sqliteVersion,
       news: database.news,
       read: (call) => {
-        const asked = structuredClone(call);
+        const asked = copyOf(call);
         return inTurn(() => makeCall(database.reads, asked)) as never;
       },
       write: (calls, place) => {
-        const asked = structuredClone(calls);
+        const asked = copyOf(calls);
         return inTurn(() => {
           if (place.begins) {
             written = [];
@@ -96,4 +96,22 @@ export async function createStoreThreads(options: StoreThreadOptions): Promise<S
   }
 
   return { start, kill: () => close?.() };
+}
+
+/** Returns what a message to another thread would bring: `structuredClone`, but quick for what most messages have. */
+function copyOf<Value>(value: Value): Value {
+  return copy(value) as Value;
+}
+
+function copy(value: unknown): unknown {
+  if (typeof value === 'function') throw new TypeError('a function cannot be sent');
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map(copy);
+  if (value instanceof Map) {
+    return new Map(Array.from(value, ([key, one]) => [copy(key), copy(one)]));
+  }
+  if (Object.getPrototypeOf(value) !== Object.prototype) return structuredClone(value);
+  const copied: Record<string, unknown> = {};
+  for (const [name, one] of Object.entries(value)) copied[name] = copy(one);
+  return copied;
 }
