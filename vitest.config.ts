@@ -1,13 +1,38 @@
+import { globSync, readFileSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
+import { LongestFirst } from './test/support/longest-first.ts';
+
+/** Files that replace modules, which only a process of their own cannot have loaded before. */
+const REPLACING = globSync('test/unit/**/*.test.ts').filter((file) =>
+  readFileSync(file, 'utf8').includes('vi.mock('),
+);
 
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
     globalSetup: ['test/support/global-setup.ts'],
     // A slow machine is no failure.
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
+    teardownTimeout: 60_000,
     // Most tests wait for processes and timers rather than for a core.
-    maxWorkers: 3,
+    maxWorkers: 4,
+    sequence: { sequencer: LongestFirst },
+    projects: [
+      {
+        extends: true,
+        test: { name: 'alone', include: ['test/**/*.test.ts'], exclude: ['test/unit/**'] },
+      },
+      { extends: true, test: { name: 'replacing', include: REPLACING } },
+      {
+        extends: true,
+        // One process after the other for two hundred files takes longer than the tests in them.
+        test: {
+          name: 'unit',
+          include: ['test/unit/**/*.test.ts'],
+          exclude: REPLACING,
+          isolate: false,
+        },
+      },
+    ],
   },
 });

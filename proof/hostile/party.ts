@@ -15,7 +15,7 @@ import type { Address, Report } from './service.ts';
 
 const BLOCK_PROBE = fileURLToPath(new URL('block-probe.ts', import.meta.url));
 const SERVICE = fileURLToPath(new URL('service.ts', import.meta.url));
-const PATIENCE_MS = 60_000;
+const PATIENCE_MS = 120_000;
 const RSS_EVERY_MS = 50;
 const MEBIBYTE = 1024 * 1024;
 /** Whatever some reader takes for the end of a line. */

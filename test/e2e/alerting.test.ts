@@ -20,7 +20,7 @@ const PROJECTS = ['checkout-bot', 'search-ranking', 'key-incident', 'support-tri
 // Where the tests decide what lands, a missing program is no excuse.
 const runs = (prometheus && alertmanager) !== undefined || process.env['CI'] === 'true';
 
-describe.runIf(runs)('the page', { timeout: 120_000 }, () => {
+describe.runIf(runs)('the page', { timeout: 300_000 }, () => {
   let stack: AlertingStack;
 
   beforeAll(async () => {

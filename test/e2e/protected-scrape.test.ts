@@ -22,7 +22,7 @@ const TLS = `tls_server_config:
   client_ca_file: authority.crt
 `;
 
-describe.runIf(runs)('Prometheus', { timeout: 120_000 }, () => {
+describe.runIf(runs)('Prometheus', { timeout: 300_000 }, () => {
   it('scrapes by TLS with a client certificate and a login, over a renewal, until its user is removed', async () => {
     if (prometheus === undefined) throw new Error('Prometheus is not installed');
     await using service = await startAlpha();
@@ -50,7 +50,7 @@ describe.runIf(runs)('Prometheus', { timeout: 120_000 }, () => {
       basic_auth: { username: 'prometheus', password_file: file('password') },
       static_configs: [{ targets: [listen] }],
     };
-    const config = { global: { scrape_interval: '1s' }, scrape_configs: [job] };
+    const config = { global: { scrape_interval: '2s' }, scrape_configs: [job] };
     await writeFile(file('prometheus.yml'), JSON.stringify(config));
     await using opened = new AsyncDisposableStack();
     const running = await startServer(

@@ -59,7 +59,7 @@ const toTeam = (team: string) => (severity: string) =>
 
 describe.runIf(alertmanager !== '' || process.env['CI'] === 'true')(
   'Alertmanager',
-  { timeout: 120_000 },
+  { timeout: 300_000 },
   () => {
     it('sends alerts of three teams and of nobody each to its own receiver only', async () => {
       await using manager = await startWith((text) => withTeams(text, TEAMS));

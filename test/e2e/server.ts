@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { vi } from 'vitest';
 
 /** For programs on a machine that is busy with others. */
-export const PATIENCE = { timeout: 40_000, interval: 50 };
+export const PATIENCE = { timeout: 100_000, interval: 50 };
 
 /**
  * Starts a server and waits until this address answers 2xx. Disposing of it kills it and waits for its end.

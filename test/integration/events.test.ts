@@ -29,7 +29,7 @@ import { temporaryDirectory } from '../support/temporary.ts';
 import { detectChanges } from '../support/at-once.ts';
 
 const HEAVY = { timeout: 240_000 };
-const LONG = { timeout: 60_000, interval: 50 };
+const LONG = { timeout: 120_000, interval: 50 };
 const RARELY = '0 0 1 1 *';
 
 describe('the event stream', HEAVY, () => {

@@ -6,7 +6,7 @@ const RELOADS = 60;
 
 it(
   'A daemon that reloads again and again, in a lively world with a faulty service, misses nothing and doubles nothing',
-  { timeout: 180_000 },
+  { timeout: 300_000 },
   async () => {
     const report = await soak({
       parts: [{ seconds: 8, kills: 0, troubles: 0, reloads: RELOADS }],

@@ -353,7 +353,7 @@ describe.skipIf(postgresPrograms === undefined)('commits to PostgreSQL', () => {
       const configuring = given.worker.store.configureProjects(['q'], 2);
       await vi.waitFor(
         () => expect(given.worker.log.of('store.commit_failed').length).toBeGreaterThan(1),
-        { timeout: 30_000 },
+        { timeout: 100_000 },
       );
       given.proxy.up();
       await configuring;

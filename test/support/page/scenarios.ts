@@ -109,10 +109,10 @@ const ERRORS: readonly Settlement[] = [
   },
 ];
 
-/** 1,000 projects with 10 prompts each, every hundredth of them down. */
+/** 300 projects with 10 prompts each, every hundredth of them down. */
 export async function largeScenario(): Promise<PageWorld> {
   const world = await openPageWorld(NIGHT - 2 * HOUR);
-  const projects = Array.from({ length: 1000 }, (_, index) => `project-${index}`);
+  const projects = Array.from({ length: 300 }, (_, index) => `project-${index}`);
   await world.configure(projects);
   const statuses = ['COMPLETED', 'RUNNING', 'FAILED', 'PENDING'];
   for (const [turn, ago] of [2 * HOUR, HOUR, MINUTE].entries()) {
@@ -125,7 +125,7 @@ export async function largeScenario(): Promise<PageWorld> {
       await world.see(project, Object.fromEntries(shown));
     }
   }
-  for (let number = 0; number < 1000; number += 100)
+  for (let number = 0; number < 300; number += 100)
     await world.fail(`project-${number}`, 'timeout');
   world.clock.set(NIGHT);
   return world;

@@ -11,7 +11,7 @@ import { see } from '../store/sqlite/history.ts';
 import { entry, evalwatch, execute } from './command-line.ts';
 import { temporaryDirectory, writeConfiguration } from './configuration-file.ts';
 
-const PATIENCE = { timeout: 20_000, interval: 50 };
+const PATIENCE = { timeout: 100_000, interval: 50 };
 
 let directory: string;
 let config: string;

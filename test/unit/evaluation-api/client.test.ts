@@ -186,7 +186,7 @@ describe('a listing', () => {
     const listings = Array.from({ length: 6 }, (_, index) =>
       service.list(`p${index}`, 'prompt', listOptions()),
     );
-    await vi.waitFor(() => expect(asked).toBe(2), { timeout: 30_000 });
+    await vi.waitFor(() => expect(asked).toBe(2), { timeout: 100_000 });
     await setTimeout(200);
     expect(asked).toBe(2);
     stored[Symbol.dispose]();

@@ -159,7 +159,7 @@ async function play(steps: readonly Step[]) {
 
 it(
   'agrees with a naive model over random listings, failures and restarts',
-  { timeout: 120_000 },
+  { timeout: 300_000 },
   async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 25 }), async (steps) => {

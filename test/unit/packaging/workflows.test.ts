@@ -34,7 +34,11 @@ interface Workflow {
   readonly jobs: Readonly<Record<string, Job>>;
 }
 
-describe.each(['pull-request', 'release'])('the workflow %s', (name) => {
+describe.each([
+  ['pull-request', '.ci/run'],
+  ['release', '.ci/run'],
+  ['proofs', 'npm run proof -- --short'],
+])('the workflow %s', (name, command) => {
   const text = read(`.github/workflows/${name}.yml`);
   const workflow = parse(text, { strict: true }) as Workflow;
   const jobs = Object.values(workflow.jobs);
@@ -42,7 +46,7 @@ describe.each(['pull-request', 'release'])('the workflow %s', (name) => {
   const commands = steps.flatMap(({ run = '' }) => run.split('\n')).filter((line) => line !== '');
 
   it('runs what exists', () => {
-    expect(commands).toContain('.ci/run');
+    expect(commands).toContain(command);
     expect(() => accessSync(join(ROOT, '.ci/run'), constants.X_OK)).not.toThrow();
     const called = commands.flatMap((line) => /npm run (?:--silent )?(\S+)/.exec(line)?.[1] ?? []);
     for (const script of called) expect(Object.keys(scripts)).toContain(script);

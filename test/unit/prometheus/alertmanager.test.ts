@@ -17,7 +17,7 @@ const alertmanager =
 const run = promisify(execFile);
 const FILE = join(CONFIG, 'alertmanager/alertmanager.yml');
 
-describe.skipIf(amtool === '')('with amtool', { timeout: 60_000 }, () => {
+describe.skipIf(amtool === '')('with amtool', { timeout: 240_000 }, () => {
   it('the configuration is valid', async () => {
     expect((await run(amtool, ['check-config', FILE])).stdout).toContain('SUCCESS');
   });
@@ -53,11 +53,11 @@ it('only the receiver of the watchdog sends nothing', async () => {
   expect(silent).toEqual([{ name: 'watchdog' }]);
 });
 
-const PATIENCE = { timeout: 20_000, interval: 100 };
+const PATIENCE = { timeout: 100_000, interval: 100 };
 
 type Labels = Readonly<Record<string, string>>;
 
-describe.skipIf(alertmanager === '')('in Alertmanager', { timeout: 60_000 }, () => {
+describe.skipIf(alertmanager === '')('in Alertmanager', { timeout: 240_000 }, () => {
   it('a cause silences what follows from it, for its project only', async () => {
     const firing = [
       { alertname: 'EvalwatchAuthFailing', project: 'a' },

@@ -14,7 +14,7 @@ const run = promisify(execFile);
 const PROMETHEUS = join(CONFIG, 'prometheus');
 const TESTS = readdirSync(PROMETHEUS).filter((file) => file.endsWith('.test.yml'));
 
-describe.skipIf(promtool === '')('with promtool', { timeout: 120_000 }, () => {
+describe.skipIf(promtool === '')('with promtool', { timeout: 300_000 }, () => {
   it('the rules are valid', async () => {
     expect((await run(promtool, ['check', 'rules', RULES_FILE])).stdout).toContain('SUCCESS');
   });
@@ -29,7 +29,9 @@ describe.skipIf(promtool === '')('with promtool', { timeout: 120_000 }, () => {
   });
 
   it.each(TESTS)('%s passes', async (file) => {
-    const { stdout } = await run(promtool, ['test', 'rules', join(PROMETHEUS, file)]);
+    // Less garbage collection takes a quarter less time.
+    const env = { ...process.env, GOGC: '800' };
+    const { stdout } = await run(promtool, ['test', 'rules', join(PROMETHEUS, file)], { env });
     expect(stdout).toContain('SUCCESS');
   });
 

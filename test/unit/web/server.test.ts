@@ -365,6 +365,8 @@ describe('a scrape', () => {
     });
 
     it('gives its place to another one after 2 s', async () => {
+      // 15 s could pass on a slow machine.
+      vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
       const monotonic = fakeClock();
       const url = await start({ renderMetrics: large, api: { ...api, clock: monotonic } });
       const slow = await stopReading(url, 16);
@@ -374,6 +376,7 @@ describe('a scrape', () => {
       expect((await getMetrics(url, 'gzip')).status).toBe(200);
 
       const cut = await Promise.all(slow.map((socket) => isCut(socket)));
+      vi.useRealTimers();
       expect(cut.filter(Boolean)).toHaveLength(1);
     });
   });
@@ -510,7 +513,7 @@ describe('every answer', () => {
 });
 
 describe('what never becomes a whole request', () => {
-  it('has 10 s, and is answered 408', { timeout: 60_000 }, async () => {
+  it('has 10 s, and is answered 408', { timeout: 240_000 }, async () => {
     const url = await start();
     const begunAt = performance.now();
     const answer = await send(url, 'GET /metrics HTTP/1.1\r\nHost: x');
@@ -555,7 +558,7 @@ it('holds 1000 connections of one client and 2000 of all, and lets the next one 
   const closed = () =>
     sockets.flatMap((socket, n) => (socket.closed && socket.bytesRead === 0 ? [n] : []));
   const isClosed = (place: number) =>
-    vi.waitFor(() => expect(closed()).toContain(place), { timeout: 20_000 });
+    vi.waitFor(() => expect(closed()).toContain(place), { timeout: 100_000 });
 
   hold('127.0.0.1', 1000);
   expect([await isHealthy(), closed()]).toEqual([true, []]);

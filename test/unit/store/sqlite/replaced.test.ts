@@ -12,7 +12,7 @@ import { eventLog } from '../../../support/monitor.ts';
 import { temporaryDirectory } from '../../../support/temporary.ts';
 import { see } from './history.ts';
 
-const PATIENCE = { timeout: 20_000, interval: 50 };
+const PATIENCE = { timeout: 100_000, interval: 50 };
 
 let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
 beforeEach(async () => {

@@ -14,7 +14,7 @@ beforeEach(async () => {
 });
 afterEach(() => directory[Symbol.asyncDispose]());
 
-const PATIENCE = { timeout: 20_000, interval: 50 };
+const PATIENCE = { timeout: 100_000, interval: 50 };
 const names = async () => (await readdir(directory.path)).toSorted();
 
 describe('a file that is written whole', () => {

@@ -1,0 +1,33 @@
+import { relative } from 'node:path';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
+
+/** Beginnings of the files that take longest, the longest first: the last ones to start decide when a run ends. */
+const LONGEST = [
+  'test/proof/workers',
+  'test/e2e/page',
+  'test/proof/hostile',
+  'test/proof/kill',
+  'test/e2e/alerting',
+  'test/integration/workers',
+  'test/integration/postgres/waiting',
+  'test/integration/events',
+  'test/unit/prometheus/promtool',
+  'test/proof/',
+  'test/contract/',
+  'test/e2e/',
+  'test/integration/',
+];
+
+/** Starts the longest files first; the others in the order of vitest. */
+export class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const rank = ({ moduleId }: TestSpecification) => {
+      const path = relative(this.ctx.config.root, moduleId);
+      const place = LONGEST.findIndex((beginning) => path.startsWith(beginning));
+      return place < 0 ? LONGEST.length : place;
+    };
+    // oxlint-disable-next-line unicorn/no-array-sort -- it is no array's
+    const inOrder = await super.sort(files);
+    return inOrder.toSorted((one, other) => rank(one) - rank(other));
+  }
+}
