@@ -38,7 +38,7 @@ export const OF_DAEMON: readonly Bug[] = [
   },
   {
     what: 'a run that was missed while no daemon ran is forgotten',
-    file: 'schedule/scheduler.ts',
+    file: 'schedule/entries.ts',
     replace: [['atOnce = isMissed();', 'atOnce = lastPollAt === undefined;']],
     notice: /was due .* ago and is not polled/,
   },
