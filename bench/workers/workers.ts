@@ -253,9 +253,20 @@ async function untilShared(): Promise<void> {
   }
 }
 
+/** The text of a scrape; a worker that has just too much to do is asked again. */
+async function exposition(url: string): Promise<string> {
+  for (let tries = 5; ; tries -= 1) {
+    try {
+      return (await scrape(url, 'identity')).toString();
+    } catch (error) {
+      if (tries === 0) throw error;
+    }
+  }
+}
+
 async function counters() {
   const texts: string[] = [];
-  for (const { url } of workers) texts.push(await (await fetch(`${url}/metrics`)).text());
+  for (const { url } of workers) texts.push(await exposition(url));
   const found = texts.flatMap((text) => [...text.matchAll(COUNTED)]);
   const sum = (name: string) =>
     found

@@ -56,14 +56,16 @@ export function createOwnedSnapshot(
       }
       await setImmediate();
     }
-    for (let start = 0; start < changed.length; start += PROJECTS_PER_VALUE) {
-      const asked = changed.slice(start, start + PROJECTS_PER_VALUE);
-      const [row] = await database.query<ChangedRow>(CHANGED, [worker, asked]);
-      for (const [stamp, fields] of row?.projects ?? []) {
-        const project = toProjectSnapshot(fields);
-        read.set(project.project, { stamp, project });
-      }
-    }
+    // All at once: one by one, each would wait for the commits of many polls.
+    await Promise.all(
+      chunksOf(changed).map(async (asked) => {
+        const [row] = await database.query<ChangedRow>(CHANGED, [worker, asked]);
+        for (const [stamp, fields] of row?.projects ?? []) {
+          const project = toProjectSnapshot(fields);
+          read.set(project.project, { stamp, project });
+        }
+      }),
+    );
     known = read;
     serverStartedAt = first.server_started_at;
     return {
@@ -72,6 +74,13 @@ export function createOwnedSnapshot(
       backlog: toBacklog(first),
     };
   };
+}
+
+function chunksOf(projects: readonly string[]): readonly (readonly string[])[] {
+  const count = Math.ceil(projects.length / PROJECTS_PER_VALUE);
+  return Array.from({ length: count }, (_, n) =>
+    projects.slice(n * PROJECTS_PER_VALUE, (n + 1) * PROJECTS_PER_VALUE),
+  );
 }
 
 function areEqual(one: PollHealth, other: PollHealth): boolean {
