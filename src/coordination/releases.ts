@@ -5,6 +5,9 @@ import { withTimeout } from './timeout.ts';
 /** Time to collect projects whose polls have ended, so that one request releases them together, ms. */
 const GATHER_MS = 200;
 
+/** Maximum number of projects that one statement releases: more can take longer than the database may for an answer. */
+export const MAX_RELEASE = 1000;
+
 /** Gives projects back to the database, each once its last poll has ended. */
 export interface Releases {
   /** Projects that are still owned but no longer polled. */
@@ -62,14 +65,18 @@ export function createReleases(options: ReleasesOptions): Releases {
   }
 
   async function release(projects: readonly string[]): Promise<void> {
-    const released = projects.filter((project) => leaving.has(project));
-    if (released.length === 0) return;
+    if (!projects.some((project) => leaving.has(project))) return;
     const termBefore = term();
     await withTimeout(flush(), timeoutMs, clock);
-    await withTimeout(coordinator.release(worker, released), timeoutMs, clock);
-    if (termBefore !== term()) return;
-    for (const project of released) leaving.delete(project);
-    onReleased(released);
+    for (let start = 0; start < projects.length; start += MAX_RELEASE) {
+      const part = projects.slice(start, start + MAX_RELEASE);
+      const released = part.filter((project) => leaving.has(project));
+      if (released.length === 0) continue;
+      await withTimeout(coordinator.release(worker, released), timeoutMs, clock);
+      if (termBefore !== term()) return;
+      for (const project of released) leaving.delete(project);
+      onReleased(released);
+    }
   }
 
   return {

@@ -5,6 +5,7 @@ import { watchAgreement } from './agreement.ts';
 import { createHeartbeat } from './heartbeat.ts';
 import { createLease } from './lease.ts';
 import type { Coordinator, Ownership, WorkerIdentity } from './ports.ts';
+import { MAX_RELEASE } from './releases.ts';
 import { createShare, NO_CHANGE, type OwnershipChange } from './share.ts';
 import { withTimeout } from './timeout.ts';
 
@@ -79,6 +80,8 @@ export function createWorker(options: WorkerOptions): Worker {
   let state: 'new' | 'running' | 'stopping' = 'new';
   let isAnswered = false;
   let liveWorkers = 1;
+  /** Projects of a lost lease. The database may still record them as owned by this worker. */
+  let lost: readonly string[] = [];
 
   const lease = createLease({ coordinator, identity, clock, timeoutMs, onLost });
   const share = createShare({
@@ -100,13 +103,25 @@ export function createWorker(options: WorkerOptions): Worker {
 
   function onLost(): void {
     const dropped = share.dropAll();
+    lost = [...lost, ...dropped];
     emit({ type: 'worker.lease_lost', worker: id, projects: dropped.length, owned: 0 });
     onChange({ taken: [], dropped });
   }
 
+  /** Releases most of what a lost lease had: a new lease releases all in one statement, which must not take long. */
+  async function releaseLost(): Promise<void> {
+    while (lost.length > MAX_RELEASE) {
+      const part = lost.slice(0, MAX_RELEASE);
+      await withTimeout(coordinator.release(id, part), timeoutMs, clock);
+      lost = lost.slice(MAX_RELEASE);
+    }
+  }
+
   async function beat(): Promise<void> {
+    if (!lease.isHeld()) await releaseLost();
     const answer = await lease.renew();
     if (answer === undefined) return;
+    lost = [];
     const { workers, owned } = answer;
     const { configDigest: digest } = identity();
     liveWorkers = workers.length;

@@ -475,6 +475,38 @@ it('asks the database once after many losses in a row', async () => {
   expect(vi.getTimerCount()).toBe(0);
 });
 
+it('gives thousands of projects back in parts, also those of a lost lease', async () => {
+  const release = vi.fn<Coordinator['release']>(rows.coordinator.release);
+  let isDown = false;
+  const beat: Coordinator['beat'] = async (...asked) => {
+    if (isDown) throw new StoreError('io', 'no answer');
+    return await rows.coordinator.beat(...asked);
+  };
+  const coordinator = { ...rows.coordinator, release, beat };
+  const only = workerOver(rows, 'w', ids(2500), { coordinator });
+  await only.worker.start();
+  only.worker.configure(ids(2400).slice(0, 200));
+  await pass(BEAT);
+  const sizes = () => release.mock.calls.map(([, projects]) => projects.length);
+  expect(sizes()).toEqual([1000, 1000, 300]);
+  expect(only.log.of('worker.released').at(-1)).toMatchObject({ projects: 300, owned: 200 });
+  expect(rows.owners.size).toBe(200);
+
+  only.worker.configure(ids(2500));
+  await pass(BEAT);
+  expect(only.may()).toHaveLength(2500);
+  release.mockClear();
+  isDown = true;
+  await pass(LEASE - BEAT);
+  // It goes on with the first part that was not answered.
+  release.mockRejectedValueOnce(new StoreError('io', 'no answer'));
+  await pass(2 * BEAT);
+  expect(only.log.of('worker.lease_lost')).toMatchObject([{ projects: 2500 }]);
+  expect(sizes()).toEqual([1000, 1000, 1000]);
+  expect(only.may()).toHaveLength(2500);
+  await only.worker.stop();
+});
+
 it('shows until when it has its projects', async () => {
   const [only] = await crew(1, ids(2));
   const leaseExpiresAt = only?.worker.leaseExpiresAt() ?? 0;
