@@ -1,5 +1,8 @@
+import { chmod } from 'node:fs/promises';
 import { debianTool } from './debian-tool.ts';
+import { POSTGRES_TEMPLATE } from './postgres.ts';
 import { postgresPrograms } from './postgres-server.ts';
+import { temporaryDirectory } from './temporary.ts';
 
 /** What the tests want and npm cannot bring: a Debian package, and the names that a program of it goes by. */
 const TOOLS: readonly (readonly [packageName: string, ...names: string[]])[] = [
@@ -13,11 +16,23 @@ const TOOLS: readonly (readonly [packageName: string, ...names: string[]])[] = [
   ['build-essential', 'gcc'],
 ];
 
+/** Sees to the tools, and to a directory in which the PostgreSQL servers of the tests share their first files. */
+export default async function setup(): Promise<() => Promise<void>> {
+  const template = await temporaryDirectory();
+  process.env[POSTGRES_TEMPLATE] = template.path;
+  // PostgreSQL does not run as root.
+  if (process.getuid?.() === 0) await chmod(template.path, 0o777);
+  warnOfMissing();
+  return async () => {
+    await template[Symbol.asyncDispose]();
+  };
+}
+
 /**
  * Sees to these tools before the tests run, side by side: where it may it installs them. Where they cannot be had the
  * tests check less, and in CI (`CI=true`) they fail.
  */
-export default function setup(): void {
+function warnOfMissing(): void {
   const missing = TOOLS.filter((tool) => debianTool(...tool) === undefined);
   // Debian has it beside the PATH, a directory for each version.
   if (postgresPrograms === undefined) missing.push(['postgresql', 'postgres']);
