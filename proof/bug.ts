@@ -34,6 +34,11 @@ export async function copyWithBug({
   const directory = await temporaryDirectory();
   const source = join(directory.path, 'src/');
   await cp(join(CHECKOUT, 'src'), source, { recursive: true });
+  if (file.startsWith('../proof/')) {
+    for (const folder of ['proof', 'test/support']) {
+      await cp(join(CHECKOUT, folder), join(directory.path, folder), { recursive: true });
+    }
+  }
   await cp(join(CHECKOUT, 'package.json'), join(directory.path, 'package.json'));
   await cp(join(CHECKOUT, 'config'), join(directory.path, 'config'), { recursive: true });
   await symlink(join(CHECKOUT, 'node_modules'), join(directory.path, 'node_modules'));

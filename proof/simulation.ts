@@ -21,14 +21,14 @@ const LONG: Readonly<Record<Part, Size>> = {
   server: { seeds: 4, hours: 3, projects: 3 },
 };
 const SHORT: Readonly<Record<Part, Size>> = {
-  daemon: { seeds: 1, hours: 3, projects: 3 },
+  daemon: { seeds: 1, hours: 2, projects: 3 },
   workers: { seeds: 1, hours: 2, projects: 3 },
   server: { seeds: 1, hours: 1, projects: 3 },
 };
 /** Enough for each planted mistake. */
 const SEARCH: Readonly<Record<Part, Size>> = {
   daemon: { seeds: 40, hours: 12, projects: 3 },
-  workers: { seeds: 40, hours: 6, projects: 3 },
+  workers: { seeds: 60, hours: 12, projects: 3 },
   server: { seeds: 40, hours: 3, projects: 3 },
 };
 
