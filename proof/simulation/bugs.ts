@@ -91,34 +91,6 @@ export const OF_WORKERS: readonly Bug[] = [
     notice: /committed \w+, which/,
   },
   {
-    what: 'a commit is not fenced by the version',
-    file: `${MODEL}/polls.ts`,
-    replace: [
-      [
-        '|| found.version !== version || found.owner !== worker) return [];',
-        '|| found.owner !== worker) return [];',
-      ],
-    ],
-    notice: /transitions of|prompts of|was not told/,
-  },
-  {
-    what: 'a commit is not fenced by the owner',
-    file: `${MODEL}/polls.ts`,
-    replace: [
-      [
-        '|| found.version !== version || found.owner !== worker) return [];',
-        '|| found.version !== version) return [];',
-      ],
-    ],
-    notice: /committed \w+, which/,
-  },
-  {
-    what: 'a commit whose answer was lost can still be made later',
-    file: `${MODEL}/polls.ts`,
-    replace: [['      if (mayCome) found.epoch = last.epoch += 1;\n', '']],
-    notice: /was not told|told twice|transitions of/,
-  },
-  {
     what: 'a commit whose answer was lost counts as not made',
     file: 'store/postgres/commits.ts',
     replace: [['if (unknown) return await resolve(context, poll, after, started);', '']],
@@ -136,37 +108,9 @@ export const OF_WORKERS: readonly Bug[] = [
     notice: /told, not stored|told twice|transitions of/,
   },
   {
-    what: 'a poll without changes does not compare the version',
-    file: 'store/postgres/ownership/owned-projects.ts',
-    replace: [
-      [
-        'await health.add(project, { epoch, version, nextTickAt',
-        'await health.add(project, { epoch, version: undefined, nextTickAt',
-      ],
-    ],
-    notice: /known as|prompts of|transitions of/,
-  },
-  {
-    what: 'a refused poll is not repeated',
-    file: 'app/work-sharing.ts',
-    replace: [['attempt <= MAX_ATTEMPTS', 'attempt <= 1']],
-  },
-  {
     what: 'a listing whose commit was refused counts as known',
     file: 'monitor/poller.ts',
     replace: [['        memory.clear();\n', '']],
-    notice: /known as|prompts of|transitions of/,
-  },
-  {
-    what: 'the memory of listings outlives the ownership',
-    file: 'monitor/poller.ts',
-    replace: [
-      [
-        'states.set(project, newState(health));',
-        'states.set(project, states.get(project) ?? newState(health));',
-      ],
-      ['      states.delete(project);\n', ''],
-    ],
     notice: /known as|prompts of|transitions of/,
   },
   {
@@ -182,37 +126,9 @@ export const OF_WORKERS: readonly Bug[] = [
     notice: /is not polled for/,
   },
   {
-    what: 'projects whose claim was not answered stay with the worker',
-    file: 'coordination/worker.ts',
-    replace: [['    await share.releaseStrays(owned);\n', '']],
-    notice: /is not polled for/,
-  },
-  {
     what: 'a lease ends by its timer alone',
     file: 'coordination/lease.ts',
     replace: [['if (heldUntil !== undefined && clock.monotonic() >= heldUntil) lose();', '']],
-    notice: /which has no lease|told by/,
-  },
-  {
-    what: 'a lease ends by the wall clock',
-    file: 'coordination/lease.ts',
-    replace: [
-      ['clock.monotonic() >= heldUntil) lose', 'clock.now() >= heldUntil) lose'],
-      [
-        'heldUntil = beat.lease.until;',
-        'heldUntil = clock.now() + beat.lease.until - clock.monotonic();',
-      ],
-      [
-        'clock.timeout(heldUntil - clock.monotonic(), isHeld)',
-        'clock.timeout(heldUntil - clock.now(), isHeld)',
-      ],
-    ],
-    notice: /which has no lease|told by/,
-  },
-  {
-    what: 'a failure is told without the lease that it was claimed under',
-    file: 'monitor/failure-reporter.ts',
-    replace: [['|| lease() !== heldLease) return;', ') return;']],
     notice: /which has no lease|told by/,
   },
   {
@@ -227,14 +143,6 @@ export const OF_WORKERS: readonly Bug[] = [
     notice: /was told by|was settled twice|told after its end/,
   },
   {
-    what: 'a late postponement frees the failure of another worker',
-    file: `${MODEL}/failures.ts`,
-    replace: [
-      ['      if (row.claimed_by !== null && row.claimed_by !== values[6]) return [];\n', ''],
-    ],
-    notice: /was told by/,
-  },
-  {
     what: 'a failure is settled and counted twice',
     file: `${MODEL}/failures.ts`,
     replace: [
@@ -244,29 +152,6 @@ export const OF_WORKERS: readonly Bug[] = [
       ],
     ],
     notice: /settled failures of|was settled twice/,
-  },
-  {
-    what: 'places for requests that a clock left in the future are waited for',
-    file: `${MODEL}/workers.ts`,
-    replace: [
-      [
-        'tables.rateNextUs <= latest ? Math.max(tables.rateNextUs, nowUs) : nowUs',
-        'Math.max(tables.rateNextUs, nowUs)',
-      ],
-    ],
-    notice: /is not polled for/,
-  },
-  {
-    what: 'leases of the dead hold again when the clock is set back',
-    file: 'store/postgres/ownership/lease-watch.ts',
-    replace: [['(seen.get(worker)?.until ?? now) <= now', 'false']],
-    notice: /is not polled for/,
-  },
-  {
-    what: 'a stop waits for the database for ever',
-    file: 'store/postgres/commits.ts',
-    replace: [['      if (signal.aborted) throw error;\n', '']],
-    notice: /a stop did not end|timers are left/,
   },
   {
     what: 'a stop leaves the end of its lease',
