@@ -22,7 +22,7 @@ import { startAlpha } from '../support/service.ts';
 const runs = chromiumPath !== undefined || process.env['CI'] === 'true';
 const PHONE = { width: 360, height: 740 };
 const DESK = { width: 1280, height: 900 };
-const SLOW = { timeout: 90_000 };
+const SLOW = { timeout: 240_000 };
 
 const SCENARIOS = {
   night: nightScenario,

@@ -28,6 +28,8 @@ export async function openPage(
   prepare: (page: Page) => Promise<void> = withoutStream,
 ): Promise<WatchedPage> {
   const context = await browser.newContext(options);
+  // A slow machine is no failure.
+  context.setDefaultTimeout(240_000);
   const page = await context.newPage();
   const wrong: string[] = [];
   const { origin } = new URL(url);
