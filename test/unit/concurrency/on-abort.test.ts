@@ -25,3 +25,18 @@ it('has one listener for any number of callbacks', () => {
   for (let n = 0; n < 1000; n += 1) onAbort(signal, () => {});
   expect(listen).toHaveBeenCalledTimes(1);
 });
+
+it('leaves no listener once every callback was taken back, and takes further ones', () => {
+  const controller = new AbortController();
+  const { signal } = controller;
+  const callback = vi.fn<() => void>();
+  const stopListening = vi.spyOn(signal, 'removeEventListener');
+  const takeBack = onAbort(signal, () => {});
+  takeBack();
+  expect(stopListening).toHaveBeenCalledTimes(1);
+  onAbort(signal, callback);
+  takeBack();
+  onAbort(signal, callback);
+  controller.abort();
+  expect(callback).toHaveBeenCalledTimes(2);
+});
