@@ -13,6 +13,9 @@ import {
 import { toBacklog, toProjectSnapshot } from '../sql/snapshot.ts';
 import { toStored } from '../sql/text.ts';
 
+/** As many as connections: one by one, each would wait for the commits of many polls, and all at once delay them. */
+const READS_AT_ONCE = 4;
+
 /** A project as last read. */
 interface ReadProject {
   readonly stamp: string;
@@ -56,18 +59,22 @@ export function createOwnedSnapshot(
       }
       await setImmediate();
     }
-    // All at once: one by one, each would wait for the commits of many polls.
-    await Promise.all(
-      chunksOf(changed).map(async (asked) => {
+    const chunks = chunksOf(changed).values();
+    const readers = Array.from({ length: READS_AT_ONCE }, async () => {
+      for (const asked of chunks) {
         const [row] = await database.query<ChangedRow>(CHANGED, [worker, asked]);
         for (const [stamp, fields] of row?.projects ?? []) {
           const project = toProjectSnapshot(fields);
           read.set(project.project, { stamp, project });
         }
-      }),
-    );
+      }
+    });
+    const ended = await Promise.allSettled(readers);
+    // The next scrape goes on with what was read.
     known = read;
     serverStartedAt = first.server_started_at;
+    const failed = ended.find((each) => each.status === 'rejected');
+    if (failed !== undefined) throw failed.reason;
     return {
       projects: Array.from(read.values(), ({ project }) => project),
       configured: first.configured,
