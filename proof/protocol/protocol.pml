@@ -447,7 +447,7 @@ idle:
     :: !dead[w] && held[w] == 2 -> lose(w); goto next /* the timer of the lease */
     :: !dead[w] && held[w] == 1 && !lease[w] -> lose(w); goto next /* RENEW finds no lease */
     :: !dead[w] && held[w] == 0 /* renew in lease.ts begins another lease */
-    :: !dead[w] && held[w] == 1 && hasStrays(w) -> goto strays /* releaseStrays in share.ts */
+    :: !dead[w] && held[w] == 1 && hasStrays(w) -> goto strays /* agree in share.ts */
     :: !dead[w] && held[w] == 1 && counts(own, w) > due(live) -> /* balance in share.ts: what exceeds the share */
       if
       :: own[at(w, 0)] -> own[at(w, 0)] = 0; leaving[at(w, 0)] = 1

@@ -121,8 +121,8 @@ export const OF_WORKERS: readonly Bug[] = [
   },
   {
     what: 'a worker keeps the projects that an earlier request for a lease has freed',
-    file: 'coordination/worker.ts',
-    replace: [['    await share.dropUnrecorded(owned);\n', '']],
+    file: 'coordination/share.ts',
+    replace: [['drop(unrecorded)', 'drop([])']],
     notice: /is not polled for/,
   },
   {
@@ -156,7 +156,7 @@ export const OF_WORKERS: readonly Bug[] = [
   {
     what: 'a stop leaves the end of its lease',
     file: 'coordination/worker.ts',
-    replace: [['      lease.close();\n', '']],
+    replace: [['      heartbeat.stop();\n      lease.close();\n', '      heartbeat.stop();\n']],
     notice: /timers are left/,
   },
   {

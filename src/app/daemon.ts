@@ -132,7 +132,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   await sharing?.worker.start((error) => {
     logger.warn(
       { event: 'worker.waiting', reason: error.reason, err: error },
-      'The database does not answer, so this worker polls nothing yet; it tries again every second',
+      'The database cannot be used yet, so this worker polls nothing; it tries again every second',
     );
   });
   scheduling.apply();

@@ -1,4 +1,5 @@
 import type { Clock, Timer } from '../monitor/ports/clock.ts';
+import type { LostProjects } from './lost-projects.ts';
 import type { Beat, Coordinator, WorkerIdentity } from './ports.ts';
 import { withTimeout } from './timeout.ts';
 
@@ -26,10 +27,12 @@ export interface LeaseOptions {
   /** Maximum wait for an answer of the database, ms. */
   readonly timeoutMs: number;
   readonly onLost: () => void;
+  /** Released before another lease begins. */
+  readonly lost: Pick<LostProjects, 'release'>;
 }
 
 export function createLease(options: LeaseOptions): Lease {
-  const { coordinator, identity, clock, timeoutMs, onLost } = options;
+  const { coordinator, identity, clock, timeoutMs, onLost, lost } = options;
   let term = 0;
   /** Monotonic ms; undefined without a lease. */
   let heldUntil: number | undefined;
@@ -72,6 +75,7 @@ export function createLease(options: LeaseOptions): Lease {
         if (renewed !== undefined) return accept(renewed);
         lose();
       }
+      await lost.release();
       return accept(await withTimeout(coordinator.join(identity()), timeoutMs, clock));
     },
     close: () => {

@@ -14,7 +14,6 @@ export interface Releases {
   readonly leaving: Set<string>;
   /** Starts to give these projects back. */
   start(projects: readonly string[]): void;
-  isIdle(): boolean;
   /** Resolves when every release that has started has succeeded or failed. */
   settled(): Promise<void>;
 }
@@ -92,7 +91,6 @@ export function createReleases(options: ReleasesOptions): Releases {
       unsettled.add(work);
       void work.finally(() => unsettled.delete(work));
     },
-    isIdle: () => unsettled.size === 0,
     settled: async () => {
       await Promise.all(unsettled);
     },

@@ -1,12 +1,8 @@
 import type { Observer } from '../monitor/events.ts';
+import { createClaims } from './claims.ts';
 import type { Coordinator, OwnedProject, Ownership } from './ports.ts';
-import { createReleases, type ReleasesOptions } from './releases.ts';
+import { createReleases, MAX_RELEASE, type ReleasesOptions } from './releases.ts';
 import { withTimeout } from './timeout.ts';
-
-/** Maximum number of projects in one claim. */
-const MAX_CLAIM = 1000;
-/** Maximum number of projects that one claim looks at: with 100,000, a claim took longer than a beat may. */
-const MAX_CANDIDATES = 5000;
 
 /** Change of the projects that this worker may poll. Both lists are empty if it only stops or resumes polling some. */
 export interface OwnershipChange {
@@ -30,19 +26,15 @@ export interface Share {
   balance(workers: number): Promise<void>;
   /** Gives every project back. */
   releaseAll(): void;
+  /** A request has failed, so the database may record other projects than it should. Its next `agree` compares them. */
+  doubt(): void;
   /**
-   * Gives back what only the database records as owned: the answer to a claim was lost, or a commit was refused.
-   * @param recorded number of owned projects according to the database
+   * Gives back what only the database records as owned: the answer to a claim was lost, or a commit was refused. Drops what
+   * only this worker regards as owned: a request that it had given up took effect late, such as an earlier `join`.
+   * @param recorded number of owned projects according to the database; asks for their names if it shows a difference
    * @throws {StoreError}
    */
-  releaseStrays(recorded: number): Promise<void>;
-  /**
-   * Drops what only this worker regards as owned: a request that it had given up took effect late, such as an earlier `join`,
-   * or the answer to a release was lost.
-   * @param recorded number of owned projects according to the database
-   * @throws {StoreError}
-   */
-  dropUnrecorded(recorded: number): Promise<void>;
+  agree(recorded: number): Promise<void>;
   /** Resolves when nothing is being given back any more. */
   released(): Promise<void>;
   /** Drops a project that another worker owns by now. False if it was not owned. */
@@ -70,8 +62,7 @@ export function createShare(options: ShareOptions): Share {
   const { emit, onChange, shareSize, onFailure } = options;
   let configured: ReadonlySet<string> = new Set();
   const owned = new Set<string>();
-  /** Where in `configured` the next claim looks: a beat may end before it has looked at all. */
-  let nextPlace = 0;
+  let isInDoubt = false;
   const releases = createReleases({
     ...options,
     flush: () => ownership.flush(),
@@ -87,6 +78,7 @@ export function createShare(options: ShareOptions): Share {
     },
   });
   const { leaving } = releases;
+  const claim = createClaims({ ...options, owned, take });
 
   function release(projects: readonly string[]): void {
     if (projects.length === 0) return;
@@ -95,38 +87,26 @@ export function createShare(options: ShareOptions): Share {
     onChange(NO_CHANGE);
   }
 
-  /**
-   * Claims free projects until this worker owns `due`, has looked at all, or its lease is another one. Leaves the rest to the
-   * next beat after a while, because the lease is not renewed meanwhile.
-   */
-  async function claimUntil(due: number): Promise<void> {
-    const termBefore = term();
-    const endsAt = clock.monotonic() + timeoutMs / 2;
-    const all = [...configured];
-    let looked = 0;
-    while (looked < all.length && owned.size < due && clock.monotonic() < endsAt) {
-      if (nextPlace >= all.length) nextPlace = 0;
-      const candidates = all
-        .slice(nextPlace, nextPlace + MAX_CANDIDATES)
-        .filter((project) => !owned.has(project));
-      const max = Math.min(due - owned.size, MAX_CLAIM);
-      const asked =
-        candidates.length === 0 ? Promise.resolve([]) : coordinator.claim(worker, candidates, max);
-      const taken = await withTimeout(asked, timeoutMs, clock);
-      if (termBefore !== term()) return;
-      take(taken);
-      if (taken.length === max) continue;
-      looked += MAX_CANDIDATES;
-      nextPlace += MAX_CANDIDATES;
-    }
-  }
-
   function drop(projects: readonly string[]): boolean {
     const dropped = projects.filter((project) => owned.delete(project) || leaving.delete(project));
     if (dropped.length === 0) return false;
     for (const project of dropped) ownership.disown(project);
     onChange({ taken: [], dropped });
     return true;
+  }
+
+  /** Releases projects that only the database records, as many as it can in the time that a beat has for it. */
+  async function releaseStrays(strays: readonly string[]): Promise<void> {
+    const endsAt = clock.monotonic() + timeoutMs / 2;
+    for (let start = 0; start < strays.length; start += MAX_RELEASE) {
+      if (clock.monotonic() >= endsAt) return doubt();
+      const part = strays.slice(start, start + MAX_RELEASE);
+      await withTimeout(coordinator.release(worker, part), timeoutMs, clock);
+    }
+  }
+
+  function doubt(): void {
+    isInDoubt = true;
   }
 
   function take(taken: readonly OwnedProject[]): void {
@@ -151,23 +131,29 @@ export function createShare(options: ShareOptions): Share {
         configured.has(project) ? 'kept' : 'foreign',
       );
       release([...foreign, ...kept.slice(due)]);
-      await claimUntil(due);
+      await claim(configured, due);
     },
     releaseAll: () => release([...owned]),
-    releaseStrays: async (recorded) => {
-      if (recorded <= owned.size + leaving.size || !releases.isIdle()) return;
-      const strays = configured.difference(owned).difference(leaving);
-      await withTimeout(coordinator.release(worker, [...strays]), timeoutMs, clock);
-    },
-    dropUnrecorded: async (recorded) => {
+    doubt,
+    agree: async (recorded) => {
       // Projects that were removed from the configuration have no owner, and are about to be given back.
       const before = owned.intersection(configured);
-      if (recorded >= before.size) return;
+      const isSame = recorded >= before.size && recorded <= owned.size + leaving.size;
+      if (isSame && !isInDoubt) return;
+      // What is being given back may or may not be recorded.
+      const leavingBefore = new Set(leaving);
       const termBefore = term();
-      const asked = await withTimeout(coordinator.ownedBy(worker), timeoutMs, clock);
+      const names = await withTimeout(coordinator.ownedBy(worker), timeoutMs, clock);
       if (termBefore !== term()) return;
-      const kept = new Set(asked);
-      drop([...before.difference(kept)]);
+      isInDoubt = false;
+      const asOwned = new Set(names);
+      const unrecorded = [...before.difference(asOwned)];
+      if (drop(unrecorded)) {
+        emit({ type: 'worker.released', worker, projects: unrecorded.length, owned: owned.size });
+      }
+      await releaseStrays([
+        ...asOwned.difference(owned).difference(leavingBefore).difference(leaving),
+      ]);
     },
     released: () => releases.settled(),
     drop: (project) => drop([project]),

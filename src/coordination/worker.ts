@@ -1,11 +1,11 @@
-import { isPassing, StoreError } from '../monitor/errors.ts';
+import { isPassing, StoreError, type StoreFailureReason } from '../monitor/errors.ts';
 import type { Observer } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import { watchAgreement } from './agreement.ts';
 import { createHeartbeat } from './heartbeat.ts';
 import { createLease } from './lease.ts';
+import { createLostProjects } from './lost-projects.ts';
 import type { Coordinator, Ownership, WorkerIdentity } from './ports.ts';
-import { MAX_RELEASE } from './releases.ts';
 import { createShare, NO_CHANGE, type OwnershipChange } from './share.ts';
 import { withTimeout } from './timeout.ts';
 
@@ -22,7 +22,7 @@ export interface Worker {
   configure(projects: readonly string[]): void;
   /**
    * Takes the first lease and the first projects. If the database does not answer, calls `onWaiting`, if it is given, and
-   * goes on trying as after any other beat that fails.
+   * goes on trying as after any other beat that fails; calls it again when there is another reason.
    * @throws {StoreError} without `onWaiting`, or if the database refuses
    */
   start(onWaiting?: (error: StoreError) => void): Promise<void>;
@@ -77,13 +77,15 @@ export function createWorker(options: WorkerOptions): Worker {
   const { id, version, configDigest, leaseMs, coordinator, clock, emit, onChange } = options;
   const beatMs = leaseMs / BEATS_PER_LEASE;
   const timeoutMs = Math.min(TIMEOUT_MS, leaseMs / 2);
-  let state: 'new' | 'running' | 'stopping' = 'new';
+  let state: 'new' | 'starting' | 'running' | 'stopping' = 'new';
   let isAnswered = false;
   let liveWorkers = 1;
-  /** Projects of a lost lease. The database may still record them as owned by this worker. */
-  let lost: readonly string[] = [];
+  const lost = createLostProjects({ worker: id, coordinator, clock, timeoutMs });
+  /** Receives failures before the first lease. */
+  let onWaiting: ((error: StoreError) => void) | undefined;
+  let waitsFor: StoreFailureReason | undefined;
 
-  const lease = createLease({ coordinator, identity, clock, timeoutMs, onLost });
+  const lease = createLease({ coordinator, identity, clock, timeoutMs, onLost, lost });
   const share = createShare({
     ...options,
     worker: id,
@@ -103,33 +105,22 @@ export function createWorker(options: WorkerOptions): Worker {
 
   function onLost(): void {
     const dropped = share.dropAll();
-    lost = [...lost, ...dropped];
+    lost.add(dropped);
     emit({ type: 'worker.lease_lost', worker: id, projects: dropped.length, owned: 0 });
     onChange({ taken: [], dropped });
   }
 
-  /** Releases most of what a lost lease had: a new lease releases all in one statement, which must not take long. */
-  async function releaseLost(): Promise<void> {
-    while (lost.length > MAX_RELEASE) {
-      const part = lost.slice(0, MAX_RELEASE);
-      await withTimeout(coordinator.release(id, part), timeoutMs, clock);
-      lost = lost.slice(MAX_RELEASE);
-    }
-  }
-
   async function beat(): Promise<void> {
-    if (!lease.isHeld()) await releaseLost();
     const answer = await lease.renew();
     if (answer === undefined) return;
-    lost = [];
+    lost.clear();
     const { workers, owned } = answer;
     const { configDigest: digest } = identity();
     liveWorkers = workers.length;
     setAnswered(true);
     compareConfigurations(workers, digest);
-    await share.releaseStrays(owned);
-    await share.dropUnrecorded(owned);
-    if (state !== 'running') return;
+    await share.agree(owned);
+    if (state === 'stopping') return;
     await share.balance(
       workers.filter((one) => one.id === id || one.configDigest === digest).length,
     );
@@ -145,6 +136,9 @@ export function createWorker(options: WorkerOptions): Worker {
   function onFailure(error: unknown): void {
     if (!(error instanceof StoreError)) return options.onError(error);
     setAnswered(false);
+    share.doubt();
+    if (lease.expiresAt() === undefined && error.reason !== waitsFor) onWaiting?.(error);
+    waitsFor = error.reason;
     // Drops an expired lease now: its timer may fire late.
     lease.isHeld();
   }
@@ -154,15 +148,19 @@ export function createWorker(options: WorkerOptions): Worker {
       share.configure(projects);
       if (state === 'running') heartbeat.beatNow();
     },
-    start: async (onWaiting) => {
-      state = 'running';
+    start: async (listener) => {
+      state = 'starting';
       try {
         await beat();
       } catch (error) {
-        if (!onWaiting || !(error instanceof StoreError) || !isPassing(error)) throw error;
+        if (!listener || !(error instanceof StoreError) || !isPassing(error)) {
+          lease.close();
+          throw error;
+        }
+        onWaiting = listener;
         onFailure(error);
-        onWaiting(error);
       }
+      if (state === 'starting') state = 'running';
       heartbeat.schedule();
     },
     stop: async (work) => {

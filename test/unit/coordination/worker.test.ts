@@ -393,6 +393,48 @@ describe('without the database', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
+  it('a worker that waits says so again when it waits for something else', async () => {
+    let reason: 'io' | 'other' = 'io';
+    const join = () => Promise.reject(new StoreError(reason, `because of ${reason}`));
+    const { worker } = workerOver(rows, 'w', ids(1), {
+      coordinator: { ...rows.coordinator, join },
+    });
+    const onWaiting = vi.fn<(error: StoreError) => void>();
+    await worker.start(onWaiting);
+    await pass(10_000);
+    reason = 'other';
+    await pass(10_000);
+    expect(onWaiting.mock.calls.map(([error]) => error.reason)).toEqual(['io', 'other']);
+    await worker.stop();
+  });
+
+  it('a start whose claim is refused leaves no timer', async () => {
+    const claim = () => Promise.reject(new StoreError('other', 'no right'));
+    const { worker } = workerOver(rows, 'w', ids(1), {
+      coordinator: { ...rows.coordinator, claim },
+    });
+    await expect(worker.start(() => {})).rejects.toThrow('no right');
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('a configuration that changes during the start makes no second beat', async () => {
+    const join = vi.fn<Coordinator['join']>(async (identity) => {
+      await systemClock.sleep(1000);
+      return await rows.coordinator.join(identity);
+    });
+    const { worker, may } = workerOver(rows, 'w', ids(2), {
+      coordinator: { ...rows.coordinator, join },
+    });
+    const started = worker.start();
+    await pass(500);
+    worker.configure(ids(2));
+    await pass(500);
+    await started;
+    expect(join).toHaveBeenCalledTimes(1);
+    expect(may()).toEqual(ids(2));
+    await worker.stop();
+  });
+
   it.each(['other', 'corrupt'] as const)(
     'a worker that is to wait does not start if the database refuses (%s)',
     async (reason) => {
@@ -456,6 +498,117 @@ describe('what only the worker regards as its own', () => {
     expect(first?.changed.at(-1)).toEqual({ taken: [], dropped: ['p1'] });
     expect(first?.may()).toEqual(['p0', 'p2']);
     expect(first?.epochs.has('p1')).toBe(false);
+  });
+});
+
+describe('after a failed request, or when the numbers differ', () => {
+  it('each side gives up what only it regards as owned, even if the numbers are the same', async () => {
+    const only = workerOver(rows, 'w', ids(4), { shareSize: () => 3 });
+    await only.worker.start();
+    rows.owners.delete('p1');
+    rows.owners.set('p3', { worker: 'w', epoch: 1000 });
+    only.database('fails');
+    await pass(BEAT);
+    only.database('none');
+    await pass(2 * BEAT);
+    expect(only.may().length).toBe(3);
+    expect(only.may()).toEqual(rows.projectsOf('w').toSorted());
+    expect(only.log.of('worker.released')).toMatchObject([{ projects: 1, owned: 2 }]);
+  });
+
+  it('names are not asked for while all is well', async () => {
+    const ownedBy = vi.fn<Coordinator['ownedBy']>(rows.coordinator.ownedBy);
+    const { worker } = workerOver(rows, 'w', ids(3), {
+      coordinator: { ...rows.coordinator, ownedBy },
+    });
+    await worker.start();
+    await pass(10 * BEAT);
+    expect(ownedBy).not.toHaveBeenCalled();
+    await worker.stop();
+  });
+
+  it('what is being given back is not released a second time', async () => {
+    const release = vi.fn<Coordinator['release']>(rows.coordinator.release);
+    const only = workerOver(rows, 'w', ids(3), {
+      coordinator: { ...rows.coordinator, release },
+    });
+    await only.worker.start();
+    const poll = Promise.withResolvers<void>();
+    only.polls.set('p0', poll.promise);
+    only.worker.configure(ids(3).slice(1));
+    await pass(BEAT);
+    rows.owners.delete('p1');
+    await pass(BEAT);
+    expect(release).not.toHaveBeenCalled();
+    expect(rows.projectsOf('w')).toContain('p0');
+    poll.resolve();
+    await pass(BEAT);
+    expect(release.mock.calls).toEqual([['w', ['p0']]]);
+  });
+
+  it('only the strays are released, in parts', async () => {
+    const release = vi.fn<Coordinator['release']>(rows.coordinator.release);
+    const only = workerOver(rows, 'w', ids(5000), {
+      shareSize: () => 10,
+      coordinator: { ...rows.coordinator, release },
+    });
+    await only.worker.start();
+    for (const project of ids(5000).slice(2500))
+      rows.owners.set(project, { worker: 'w', epoch: 1 });
+    await pass(BEAT);
+    expect(release.mock.calls.map(([, projects]) => projects.length)).toEqual([1000, 1000, 500]);
+    expect(rows.projectsOf('w')).toEqual(ids(10));
+  });
+});
+
+describe('thousands of projects of a lost lease', () => {
+  it('are released in parts before the next lease begins', async () => {
+    const calls: string[] = [];
+    const only = workerOver(rows, 'w', ids(3500), {
+      coordinator: {
+        ...rows.coordinator,
+        join: async (identity) => {
+          calls.push(`join with ${rows.projectsOf('w').length}`);
+          return await rows.coordinator.join(identity);
+        },
+        release: async (worker, projects) => {
+          calls.push(`release ${projects.length}`);
+          await rows.coordinator.release(worker, projects);
+        },
+      },
+    });
+    await only.worker.start();
+    await pass(BEAT);
+    rows.leases.delete('w');
+    await pass(BEAT);
+    const parts = ['release 1000', 'release 1000', 'release 1000'];
+    expect(calls).toEqual(['join with 0', ...parts, 'join with 500']);
+  });
+
+  it('do not hold up a stop', async () => {
+    let isSlow = false;
+    const only = workerOver(rows, 'w', ids(20_000), {
+      coordinator: {
+        ...rows.coordinator,
+        release: async (...release) => {
+          if (isSlow) await systemClock.sleep(4000);
+          await rows.coordinator.release(...release);
+        },
+        join: async (identity) => {
+          if (isSlow) throw new StoreError('io', 'no answer');
+          return await rows.coordinator.join(identity);
+        },
+      },
+    });
+    await only.worker.start();
+    await pass(2 * LEASE);
+    rows.leases.delete('w');
+    isSlow = true;
+    await pass(BEAT);
+    const started = performance.now();
+    const stopped = only.worker.stop().then(() => performance.now() - started);
+    await pass(60_000);
+    expect(await stopped).toBeLessThan(LEASE);
   });
 });
 
