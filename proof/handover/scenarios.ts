@@ -168,7 +168,7 @@ function lostScrapes(count: number, ofAll: boolean): Scenario {
 }
 
 /** The database is away for some minutes. The projects of one owner change hands with it. */
-function outage(minutes: number, differs: Scenario['differs']): Scenario {
+function outage(minutes: number, differs: Scenario['differs'] = {}): Scenario {
   const shares = { ...SHARES, c: [...SHARES.c, 'stalled', 'odd'] };
   const end = AT + minutes * 60;
   return {
@@ -183,6 +183,9 @@ function outage(minutes: number, differs: Scenario['differs']): Scenario {
       'EvalwatchSchedulerStalled stalled search': `16.25 to ${MINUTE + minutes + 0.25}`,
       // The first poll of the new owner counts it.
       'EvalwatchUnexpectedItems odd search': `${MINUTE + minutes + 0.25} to end`,
+      // It does not begin without the database, and then waits for ten minutes.
+      'EvalwatchPromptStuck stuck-late RUNNING search': `${MINUTE + minutes + 10.25} to end`,
+      'EvalwatchPromptStuck nearly-stuck RUNNING search': `${MINUTE + minutes + 10.25} to end`,
       EvalwatchProjectsUnowned: `22.25 to ${MINUTE + minutes + 0.25}`,
       'EvalwatchWorkerLeaseLost a': `21.75 to ${MINUTE + minutes}`,
       'EvalwatchWorkerLeaseLost b': `21.75 to ${MINUTE + minutes + 0.25}`,
@@ -252,9 +255,8 @@ export const SCENARIOS: readonly Scenario[] = [
   lostScrapes(1, false),
   lostScrapes(4, false),
   lostScrapes(4, true),
-  outage(10, { 'EvalwatchPromptStuck nearly-stuck RUNNING search': '40.25 to end' }),
+  outage(10),
   outage(120, {
-    'EvalwatchPromptStuck nearly-stuck RUNNING search': '150.25 to end',
     'EvalwatchPromptsMissing broken search': '16 to 76',
     'EvalwatchDataStale broken search': '30.75 to 140',
     'EvalwatchDataStale nearly-stuck search': STALE,
