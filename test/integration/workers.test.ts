@@ -230,21 +230,22 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
     [
       'is taken over',
       'not_owned',
-      1,
+      // Nobody has a lease for it, so a beat in between claims it anew, and it is polled again.
+      { least: 1, most: Infinity },
       `UPDATE evalwatch.project SET owner = 'another', epoch = nextval('evalwatch.epoch')
          WHERE id = 'beta'`,
     ],
     [
       'another one commits first, however often it is tried,',
       'outdated',
-      3,
+      { least: 3, most: 3 },
       `CREATE OR REPLACE FUNCTION skip() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
        CREATE OR REPLACE TRIGGER skip BEFORE UPDATE ON evalwatch.project FOR EACH ROW
          WHEN (NEW.id = 'beta' AND NEW.version > OLD.version) EXECUTE FUNCTION skip()`,
     ],
   ])(
     'show a project that %s while it is polled, and poll exits 1',
-    async (_, reason, n, change) => {
+    async (_, reason, { least, most }, change) => {
       await using given = await setUp(server);
       // Not as documented: what is never stored is not told either.
       given.set('beta', 'PAUSED');
@@ -264,7 +265,9 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
         expect(lines().filter(({ event }) => event === 'items.anomalous')).toEqual([]);
         expect(stderr).toMatch(/^error: project "beta" was not polled: .+ again$/m);
       }
-      expect(given.service.of('beta').length).toBe(2 * n);
+      const asked = given.service.of('beta').length;
+      expect(asked).toBeGreaterThanOrEqual(2 * least);
+      expect(asked).toBeLessThanOrEqual(2 * most);
     },
   );
 
