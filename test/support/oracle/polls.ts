@@ -54,15 +54,19 @@ function timesOf(lines: readonly LogLine[], which: (line: LogLine) => boolean): 
   return lines.filter(which).map(({ time }) => Date.parse(time));
 }
 
-function hasNoted({ event, reason }: LogLine): boolean {
-  return event === 'poll.completed' || (event === 'poll.failed' && !isLoss(reason));
+function hasNoted({ event }: LogLine): boolean {
+  return event === 'poll.completed';
 }
 
-/** A recovery tells of failed polls whose lines were left out. */
+/**
+ * A poll that failed may have read a listing whole before: it requests one again when it cannot tell what has changed. A
+ * recovery tells of failed polls whose lines were left out.
+ */
 function hasGivenUp({ event, reason }: LogLine): boolean {
   return (
     event === 'poll.recovered' ||
-    ((event === 'poll.failed' || event === 'api.retried') && isLoss(reason))
+    event === 'poll.failed' ||
+    (event === 'api.retried' && isLoss(reason))
   );
 }
 
