@@ -54,10 +54,12 @@ export function createOracle(world: World, { isShared }: { readonly isShared: bo
   const unread = new Map<string, JournalEntry>();
   /** The batch of the poll that runs, by process and project. */
   const running = new Map<string, Batch>();
-  /** Texts of the moves that were told, by their ids. */
-  const toldMoves = new Map<number, string>();
+  /** The moves that were told, by their ids. */
+  const toldMoves = new Map<number, Move>();
   const toldFailures = new Map<number, Told[]>();
   const settled = new Map<number, string>();
+  /** Prompts of the moves that the store lost, by their ids: a worker may have fetched the error_info before, and tell it. */
+  const lost = new Map<number, string>();
   const faults: string[] = [];
   let listings = 0;
   let moveCount = 0;
@@ -82,9 +84,10 @@ export function createOracle(world: World, { isShared }: { readonly isShared: bo
     if (event.type === 'record.transition') {
       const { transitionId } = event.transition;
       if (toldMoves.has(transitionId)) faults.push(`transition ${transitionId} was told twice`);
-      toldMoves.set(transitionId, textOf(event.transition));
+      toldMoves.set(transitionId, event.transition);
     } else if (event.type === 'prompt.failed') {
-      const { transitionId, errorInfo } = event;
+      const { transitionId, errorInfo, promptId } = event;
+      if (lost.get(transitionId) === promptId) return;
       const told = toldFailures.get(transitionId) ?? [];
       if (settled.has(transitionId)) faults.push(`failure ${transitionId} was told after its end`);
       if (told.some((each) => each.process === process)) {
@@ -131,8 +134,8 @@ export function createOracle(world: World, { isShared }: { readonly isShared: bo
     const byId = new Map(rows.map((row) => [row.transitionId, row]));
     for (const [id, told] of toldMoves) {
       const row = byId.get(id);
-      if (row === undefined || textOf(row) !== told) {
-        differences.push(`told, not stored: transition ${id}, ${told}`);
+      if (row === undefined || textOf(row) !== textOf(told)) {
+        differences.push(`told, not stored: transition ${id}, ${textOf(told)}`);
       }
     }
     return differences;
@@ -255,7 +258,11 @@ export function createOracle(world: World, { isShared }: { readonly isShared: bo
       refill(states, savedStates);
       refill(batches, savedBatches);
       refill(settled, savedSettled);
-      for (const id of toldMoves.keys()) if (!isStored.has(id)) toldMoves.delete(id);
+      for (const [id, move] of toldMoves) {
+        if (isStored.has(id)) continue;
+        lost.set(id, move.id);
+        toldMoves.delete(id);
+      }
       for (const [id, told] of toldFailures) {
         if (!isStored.has(id)) toldFailures.delete(id);
         // Whether its settlement was lost is not known here.
