@@ -255,7 +255,10 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
         machine,
         sources,
         config,
-        outside: { openStore: access.open, dispatcher: network.dispatcher, random },
+        outside: {
+          openStore: access.open,
+          service: { dispatcher: network.dispatcher, random },
+        },
         onEvent: (event) => {
           if (event.type === 'scheduler.started_poll') {
             kernel.note(`${name} polls ${event.project}`);

@@ -1,8 +1,10 @@
-import type { Dispatcher } from 'undici';
 import type { Config, ProjectConfig } from '../config/config.ts';
 import { createRecordBudget } from '../evaluation-api/listing/record-budget.ts';
 import { createReplaceableService } from '../evaluation-api/replaceable-service.ts';
-import { createEvaluationService } from '../evaluation-api/client.ts';
+import {
+  createEvaluationService,
+  type EvaluationServiceOptions,
+} from '../evaluation-api/client.ts';
 import type { Secrets } from '../evaluation-api/secrets.ts';
 import { createConfigInForce } from './config-in-force.ts';
 import { createConfigure } from './configure.ts';
@@ -91,9 +93,7 @@ export interface EngineOptions {
 
 export interface Outside {
   readonly openStore: typeof openStore;
-  readonly dispatcher: Dispatcher;
-  /** Returns a random number from 0 up to, not including, 1. */
-  readonly random: () => number;
+  readonly service: Pick<EvaluationServiceOptions, 'dispatcher' | 'random'>;
 }
 
 /**
@@ -131,7 +131,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       records,
       version,
       rateLimit: sharing?.rateLimit(settings.maxRequestsPerSecond),
-      ...outside,
+      ...outside?.service,
     });
   const service = createReplaceableService(createService(config.service));
   const missingAfter = () => inForce.config().missingAfter;

@@ -7,24 +7,17 @@ import type { OwnershipChange } from '../coordination/share.ts';
 export function gatherChanges(
   listener: (changed: readonly string[] | undefined) => void,
 ): (change: OwnershipChange) => void {
-  let gathered: Set<string> | undefined;
-  let isWhole = false;
+  /** The names in each change since the last call. */
+  let changes: (readonly string[])[] = [];
 
-  function deliver(projects: ReadonlySet<string>): void {
-    const changed = isWhole ? undefined : [...projects];
-    gathered = undefined;
-    isWhole = false;
-    listener(changed);
+  function deliver(): void {
+    const names = changes.some((named) => named.length === 0) ? undefined : changes.flat();
+    changes = [];
+    listener(names && [...new Set(names)]);
   }
 
   return ({ taken, dropped }) => {
-    if (gathered === undefined) {
-      const projects = new Set<string>();
-      setImmediate(() => deliver(projects));
-      gathered = projects;
-    }
-    for (const { project } of taken) gathered.add(project);
-    for (const project of dropped) gathered.add(project);
-    isWhole ||= taken.length + dropped.length === 0;
+    if (changes.length === 0) setImmediate(deliver);
+    changes.push([...taken.map(({ project }) => project), ...dropped]);
   };
 }

@@ -118,6 +118,6 @@ function toExpectations(
 
 function deepFreeze<T>(value: T): T {
   if (Object.isFrozen(value)) return value;
-  if (typeof value === 'object' && value !== null) Object.values(value).forEach(deepFreeze);
+  Object.values(value ?? {}).forEach(deepFreeze);
   return Object.freeze(value);
 }

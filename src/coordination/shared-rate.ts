@@ -49,7 +49,7 @@ export function createSharedRate(options: SharedRateOptions): Required<RateLimit
     if (isRequesting) return;
     timer?.cancel();
     if (now < nextRequestAt) {
-      // A stop does not wait for it: nothing waits for a place any more.
+      // A stop need not wait for it: nothing wants a place by then.
       timer = clock.timeout(nextRequestAt - now, wake).unref();
       return;
     }

@@ -169,7 +169,7 @@ export function logOwnership(
       logger.info({ event: 'worker.claimed', ...fields }, 'Projects taken over');
       break;
     case 'worker.released':
-      logger.info({ event: 'worker.released', ...fields }, 'Projects given back');
+      logger.info({ event: 'worker.released', ...fields }, 'Projects no longer owned');
       break;
     case 'worker.lease_lost':
       logger.error(

@@ -56,7 +56,7 @@ WITH released AS (
 DELETE FROM evalwatch.worker WHERE worker = $1`,
 };
 
-const OWNED: Statement = {
+const OWNED_IDS: Statement = {
   text: 'SELECT id FROM evalwatch.project WHERE owner = $1 AND removed_at IS NULL',
 };
 
@@ -167,7 +167,7 @@ export function createCoordinator({ database, clock, leaseMs }: CoordinatorOptio
       await database.query(LEAVE, [worker]);
     },
     ownedBy: async (worker) => {
-      const rows = await database.query<{ readonly id: string }>(OWNED, [worker]);
+      const rows = await database.query<{ readonly id: string }>(OWNED_IDS, [worker]);
       return rows.map(({ id }) => id);
     },
     claim: async (worker, projects, max) => {
