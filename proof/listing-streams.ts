@@ -1,5 +1,5 @@
-import { systemClock } from '../src/app/clock.ts';
 import { join } from 'node:path';
+import { systemClock } from '../src/app/clock.ts';
 import type * as BudgetRoom from '../src/evaluation-api/listing/record-budget.ts';
 import type * as QueueRoom from '../src/monitor/step-queue.ts';
 import type * as ScannerRoom from '../src/evaluation-api/listing/item-scanner.ts';

@@ -1,6 +1,6 @@
-import { systemClock } from '../../src/app/clock.ts';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { systemClock } from '../../src/app/clock.ts';
 import { addressWarnings } from '../../src/cli/address-warnings.ts';
 import {
   isPlainHttp,

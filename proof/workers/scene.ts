@@ -1,5 +1,5 @@
-import { systemClock } from '../../src/app/clock.ts';
 import { setTimeout } from 'node:timers/promises';
+import { systemClock } from '../../src/app/clock.ts';
 import { failureFields, promptFields, transitionFields } from '../../src/rows/fields.ts';
 import { openPostgresReader } from '../../src/store/postgres/postgres-reader.ts';
 import type { JournalEntry } from '../../src/simulator/world/journal.ts';

@@ -1,7 +1,7 @@
-import { systemClock } from '../../../src/app/clock.ts';
 import { connect, createServer, type AddressInfo } from 'node:net';
 import { once } from 'node:events';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { systemClock } from '../../../src/app/clock.ts';
 import { openPostgresReader } from '../../../src/store/postgres/postgres-reader.ts';
 import { pgbouncer, startPooler } from '../../support/pgbouncer.ts';
 import { startPostgres } from '../../support/postgres.ts';

@@ -1,7 +1,7 @@
-import { systemClock } from '../../../src/app/clock.ts';
 import { readFile } from 'node:fs/promises';
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { systemClock } from '../../../src/app/clock.ts';
 import { causeOf } from '../../../src/domain/cause.ts';
 import { bucketOf } from '../../../src/domain/durations.ts';
 import { openDatabase } from '../../../src/store/postgres/database.ts';

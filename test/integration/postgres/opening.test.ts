@@ -1,6 +1,6 @@
-import { systemClock } from '../../../src/app/clock.ts';
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { systemClock } from '../../../src/app/clock.ts';
 import { openPostgresReader } from '../../../src/store/postgres/postgres-reader.ts';
 import { makeCertificate } from '../../support/certificates.ts';
 import { healthAt, startWorker } from '../../support/postgres-store.ts';

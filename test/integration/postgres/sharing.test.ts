@@ -1,6 +1,6 @@
-import { systemClock } from '../../../src/app/clock.ts';
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { systemClock } from '../../../src/app/clock.ts';
 import { PATIENCE } from '../../support/evalwatch.ts';
 import { openPostgresReader } from '../../../src/store/postgres/postgres-reader.ts';
 import { startWorker } from '../../support/postgres-store.ts';

@@ -1,6 +1,6 @@
-import { systemClock } from '../../../src/app/clock.ts';
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { systemClock } from '../../../src/app/clock.ts';
 import { openDatabase } from '../../../src/store/postgres/database.ts';
 import { readUrl } from '../../../src/store/postgres/url.ts';
 import { makeCertificate } from '../../support/certificates.ts';

@@ -1,8 +1,8 @@
-import { systemClock } from '../../../src/app/clock.ts';
 import { rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { systemClock } from '../../../src/app/clock.ts';
 import type { Logger } from '../../../src/log/logger.ts';
 import { openWebProtection } from '../../../src/app/web-protection.ts';
 import { makeCertificate } from '../../support/certificates.ts';

@@ -1,8 +1,8 @@
-import { systemClock } from '../../../src/app/clock.ts';
 import { setImmediate } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, it } from 'vitest';
+import { systemClock } from '../../../src/app/clock.ts';
 import { limitConcurrency } from '../../../src/concurrency/limit-concurrency.ts';
 
 it('does one thing after the other, in their order, whatever fails', async () => {

@@ -1,5 +1,5 @@
-import { systemClock } from '../../../src/app/clock.ts';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { systemClock } from '../../../src/app/clock.ts';
 import type { Coordinator } from '../../../src/coordination/ports.ts';
 import { createSharedRate } from '../../../src/coordination/shared-rate.ts';
 import { StoreError } from '../../../src/monitor/errors.ts';

@@ -1,5 +1,5 @@
-import { systemClock } from '../../../src/app/clock.ts';
 import { vi } from 'vitest';
+import { systemClock } from '../../../src/app/clock.ts';
 import type { Beat, Coordinator, OwnedProject } from '../../../src/coordination/ports.ts';
 import { createWorker, type Worker, type WorkerOptions } from '../../../src/coordination/worker.ts';
 import { StoreError } from '../../../src/monitor/errors.ts';

@@ -1,8 +1,8 @@
-import { systemClock } from '../../../src/app/clock.ts';
 import { mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { systemClock } from '../../../src/app/clock.ts';
 import { readKey } from '../../../src/evaluation-api/api-key.ts';
 import { notFiles } from '../../support/not-a-file.ts';
 import { temporaryDirectory } from '../../support/temporary.ts';

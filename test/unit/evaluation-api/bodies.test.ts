@@ -1,6 +1,6 @@
-import { systemClock } from '../../../src/app/clock.ts';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { systemClock } from '../../../src/app/clock.ts';
 import { createByteBuffer } from '../../../src/evaluation-api/sending/byte-buffer.ts';
 import { createDispatcher } from '../../../src/evaluation-api/sending/dispatcher.ts';
 import { exchange } from '../../../src/evaluation-api/sending/exchange.ts';

@@ -1,5 +1,5 @@
-import { systemClock } from '../../../src/app/clock.ts';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { systemClock } from '../../../src/app/clock.ts';
 import { createDeadline } from '../../../src/evaluation-api/sending/deadline.ts';
 
 beforeEach(() => void vi.useFakeTimers());

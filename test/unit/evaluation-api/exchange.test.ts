@@ -1,6 +1,6 @@
-import { systemClock } from '../../../src/app/clock.ts';
 import type { Dispatcher } from 'undici';
 import { expect, it, onTestFinished, vi } from 'vitest';
+import { systemClock } from '../../../src/app/clock.ts';
 import { createBodyReader, type BodyOptions } from '../../../src/evaluation-api/sending/body.ts';
 import { exchange, type ExchangeOptions } from '../../../src/evaluation-api/sending/exchange.ts';
 

@@ -1,6 +1,6 @@
-import { systemClock } from '../../../src/app/clock.ts';
 import * as fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { systemClock } from '../../../src/app/clock.ts';
 import {
   createGate,
   type Gate,

@@ -1,5 +1,5 @@
-import { systemClock } from '../../../src/app/clock.ts';
 import { expect, it } from 'vitest';
+import { systemClock } from '../../../src/app/clock.ts';
 import { createRecordBudget } from '../../../src/evaluation-api/listing/record-budget.ts';
 import { createItemScanner } from '../../../src/evaluation-api/listing/item-scanner.ts';
 import { createListingStream } from '../../../src/evaluation-api/listing/listing-stream.ts';

@@ -1,5 +1,5 @@
-import { systemClock } from '../../../src/app/clock.ts';
 import { describe, expect, it } from 'vitest';
+import { systemClock } from '../../../src/app/clock.ts';
 import {
   delayBefore,
   shouldRetry,

@@ -1,5 +1,5 @@
-import { systemClock } from '../../../src/app/clock.ts';
 import { beforeEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../../src/app/clock.ts';
 import type { KnownRecord } from '../../../src/domain/record.ts';
 import { DATASET_STATUSES, type Kind, type Status } from '../../../src/domain/status.ts';
 import { createLogger } from '../../../src/log/logger.ts';

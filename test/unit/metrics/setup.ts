@@ -1,5 +1,5 @@
-import { systemClock } from '../../../src/app/clock.ts';
 import { text } from 'node:stream/consumers';
+import { systemClock } from '../../../src/app/clock.ts';
 import { BY_DEFAULT } from '../../support/expected.ts';
 import { createMetrics, type MetricsOptions } from '../../../src/metrics/metrics.ts';
 import type { MonitorEvent } from '../../../src/monitor/events.ts';

@@ -1,7 +1,7 @@
-import { systemClock } from '../../../src/app/clock.ts';
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { systemClock } from '../../../src/app/clock.ts';
 import type { StoreSnapshot } from '../../../src/monitor/ports/store.ts';
 import { createScrapeRead } from '../../../src/metrics/scrape-read.ts';
 import { StoreError } from '../../../src/monitor/errors.ts';

@@ -1,5 +1,5 @@
-import { systemClock } from '../../../src/app/clock.ts';
 import { describe, expect, it } from 'vitest';
+import { systemClock } from '../../../src/app/clock.ts';
 import { bucketOf, dayOf, type DurationCount, middleOf } from '../../../src/domain/durations.ts';
 import type { Expectations } from '../../../src/domain/expectation.ts';
 import type { UnfinishedStatus } from '../../../src/domain/status.ts';

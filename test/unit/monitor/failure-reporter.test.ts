@@ -1,5 +1,5 @@
-import { systemClock } from '../../../src/app/clock.ts';
 import { join } from 'node:path';
+import { systemClock } from '../../../src/app/clock.ts';
 import { createRecordBudget } from '../../../src/evaluation-api/listing/record-budget.ts';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { causeOf } from '../../../src/domain/cause.ts';

@@ -1,5 +1,5 @@
-import { systemClock } from '../../../src/app/clock.ts';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { systemClock } from '../../../src/app/clock.ts';
 import { StoreError } from '../../../src/monitor/errors.ts';
 import { createHealthQueue } from '../../../src/store/health-queue.ts';
 

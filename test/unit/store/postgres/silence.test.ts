@@ -1,7 +1,7 @@
-import { systemClock } from '../../../../src/app/clock.ts';
 import { Socket } from 'node:net';
 import type { Client } from 'pg';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { systemClock } from '../../../../src/app/clock.ts';
 import {
   createSilenceWatch,
   SilentConnectionError,

@@ -1,5 +1,5 @@
-import { systemClock } from '../../../../src/app/clock.ts';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { systemClock } from '../../../../src/app/clock.ts';
 import { StoreError } from '../../../../src/monitor/errors.ts';
 import type { ReadThread, StoreThread } from '../../../../src/store/sqlite/thread/thread-client.ts';
 import { createShownReads } from '../../../../src/store/sqlite/thread/shown-reads.ts';
