@@ -6,7 +6,7 @@ import { createMetrics } from '../../src/metrics/metrics.ts';
 import { POLL_FAILURE_REASONS, type PollFailureReason } from '../../src/monitor/errors.ts';
 import { afterPoll, NEVER_POLLED } from '../../src/monitor/poll-health.ts';
 import type { Store } from '../../src/monitor/ports/store.ts';
-import { openStore } from '../../src/store/sqlite/sqlite-store.ts';
+import { openStoreInProcess } from './store-in-process.ts';
 import { parseExposition, type ParsedFamily } from '../unit/metrics/parse-exposition.ts';
 import { fakeClock, listingOf } from './monitor.ts';
 import { temporaryDirectory } from './temporary.ts';
@@ -24,7 +24,7 @@ export async function scrapeOf(
 ): Promise<ReadonlyMap<string, ParsedFamily>> {
   const clock = fakeClock();
   await using directory = await temporaryDirectory();
-  const store = await openStore({
+  const store = await openStoreInProcess({
     path: join(directory.path, 'evalwatch.db'),
     clock,
     emit: () => {},

@@ -8,7 +8,7 @@ import type { FailedRequest, PollFailureReason } from '../../../src/monitor/erro
 import type { PollFailure } from '../../../src/monitor/events.ts';
 import { afterPoll } from '../../../src/monitor/poll-health.ts';
 import type { Store } from '../../../src/monitor/ports/store.ts';
-import { openStore } from '../../../src/store/sqlite/sqlite-store.ts';
+import { openStoreInProcess } from '../store-in-process.ts';
 import type { PageContent, ShownProject } from '../../../src/web/page/content.ts';
 import { watchMonitor, type MonitorWatch } from '../../../src/web/page/model/monitor-state.ts';
 import { version as programVersion } from '../../../src/app/version.ts';
@@ -63,7 +63,7 @@ export async function openPageWorld(start = NIGHT): Promise<PageWorld> {
   const monitor = watchMonitor(clock);
   const directory = await temporaryDirectory();
   const path = join(directory.path, 'store.db');
-  const store = await openStore({ path, clock, emit: monitor.observe });
+  const store = await openStoreInProcess({ path, clock, emit: monitor.observe });
   const projects = new Map<string, ShownProject>();
 
   async function commit(

@@ -8,7 +8,7 @@ import { ApiError, StoreError, type ApiFailureReason } from '../../../src/monito
 import { createFailureReporter } from '../../../src/monitor/failure-reporter.ts';
 import type { Store } from '../../../src/monitor/ports/store.ts';
 import { createPoller } from '../../../src/monitor/poller.ts';
-import { openStore } from '../../../src/store/sqlite/sqlite-store.ts';
+import { openStoreInProcess } from '../../support/store-in-process.ts';
 import {
   eventLog,
   fakeClock,
@@ -25,7 +25,11 @@ async function setUp() {
   const directory = await temporaryDirectory();
   const clock = fakeClock();
   const log = eventLog();
-  const store = await openStore({ path: join(directory.path, 'store.db'), clock, emit: () => {} });
+  const store = await openStoreInProcess({
+    path: join(directory.path, 'store.db'),
+    clock,
+    emit: () => {},
+  });
   await store.configureProjects(['p'], clock.now());
   const listings = scriptedService();
   const shutdown = neverStopping();

@@ -6,7 +6,7 @@ import { expect, it } from 'vitest';
 import { StoreError } from '../../../src/monitor/errors.ts';
 import { createPoller } from '../../../src/monitor/poller.ts';
 import type { Store } from '../../../src/monitor/ports/store.ts';
-import { openStore } from '../../../src/store/sqlite/sqlite-store.ts';
+import { openStoreInProcess } from '../../support/store-in-process.ts';
 import {
   eventLog,
   fakeClock,
@@ -94,7 +94,7 @@ async function play(steps: readonly Step[]) {
   const clock = fakeClock();
   const { emit } = eventLog();
   const service = scriptedService();
-  const open = () => openStore({ path: join(directory.path, 'store.db'), clock, emit });
+  const open = () => openStoreInProcess({ path: join(directory.path, 'store.db'), clock, emit });
   let store = await open();
   let full = false;
   const pollerOf = (opened: Store) =>

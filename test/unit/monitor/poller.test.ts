@@ -6,7 +6,7 @@ import { StoreError } from '../../../src/monitor/errors.ts';
 import { createPoller } from '../../../src/monitor/poller.ts';
 import type { PolledProject } from '../../../src/monitor/reading.ts';
 import type { Store } from '../../../src/monitor/ports/store.ts';
-import { openStore } from '../../../src/store/sqlite/sqlite-store.ts';
+import { openStoreInProcess } from '../../support/store-in-process.ts';
 import { eventLog, fakeClock, listingOf, scriptedService } from '../../support/monitor.ts';
 import { temporaryDirectory } from '../../support/temporary.ts';
 
@@ -17,7 +17,11 @@ async function setUp() {
   const clock = fakeClock();
   const log = eventLog();
   const service = scriptedService();
-  const store = await openStore({ path: join(directory.path, 'store.db'), clock, emit: () => {} });
+  const store = await openStoreInProcess({
+    path: join(directory.path, 'store.db'),
+    clock,
+    emit: () => {},
+  });
   await store.configureProjects(['p'], clock.now());
   const broken = new Set<keyof Store>();
   /** What others do once, between a poll's loading and its commit. */

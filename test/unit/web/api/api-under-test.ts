@@ -4,7 +4,7 @@ import { createRecordBudget } from '../../../../src/evaluation-api/listing/recor
 import { onTestFinished } from 'vitest';
 import type { MonitorEvent } from '../../../../src/monitor/events.ts';
 import { createPoller } from '../../../../src/monitor/poller.ts';
-import { openStore } from '../../../../src/store/sqlite/sqlite-store.ts';
+import { openStoreInProcess } from '../../../support/store-in-process.ts';
 import { createApi } from '../../../../src/web/api/api.ts';
 import { createEventFeed } from '../../../../src/web/events/feed.ts';
 import { fakeClock, listingOf, neverStopping, scriptedService } from '../../../support/monitor.ts';
@@ -19,7 +19,7 @@ export async function startApi(projects: readonly string[] = ['p', 'q']) {
   const emit = (event: MonitorEvent) => {
     for (const observe of observers) observe(event);
   };
-  const store = await openStore({ path: join(directory.path, 'store.db'), clock, emit });
+  const store = await openStoreInProcess({ path: join(directory.path, 'store.db'), clock, emit });
   onTestFinished(async () => {
     await store.close();
     await directory[Symbol.asyncDispose]();
