@@ -1,5 +1,6 @@
 import { chmod } from 'node:fs/promises';
 import { debianTool } from './debian-tool.ts';
+import { chromiumPath } from './page/chromium.ts';
 import { POSTGRES_TEMPLATE } from './postgres.ts';
 import { postgresPrograms } from './postgres-server.ts';
 import { temporaryDirectory } from './temporary.ts';
@@ -10,7 +11,6 @@ const TOOLS: readonly (readonly [packageName: string, ...names: string[]])[] = [
   ['prometheus', 'prometheus'],
   ['prometheus-alertmanager', 'amtool'],
   ['prometheus-alertmanager', 'prometheus-alertmanager', 'alertmanager'],
-  ['chromium', 'chromium'],
   ['pgbouncer', 'pgbouncer', '/usr/sbin/pgbouncer'],
   ['spin', 'spin'],
   ['build-essential', 'gcc'],
@@ -36,6 +36,7 @@ function warnOfMissing(): void {
   const missing = TOOLS.filter((tool) => debianTool(...tool) === undefined);
   // Debian has it beside the PATH, a directory for each version.
   if (postgresPrograms === undefined) missing.push(['postgresql', 'postgres']);
+  if (chromiumPath === undefined) missing.push(['chromium', 'chromium']);
   if (missing.length === 0) return;
   const names = missing.map(([, name]) => name).join(', ');
   const packages = [...new Set(missing.map(([packageName]) => packageName))].join(' ');

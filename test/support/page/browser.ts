@@ -1,9 +1,6 @@
 import axe, { type AxeResults } from 'axe-core';
 import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core';
-import { debianTool } from '../debian-tool.ts';
-
-/** Where Chromium is; undefined where there is none and it cannot be installed. */
-export const chromiumPath = debianTool('chromium', 'chromium');
+import { chromiumPath } from './chromium.ts';
 
 /** @throws {Error} where there is none */
 export async function launchBrowser(): Promise<Browser> {
