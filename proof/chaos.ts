@@ -26,7 +26,7 @@ const SHORT: Size = {
     { seconds: 180, kills: 0, troubles: 3 },
   ],
 };
-/** For `npm test`. */
+/** Enough to notice a deliberate mistake. */
 const MINI: Size = {
   projects: 4,
   parts: [
@@ -40,14 +40,10 @@ export const chaos: Row = {
   name: 'chaos',
   bug: TOLD_THOUGH_NOT_COMMITTED,
   run: ({ short, ...options }) => {
-    // A deliberate mistake needs no five minutes to be noticed.
     if (options.source !== undefined) return run(MINI, options);
     return run(short ? SHORT : LONG, options);
   },
 };
-
-/** The same in 20 s. */
-export const briefChaos: Row = { ...chaos, run: (options) => run(MINI, options) };
 
 async function run(size: Size, options: Omit<RowOptions, 'short'>): Promise<Figures> {
   const { seed, print, source } = options;

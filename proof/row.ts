@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 export const SOURCE = fileURLToPath(new URL('../src/', import.meta.url));
 
 export interface RowOptions {
-  /** Few enough rounds for `npm test`. */
+  /** Few rounds. */
   readonly short: boolean;
   /** The same seed makes the same faults. */
   readonly seed: number;

@@ -1,4 +1,0 @@
-import { briefChaos } from '../../proof/chaos.ts';
-import { describeRow } from '../../proof/describe-row.ts';
-
-describeRow(briefChaos);

@@ -1,4 +1,0 @@
-import { clock } from '../../proof/clock.ts';
-import { describeRow } from '../../proof/describe-row.ts';
-
-describeRow(clock);
