@@ -3,7 +3,7 @@ import { debianTool } from './debian-tool.ts';
 import { chromiumPath } from './page/chromium.ts';
 import { POSTGRES_TEMPLATE } from './postgres.ts';
 import { postgresPrograms } from './postgres-server.ts';
-import { temporaryDirectory } from './temporary.ts';
+import { directoryInMemory } from './temporary.ts';
 
 /** What the tests want and npm cannot bring: a Debian package, and the names that a program of it goes by. */
 const TOOLS: readonly (readonly [packageName: string, ...names: string[]])[] = [
@@ -18,7 +18,7 @@ const TOOLS: readonly (readonly [packageName: string, ...names: string[]])[] = [
 
 /** Sees to the tools, and to a directory in which the PostgreSQL servers of the tests share their first files. */
 export default async function setup(): Promise<() => Promise<void>> {
-  const template = await temporaryDirectory();
+  const template = await directoryInMemory();
   process.env[POSTGRES_TEMPLATE] = template.path;
   // PostgreSQL does not run as root.
   if (process.getuid?.() === 0) await chmod(template.path, 0o777);

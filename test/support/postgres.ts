@@ -31,7 +31,7 @@ export const POSTGRES_TEMPLATE = 'EVALWATCH_POSTGRES_TEMPLATE';
 
 /** A real server of its own, on 127.0.0.1 and on a socket in its directory; as user `postgres` where we are root. */
 export async function startPostgres(options: PostgresServerOptions = {}): Promise<PostgresServer> {
-  const place = await makePlace();
+  const place = await makePlace(options.fsync === true);
   const passwordFile = join(place.directory, 'password');
   writeFileSync(passwordFile, PASSWORD);
   const access = ['-U', USER, '-A', 'scram-sha-256', `--pwfile=${passwordFile}`];
@@ -80,7 +80,7 @@ export async function startStandby(
   primary: PostgresServer,
   port?: number,
 ): Promise<PostgresServer> {
-  const place = await makePlace();
+  const place = await makePlace(true);
   const from = ['-d', primary.url('postgres'), '-R', '-X', 'stream', '-c', 'fast', '--no-sync'];
   await place.run('pg_basebackup', ['-D', place.data, ...from]);
   const standby = await serve(place, port ?? (await freePort()), ['fsync=on']);
