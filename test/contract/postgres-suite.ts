@@ -1,60 +1,100 @@
 import { randomUUID } from 'node:crypto';
+import { afterAll } from 'vitest';
 import { systemClock } from '../../src/app/clock.ts';
-import type { Coordinator } from '../../src/coordination/ports.ts';
+import type { Observer } from '../../src/monitor/events.ts';
 import type { Store, StoreReader } from '../../src/monitor/ports/store.ts';
-import {
-  openPostgres,
-  type PostgresOptions,
-  type PostgresStore,
-} from '../../src/store/postgres/postgres-store.ts';
+import { openPostgres, type PostgresOptions } from '../../src/store/postgres/postgres-store.ts';
 import { describeStore } from './store-suite.ts';
 
 /** A new and empty database. */
 export interface EmptyDatabase extends Pick<PostgresOptions, 'url' | 'open'> {
   readonly openReader: () => Promise<StoreReader>;
+  /** Deletes every row, so that the next test can use the database. Without it each test has a new one. */
+  readonly clear?: () => Promise<void>;
 }
+
+type Worker = Awaited<ReturnType<typeof openWorker>>;
 
 /** Tests the adapter of PostgreSQL with a worker that owns every project. */
 export function describePostgres(name: string, create: () => Promise<EmptyDatabase>): void {
+  /** What the tests before have left, empty. */
+  let kept: { readonly database: EmptyDatabase; readonly worker: Worker } | undefined;
+  afterAll(() => kept?.worker.store.close());
+
   describeStore(name, async (emit) => {
-    const { openReader, ...database } = await create();
-    const signal = new AbortController().signal;
-    const open = async () => {
-      const worker = randomUUID();
-      const lease = { worker, leaseMs: 600_000, clock: systemClock };
-      const { store, coordinator } = await openPostgres({ ...database, ...lease, emit, signal });
-      await coordinator.join({ id: worker, version: '1.0.0', configDigest: '' });
-      return {
-        opened: store,
-        store: owningAll(store, coordinator, worker),
-        leave: () => coordinator.leave(worker).catch(() => undefined),
-      };
-    };
-    let { opened, store, leave } = await open();
+    const database = kept?.database ?? (await create());
+    let worker = kept?.worker ?? (await openWorker(database, emit));
+    kept = undefined;
+    await worker.join();
     return {
-      store,
+      store: worker.store,
       reopen: async () => {
-        await leave();
-        await opened.close();
-        ({ opened, store, leave } = await open());
-        await store.configureProjects(await configured(opened), 0);
-        return store;
+        await worker.leave();
+        await worker.store.close();
+        worker = await openWorker(database, emit);
+        await worker.join();
+        await worker.store.configureProjects(await configured(worker.store), 0);
+        return worker.store;
       },
-      openReader,
-      [Symbol.asyncDispose]: () => opened.close(),
+      openReader: database.openReader,
+      [Symbol.asyncDispose]: async () => {
+        if (database.clear === undefined) {
+          await worker.store.close();
+          return;
+        }
+        worker.disownAll();
+        await database.clear();
+        if (!worker.isFit()) {
+          await worker.store.close();
+          worker = await openWorker(database, emit);
+        }
+        kept = { database, worker };
+      },
     };
   });
 }
 
-/** A store whose only worker owns what is configured at once: as the coordination would have it, soon. */
-function owningAll(store: PostgresStore, coordinator: Coordinator, worker: string): Store {
-  return {
+/** A worker that owns what is configured at once: as the coordination would have it, soon. */
+async function openWorker(database: EmptyDatabase, emit: Observer) {
+  const id = randomUUID();
+  const { store, coordinator } = await openPostgres({
+    ...database,
+    worker: id,
+    leaseMs: 600_000,
+    clock: systemClock,
+    emit,
+    signal: new AbortController().signal,
+  });
+  const owned = new Set<string>();
+  let isFit = true;
+  const owning: Store = {
     ...store,
     configureProjects: async (ids, at) => {
       await store.configureProjects(ids, at);
-      for (const { project, epoch } of await coordinator.claim(worker, ids, ids.length)) {
+      for (const { project, epoch } of await coordinator.claim(id, ids, ids.length)) {
         store.own(project, epoch);
+        owned.add(project);
       }
+    },
+    events: async (...asked) => {
+      // It remembers the highest number, and the numbers begin again.
+      isFit = false;
+      return await store.events(...asked);
+    },
+    close: async () => {
+      isFit = false;
+      await store.close();
+    },
+  };
+  return {
+    store: owning,
+    /** Whether the next test can use it. */
+    isFit: () => isFit,
+    join: () => coordinator.join({ id, version: '1.0.0', configDigest: '' }),
+    leave: () => coordinator.leave(id).catch(() => undefined),
+    disownAll: () => {
+      for (const project of owned) store.disown(project);
+      owned.clear();
     },
   };
 }

@@ -5,6 +5,13 @@ import { startPostgres } from '../support/postgres.ts';
 import { postgresPrograms, type PostgresServer } from '../support/postgres-server.ts';
 import { describePostgres } from './postgres-suite.ts';
 
+/** Makes a store as it was when it was created, apart from the numbers of its ownerships. */
+const CLEAR = `DO $$ BEGIN
+  EXECUTE (
+    SELECT 'TRUNCATE ' || string_agg(format('evalwatch.%I', tablename), ', ') || ' RESTART IDENTITY'
+    FROM pg_tables WHERE schemaname = 'evalwatch' AND tablename NOT IN ('schema_version', 'rate'));
+END $$`;
+
 describe.skipIf(postgresPrograms === undefined)('with PostgreSQL', () => {
   let server: PostgresServer;
   beforeAll(async () => {
@@ -13,7 +20,14 @@ describe.skipIf(postgresPrograms === undefined)('with PostgreSQL', () => {
   afterAll(() => server[Symbol.asyncDispose]());
 
   describePostgres('the PostgreSQL', async () => {
-    const { url } = await server.createDatabase();
-    return { url, openReader: () => openPostgresReader({ clock: systemClock, url }) };
+    const { name, url } = await server.createDatabase();
+    const client = await server.connect(name);
+    return {
+      url,
+      openReader: () => openPostgresReader({ clock: systemClock, url }),
+      clear: async () => {
+        await client.query(CLEAR);
+      },
+    };
   });
 });
