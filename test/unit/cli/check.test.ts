@@ -1,6 +1,6 @@
 import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { startSimulator } from '../../../src/simulator/server.ts';
 import { World } from '../../../src/simulator/world/world.ts';
 import { commandLine, evalwatch } from './command-line.ts';
@@ -12,7 +12,7 @@ describe('check', () => {
       { id: 'nightly', schedule: '0 3 * * *', timezone: 'Asia/Kolkata' },
       { id: 'often', schedule: '*/10 * * * * *' },
     ]);
-    const { code, stdout, stderr } = await evalwatch(['check', '--config', config]);
+    const { code, stdout, stderr } = await commandLine(['check', '--config', config]);
     expect(code).toBe(0);
     expect(stderr).toMatch(/^(?:warning: the limit for \w+ is shorter .*"nightly".*\n){2}$/);
     const lines = stdout.trimEnd().split('\n');
@@ -101,7 +101,9 @@ describe('check', () => {
   it('finds the file that the environment names, and the one where the user stands', async () => {
     const directory = temporaryDirectory();
     const config = writeConfiguration(directory, [{ id: 'a' }]);
-    const named = await evalwatch(['check'], { env: { EVALWATCH_CONFIG: config } });
+    vi.stubEnv('EVALWATCH_CONFIG', config);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const named = await commandLine(['check']);
     const relative = await evalwatch(['check', '--config', 'evalwatch.yaml'], { cwd: directory });
     const standing = await evalwatch(['check'], { cwd: directory });
     expect([named.code, relative.code, standing.code]).toEqual([0, 0, 2]);
@@ -110,15 +112,19 @@ describe('check', () => {
 });
 
 describe('check warns, and exits 0,', () => {
-  async function warnings(projects: readonly object[], more?: object, env = {}) {
+  async function warnings(
+    projects: readonly object[],
+    more?: object,
+    env: Readonly<Record<string, string | undefined>> = {},
+  ) {
     const directory = temporaryDirectory();
     const config = writeConfiguration(directory, projects, more);
     writeFileSync(join(directory, 'empty'), ' \n');
     writeFileSync(join(directory, 'short'), 'secret-of-15-ch\n');
     writeFileSync(join(directory, 'tiny'), 'tiny-7c');
-    const { code, stdout, stderr } = await evalwatch(['check', '--config', config, '--json'], {
-      env,
-    });
+    for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const { code, stdout, stderr } = await commandLine(['check', '--config', config, '--json']);
     expect(code).toBe(0);
     expect(JSON.parse(stdout)).toHaveLength(projects.length);
     return stderr;

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { debianTool } from '../../support/debian-tool.ts';
-import { commandLine, evalwatch, execute } from './command-line.ts';
+import { commandLine, execute } from './command-line.ts';
 import { temporaryDirectory } from './configuration-file.ts';
 
 const docs = readFileSync(new URL('../../../docs/commands.md', import.meta.url), 'utf8');
@@ -84,7 +84,7 @@ it('zsh takes the script of bash', async () => {
 });
 
 it('another shell is bad usage', async () => {
-  expect(await evalwatch(['completion', 'csh'])).toMatchObject({ code: 2, stdout: '' });
+  expect(await commandLine(['completion', 'csh'])).toMatchObject({ code: 2, stdout: '' });
 });
 
 it('every command and option is in docs/commands.md, made from the help texts', async () => {

@@ -1,11 +1,20 @@
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
-import { openStore } from '../../../src/store/sqlite/sqlite-store.ts';
 import { see } from '../store/sqlite/history.ts';
 import { commandLine, entry, evalwatch, execute } from './command-line.ts';
 import { temporaryDirectory, writeConfiguration } from './configuration-file.ts';
+import { openStoreInProcess } from '../../support/store-in-process.ts';
 
 /** More than are read at a time. */
 const MANY = 6000;
@@ -15,11 +24,12 @@ const HOUR = 60 * 60 * 1000;
 let directory: string;
 let config: string;
 
-beforeEach(async () => {
-  directory = temporaryDirectory();
+// One store for all tests, which only read it.
+beforeAll(async () => {
+  directory = mkdtempSync(join(tmpdir(), 'evalwatch-'));
   config = writeConfiguration(directory, [{ id: 'p' }, { id: '=q' }]);
   const path = join(directory, 'evalwatch.db');
-  const store = await openStore({ path, clock: systemClock, emit: () => {} });
+  const store = await openStoreInProcess({ path, clock: systemClock, emit: () => {} });
   await store.configureProjects(['p', '=q'], 1);
   const all = (status: string) =>
     Object.fromEntries(Array.from({ length: MANY }, (_, index) => [`x${index}`, status]));
@@ -28,6 +38,7 @@ beforeEach(async () => {
   await see(store, '=q', { 'a,"b"': 'PENDING' }, NOW - 2 * HOUR);
   await see(store, '=q', { 'a,"b"': 'FAILED' }, NOW - HOUR);
   await store.close();
+  return () => rmSync(directory, { recursive: true });
 });
 
 const run = (...args: string[]) => commandLine(['export', ...args, '--config', config]);
@@ -63,13 +74,16 @@ describe('export', () => {
 
   it.each([['ndjson'], ['csv']])('as %s commands no terminal', async (format) => {
     const hostile = ['\u001b[2J', '\u009b2J', 'a\u202eexe', 'two\nlines', '\u2028', '\u{e0041}'];
-    const path = join(directory, 'evalwatch.db');
-    const store = await openStore({ path, clock: systemClock, emit: () => {} });
+    const place = temporaryDirectory();
+    const other = writeConfiguration(place, [{ id: 'p' }]);
+    const path = join(place, 'evalwatch.db');
+    const store = await openStoreInProcess({ path, clock: systemClock, emit: () => {} });
+    await store.configureProjects(['p'], 1);
     const all = (status: string) => Object.fromEntries(hostile.map((id) => [id, status]));
-    await see(store, '=q', all('PENDING'), NOW);
-    await see(store, '=q', all('RUNNING'), NOW);
+    await see(store, 'p', all('PENDING'), NOW);
+    await see(store, 'p', all('RUNNING'), NOW);
     await store.close();
-    const { stdout } = await run('--project', '=q', '--since', '30m', '--format', format);
+    const { stdout } = await commandLine(['export', '--format', format, '--config', other]);
     expect(stdout.replace(/^\ufeff/, '')).toMatch(/^[ -~\r\n]+$/);
     if (format === 'csv') return;
     const ids = stdout
@@ -122,7 +136,7 @@ describe('export', () => {
     const empty = temporaryDirectory();
     const other = writeConfiguration(empty, [{ id: 'p' }]);
     const path = join(empty, 'evalwatch.db');
-    await (await openStore({ path, clock: systemClock, emit: () => {} })).close();
+    await (await openStoreInProcess({ path, clock: systemClock, emit: () => {} })).close();
     expect(await commandLine(['export', '--config', other])).toMatchObject({
       code: 0,
       stdout: '',

@@ -6,10 +6,10 @@ import { createInterface } from 'node:readline';
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import type { Store } from '../../../src/monitor/ports/store.ts';
-import { openStore } from '../../../src/store/sqlite/sqlite-store.ts';
 import { see } from '../store/sqlite/history.ts';
-import { entry, evalwatch, execute } from './command-line.ts';
+import { commandLine, entry, execute } from './command-line.ts';
 import { temporaryDirectory, writeConfiguration } from './configuration-file.ts';
+import { openStoreInProcess } from '../../support/store-in-process.ts';
 
 const PATIENCE = { timeout: 100_000, interval: 50 };
 
@@ -21,7 +21,7 @@ beforeEach(async () => {
   directory = temporaryDirectory();
   config = writeConfiguration(directory, [{ id: 'p' }, { id: 'q' }]);
   const path = join(directory, 'evalwatch.db');
-  store = await openStore({ path, clock: systemClock, emit: () => {} });
+  store = await openStoreInProcess({ path, clock: systemClock, emit: () => {} });
   await store.configureProjects(['p', 'q'], 1);
   await see(store, 'p', { a: 'PENDING' }, 10);
   await see(store, 'q', { a: 'PENDING' }, 10);
@@ -108,7 +108,7 @@ describe('status --watch', () => {
   });
 
   it('needs a terminal', async () => {
-    const finished = await evalwatch(['status', '--watch', '--config', config]);
+    const finished = await commandLine(['status', '--watch', '--config', config]);
     expect(finished).toMatchObject({ code: 2, stdout: '' });
     expect(finished.stderr).toBe(
       'error: --watch needs a terminal and cannot be used with --json\n',
@@ -118,18 +118,21 @@ describe('status --watch', () => {
 
 describe('colour', () => {
   it.each([
-    [{ TERM: 'xterm' }, true],
+    [{ TERM: 'xterm', NO_COLOR: undefined }, true],
     [{ TERM: 'xterm', NO_COLOR: '1' }, false],
-    [{ TERM: 'dumb' }, false],
-  ])('is for terminals that want it: %o', async (env, colored) => {
-    const command = `${process.execPath} ${entry} transitions --config ${config}`;
-    const { stdout } = await execute('script', ['-qec', command, '/dev/null'], { env });
+    [{ TERM: 'dumb', NO_COLOR: undefined }, false],
+  ])('is for terminals that want it: %o', async ({ TERM, NO_COLOR }, colored) => {
+    vi.stubEnv('TERM', TERM);
+    vi.stubEnv('NO_COLOR', NO_COLOR);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const { stdout } = await commandLine(['transitions', '--config', config], 80);
     expect(stdout).toContain('FAILED');
     expect(stdout.includes('\u001b[31mFAILED\u001b[39m')).toBe(colored);
   });
 
   it('is not for files', async () => {
-    const { stdout } = await evalwatch(['transitions', '--config', config]);
+    const { stdout } = await commandLine(['transitions', '--config', config]);
+    expect(stdout).toContain('FAILED');
     expect(stdout).not.toContain('\u001b');
   });
 });

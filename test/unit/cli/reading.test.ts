@@ -10,10 +10,10 @@ import { dayOf, type AddedDurations } from '../../../src/domain/durations.ts';
 import type { Listing } from '../../../src/domain/record.ts';
 import { statusOf, type Kind } from '../../../src/domain/status.ts';
 import type { Store } from '../../../src/monitor/ports/store.ts';
-import { openStore } from '../../../src/store/sqlite/sqlite-store.ts';
 import { commandLine, entry, evalwatch, execute } from './command-line.ts';
 import { temporaryDirectory, writeConfiguration } from './configuration-file.ts';
 import { detectChanges } from '../../support/at-once.ts';
+import { openStoreInProcess } from '../../support/store-in-process.ts';
 
 const HOUR = 60 * 60 * 1000;
 const NOW = Date.now();
@@ -75,7 +75,7 @@ beforeEach(() => {
 });
 
 async function withStore<T>(work: (store: Store) => Promise<T>): Promise<T> {
-  const store = await openStore({ path: database, clock: systemClock, emit: () => {} });
+  const store = await openStoreInProcess({ path: database, clock: systemClock, emit: () => {} });
   try {
     await store.configureProjects(['checkout-bot', 'search'], NOW - 100 * HOUR);
     return await work(store);
@@ -666,7 +666,8 @@ describe('a reading command', () => {
 });
 
 describe('with very many rows', () => {
-  const count = 20_000;
+  /** Several times what a pipe holds. */
+  const count = 3000;
   beforeEach(async () => {
     const shown = Object.fromEntries(
       Array.from({ length: count }, (_, index) => [`prompt-${index}`, 'RUNNING']),

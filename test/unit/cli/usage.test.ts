@@ -23,7 +23,7 @@ const WITHOUT_JSON = new Set([...WITHOUT_CONFIG, 'run', 'backup']);
 
 describe('help', () => {
   it('lists every command on stdout', async () => {
-    const { code, stdout, stderr } = await evalwatch(['--help']);
+    const { code, stdout, stderr } = await commandLine(['--help']);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     for (const command of commands) expect(stdout).toMatch(new RegExp(`^  ${command} `, 'm'));
   });
@@ -37,7 +37,7 @@ describe('help', () => {
   });
 
   it('is printed on stderr where a command is missing', async () => {
-    const { code, stdout, stderr } = await evalwatch([]);
+    const { code, stdout, stderr } = await commandLine([]);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toContain('Usage: evalwatch');
   });

@@ -2,9 +2,9 @@ import { systemClock } from '../../../../src/app/clock.ts';
 import { countDurations } from '../../../../src/domain/durations.ts';
 import type { Kind } from '../../../../src/domain/status.ts';
 import type { Store } from '../../../../src/monitor/ports/store.ts';
-import { openStore } from '../../../../src/store/sqlite/sqlite-store.ts';
 import { listingOf } from '../../../support/monitor.ts';
 import { detectChanges } from '../../../support/at-once.ts';
+import { openStoreInProcess } from '../../../support/store-in-process.ts';
 
 /** Commits a listing of `project` that shows these statuses by id. */
 export async function see(
@@ -26,7 +26,7 @@ export async function see(
 
 /** Makes a store at `path` whose project `p` has moves of two prompts, b's to FAILED twice, and of a dataset. */
 export async function writeHistory(path: string): Promise<void> {
-  const store = await openStore({ path, clock: systemClock, emit: () => {} });
+  const store = await openStoreInProcess({ path, clock: systemClock, emit: () => {} });
   await store.configureProjects(['p'], 1);
   await see(store, 'p', { a: 'PENDING', b: 'RUNNING' }, 10);
   await see(store, 'p', { d: 'PENDING' }, 10, 'dataset');
