@@ -10,6 +10,7 @@ import { growth } from './growth.ts';
 import { handover } from './handover.ts';
 import { hostile } from './hostile.ts';
 import { kills } from './kills.ts';
+import { largeConfigurations } from './large-configurations.ts';
 import { largeListings } from './large-listings.ts';
 import { limits } from './limits.ts';
 import { partialParsing } from './partial-parsing.ts';
@@ -39,6 +40,7 @@ export const ROWS: readonly Row[] = [
   growth,
   causes,
   hostile,
+  largeConfigurations,
   largeListings,
   limits,
   partialParsing,

@@ -1,5 +1,6 @@
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { largeTexts } from '../../../proof/large-configurations/texts.ts';
 import { ConfigError } from '../../../src/config/config-error.ts';
 import { errorOf, loadText, minimal, temporaryDirectory } from './loading.ts';
 
@@ -47,50 +48,19 @@ it('whatever a file holds, it is loaded or its mistakes are told in place', asyn
   );
 });
 
-const MEBI = 1024 * 1024;
-const fill = (unit: string, bytes = MEBI / 2) => unit.repeat(bytes / unit.length);
-const numbered = (count: number, make: (n: number) => string) =>
-  Array.from({ length: count }, (_, n) => make(n)).join('');
-
-it.each([
-  ['many brackets', fill('[')],
-  ['many braces', fill('{a: ')],
-  ['many dashes', fill('- ')],
-  ['many lines of dashes', fill('-\n')],
-  ['many numbers', `projects: [${fill('1,')}]`],
-  ['many quotes', fill('"')],
-  ['many tags', `projects:\n${fill('- !x a\n')}`],
-  ['many comments', fill('#\n')],
-  ['deep indentation', numbered(2000, (n) => `${' '.repeat(n)}a:\n`)],
-  ['many keys', numbered(50_000, (n) => `k${n}: 1\n`)],
-  ['one key many times', fill('a: 1\n')],
-  ['many aliases of a scalar', `a: &a 1\nb:\n${fill('- *a\n')}`],
-  [
-    'many aliases of a large mapping',
-    `x: &x {${numbered(1000, (n) => `k${n}: 1,`)}}\nprojects:\n${'- *x\n'.repeat(9000)}`,
-  ],
-  [
-    'aliases of aliases',
-    `a0: &a0 [1]\n${numbered(9000, (n) => `a${n + 1}: &a${n + 1} [*a${n}]\n`)}`,
-  ],
-  ['many wrong projects', minimal() + fill('  - {}\n', MEBI)],
-  [
-    'many wrong zones',
-    minimal() + numbered(30_000, (n) => `  - {id: p${n}, timezone: Berlin${n}}\n`),
-  ],
-  ['many long unknown keys', numbered(20_000, (n) => `${'k'.repeat(35)}${n}: 1\n`)],
-  ['a long address', minimal().replace('.com', `.com${fill('/')}x y`)],
-  ['a long duration', minimal({ service: `timeout: ${fill('1')}s` })],
-  ['a long schedule', minimal({ top: `schedule: "${fill('1,')}1 * * * *"` })],
-  ['a long listen address', minimal({ top: `web: { listen: "${fill(':')}x" }` })],
-])('%s end in a plain error of at most 101 lines', async (_what, text) => {
-  const error = await errorOf(loadText(directory, text));
-  expect(error.faults.length).toBeLessThanOrEqual(101);
-  expect(error.message.length).toBeLessThan(50_000);
-});
+// The proof `large-configurations` has texts of the size that a file may have.
+it.each(largeTexts(32 * 1024))(
+  '%s end in a plain error of at most 101 lines',
+  async (_what, text) => {
+    const error = await errorOf(loadText(directory, text));
+    expect(error.faults.length).toBeLessThanOrEqual(101);
+    expect(error.message.length).toBeLessThan(50_000);
+  },
+);
 
 it('of more than a hundred mistakes the first are told, and how many more there are', async () => {
-  const text = minimal() + numbered(250, (n) => `  - { id: p${n}, dataset: true }\n`);
+  const wrong = Array.from({ length: 250 }, (_, n) => `  - { id: p${n}, dataset: true }\n`);
+  const text = minimal() + wrong.join('');
   const { faults } = await errorOf(loadText(directory, text));
   expect(faults).toHaveLength(101);
   expect(faults[0]).toMatchObject({
