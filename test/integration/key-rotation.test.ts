@@ -1,7 +1,8 @@
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
-import { KEY, PATIENCE, sleep, startDaemon, UNHURRIED, workspace } from '../support/evalwatch.ts';
+import { startHere } from '../support/daemon-here.ts';
+import { KEY, PATIENCE, sleep, UNHURRIED, workspace } from '../support/evalwatch.ts';
 import { scrape } from '../support/scrape.ts';
 import { promptItem, sendJson, startAlpha, startService } from '../support/service.ts';
 
@@ -58,7 +59,7 @@ describe('a key', UNHURRIED, () => {
     async (_, order, manner) => {
       await using service = await startStrict();
       await using place = await workspace(service.url, { projects: PROJECTS });
-      await using daemon = startDaemon(place);
+      await using daemon = await startHere(place);
       await daemon.line('project.baseline', { project: 'project-7' });
       const file = join(place.directory, 'key');
       const keys = Array.from({ length: ROTATIONS }, (_key, n) => `rotated/key+number-${n}`);
@@ -101,7 +102,7 @@ describe('a key', UNHURRIED, () => {
   ])('whose file is %s fails the poll, says so, and recovers', async (_, spoil, words) => {
     await using service = await startAlpha();
     await using place = await workspace(service.url);
-    await using daemon = startDaemon(place);
+    await using daemon = await startHere(place);
     await daemon.line('project.baseline');
     const file = join(place.directory, 'key');
 

@@ -1,5 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
-import { PATIENCE, startDaemon, UNHURRIED, workspace } from '../support/evalwatch.ts';
+import { startHere } from '../support/daemon-here.ts';
+import { PATIENCE, UNHURRIED, workspace } from '../support/evalwatch.ts';
 import { METRICS, type MetricFact } from '../support/metrics-table.ts';
 import { hasPromtool, promtoolComplaints } from '../support/promtool.ts';
 import { scrape, seriesName, type Scrape } from '../support/scrape.ts';
@@ -43,7 +44,7 @@ describe('the first scrape, before anything is known', () => {
   async function takeFirst(): Promise<void> {
     await using service = await startService(() => {});
     await using place = await workspace(service.url, { projects: PROJECTS, schedule: '0 0 1 1 *' });
-    await using daemon = startDaemon(place);
+    await using daemon = await startHere(place);
     first = await scrape(await daemon.url());
   }
 
@@ -113,7 +114,7 @@ describe('the metrics of a daemon at work', UNHURRIED, () => {
     await using service = await startAlpha();
     service.set({ p1: 'RUNNING', p2: 'PENDING', p3: 'paused' });
     await using place = await workspace(service.url);
-    await using daemon = startDaemon(place);
+    await using daemon = await startHere(place);
     await daemon.line('project.baseline');
     const [baselineAt] = daemon.of('project.baseline').map(({ time }) => Date.parse(time) / 1000);
     service.set({ p1: 'FAILED', p4: 'COMPLETED' });
@@ -160,12 +161,12 @@ describe('the metrics of a daemon at work', UNHURRIED, () => {
     await using place = await workspace(service.url, {
       projects: [{ id: 'alpha' }, { id: 'beta' }],
     });
-    await using daemon = startDaemon(place);
+    await using daemon = await startHere(place);
     await daemon.line('poll.completed', { project: 'beta' });
     expect((await scrape(await daemon.url())).text).toContain('project="beta"');
     await daemon.stop();
     await place.configure({ projects: [{ id: 'alpha' }] });
-    await using next = startDaemon(place);
+    await using next = await startHere(place);
     expect((await scrape(await next.url())).text).not.toContain('beta');
   });
 
@@ -178,7 +179,7 @@ describe('the metrics of a daemon at work', UNHURRIED, () => {
       projects: [{ id: 'alpha', datasets: true }],
       web: { external_url: 'https://watch.example.com' },
     });
-    await using daemon = startDaemon(place);
+    await using daemon = await startHere(place);
     await daemon.line('poll.completed');
     service.set({ p1: 'FAILED' });
     await daemon.line('dataset.transition', { to: 'FAILED' });
@@ -204,7 +205,7 @@ describe('the metrics of a daemon at work', UNHURRIED, () => {
     await using service = await startAlpha();
     service.set({ p1: 'RUNNING' });
     await using place = await workspace(service.url, { projects: PROJECTS });
-    await using daemon = startDaemon(place);
+    await using daemon = await startHere(place);
     const url = await daemon.url();
     const early = await scrape(url);
     await daemon.line('project.baseline');

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
-import { evalwatch, startDaemon, UNHURRIED, workspace } from '../support/evalwatch.ts';
+import { startHere } from '../support/daemon-here.ts';
+import { evalwatch, UNHURRIED, workspace } from '../support/evalwatch.ts';
 import { freePort } from '../support/free-port.ts';
 import { startAlpha } from '../support/service.ts';
 
@@ -11,7 +12,7 @@ it('beside a daemon, poll names a request by which the daemon polls', UNHURRIED,
     schedule: '0 0 1 1 *',
     web: { listen, enable_lifecycle: true },
   });
-  await using daemon = startDaemon(place);
+  await using daemon = await startHere(place);
   await daemon.line('project.baseline');
   service.set({ p1: 'COMPLETED' });
 

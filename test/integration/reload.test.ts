@@ -3,14 +3,8 @@ import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import { ask } from '../support/ask.ts';
 import { brokenSqlite } from '../support/broken-sqlite.ts';
-import {
-  evalwatch,
-  KEY,
-  PATIENCE,
-  startDaemon,
-  UNHURRIED,
-  workspace,
-} from '../support/evalwatch.ts';
+import { readHere, startHere } from '../support/daemon-here.ts';
+import { KEY, PATIENCE, startDaemon, UNHURRIED, workspace } from '../support/evalwatch.ts';
 import { scrape } from '../support/scrape.ts';
 import { promptItem, sendJson, startAlpha, startService } from '../support/service.ts';
 
@@ -42,12 +36,12 @@ describe('a reload', UNHURRIED, () => {
   it('takes a project away, and all its series', async () => {
     await using service = await startAlpha();
     await using place = await workspace(service.url, { projects: BOTH });
-    await using daemon = startDaemon(place);
+    await using daemon = await startHere(place);
     const url = await daemon.url();
     await daemon.line('project.baseline', { project: 'beta' });
 
     await place.configure({ projects: [{ id: 'alpha' }] });
-    daemon.process.kill('SIGHUP');
+    await daemon.reload();
     await daemon.line('config.reloaded');
 
     await vi.waitFor(async () => {
@@ -62,11 +56,11 @@ describe('a reload', UNHURRIED, () => {
     await using second = await startAlpha();
     second.set({ elsewhere: 'RUNNING' });
     await using place = await workspace(first.url);
-    await using daemon = startDaemon(place);
+    await using daemon = await startHere(place);
     await daemon.line('project.baseline');
 
     await place.configure({ service: { base_url: second.url } });
-    daemon.process.kill('SIGHUP');
+    await daemon.reload();
 
     const line = await daemon.line('prompt.transition', { prompt_id: 'elsewhere' });
     expect(line).toMatchObject({ from: 'NEW', to: 'RUNNING' });
@@ -75,7 +69,7 @@ describe('a reload', UNHURRIED, () => {
   it('of a bad file changes nothing, and says every fault', async () => {
     await using service = await startAlpha();
     await using place = await workspace(service.url, { web: { enable_lifecycle: true } });
-    await using daemon = startDaemon(place);
+    await using daemon = await startHere(place);
     await daemon.line('project.baseline');
     const url = await daemon.url();
     const good = await readFile(place.config, 'utf8');
@@ -104,7 +98,7 @@ describe('a reload', UNHURRIED, () => {
   ])('says by name that %s cannot change while the daemon runs', async (name, change) => {
     await using service = await startAlpha();
     await using place = await workspace(service.url, { web: { enable_lifecycle: true } });
-    await using daemon = startDaemon(place);
+    await using daemon = await startHere(place);
     const url = await daemon.url();
     await place.configure(change);
 
@@ -127,7 +121,7 @@ describe('a reload', UNHURRIED, () => {
       schedule: '0 0 1 1 *',
       projects: [{ id: 'alpha' }, beta],
     });
-    await using daemon = startDaemon(place);
+    await using daemon = await startHere(place);
     await daemon.line('prompt.transition', { project: 'beta', to: 'COMPLETED' });
     const url = await daemon.url();
     const series = [
@@ -147,7 +141,7 @@ describe('a reload', UNHURRIED, () => {
       service: { timeout: '9s', max_concurrency: 4 },
       projects: [{ id: 'alpha' }, { ...beta, schedule: '*/1 * * * * *' }, { id: 'gamma' }],
     });
-    daemon.process.kill('SIGHUP');
+    await daemon.reload();
     await daemon.line('config.reloaded');
     expect(await seen()).toEqual(before);
     released.resolve();
@@ -185,7 +179,7 @@ describe('a reload', UNHURRIED, () => {
       await rm(join(directory, name));
       await symlink(join('..data', name), join(directory, name));
     }
-    await using daemon = startDaemon(place);
+    await using daemon = await startHere(place);
     await daemon.line('project.baseline', { project: 'alpha' });
 
     const changed = { ...(JSON.parse(config) as object), projects: BOTH };
@@ -199,7 +193,7 @@ describe('a reload', UNHURRIED, () => {
       PATIENCE,
     );
     expect(daemon.of('config.reloaded')).toEqual([]);
-    daemon.process.kill('SIGHUP');
+    await daemon.reload();
     await daemon.line('project.baseline', { project: 'beta' });
     expect(daemon.of('poll.failed')).toEqual([]);
   });
@@ -207,7 +201,7 @@ describe('a reload', UNHURRIED, () => {
   it('takes over by which names a browser may come', async () => {
     await using service = await startAlpha();
     await using place = await workspace(service.url, { web: { enable_lifecycle: true } });
-    await using daemon = startDaemon(place);
+    await using daemon = await startHere(place);
     const url = await daemon.url();
     const byName = () =>
       ask(`${url}/api/v1/projects`, { headers: { host: 'evalwatch.example.com' } });
@@ -227,7 +221,7 @@ describe('a reload', UNHURRIED, () => {
       expect: { max_running: '2h' },
       projects: [{ id: 'alpha', team: 'search', expect: { max_pending: 'off' } }],
     });
-    await using daemon = startDaemon(place);
+    await using daemon = await startHere(place);
     await daemon.line('project.baseline');
     const url = await daemon.url();
     const shown = async () => {
@@ -272,7 +266,7 @@ describe('a reload', UNHURRIED, () => {
       expect: { max_running: '1500ms', max_failure_ratio: 'off' },
       projects: [{ id: 'alpha', team: 'risk' }],
     });
-    daemon.process.kill('SIGHUP');
+    await daemon.reload();
     await daemon.line('config.reloaded');
 
     const { page: _page, ...now } = await shown();
@@ -296,14 +290,14 @@ describe('a reload', UNHURRIED, () => {
         expect((await shown()).page).toBe(
           'Team risk PENDING limit 1 h (default) RUNNING limit 1 s (configured) Objective none',
         ),
-      PATIENCE,
+      { ...PATIENCE, interval: 500 },
     );
   });
 
   it('over HTTP needs web.enable_lifecycle', async () => {
     await using service = await startAlpha();
     await using place = await workspace(service.url);
-    await using daemon = startDaemon(place);
+    await using daemon = await startHere(place);
 
     const answer = await fetch(`${await daemon.url()}/-/reload`, { method: 'POST' });
 
@@ -313,7 +307,7 @@ describe('a reload', UNHURRIED, () => {
   it('loses and doubles nothing under load', async () => {
     await using service = await startAlpha();
     await using place = await workspace(service.url, { web: { enable_lifecycle: true } });
-    await using daemon = startDaemon(place);
+    await using daemon = await startHere(place);
     await daemon.line('project.baseline');
     const url = await daemon.url();
     const statuses = ['PENDING', 'RUNNING', 'COMPLETED'] as const;
@@ -329,7 +323,7 @@ describe('a reload', UNHURRIED, () => {
     service.set({ p: 'FAILED' });
     await daemon.line('prompt.transition', { prompt_id: 'p', to: 'FAILED' });
 
-    const rows = (await evalwatch(place, ['transitions', '--project', 'alpha', '--json'])).json();
+    const rows = (await readHere(place, ['transitions', '--project', 'alpha', '--json'])).json();
     const chain = rows.filter((row) => row['prompt_id'] === 'p').toReversed();
     expect(chain.slice(1).map((row) => row['from'])).toEqual(
       chain.slice(0, -1).map((row) => row['to']),

@@ -1,15 +1,8 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
-import {
-  type Daemon,
-  evalwatch,
-  PATIENCE,
-  sleep,
-  startDaemon,
-  UNHURRIED,
-  workspace,
-} from '../support/evalwatch.ts';
+import { type DaemonHere, readHere, startHere } from '../support/daemon-here.ts';
+import { PATIENCE, sleep, startDaemon, UNHURRIED, workspace } from '../support/evalwatch.ts';
 import { METRICS } from '../support/metrics-table.ts';
 import { scrape, type Scrape } from '../support/scrape.ts';
 import { startAlpha } from '../support/service.ts';
@@ -35,7 +28,7 @@ describe('a restart', UNHURRIED, () => {
     await using service = await startAlpha();
     service.set({ p1: 'PENDING', p2: 'RUNNING', p3: 'RUNNING', p4: 'paused' });
     await using place = await workspace(service.url);
-    await using daemon = startDaemon(place);
+    await using daemon = await startHere(place);
     await daemon.line('project.baseline');
     service.set({ p1: 'RUNNING', p2: 'FAILED', p5: 'PENDING' });
     await daemon.line('prompt.failed');
@@ -51,7 +44,7 @@ describe('a restart', UNHURRIED, () => {
     await using second = startDaemon(place);
     const before = storeSeries(await scrape(await second.url()));
     await second.stop('SIGKILL');
-    await using third = startDaemon(place);
+    await using third = await startHere(place);
     const after = storeSeries(await scrape(await third.url()));
     expect(after).toEqual(before);
     // Until the stop there may have been one more poll.
@@ -72,18 +65,18 @@ describe('a restart', UNHURRIED, () => {
     await using service = await startAlpha();
     await using place = await workspace(service.url);
     await writeFile(join(place.directory, 'key'), 'short');
-    const failing = async (daemon: Daemon) => {
+    const failing = async (daemon: DaemonHere) => {
       const { samples } = await scrape(await daemon.url());
       return [...samples].filter(([name]) => name.startsWith('evalwatch_project_poll_failing'));
     };
     const forItsKey = [['evalwatch_project_poll_failing{project="alpha",reason="auth"}', 1]];
-    await using daemon = startDaemon(place);
+    await using daemon = await startHere(place);
     await daemon.line('poll.failed');
     expect(await failing(daemon)).toEqual(forItsKey);
     await daemon.stop();
 
     await place.configure({ schedule: RARELY });
-    await using next = startDaemon(place);
+    await using next = await startHere(place);
     expect(await failing(next)).toEqual(forItsKey);
     expect(next.of('poll.failed')).toEqual([]);
   });
@@ -92,10 +85,12 @@ describe('a restart', UNHURRIED, () => {
     await using service = await startAlpha();
     service.set({ p1: 'PENDING' });
     await using place = await workspace(service.url);
-    await evalwatch(place, ['poll']);
+    await using earlier = await startHere(place);
+    await earlier.line('project.baseline');
+    await earlier.stop();
     service.set({ p1: 'FAILED' });
     for (let run = 0; run < 2; run += 1) {
-      await using daemon = startDaemon(place);
+      await using daemon = await startHere(place);
       const url = await daemon.url();
       await vi.waitFor(async () => {
         const polls = (await scrape(url)).value('evalwatch_polls_total', { project: 'alpha' });
@@ -106,7 +101,7 @@ describe('a restart', UNHURRIED, () => {
       expect(daemon.of('prompt.failed')).toHaveLength(run === 0 ? 1 : 0);
       expect(daemon.of('prompt.transition')).toHaveLength(run === 0 ? 1 : 0);
     }
-    expect((await evalwatch(place, ['transitions', '--json'])).json()).toMatchObject([
+    expect((await readHere(place, ['transitions', '--json'])).json()).toMatchObject([
       { prompt_id: 'p1', from: 'PENDING', to: 'FAILED' },
     ]);
   });
@@ -116,7 +111,7 @@ describe('a restart', UNHURRIED, () => {
     await using place = await workspace(service.url, { schedule: dailyIn(HOUR) });
     const polledAtOnce = async (aheadMs: number) => {
       const count = service.arrivals.length;
-      await using daemon = startDaemon(place, { aheadMs });
+      await using daemon = await startHere(place, { aheadMs });
       await daemon.line('daemon.started');
       await sleep(700);
       await daemon.stop();

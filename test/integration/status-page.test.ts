@@ -1,6 +1,7 @@
 import { rm, writeFile } from 'node:fs/promises';
 import { describe, expect, it, vi } from 'vitest';
-import { KEY, PATIENCE, startDaemon, UNHURRIED, workspace } from '../support/evalwatch.ts';
+import { startHere } from '../support/daemon-here.ts';
+import { KEY, PATIENCE, UNHURRIED, workspace } from '../support/evalwatch.ts';
 import { sendJson, startAlpha, startService } from '../support/service.ts';
 
 /** The page as text, when it says this. */
@@ -18,7 +19,7 @@ describe('the status page of a daemon', UNHURRIED, () => {
     await using service = await startAlpha();
     service.set({ steady: 'RUNNING', failing: 'RUNNING' });
     await using place = await workspace(service.url);
-    await using daemon = startDaemon(place);
+    await using daemon = await startHere(place);
     const url = await daemon.url();
     await daemon.line('project.baseline');
     await pageThatSays(url, /evalwatch (?:is healthy and )?monitors every project/);
@@ -39,7 +40,7 @@ describe('the status page of a daemon', UNHURRIED, () => {
     });
     await using place = await workspace(service.url);
     await rm(`${place.directory}/key`);
-    await using daemon = startDaemon(place);
+    await using daemon = await startHere(place);
     const url = await daemon.url();
     await pageThatSays(url, /Down: there is no API key to send: .* does not hold a key\. auth/);
     const [failed] = daemon.of('poll.failed');
@@ -57,7 +58,7 @@ describe('the status page of a daemon', UNHURRIED, () => {
     // The store knows that it was for the key, and no more.
     await daemon.stop();
     await place.configure({ schedule: '0 0 1 1 *' });
-    await using next = startDaemon(place);
+    await using next = await startHere(place);
     const afterwards = await pageThatSays(await next.url(), /Down/);
     expect(afterwards).toMatch(/the service refuses the API key, or the key cannot be read\. auth/);
   });
@@ -65,12 +66,12 @@ describe('the status page of a daemon', UNHURRIED, () => {
   it('tells of a reload that failed, and why', async () => {
     await using service = await startAlpha();
     await using place = await workspace(service.url);
-    await using daemon = startDaemon(place);
+    await using daemon = await startHere(place);
     const url = await daemon.url();
     await daemon.line('project.baseline');
 
     await place.configure({ schedule: 'never' });
-    daemon.process.kill('SIGHUP');
+    await daemon.reload();
 
     const page = await pageThatSays(url, /the last reload failed/);
     expect(page).toMatch(/the previous configuration stays in force .*schedule/);
@@ -83,7 +84,7 @@ describe('the status page of a daemon', UNHURRIED, () => {
       sendJson(response, { error_info: { error_id: KEY, error_msg: `your key is ${KEY}` } });
     });
     await using place = await workspace(service.url);
-    await using daemon = startDaemon(place);
+    await using daemon = await startHere(place);
     const url = await daemon.url();
     await daemon.line('project.baseline');
     service.set({ echo: 'FAILED' });
@@ -98,7 +99,7 @@ describe('the status page of a daemon', UNHURRIED, () => {
   it('answers HEAD like GET and says in JSON that more is not possible', async () => {
     await using service = await startAlpha();
     await using place = await workspace(service.url);
-    await using daemon = startDaemon(place);
+    await using daemon = await startHere(place);
     const url = await daemon.url();
 
     for (const path of ['/', '/projects/alpha']) {

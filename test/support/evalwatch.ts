@@ -92,20 +92,24 @@ interface Ended {
   readonly stderr: string;
 }
 
-/** A running `evalwatch run`; `await using` kills what still runs. */
-export interface Daemon extends AsyncDisposable {
-  readonly process: ChildProcess;
+/** What a daemon logs. */
+export interface Lines {
   /** The lines so far. */
   readonly lines: readonly LogLine[];
   /** Everything on stdout so far. */
   readonly stdout: () => string;
-  readonly ended: Promise<Ended>;
   /** Waits for a line of this event with these fields, the first one or the first after so many lines. */
   line(event: string, fields?: Readonly<Record<string, unknown>>, after?: number): Promise<LogLine>;
   /** The lines of this event so far. */
   of(event: string): readonly LogLine[];
   /** Of the HTTP interface; waits for the start. */
   url(): Promise<string>;
+}
+
+/** A running `evalwatch run`; `await using` kills what still runs. */
+export interface Daemon extends Lines, AsyncDisposable {
+  readonly process: ChildProcess;
+  readonly ended: Promise<Ended>;
   stop(signal?: NodeJS.Signals): Promise<Ended>;
 }
 
@@ -141,17 +145,33 @@ export function startDaemon(
 }
 
 function watch(child: ChildProcess): Daemon {
-  const texts: string[] = [];
-  const lines: LogLine[] = [];
-  if (child.stdout !== null) {
-    createInterface(child.stdout).on('line', (line) => {
-      texts.push(line);
-      lines.push(JSON.parse(line) as LogLine);
-    });
-  }
+  const log = keepLines(() => String(child.exitCode ?? child.signalCode ?? 'running'));
+  if (child.stdout !== null) createInterface(child.stdout).on('line', log.add);
   const ended = endOf(child);
 
-  const line: Daemon['line'] = (event, fields = {}, after = 0) =>
+  return {
+    process: child,
+    ...log.kept,
+    ended,
+    stop: async (signal = 'SIGTERM') => {
+      child.kill(signal);
+      return await ended;
+    },
+    [Symbol.asyncDispose]: async () => {
+      child.kill('SIGKILL');
+      await ended;
+    },
+  };
+}
+
+/** Keeps the lines of a daemon. `stateOf` describes the daemon for a line that does not come. */
+export function keepLines(stateOf: () => string): {
+  readonly add: (line: string) => void;
+  readonly kept: Lines;
+} {
+  const texts: string[] = [];
+  const lines: LogLine[] = [];
+  const line: Lines['line'] = (event, fields = {}, after = 0) =>
     vi.waitFor(() => {
       const found = lines
         .slice(after)
@@ -161,27 +181,21 @@ function watch(child: ChildProcess): Daemon {
             Object.entries(fields).every(([name, value]) => each[name] === value),
         );
       if (found !== undefined) return found;
-      const end = child.exitCode ?? child.signalCode ?? 'running';
       throw new Error(
-        `no line ${event} ${JSON.stringify(fields)} (${end}); it said:\n${texts.join('\n')}`,
+        `no line ${event} ${JSON.stringify(fields)} (${stateOf()}); it said:\n${texts.join('\n')}`,
       );
     }, PATIENCE);
-
   return {
-    process: child,
-    lines,
-    stdout: () => texts.join('\n'),
-    ended,
-    line,
-    of: (event) => lines.filter((each) => each.event === event),
-    url: async () => (await line('daemon.started'))['url'] as string,
-    stop: async (signal = 'SIGTERM') => {
-      child.kill(signal);
-      return await ended;
+    add: (added) => {
+      texts.push(added);
+      lines.push(JSON.parse(added) as LogLine);
     },
-    [Symbol.asyncDispose]: async () => {
-      child.kill('SIGKILL');
-      await ended;
+    kept: {
+      lines,
+      stdout: () => texts.join('\n'),
+      line,
+      of: (event) => lines.filter((each) => each.event === event),
+      url: async () => (await line('daemon.started'))['url'] as string,
     },
   };
 }

@@ -1,0 +1,95 @@
+import { systemClock } from '../../src/app/clock.ts';
+import { startDaemon } from '../../src/app/daemon.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { createSecrets } from '../../src/evaluation-api/secrets.ts';
+import { createLogger } from '../../src/log/logger.ts';
+import type { Clock } from '../../src/monitor/ports/clock.ts';
+import { validateSchedule } from '../../src/schedule/calendar.ts';
+import type { ReloadResult } from '../../src/web/reload-result.ts';
+import { commandLine } from '../unit/cli/command-line.ts';
+import { type Finished, keepLines, type Lines, type Workspace } from './evalwatch.ts';
+
+// A daemon costs the time of a second as a process, and next to nothing here. Tests of what only a process has (signals,
+// stdout, rights, being killed) start one with evalwatch.ts.
+
+/** A daemon in the process of the test; `await using` stops it. */
+export interface DaemonHere extends Lines, AsyncDisposable {
+  /** As SIGHUP does. */
+  reload(): Promise<ReloadResult>;
+  /** As SIGTERM does. */
+  stop(): Promise<void>;
+}
+
+export interface HereOptions {
+  /** Sets its clock forward. */
+  readonly aheadMs?: number;
+  /** How much faster its time passes. Default 1. */
+  readonly speed?: number;
+  /** Whether it reloads the configuration when the file changes. */
+  readonly watchConfig?: boolean;
+  /** Whether requests in flight end with a stop, instead of 8 s later. */
+  readonly withoutGrace?: boolean;
+}
+
+/** Starts the daemon of a workspace in this process. */
+export async function startHere(
+  { config: file }: Pick<Workspace, 'config'>,
+  { aheadMs = 0, speed = 1, watchConfig = false, withoutGrace = false }: HereOptions = {},
+): Promise<DaemonHere> {
+  const { add, kept } = keepLines(() => 'in this process');
+  let isStopping = false;
+  let isHurried = withoutGrace;
+  const startedAt = Date.now();
+  const clock: Clock = {
+    now: () => startedAt + aheadMs + speed * (Date.now() - startedAt),
+    monotonic: () => speed * performance.now(),
+    timeout: (ms, run) => systemClock.timeout(isStopping && isHurried ? 0 : ms / speed, run),
+    every: (ms, run) => systemClock.every(ms / speed, run),
+    sleep: (ms, signal) => systemClock.sleep(ms / speed, signal),
+  };
+  const load = () => loadConfig({ file, env: {}, validateSchedule, requireSecrets: true });
+  const config = await load();
+  const secrets = createSecrets();
+  const logger = createLogger({
+    level: config.log.level,
+    destination: { write: (line) => add(line.trimEnd()) },
+    scrub: secrets.scrub,
+    onFatalError: (error) => {
+      throw error;
+    },
+  });
+  const daemon = await startDaemon({
+    config,
+    loadConfig: load,
+    watchConfig,
+    logger,
+    secrets,
+    clock,
+    revision: 'unknown',
+  });
+  let stopped: Promise<void> | undefined;
+  const stop = () => {
+    isStopping = true;
+    stopped ??= daemon.stop();
+    return stopped;
+  };
+  return {
+    ...kept,
+    reload: () => daemon.reload(),
+    stop,
+    [Symbol.asyncDispose]: async () => {
+      isHurried = true;
+      await stop();
+    },
+  };
+}
+
+/** Runs a command that reads the store of a workspace, in this process. */
+export async function readHere(
+  { config }: Pick<Workspace, 'config'>,
+  args: readonly string[],
+): Promise<Pick<Finished, 'code' | 'stdout' | 'stderr' | 'json'>> {
+  const finished = await commandLine([...args, '--config', config]);
+  const json = () => JSON.parse(finished.stdout) as readonly Record<string, unknown>[];
+  return { ...finished, json };
+}
