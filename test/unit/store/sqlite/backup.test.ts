@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../../src/app/clock.ts';
 import { backUp } from '../../../../src/store/sqlite/backup.ts';
 import { openReader } from '../../../../src/store/sqlite/sqlite-reader.ts';
-import { openStore } from '../../../../src/store/sqlite/sqlite-store.ts';
+import { openStoreInProcess } from '../../../support/store-in-process.ts';
 import { temporaryDirectory } from '../../../support/temporary.ts';
 import { startChild } from './child.ts';
 import { see, writeHistory } from './history.ts';
@@ -39,7 +39,7 @@ async function contents(file: string) {
 
 describe('a backup', () => {
   it('is the store as it is, for its owner alone, and nothing else is left', async () => {
-    const store = await openStore({ path, clock: systemClock, emit: () => {} });
+    const store = await openStoreInProcess({ path, clock: systemClock, emit: () => {} });
     const [failure] = await store.pendingFailures({ limitPerProject: 1 });
     const errorInfo = { error_id: 'E', error_msg: 'broken' };
     await store.settleFailure(
@@ -59,7 +59,7 @@ describe('a backup', () => {
 
   it('is a store that a daemon goes on with, transition ids too', async () => {
     await backUp({ path, target, replace: false });
-    const store = await openStore({ path: target, clock: systemClock, emit: () => {} });
+    const store = await openStoreInProcess({ path: target, clock: systemClock, emit: () => {} });
     await see(store, 'p', { a: 'FAILED', b: 'FAILED' }, 50);
     const [newest] = await store.transitions({ limit: 1 });
     const [before] = (await contents(path)).transitions;
@@ -68,7 +68,7 @@ describe('a backup', () => {
   });
 
   it('has what a daemon committed before it, though that is in the write-ahead log', async () => {
-    const store = await openStore({ path, clock: systemClock, emit: () => {} });
+    const store = await openStoreInProcess({ path, clock: systemClock, emit: () => {} });
     await see(store, 'p', { a: 'FAILED', b: 'FAILED' }, 50);
     await backUp({ path, target, replace: false });
     expect((await contents(target)).transitions).toEqual(await store.transitions({}));
@@ -122,7 +122,7 @@ describe('a backup', () => {
   it.each(['', '-wal', '-shm', '-journal', '.lock'])(
     'never takes the place of the store%s, by whatever name it is called',
     async (suffix) => {
-      const store = await openStore({ path, clock: systemClock, emit: () => {} });
+      const store = await openStoreInProcess({ path, clock: systemClock, emit: () => {} });
       await see(store, 'p', { a: 'FAILED', b: 'FAILED' }, 50);
       const before = await store.transitions({});
       const own = path + suffix;

@@ -4,7 +4,7 @@ import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../../src/app/clock.ts';
 import { checkStore } from '../../../../src/store/sqlite/check.ts';
-import { openStore } from '../../../../src/store/sqlite/sqlite-store.ts';
+import { openStoreInProcess } from '../../../support/store-in-process.ts';
 import { temporaryDirectory } from '../../../support/temporary.ts';
 import { see, writeHistory } from './history.ts';
 
@@ -39,7 +39,7 @@ describe('a store', () => {
   });
 
   it('is sound while the daemon has it open, and after retention and the removal of a project', async () => {
-    const store = await openStore({ path, clock: systemClock, emit: () => {} });
+    const store = await openStoreInProcess({ path, clock: systemClock, emit: () => {} });
     expect(await broken()).toEqual([]);
     for (const { transitionId } of await store.pendingFailures({ limitPerProject: 9 })) {
       if (transitionId > 2) await store.settleFailure(transitionId, { reason: 'not_found' }, 41);

@@ -5,8 +5,8 @@ import { systemClock } from '../../../../src/app/clock.ts';
 import { KINDS } from '../../../../src/domain/status.ts';
 import { StoreError } from '../../../../src/monitor/errors.ts';
 import { openReader } from '../../../../src/store/sqlite/sqlite-reader.ts';
-import { openStore } from '../../../../src/store/sqlite/sqlite-store.ts';
 import { listingOf } from '../../../support/monitor.ts';
+import { openStoreInProcess } from '../../../support/store-in-process.ts';
 import { temporaryDirectory } from '../../../support/temporary.ts';
 import { detectChanges } from '../../../support/at-once.ts';
 
@@ -27,7 +27,7 @@ describe('a damaged store', () => {
   });
   afterEach(() => directory[Symbol.asyncDispose]());
 
-  const open = () => openStore({ path, clock: systemClock, emit: () => {} });
+  const open = () => openStoreInProcess({ path, clock: systemClock, emit: () => {} });
 
   async function see(store: Awaited<ReturnType<typeof open>>, status: string) {
     const { version, listings } = await store.loadKnown('p', ['prompt']);
@@ -93,7 +93,7 @@ describe('a damaged store', () => {
     expect(errors.every((error) => error instanceof StoreError)).toBe(true);
   });
 
-  // Every opening starts a thread; the proof has many more rounds.
+  // The proof has many more rounds, and threads.
   it('gives only StoreErrors, wherever its bits flipped', async () => {
     const random = generator(42);
     for (let round = 0; round < 15; round += 1) {

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../../src/app/clock.ts';
 import { SCHEMA_VERSION } from '../../../../src/store/sqlite/sql/migrate.ts';
 import { openReader } from '../../../../src/store/sqlite/sqlite-reader.ts';
-import { openStore } from '../../../../src/store/sqlite/sqlite-store.ts';
+import { openStoreInProcess } from '../../../support/store-in-process.ts';
 import { temporaryDirectory } from '../../../support/temporary.ts';
 
 /** Files that are no store of ours, and what has to be said of them. */
@@ -49,7 +49,9 @@ describe('a file that is no store of ours', () => {
     const path = join(directory.path, 'file');
     await make(path);
     const before = await contents();
-    await expect(openStore({ path, clock: systemClock, emit: () => {} })).rejects.toMatchObject({
+    await expect(
+      openStoreInProcess({ path, clock: systemClock, emit: () => {} }),
+    ).rejects.toMatchObject({
       name: 'StoreError',
       message: expect.stringContaining(says),
     });
@@ -69,11 +71,11 @@ describe('a file that is no store of ours', () => {
 
   it('is noticed where there was a store before', async () => {
     const path = join(directory.path, 'file');
-    await (await openStore({ path, clock: systemClock, emit: () => {} })).close();
+    await (await openStoreInProcess({ path, clock: systemClock, emit: () => {} })).close();
     await rm(path);
     sql('CREATE TABLE t (a)')(path);
     const before = await contents();
-    await expect(openStore({ path, clock: systemClock, emit: () => {} })).rejects.toThrow(
+    await expect(openStoreInProcess({ path, clock: systemClock, emit: () => {} })).rejects.toThrow(
       'another program',
     );
     expect(await contents()).toEqual(before);
@@ -82,7 +84,7 @@ describe('a file that is no store of ours', () => {
   it('a store that a crash left newer in its log only is refused', async () => {
     const path = join(directory.path, 'file');
     const origin = join(directory.path, 'origin');
-    await (await openStore({ path: origin, clock: systemClock, emit: () => {} })).close();
+    await (await openStoreInProcess({ path: origin, clock: systemClock, emit: () => {} })).close();
     const db = new Database(origin);
     db.pragma('user_version = 99');
     await copyFile(origin, path);
@@ -90,7 +92,9 @@ describe('a file that is no store of ours', () => {
     db.close();
     const says = `has schema version 99, this evalwatch supports ${SCHEMA_VERSION}`;
     await expect(openReader({ path })).rejects.toThrow(says);
-    await expect(openStore({ path, clock: systemClock, emit: () => {} })).rejects.toThrow(says);
+    await expect(openStoreInProcess({ path, clock: systemClock, emit: () => {} })).rejects.toThrow(
+      says,
+    );
   });
 
   /** Every file and its bytes. */

@@ -7,6 +7,7 @@ import { systemClock } from '../../../../src/app/clock.ts';
 import { openContents } from '../../../../src/store/sqlite/contents.ts';
 import { openReader } from '../../../../src/store/sqlite/sqlite-reader.ts';
 import { openStore } from '../../../../src/store/sqlite/sqlite-store.ts';
+import { openStoreInProcess } from '../../../support/store-in-process.ts';
 import { temporaryDirectory } from '../../../support/temporary.ts';
 import { startChild } from './child.ts';
 
@@ -18,7 +19,9 @@ describe('a store serves one daemon at a time', () => {
   afterEach(() => directory[Symbol.asyncDispose]());
 
   const at = (...names: string[]) => join(directory.path, ...names);
-  const open = (path: string) => openStore({ path, clock: systemClock, emit: () => {} });
+  const openInThread = (path: string) => openStore({ path, clock: systemClock, emit: () => {} });
+  // A lock is that of the process, whichever of its threads SQLite works in.
+  const open = (path: string) => openStoreInProcess({ path, clock: systemClock, emit: () => {} });
 
   async function holder(path: string) {
     const child = startChild('hold-store.ts', path);
@@ -50,8 +53,8 @@ describe('a store serves one daemon at a time', () => {
   });
 
   it('the same process does not get it twice, and what it holds stays held', async () => {
-    const store = await open(at('store.db'));
-    await expect(open(at('store.db'))).rejects.toMatchObject({
+    const store = await openInThread(at('store.db'));
+    await expect(openInThread(at('store.db'))).rejects.toMatchObject({
       reason: 'busy',
       message: expect.stringContaining(`process ${process.pid} on `),
     });
@@ -64,7 +67,10 @@ describe('a store serves one daemon at a time', () => {
   });
 
   it('of two that begin at the same moment one gets it', async () => {
-    const outcomes = await Promise.allSettled([open(at('store.db')), open(at('store.db'))]);
+    const outcomes = await Promise.allSettled([
+      openInThread(at('store.db')),
+      openInThread(at('store.db')),
+    ]);
     expect(outcomes.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected']);
     for (const outcome of outcomes) {
       if (outcome.status === 'fulfilled') await outcome.value.close();

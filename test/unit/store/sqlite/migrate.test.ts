@@ -125,10 +125,12 @@ describe('migrations', () => {
       `INSERT INTO transition (listing_key, record_id, at, from_status, to_status)
        VALUES (1, ?, ?, ?, ?)`,
     );
-    for (const [index, ms] of lengths.entries()) {
-      insert.run(`x${index}`, 0, 'NEW', 'RUNNING');
-      insert.run(`x${index}`, ms, 'RUNNING', 'COMPLETED');
-    }
+    db.transaction(() => {
+      for (const [index, ms] of lengths.entries()) {
+        insert.run(`x${index}`, 0, 'NEW', 'RUNNING');
+        insert.run(`x${index}`, ms, 'RUNNING', 'COMPLETED');
+      }
+    })();
     migrate(db, migrations);
     const [found] = createDurationQuery(db)([{ project: 'p', status: 'RUNNING' }], 0);
     const counts = Map.groupBy(lengths, (ms) => `${dayOf(ms)}/${bucketOf(ms)}`);

@@ -2,24 +2,31 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, it } from 'vitest';
 import { systemClock } from '../../../../src/app/clock.ts';
-import { openStore } from '../../../../src/store/sqlite/sqlite-store.ts';
 import { listingOf } from '../../../support/monitor.ts';
+import { openStoreInProcess } from '../../../support/store-in-process.ts';
 import { temporaryDirectory } from '../../../support/temporary.ts';
 import { detectChanges } from '../../../support/at-once.ts';
 
+/** Takes three transactions to delete. */
+const MANY = 4500;
+/** Each takes a transaction to settle. */
+const FAILURES = 50;
 const TABLES = ['project', 'listing', 'record', 'transition', 'transition_total', 'failure'];
 
 it('a pruned project leaves no row behind', async () => {
   await using directory = await temporaryDirectory();
   const path = join(directory.path, 'store.db');
-  const store = await openStore({ path, clock: systemClock, emit: () => {} });
+  const store = await openStoreInProcess({ path, clock: systemClock, emit: () => {} });
   await store.configureProjects(['p'], 1);
   for (const status of ['RUNNING', 'FAILED']) {
     const { version, listings } = await store.loadKnown('p', ['prompt']);
     const known = listings.get('prompt');
     if (known === undefined) throw new Error('not loaded');
     const statuses = Object.fromEntries(
-      Array.from({ length: 4500 }, (_, index) => [`x${index}`, status]),
+      Array.from({ length: MANY }, (_, index) => [
+        `x${index}`,
+        status === 'FAILED' && index >= FAILURES ? 'COMPLETED' : status,
+      ]),
     );
     const changes = detectChanges(known, listingOf(statuses), { at: 5, missingAfter: 3 });
     const health = await store.loadHealth('p');

@@ -4,15 +4,18 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../../src/app/clock.ts';
+import type { Clock } from '../../../../src/monitor/ports/clock.ts';
 import type { Connection } from '../../../../src/store/sqlite/connection.ts';
 import { openDatabase } from '../../../../src/store/sqlite/database.ts';
 import { openReader } from '../../../../src/store/sqlite/sqlite-reader.ts';
-import { openStore } from '../../../../src/store/sqlite/sqlite-store.ts';
 import { eventLog } from '../../../support/monitor.ts';
+import { openStoreInProcess } from '../../../support/store-in-process.ts';
 import { temporaryDirectory } from '../../../support/temporary.ts';
 import { see } from './history.ts';
 
-const PATIENCE = { timeout: 100_000, interval: 50 };
+const PATIENCE = { timeout: 100_000, interval: 5 };
+
+const NEVER_MS = 2 ** 31 - 1;
 
 let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
 beforeEach(async () => {
@@ -29,10 +32,19 @@ async function openLinked() {
   await mkdir(at('data'));
   await symlink(at('data', 'store.db'), at('link.db'));
   const events = eventLog();
-  const store = await openStore({ path: at('link.db'), clock: systemClock, emit: events.emit });
+  let compareFiles = () => {};
+  const clock: Clock = {
+    ...systemClock,
+    // The only interval of a store is that at which it compares its files.
+    every: (_ms, callback) => {
+      compareFiles = callback;
+      return systemClock.every(NEVER_MS, callback);
+    },
+  };
+  const store = await openStoreInProcess({ path: at('link.db'), clock, emit: events.emit });
   await store.configureProjects(['p'], 1);
   await see(store, 'p', { a: 'RUNNING' }, 10);
-  return { store, failures: () => events.of('store.commit_failed') };
+  return { store, compareFiles, failures: () => events.of('store.commit_failed') };
 }
 
 const FILES = ['store.db', 'store.db-wal', 'store.db-shm', 'store.db.lock'].map((name) => ({
@@ -46,7 +58,7 @@ describe('a store whose file is replaced under it', () => {
     { what: 'the directory is', path: 'data' },
     { what: 'the link is', path: 'link.db' },
   ])('stores nothing while $what moved away, and goes on once it is back', async ({ path }) => {
-    const { store, failures } = await openLinked();
+    const { store, compareFiles, failures } = await openLinked();
     expect(store.isInPlace()).toBe(true);
     await rename(at(path), at('elsewhere'));
     await expect(see(store, 'p', { a: 'FAILED' }, 20)).rejects.toMatchObject({
@@ -54,12 +66,14 @@ describe('a store whose file is replaced under it', () => {
       reason: 'replaced',
       message: expect.stringContaining('is no longer there; move it back, or start evalwatch'),
     });
+    compareFiles();
     await vi.waitFor(() => expect(store.isInPlace()).toBe(false), PATIENCE);
     expect(failures()).toContainEqual(expect.objectContaining({ reason: 'replaced' }));
     // What was stored before can still be read, as with a full disk.
     expect(await store.transitions({})).toEqual([]);
 
     await rename(at('elsewhere'), at(path));
+    compareFiles();
     await vi.waitFor(() => expect(store.isInPlace()).toBe(true), PATIENCE);
     await see(store, 'p', { a: 'FAILED' }, 30);
     expect(await store.transitions({})).toMatchObject([{ from: 'RUNNING', to: 'FAILED', at: 30 }]);
@@ -67,9 +81,10 @@ describe('a store whose file is replaced under it', () => {
   });
 
   it.each(FILES)('tells without a commit that $what another file', async ({ path }) => {
-    const { store, failures } = await openLinked();
+    const { store, compareFiles, failures } = await openLinked();
     await rm(at(path));
     await writeFile(at(path), '');
+    compareFiles();
     await vi.waitFor(() => expect(failures()).not.toEqual([]), PATIENCE);
     expect(failures()[0]?.error.message).toContain(`${at(path)} is another file now`);
     expect(store.isInPlace()).toBe(false);
@@ -78,7 +93,11 @@ describe('a store whose file is replaced under it', () => {
 
   it('tells that the link to it leads to another store', async () => {
     const { store } = await openLinked();
-    const other = await openStore({ path: at('other.db'), clock: systemClock, emit: () => {} });
+    const other = await openStoreInProcess({
+      path: at('other.db'),
+      clock: systemClock,
+      emit: () => {},
+    });
     await rm(at('link.db'));
     await symlink(at('other.db'), at('link.db'));
     await expect(see(store, 'p', { a: 'FAILED' }, 20)).rejects.toMatchObject({
@@ -111,7 +130,11 @@ describe('a store whose file is replaced under it', () => {
     const { store } = await openLinked();
     await rename(at('data'), at('elsewhere'));
     await mkdir(at('data'));
-    const next = await openStore({ path: at('link.db'), clock: systemClock, emit: () => {} });
+    const next = await openStoreInProcess({
+      path: at('link.db'),
+      clock: systemClock,
+      emit: () => {},
+    });
     await next.configureProjects(['q'], 1);
     await store.close();
     await next.configureProjects(['q', 'r'], 1);

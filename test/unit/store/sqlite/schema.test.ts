@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../../src/app/clock.ts';
 import { migrate, readMigrations } from '../../../../src/store/sqlite/sql/migrate.ts';
 import { openReader } from '../../../../src/store/sqlite/sqlite-reader.ts';
-import { openStore } from '../../../../src/store/sqlite/sqlite-store.ts';
+import { openStoreInProcess } from '../../../support/store-in-process.ts';
 import { temporaryDirectory } from '../../../support/temporary.ts';
 import { see, writeHistory } from './history.ts';
 
@@ -17,7 +17,7 @@ beforeEach(async () => {
 });
 afterEach(() => directory[Symbol.asyncDispose]());
 
-const open = () => openStore({ path, clock: systemClock, emit: () => {} });
+const open = () => openStoreInProcess({ path, clock: systemClock, emit: () => {} });
 
 function edit(sql: string) {
   const db = new Database(path);
