@@ -109,7 +109,11 @@ function start(
   const modules = speed === 1 ? preload : [FASTER, ...preload];
   const imports = modules.flatMap((module) => ['--import', module]);
   return spawn(process.execPath, [...NODE_FLAGS, ...imports, join(source, 'main.js'), ...args], {
-    env: { PATH: process.env['PATH'], FASTER: String(speed) },
+    env: {
+      PATH: process.env['PATH'],
+      NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
+      FASTER: String(speed),
+    },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
 }
