@@ -9,10 +9,13 @@ import { findStrace } from './strace.ts';
 type Size = Pick<SoakOptions, 'parts' | 'projects' | 'promptsPerProject' | 'pace' | 'scrapeEvery'>;
 
 const MANY = { projects: 100, promptsPerProject: 200, pace: 0.01, scrapeEvery: 5 };
+/** One life under reload after reload. */
+const RELOADS = { seconds: 10, kills: 0, troubles: 0, reloads: 60 };
 /** The last part is one long life, over which memory is measured. */
 const LONG: Size = {
   ...MANY,
   parts: [
+    RELOADS,
     { seconds: 600, kills: 30, troubles: 15 },
     { seconds: 600, kills: 30, troubles: 15 },
     { seconds: 600, kills: 30, troubles: 15 },
@@ -22,6 +25,7 @@ const LONG: Size = {
 const SHORT: Size = {
   ...MANY,
   parts: [
+    RELOADS,
     { seconds: 120, kills: 10, troubles: 5 },
     { seconds: 180, kills: 0, troubles: 3 },
   ],
@@ -35,7 +39,7 @@ const MINI: Size = {
   ],
 };
 
-/** Everything at once: a lively world, a faulty service, kills and a failing disk, for an hour. */
+/** Everything at once: a lively world, a faulty service, reloads, kills and a failing disk, for an hour. */
 export const chaos: Row = {
   name: 'chaos',
   bug: TOLD_THOUGH_NOT_COMMITTED,
