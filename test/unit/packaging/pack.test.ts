@@ -4,10 +4,11 @@ import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { delimiter, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
+import { fillPackageDirectory } from '../../../scripts/package-directory.ts';
 import { shippedPackages } from '../../../scripts/shipped-packages.ts';
 import { KEY } from '../../support/evalwatch.ts';
 import { startAlpha } from '../../support/service.ts';
-import { temporaryDirectory } from '../../support/temporary.ts';
+import { directoryInMemory } from '../../support/temporary.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
 const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
@@ -20,16 +21,13 @@ const env = {
   EVAL_KEY: KEY,
 };
 
-it('the npm package runs in an empty directory, installed without a registry', async () => {
-  await using place = await temporaryDirectory();
-  const packed = await run(process.execPath, [join(ROOT, 'scripts/pack.ts'), place.path]);
-  const archive = packed.stdout.trim();
-  expect(archive).toBe(join(place.path, `evalwatch-${version}.tgz`));
-
-  const cwd = join(place.path, 'empty');
-  await mkdir(cwd);
-  await run('npm', ['install', '--offline', '--ignore-scripts', archive], { cwd, env });
+// `npm run test:package` also has npm pack and install it.
+it('what the npm package contains runs below node_modules', async () => {
+  await using place = await directoryInMemory();
+  const cwd = place.path;
   const installed = join(cwd, 'node_modules/evalwatch');
+  await mkdir(installed, { recursive: true });
+  await fillPackageDirectory(installed);
   const manifest = readFileSync(join(installed, 'package.json'), 'utf8');
   expect(manifest).not.toMatch(/"(?:dev|optional)Dependencies"|"scripts"/);
   expect((await readdir(installed)).toSorted()).toEqual(
@@ -43,8 +41,9 @@ it('the npm package runs in an empty directory, installed without a registry', a
     });
   }
 
+  const { bin } = JSON.parse(manifest) as { readonly bin: { readonly evalwatch: string } };
   const evalwatch = async (...args: string[]) =>
-    (await run(join(cwd, 'node_modules/.bin/evalwatch'), args, { cwd, env })).stdout;
+    (await run(join(installed, bin.evalwatch), args, { cwd, env })).stdout;
   expect(await evalwatch('--version')).toBe(`${version}\n`);
   await using service = await startAlpha();
   await writeFile(
@@ -59,4 +58,4 @@ it('the npm package runs in an empty directory, installed without a registry', a
   expect(await evalwatch('check', ...config)).toContain('alpha');
   // Needs SQLite's binary, and the migrations and the scanner, which the compiler does not copy.
   expect(await evalwatch('poll', '--json', ...config)).toContain('"alpha"');
-}, 300_000);
+});
