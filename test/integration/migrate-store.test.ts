@@ -1,6 +1,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { copyFileSync, writeFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../src/app/clock.ts';
@@ -68,10 +70,16 @@ async function settleSome(store: Store): Promise<void> {
 
 describe.skipIf(postgresPrograms === undefined)('migrate-store', () => {
   let server: PostgresServer;
+  let shared: string;
   beforeAll(async () => {
     server = await startPostgres();
+    shared = await mkdtemp(join(tmpdir(), 'evalwatch-'));
+    await writeStore(join(shared, 'evalwatch.db'));
   }, 60_000);
-  afterAll(() => server[Symbol.asyncDispose]());
+  afterAll(async () => {
+    await server[Symbol.asyncDispose]();
+    await rm(shared, { recursive: true });
+  });
 
   let directory: string;
   let file: string;
@@ -83,7 +91,7 @@ describe.skipIf(postgresPrograms === undefined)('migrate-store', () => {
   beforeEach(async () => {
     directory = temporaryDirectory();
     file = join(directory, 'evalwatch.db');
-    await writeStore(file);
+    copyFileSync(join(shared, 'evalwatch.db'), file);
     before = writeConfiguration(directory, projects);
     database = await server.createDatabase();
     const other = temporaryDirectory();
@@ -92,7 +100,7 @@ describe.skipIf(postgresPrograms === undefined)('migrate-store', () => {
   });
 
   const move = (): Promise<Finished> =>
-    evalwatch(['migrate-store', '--from', file, '--config', config, '--json']);
+    commandLine(['migrate-store', '--from', file, '--config', config, '--json']);
 
   async function isEmpty(): Promise<boolean> {
     const [row] = await server.query(
@@ -103,6 +111,7 @@ describe.skipIf(postgresPrograms === undefined)('migrate-store', () => {
   }
 
   async function expectSameAnswers(): Promise<void> {
+    await expectSameRows();
     for (const command of ['status', 'transitions', 'failures']) {
       for (const which of [[], ['--project', 'p'], ['--limit', '3']]) {
         const ask = (where: string) =>
@@ -112,6 +121,9 @@ describe.skipIf(postgresPrograms === undefined)('migrate-store', () => {
         expect(JSON.parse(to.stdout)).not.toEqual([]);
       }
     }
+  }
+
+  async function expectSameRows(): Promise<void> {
     const [from, to] = await Promise.all([
       openReader({ path: file }),
       openPostgresReader({ clock: systemClock, url: database.url }),
@@ -229,7 +241,7 @@ describe.skipIf(postgresPrograms === undefined)('migrate-store', () => {
       }
       const { code, stderr } = await move();
       expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-      await expectSameAnswers();
+      await expectSameRows();
     },
   );
 
@@ -240,7 +252,7 @@ describe.skipIf(postgresPrograms === undefined)('migrate-store', () => {
       ...first,
       stderr: 'this store has already been copied into this database: nothing was changed\n',
     });
-    await expectSameAnswers();
+    await expectSameRows();
   });
 
   it('refuses a database with anything else in it, or a store that has changed since', async () => {
@@ -283,11 +295,15 @@ describe.skipIf(postgresPrograms === undefined)('migrate-store', () => {
   });
 
   it.each([
-    ['a file that is not there', () => ['--from', 'nowhere.db', '--config', config], 1],
+    [
+      'a file that is not there',
+      () => ['--from', join(directory, 'nowhere.db'), '--config', config],
+      1,
+    ],
     ['a configuration with SQLite', () => ['--from', file, '--config', before], 2],
     ['no file', () => ['--config', config], 2],
   ])('of %s says what is wrong', async (_, args, code) => {
-    const finished = await evalwatch(['migrate-store', ...args()], { cwd: directory });
+    const finished = await commandLine(['migrate-store', ...args()]);
     expect(finished).toMatchObject({ code, stdout: '' });
     expect(finished.stderr).toMatch(
       /there is no store at .*nowhere\.db|does not name a PostgreSQL store: set store\.|--from <file>/,
