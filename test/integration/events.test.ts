@@ -32,13 +32,13 @@ import { detectChanges } from '../support/at-once.ts';
 const HEAVY = { timeout: 240_000 };
 const LONG = { timeout: 120_000, interval: 50 };
 const RARELY = '0 0 1 1 *';
-/** A daemon that ends an idle connection after 10 s instead of 30. */
+/** A daemon that ends an idle connection after 6 s instead of 30. */
 const IMPATIENT = [
   '--import',
   `data:text/javascript,${encodeURIComponent(`
     import { Server } from 'node:http';
     const { setTimeout } = Server.prototype;
-    Server.prototype.setTimeout = function (ms) { return setTimeout.call(this, ms / 3); };`)}`,
+    Server.prototype.setTimeout = function (ms) { return setTimeout.call(this, ms / 5); };`)}`,
   fileURLToPath(new URL('../../src/main.js', import.meta.url)),
 ];
 

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
+import { readHere, startHere } from '../support/daemon-here.ts';
 import {
   evalwatch,
   isAlive,
@@ -78,44 +79,41 @@ describe('readiness', UNHURRIED, () => {
 });
 
 describe('a stop', UNHURRIED, () => {
-  it.each(['SIGTERM', 'SIGINT'] as const)(
-    'by %s gives a request in flight 8 s, and a poll cut short leaves nothing behind',
-    async (signal) => {
-      await using service = await startHangingService();
-      await using place = await workspace(service.url, { service: { timeout: '1m' } });
-      await using daemon = startDaemon(place);
-      await service.arrived();
+  it('gives a request in flight 8 s, and a poll cut short leaves nothing behind', async () => {
+    await using service = await startHangingService();
+    await using place = await workspace(service.url, { service: { timeout: '1m' } });
+    await using daemon = startDaemon(place);
+    await service.arrived();
 
-      const [ended, ms] = await timed(daemon.stop(signal));
-      expect(ended).toEqual({ code: 0, signal: null, stderr: '' });
-      expect(ms).toBeGreaterThan(7500);
-      expect(ms).toBeLessThan(GRACE_IS_OVER_MS);
-      expect(daemon.lines.map(({ event }) => event)).toEqual([
-        'store.created',
-        'daemon.started',
-        'daemon.stopped',
-      ]);
-      expect((await evalwatch(place, ['status', '--json'])).json()).toEqual([]);
+    const [ended, ms] = await timed(daemon.stop());
+    expect(ended).toEqual({ code: 0, signal: null, stderr: '' });
+    expect(ms).toBeGreaterThan(7500);
+    expect(ms).toBeLessThan(GRACE_IS_OVER_MS);
+    expect(daemon.lines.map(({ event }) => event)).toEqual([
+      'store.created',
+      'daemon.started',
+      'daemon.stopped',
+    ]);
+    expect((await readHere(place, ['status', '--json'])).json()).toEqual([]);
 
-      // A failure that had been stored would be told by the next success, and a poll of then would not be due now.
-      await place.configure({ schedule: '0 0 1 1 *' });
-      await using next = startDaemon(place);
-      await service.arrived(2);
-      service.answerAll();
-      await next.line('poll.completed');
-      expect(next.of('poll.recovered')).toEqual([]);
-    },
-  );
+    // A failure that had been stored would be told by the next success, and a poll of then would not be due now.
+    await place.configure({ schedule: '0 0 1 1 *' });
+    await using next = await startHere(place);
+    await service.arrived(2);
+    service.answerAll();
+    await next.line('poll.completed');
+    expect(next.of('poll.recovered')).toEqual([]);
+  });
 
   it('lets a request that is answered in time end its poll', async () => {
     await using service = await startHangingService();
     await using place = await workspace(service.url);
-    await using daemon = startDaemon(place);
+    await using daemon = await startHere(place);
     await service.arrived();
-    daemon.process.kill('SIGTERM');
+    const stopped = daemon.stop();
     await sleep(1000);
     service.answerAll();
-    expect(await daemon.ended).toMatchObject({ code: 0 });
+    await stopped;
     expect(daemon.lines.map(({ event }) => event).slice(-3)).toEqual([
       'project.baseline',
       'poll.completed',
@@ -128,18 +126,16 @@ describe('a stop', UNHURRIED, () => {
     await using service = await startAlpha();
     service.set({ p1: 'RUNNING' });
     await using place = await workspace(service.url, { service: { timeout: '1m' } });
-    await using daemon = startDaemon(place);
+    await using daemon = await startHere(place, { withoutGrace: true });
     await daemon.line('project.baseline');
     service.answer('p1', () => {});
     service.set({ p1: 'FAILED' });
     await vi.waitFor(() => expect(service.details()).toHaveLength(1), PATIENCE);
-    const [{ code }, ms] = await timed(daemon.stop());
-    expect(code).toBe(0);
-    expect(ms).toBeLessThan(GRACE_IS_OVER_MS);
+    await daemon.stop();
     expect(daemon.of('prompt.failed')).toEqual([]);
 
     service.answer('p1', (_, response) => sendJson(response, promptDetail(errorOf('p1'))));
-    await using next = startDaemon(place);
+    await using next = await startHere(place);
     const line = await next.line('prompt.failed', { prompt_id: 'p1' });
     expect(line['error_info']).toEqual(errorOf('p1'));
   });
@@ -149,10 +145,9 @@ describe('a stop', UNHURRIED, () => {
       response.writeHead(503, { 'retry-after': '9' }).end();
     });
     await using place = await workspace(service.url);
-    await using daemon = startDaemon(place);
+    await using daemon = await startHere(place);
     await daemon.line('api.retried');
-    const [{ code }, ms] = await timed(daemon.stop());
-    expect(code).toBe(0);
+    const [, ms] = await timed(daemon.stop());
     expect(ms).toBeLessThan(AT_ONCE_MS);
     expect(daemon.of('poll.failed')).toEqual([]);
     expect(service.arrivals).toHaveLength(1);
@@ -162,10 +157,9 @@ describe('a stop', UNHURRIED, () => {
     await using service = await startService((_, response) => sendJson(response, []));
     const rate = { max_requests_per_second: 0.05 };
     await using place = await workspace(service.url, { service: rate, projects: TWO });
-    await using daemon = startDaemon(place);
+    await using daemon = await startHere(place);
     await daemon.line('poll.completed');
-    const [{ code }, ms] = await timed(daemon.stop());
-    expect(code).toBe(0);
+    const [, ms] = await timed(daemon.stop());
     expect(ms).toBeLessThan(AT_ONCE_MS);
     expect(service.arrivals).toHaveLength(1);
     expect(daemon.of('poll.failed')).toEqual([]);
@@ -176,30 +170,26 @@ describe('a stop', UNHURRIED, () => {
     await using service = await startHangingService();
     const slots = { max_concurrency: 1 };
     await using place = await workspace(service.url, { service: slots, projects: TWO });
-    await using daemon = startDaemon(place);
+    await using daemon = await startHere(place);
     await service.arrived();
-    daemon.process.kill('SIGTERM');
+    const stopped = daemon.stop();
     await sleep(500);
-    const [{ code }, ms] = await timed((service.answerAll(), daemon.ended));
-    expect(code).toBe(0);
+    const [, ms] = await timed((service.answerAll(), stopped));
     expect(ms).toBeLessThan(AT_ONCE_MS);
     expect(service.arrivals).toHaveLength(1);
     expect(daemon.of('project.baseline')).toHaveLength(1);
     expect(daemon.of('poll.failed')).toEqual([]);
   });
 
-  it.each([
-    ['SIGTERM', 'SIGTERM'],
-    ['SIGINT', 'SIGTERM'],
-  ] as const)('by %s is cut short by a second signal, %s', async (first, second) => {
+  it('is cut short by a second signal', async () => {
     await using service = await startHangingService();
     await using place = await workspace(service.url);
     await using daemon = startDaemon(place);
     await service.arrived();
-    daemon.process.kill(first);
+    daemon.process.kill('SIGINT');
     await sleep(400);
     expect(daemon.process.exitCode).toBeNull();
-    const [, ms] = await timed(daemon.stop(second));
+    const [, ms] = await timed(daemon.stop('SIGTERM'));
     expect(ms).toBeLessThan(AT_ONCE_MS);
     expect(daemon.of('poll.failed')).toEqual([]);
   });
@@ -224,7 +214,7 @@ describe('a start', UNHURRIED, () => {
     await using place = await workspace(service.url);
     await using daemon = startDaemon(place);
     await daemon.line('poll.completed');
-    await daemon.stop();
+    expect(await daemon.stop('SIGINT')).toEqual({ code: 0, signal: null, stderr: '' });
     const lines = daemon.lines.filter(({ event }) => event.startsWith('daemon.'));
     expect(lines).toMatchObject([
       { event: 'daemon.started', level: 'info', pid: daemon.process.pid },
@@ -236,39 +226,36 @@ describe('a start', UNHURRIED, () => {
     }
   });
 
-  it.each(['SIGTERM', 'SIGINT'] as const)(
-    'is given up upon %s, without waiting for a database that says nothing',
-    async (signal) => {
-      await using place = await workspace('http://127.0.0.1:9', {
-        store: { postgres_url_file: 'address' },
-      });
-      const silent = createServer().listen(0, '127.0.0.1');
-      await once(silent, 'listening');
-      const { port } = silent.address() as { port: number };
-      const hosts = Array.from({ length: 20 }, () => `127.0.0.1:${port}`).join();
-      const address = `postgres://nobody@${hosts}/nothing?sslmode=disable`;
-      await writeFile(join(place.directory, 'address'), address);
-      await using daemon = startDaemon(place);
-      await once(silent, 'connection');
-      expect(await daemon.stop(signal)).toEqual({ code: 0, signal: null, stderr: '' });
-      expect(daemon.of('daemon.started')).toEqual([]);
-      silent.close();
-    },
-  );
+  it('is given up upon a signal, without waiting for a database that says nothing', async () => {
+    await using place = await workspace('http://127.0.0.1:9', {
+      store: { postgres_url_file: 'address' },
+    });
+    const silent = createServer().listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    const { port } = silent.address() as { port: number };
+    const hosts = Array.from({ length: 20 }, () => `127.0.0.1:${port}`).join();
+    const address = `postgres://nobody@${hosts}/nothing?sslmode=disable`;
+    await writeFile(join(place.directory, 'address'), address);
+    await using daemon = startDaemon(place);
+    await once(silent, 'connection');
+    expect(await daemon.stop()).toEqual({ code: 0, signal: null, stderr: '' });
+    expect(daemon.of('daemon.started')).toEqual([]);
+    silent.close();
+  });
 
-  it.each(['run', 'poll'])(
-    'of %s fails with one line where no store can be made',
-    async (command) => {
-      await using place = await workspace('http://127.0.0.1:9', {
-        store: { path: '/proc/nowhere/evalwatch.db' },
-      });
-      const { code, stderr, stdout } = await evalwatch(place, [command]);
-      expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
-      expect(stderr).toBe(
-        'error: the directory /proc/nowhere for the store /proc/nowhere/evalwatch.db cannot be created (ENOENT): create it, or set store.path to another file\n',
-      );
-    },
-  );
+  it.each([
+    ['run', evalwatch],
+    ['poll', readHere],
+  ])('of %s fails with one line where no store can be made', async (command, execute) => {
+    await using place = await workspace('http://127.0.0.1:9', {
+      store: { path: '/proc/nowhere/evalwatch.db' },
+    });
+    const { code, stderr, stdout } = await execute(place, [command]);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr).toBe(
+      'error: the directory /proc/nowhere for the store /proc/nowhere/evalwatch.db cannot be created (ENOENT): create it, or set store.path to another file\n',
+    );
+  });
 
   it('fails with one line when its port is taken', async () => {
     const other = createServer().listen(0, '127.0.0.1');
