@@ -23,16 +23,16 @@ export function describePostgres(name: string, create: () => Promise<EmptyDataba
 
   describeStore(name, async (emit) => {
     const database = kept?.database ?? (await create());
-    let worker = kept?.worker ?? (await openWorker(database, emit));
+    let worker = kept?.worker ?? (await openWorker(database));
     kept = undefined;
-    await worker.join();
+    await worker.join(emit);
     return {
       store: worker.store,
       reopen: async () => {
         await worker.leave();
         await worker.store.close();
-        worker = await openWorker(database, emit);
-        await worker.join();
+        worker = await openWorker(database);
+        await worker.join(emit);
         await worker.store.configureProjects(await configured(worker.store), 0);
         return worker.store;
       },
@@ -46,7 +46,7 @@ export function describePostgres(name: string, create: () => Promise<EmptyDataba
         await database.clear();
         if (!worker.isFit()) {
           await worker.store.close();
-          worker = await openWorker(database, emit);
+          worker = await openWorker(database);
         }
         kept = { database, worker };
       },
@@ -55,14 +55,15 @@ export function describePostgres(name: string, create: () => Promise<EmptyDataba
 }
 
 /** A worker that owns what is configured at once: as the coordination would have it, soon. */
-async function openWorker(database: EmptyDatabase, emit: Observer) {
+async function openWorker(database: EmptyDatabase) {
+  let observe: Observer = () => {};
   const id = randomUUID();
   const { store, coordinator } = await openPostgres({
     ...database,
     worker: id,
     leaseMs: 600_000,
     clock: systemClock,
-    emit,
+    emit: (event) => observe(event),
     signal: new AbortController().signal,
   });
   const owned = new Set<string>();
@@ -90,7 +91,11 @@ async function openWorker(database: EmptyDatabase, emit: Observer) {
     store: owning,
     /** Whether the next test can use it. */
     isFit: () => isFit,
-    join: () => coordinator.join({ id, version: '1.0.0', configDigest: '' }),
+    /** Its events go to this observer from now on. */
+    join: async (emit: Observer) => {
+      observe = emit;
+      await coordinator.join({ id, version: '1.0.0', configDigest: '' });
+    },
     leave: () => coordinator.leave(id).catch(() => undefined),
     disownAll: () => {
       for (const project of owned) store.disown(project);

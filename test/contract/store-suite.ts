@@ -16,12 +16,17 @@ import { describeTogether } from './store/together.ts';
 
 /** Tests that every engine of the store must pass (docs/specification.md#commits). */
 export function describeStore(name: string, open: OpenStore): void {
+  describeContents(name, open);
+  describeTurns(name, open);
+}
+
+/** Tests of what is stored, and of how it is read. */
+export function describeContents(name: string, open: OpenStore): void {
   describe(`${name} store`, () => {
     const harness = createHarness(open);
     describeProjects(harness);
     describePolls(harness);
     describeSnapshots(harness);
-    describeTogether(harness);
     describeFailures(harness);
     describeFailureCounts(harness);
     describeRows(harness);
@@ -29,6 +34,14 @@ export function describeStore(name: string, open: OpenStore): void {
     describeMoves(harness);
     describeDurations(harness);
     describeCauses(harness);
+  });
+}
+
+/** Tests of work that takes many turns, or is under way when the store closes. */
+export function describeTurns(name: string, open: OpenStore): void {
+  describe(`${name} store`, () => {
+    const harness = createHarness(open);
+    describeTogether(harness);
     describeRetention(harness);
     describeClosing(harness);
   });
