@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { systemClock } from '../../src/app/clock.ts';
 import type { Coordinator } from '../../src/coordination/ports.ts';
 import type { KnownRecord } from '../../src/domain/record.ts';
+import type { Clock } from '../../src/monitor/ports/clock.ts';
 import type { CommittedTransition, PollHealth, Store } from '../../src/monitor/ports/store.ts';
 import { openPostgres, type PostgresStore } from '../../src/store/postgres/postgres-store.ts';
 import { eventLog, listingOf } from './monitor.ts';
@@ -13,7 +14,8 @@ export async function startWorker(
   {
     id = randomUUID(),
     leaseMs = 600_000,
-  }: { readonly id?: string; readonly leaseMs?: number } = {},
+    clock = systemClock,
+  }: { readonly id?: string; readonly leaseMs?: number; readonly clock?: Clock } = {},
 ) {
   const log = eventLog();
   const gaveUp = new AbortController();
@@ -21,7 +23,7 @@ export async function startWorker(
     url,
     worker: id,
     leaseMs,
-    clock: systemClock,
+    clock,
     emit: log.emit,
     signal: gaveUp.signal,
   });

@@ -1,6 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
+import type { Clock } from '../../../src/monitor/ports/clock.ts';
 import { openDatabase } from '../../../src/store/postgres/database.ts';
 import { readUrl } from '../../../src/store/postgres/url.ts';
 import { makeCertificate } from '../../support/certificates.ts';
@@ -11,6 +12,15 @@ import { healthAt, startWorker } from '../../support/postgres-store.ts';
 import { temporaryDirectory } from '../../support/temporary.ts';
 
 const MIB = 1024 * 1024;
+/** Larger than what fits into the buffers of the connections. */
+const LARGE = 16 * MIB;
+/** Its timers are faster than the real ones, so that the checks of a silent connection are. */
+const HURRY = 4;
+const hurried: Clock = {
+  ...systemClock,
+  monotonic: () => performance.now() * HURRY,
+  timeout: (ms, callback) => systemClock.timeout(ms / HURRY, callback),
+};
 const SERIAL = { concurrent: false };
 
 const runs = postgresPrograms !== undefined;
@@ -86,7 +96,9 @@ describe.runIf(runs)('a PostgreSQL that does not answer', { concurrent: true }, 
   it('to connections that lead nowhere is asked on new ones', async () => {
     const { url } = await server.createDatabase();
     await using proxy = await startCuttingProxy(server.port);
-    await using worker = await startWorker(url.replace(`:${server.port}/`, `:${proxy.port}/`));
+    await using worker = await startWorker(url.replace(`:${server.port}/`, `:${proxy.port}/`), {
+      clock: hurried,
+    });
     await worker.store.configureProjects(['p', 'q'], 1);
     await worker.claim(['p', 'q']);
     await Promise.all([
@@ -123,10 +135,10 @@ describe.runIf(runs)('a PostgreSQL that does not answer', { concurrent: true }, 
   it('is waited for while it works on it, and not to be silent', async () => {
     const { url, name } = await server.createDatabase();
     const database = openDatabase({
-      clock: systemClock,
+      clock: hurried,
       settings: await readUrl(url),
       connections: 1,
-      timeoutMs: 30_000,
+      timeoutMs: 120_000,
     });
     const backend = { text: 'SELECT pg_backend_pid() AS pid' };
     const [before] = await database.query<{ readonly pid: number }>(backend);
@@ -137,7 +149,7 @@ describe.runIf(runs)('a PostgreSQL that does not answer', { concurrent: true }, 
 
     const [read] = await Promise.all([
       database.query({ text: 'SELECT count(*) AS count FROM busy' }),
-      setTimeout(8000).then(() => blocking.query('COMMIT')),
+      setTimeout(8000 / HURRY).then(() => blocking.query('COMMIT')),
     ]);
 
     expect(read).toEqual([{ count: 0 }]);
@@ -155,10 +167,10 @@ describe.runIf(runs)('a PostgreSQL that does not answer', { concurrent: true }, 
       const { url } = await server.createDatabase();
       const proxy = await startCuttingProxy(server.port);
       const database = openDatabase({
-        clock: systemClock,
+        clock: hurried,
         settings: await readUrl(url.replace(`:${server.port}/`, `:${proxy.port}/`) + parameters),
         connections: 1,
-        timeoutMs: 60_000,
+        timeoutMs: 240_000,
       });
       database.keepPlans();
       // The server knows the statement now, and shows it as under way only when it has all that it is given.
@@ -177,12 +189,12 @@ describe.runIf(runs)('a PostgreSQL that does not answer', { concurrent: true }, 
       await using given = await start();
       const { database, proxy } = given;
       const before = await database.query(BACKEND);
-      proxy.slow(4 * MIB);
+      proxy.slow(6 * MIB);
       const started = performance.now();
 
-      expect(await database.query(COUNT, ['x'.repeat(40 * MIB)])).toEqual([{ length: 40 * MIB }]);
+      expect(await database.query(COUNT, ['x'.repeat(LARGE)])).toEqual([{ length: LARGE }]);
 
-      expect(performance.now() - started).toBeGreaterThan(8000);
+      expect(performance.now() - started).toBeGreaterThan(8000 / HURRY);
       expect(await database.query(BACKEND)).toEqual(before);
     });
 
@@ -192,7 +204,7 @@ describe.runIf(runs)('a PostgreSQL that does not answer', { concurrent: true }, 
       const [before] = await database.query(BACKEND);
       proxy.slow(0);
 
-      expect(await database.query(COUNT, ['x'.repeat(40 * MIB)])).toEqual([{ length: 40 * MIB }]);
+      expect(await database.query(COUNT, ['x'.repeat(LARGE)])).toEqual([{ length: LARGE }]);
 
       expect(await database.query(BACKEND)).not.toEqual([before]);
     });
