@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Client } from 'pg';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { ProjectSnapshot } from '../../../src/monitor/ports/store.ts';
 import { createRandom } from '../../../src/simulator/random.ts';
 import { PATIENCE } from '../../support/evalwatch.ts';
@@ -16,13 +17,16 @@ describe.skipIf(postgresPrograms === undefined)('the snapshot of what a worker o
   let server: PostgresServer;
   let url: string;
   let database: string;
+  let client: Client;
   beforeAll(async () => {
     server = await startPostgres();
   });
   afterAll(() => server[Symbol.asyncDispose]());
   beforeEach(async () => {
     ({ url, name: database } = await server.createDatabase());
+    client = await server.connect(database);
   });
+  afterEach(() => client.end());
 
   const inOrder = (projects: readonly ProjectSnapshot[]) =>
     projects.toSorted((one, other) => (one.project < other.project ? -1 : 1));
@@ -30,9 +34,9 @@ describe.skipIf(postgresPrograms === undefined)('the snapshot of what a worker o
   /** The projects of a worker as a full read has them. */
   async function fullOf(worker: Worker) {
     const { projects, backlog } = await worker.store.snapshot();
-    const rows = await server.query(
-      database,
-      `SELECT id FROM evalwatch.project WHERE owner = '${worker.id}'`,
+    const { rows } = await client.query<{ readonly id: string }>(
+      'SELECT id FROM evalwatch.project WHERE owner = $1',
+      [worker.id],
     );
     const owned = new Set(rows.map(({ id }) => id));
     return {
