@@ -74,10 +74,14 @@ const SHORT: Size = {
   isTimed: false,
 };
 const ONLY_STOPS: Size = { ...SHORT, workers: 5, projects: 8, kills: 0, restarts: 0, crashes: 0 };
-/** Enough to notice that a worker that was stopped is not kept from doing what others have done by now, by part. */
+/**
+ * By part: enough to notice that a worker that was stopped is not kept from doing what others have done by now; and what
+ * `npm test` does.
+ */
 const FEW: Readonly<Record<string, Size>> = {
   commits: { ...ONLY_STOPS, workers: 4, places: [...COMMITTING, 'polling'], stops: 2 },
   settlements: { ...ONLY_STOPS, workers: 2, projects: 4, places: ['between line and settlement'] },
+  restarts: { ...SHORT, workers: 2, every: 2, kills: 0, stops: 0, crashes: 0 },
 };
 
 /** Several workers on one PostgreSQL: killed, stopped, restarted, and without their database for a while. */
@@ -119,6 +123,12 @@ export const workers: Row = {
     ]);
     return [...disturbed, ...others];
   },
+};
+
+/** Only the restarts: the simulation kills and stops workers and takes their database away, in virtual time. */
+export const workersRestarted: Row = {
+  ...workers,
+  run: (options) => workers.run({ ...options, part: 'restarts' }),
 };
 
 async function disturb(

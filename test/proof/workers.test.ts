@@ -1,4 +1,4 @@
-import { workers } from '../../proof/workers.ts';
+import { workersRestarted } from '../../proof/workers.ts';
 import { describeRow } from '../../proof/describe-row.ts';
 
-describeRow(workers);
+describeRow(workersRestarted);
