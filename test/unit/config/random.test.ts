@@ -49,7 +49,7 @@ it('whatever a file holds, it is loaded or its mistakes are told in place', asyn
 });
 
 // The proof `large-configurations` has texts of the size that a file may have.
-it.each(largeTexts(32 * 1024))(
+it.each(largeTexts(16 * 1024))(
   '%s end in a plain error of at most 101 lines',
   async (_what, text) => {
     const error = await errorOf(loadText(directory, text));
