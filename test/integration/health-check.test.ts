@@ -6,7 +6,8 @@ import { networkInterfaces } from 'node:os';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { startDaemon, UNHURRIED, workspace } from '../support/evalwatch.ts';
+import { startHere } from '../support/daemon-here.ts';
+import { UNHURRIED, workspace } from '../support/evalwatch.ts';
 import { freePort } from '../support/free-port.ts';
 import { startAlpha } from '../support/service.ts';
 
@@ -17,7 +18,11 @@ const hasIpv6 = Object.values(networkInterfaces())
 
 async function healthCheck(env: Readonly<Record<string, string>>) {
   const child = spawn(process.execPath, [HEALTH_CHECK], {
-    env: { PATH: process.env['PATH'], ...env },
+    env: {
+      PATH: process.env['PATH'],
+      NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
+      ...env,
+    },
     stdio: ['ignore', 'ignore', 'pipe'],
   });
   const [stderr, [code]] = await Promise.all([text(child.stderr), once(child, 'close')]);
@@ -27,15 +32,12 @@ async function healthCheck(env: Readonly<Record<string, string>>) {
 describe('the health check of the image', UNHURRIED, () => {
   const hosts = ['127.0.0.2', '0.0.0.0', 'localhost', ...(hasIpv6 ? ['[::1]', '[::]'] : [])];
 
-  it.each(hosts)('asks the daemon that listens on %s, as file and variable say', async (host) => {
+  it.each(hosts)('asks the daemon that listens on %s, as the variable says', async (host) => {
     await using service = await startAlpha();
     const listen = `${host}:${await freePort()}`;
     await using place = await workspace(service.url, { web: { listen } });
-    await using daemon = startDaemon(place);
-    await daemon.url();
-    const healthy = { code: 0, stderr: '' };
-    expect(await healthCheck({ EVALWATCH_CONFIG: place.config })).toEqual(healthy);
-    expect(await healthCheck({ EVALWATCH_WEB_LISTEN: listen })).toEqual(healthy);
+    await using _ = await startHere(place);
+    expect(await healthCheck({ EVALWATCH_WEB_LISTEN: listen })).toEqual({ code: 0, stderr: '' });
   });
 
   it('is not put off by a mistake in the file, which a running daemon survives', async () => {
@@ -43,8 +45,7 @@ describe('the health check of the image', UNHURRIED, () => {
     const listen = `127.0.0.2:${await freePort()}`;
     await using place = await workspace(service.url, { web: { listen }, log: { level: 'loud' } });
     await using running = await workspace(service.url, { web: { listen } });
-    await using daemon = startDaemon(running);
-    await daemon.url();
+    await using _ = await startHere(running);
     expect(await healthCheck({ EVALWATCH_CONFIG: place.config })).toEqual({ code: 0, stderr: '' });
 
     await appendFile(place.config, ']');

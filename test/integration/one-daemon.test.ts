@@ -2,6 +2,7 @@ import { symlink } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { readHere, startHere } from '../support/daemon-here.ts';
 import { evalwatch, startDaemon, UNHURRIED, workspace } from '../support/evalwatch.ts';
 import { startAlpha } from '../support/service.ts';
 
@@ -12,7 +13,7 @@ describe('a store that a daemon holds', UNHURRIED, () => {
   ])('is refused to a second daemon%s, which names the first', async (_, path) => {
     await using service = await startAlpha();
     await using place = await workspace(service.url);
-    await using first = startDaemon(place);
+    await using first = await startHere(place);
     await first.line('poll.completed');
     await symlink(join(place.directory, 'evalwatch.db'), join(place.directory, 'other.db'));
     await place.configure({ store: { path } });
@@ -22,25 +23,25 @@ describe('a store that a daemon holds', UNHURRIED, () => {
     expect(code).toBe(1);
     expect(stderr).toMatch(/^[^\n]+\n$/);
     expect(stderr).toContain(hostname());
-    expect(stderr).toMatch(new RegExp(`\\b${first.process.pid}\\b`));
+    expect(stderr).toMatch(new RegExp(`\\b${process.pid}\\b`));
     expect(second.of('daemon.started')).toEqual([]);
-    expect(first.process.exitCode).toBeNull();
+    expect((await fetch(`${await first.url()}/-/ready`)).status).toBe(200);
   });
 
   it('is refused to poll and open to the reading commands, without a key', async () => {
     await using service = await startAlpha();
     service.set({ p1: 'RUNNING', p2: 'PENDING' });
     await using place = await workspace(service.url);
-    await using daemon = startDaemon(place);
+    await using daemon = await startHere(place);
     await daemon.line('project.baseline');
     service.set({ p1: 'FAILED' });
     await daemon.line('prompt.failed');
     await place.configure({ service: { api_key_file: 'no-such-key' } });
 
     const [status, transitions, failures] = await Promise.all([
-      evalwatch(place, ['status', '--json']),
-      evalwatch(place, ['transitions', '--json']),
-      evalwatch(place, ['failures', '--json']),
+      readHere(place, ['status', '--json']),
+      readHere(place, ['transitions', '--json']),
+      readHere(place, ['failures', '--json']),
     ]);
     for (const { code } of [status, transitions, failures]) expect(code).toBe(0);
     expect(status.json()).toMatchObject([
@@ -53,7 +54,7 @@ describe('a store that a daemon holds', UNHURRIED, () => {
     await place.configure({ service: { api_key_file: 'key' } });
     const poll = await evalwatch(place, ['poll']);
     expect(poll.code).toBe(1);
-    expect(poll.stderr).toMatch(new RegExp(`\\b${daemon.process.pid}\\b`));
+    expect(poll.stderr).toMatch(new RegExp(`\\b${process.pid}\\b`));
     expect(poll.stderr).toMatch(/curl -X POST 'http:\/\/127\.0\.0\.1:\d+\/-\/poll'/);
   });
 
@@ -65,7 +66,7 @@ describe('a store that a daemon holds', UNHURRIED, () => {
     await first.line('project.baseline');
     await first.stop('SIGKILL');
     service.set({ p1: 'COMPLETED' });
-    await using second = startDaemon(place);
+    await using second = await startHere(place);
     await second.line('prompt.transition', { from: 'RUNNING', to: 'COMPLETED' });
     expect(second.of('store.created')).toEqual([]);
   });

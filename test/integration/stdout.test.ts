@@ -1,6 +1,7 @@
 import { open } from 'node:fs/promises';
 import { describe, expect, it, vi } from 'vitest';
-import { evalwatch, PATIENCE, startDaemon, UNHURRIED, workspace } from '../support/evalwatch.ts';
+import { readHere, startHere } from '../support/daemon-here.ts';
+import { PATIENCE, startDaemon, UNHURRIED, workspace } from '../support/evalwatch.ts';
 import { freePort } from '../support/free-port.ts';
 import { errorOf, startAlpha } from '../support/service.ts';
 
@@ -15,18 +16,7 @@ describe('a stdout that cannot be written', UNHURRIED, () => {
     expect(stderr).toMatch(/^[^\n]+\n$/);
   });
 
-  it('ends the daemon with 1 when the reader has gone', async () => {
-    await using service = await startAlpha();
-    service.set({ p1: 'PENDING' });
-    await using place = await workspace(service.url);
-    await using daemon = startDaemon(place);
-    await daemon.line('poll.completed');
-    daemon.process.stdout?.destroy();
-    service.set({ p1: 'RUNNING' });
-    expect(await daemon.ended).toMatchObject({ code: 1, signal: null });
-  });
-
-  it('loses no failure: the next run logs it', async () => {
+  it('ends the daemon with 1 when the reader has gone, and loses no failure: the next run logs it', async () => {
     await using service = await startAlpha();
     service.set({ p1: 'RUNNING' });
     const listen = `127.0.0.1:${await freePort()}`;
@@ -41,15 +31,15 @@ describe('a stdout that cannot be written', UNHURRIED, () => {
     daemon.process.stdout?.destroy();
     service.set({ p1: 'FAILED' });
     expect(await daemon.ended).toMatchObject({ code: 1, signal: null });
-    expect((await evalwatch(place, ['failures', '--json'])).json()).toMatchObject([
+    expect((await readHere(place, ['failures', '--json'])).json()).toMatchObject([
       { prompt_id: 'p1', settled: false },
     ]);
 
-    await using next = startDaemon(place);
+    await using next = await startHere(place);
     const { transition_id: id } = await next.line('prompt.failed', { prompt_id: 'p1' });
     await next.stop();
     expect(next.of('prompt.failed')).toMatchObject([{ level: 'error', error_info: errorOf('p1') }]);
-    expect((await evalwatch(place, ['failures', '--json'])).json()).toMatchObject([
+    expect((await readHere(place, ['failures', '--json'])).json()).toMatchObject([
       { prompt_id: 'p1', transition_id: id, settled: true },
     ]);
   });

@@ -4,14 +4,8 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it, vi } from 'vitest';
 import { brokenSqlite } from '../support/broken-sqlite.ts';
-import {
-  evalwatch,
-  PATIENCE,
-  sleep,
-  startDaemon,
-  UNHURRIED,
-  workspace,
-} from '../support/evalwatch.ts';
+import { readHere, startHere } from '../support/daemon-here.ts';
+import { PATIENCE, sleep, startDaemon, UNHURRIED, workspace } from '../support/evalwatch.ts';
 import { METRICS } from '../support/metrics-table.ts';
 import { scrape } from '../support/scrape.ts';
 import { errorOf, startAlpha } from '../support/service.ts';
@@ -113,7 +107,7 @@ describe('a store that cannot be written', UNHURRIED, () => {
         }, PATIENCE);
         expect(await daemon.stop()).toMatchObject({ code: 0 });
         expect(daemon.of('prompt.failed')).toMatchObject([{ error_info: errorOf('p1') }]);
-        const rows = (await evalwatch(place, ['transitions', '--json'])).json();
+        const rows = (await readHere(place, ['transitions', '--json'])).json();
         expect(
           rows.toSorted((a, b) => (String(a['prompt_id']) < String(b['prompt_id']) ? -1 : 1)),
         ).toMatchObject([
@@ -169,7 +163,7 @@ describe('a store that cannot be written while nothing changes', UNHURRIED, () =
 
 describe('a store that is taken away', UNHURRIED, () => {
   async function startWithStore(place: Awaited<ReturnType<typeof workspace>>) {
-    const daemon = startDaemon(place);
+    const daemon = await startHere(place);
     await daemon.line('poll.completed');
     const url = await daemon.url();
     return { daemon, url, ready: async () => (await fetch(`${url}/-/ready`)).status };
@@ -214,14 +208,14 @@ describe('a store that is taken away', UNHURRIED, () => {
     const { daemon } = await startWithStore(place);
     await using _ = daemon;
     const backup = join(place.directory, 'backup.db');
-    await evalwatch(place, ['backup', backup]);
+    await readHere(place, ['backup', backup]);
     await rename(backup, file);
     service.set({ p1: 'FAILED' });
     await daemon.line('poll.failed', { reason: 'store' });
-    expect(await daemon.stop()).toMatchObject({ code: 0 });
+    await daemon.stop();
     expect(daemon.of('prompt.transition')).toEqual([]);
 
-    await using next = startDaemon(place);
+    await using next = await startHere(place);
     await next.line('prompt.failed', { prompt_id: 'p1' });
     expect(next.of('prompt.transition')).toMatchObject([{ from: 'RUNNING', to: 'FAILED' }]);
   });
@@ -250,7 +244,7 @@ describe('a store that cannot be read', UNHURRIED, () => {
     await using place = await workspace(service.url, {
       web: { external_url: 'https://watch.example.com' },
     });
-    await using daemon = startDaemon(place);
+    await using daemon = await startHere(place);
     await daemon.line('poll.completed');
     const url = await daemon.url();
     const file = join(place.directory, 'evalwatch.db');
@@ -324,21 +318,24 @@ describe('a bug in what reads the store', UNHURRIED, () => {
 describe('a store with times that no calendar has', UNHURRIED, () => {
   it('is shown with the nearest ones, by commands and API', async () => {
     await using service = await startAlpha();
-    await using place = await workspace(service.url, { schedule: '0 0 1 1 *' });
+    await using place = await workspace(service.url);
     service.set({ p1: 'RUNNING' });
-    expect((await evalwatch(place, ['poll'])).code).toBe(0);
+    await using earlier = await startHere(place);
+    await earlier.line('project.baseline');
     service.set({ p1: 'FAILED' });
-    expect((await evalwatch(place, ['poll'])).code).toBe(0);
+    await earlier.line('prompt.failed');
+    await earlier.stop();
+    await place.configure({ schedule: '0 0 1 1 *' });
     const db = new Database(join(place.directory, 'evalwatch.db'));
     db.exec('UPDATE transition SET at = 9000000000000000; UPDATE record SET since = -9e15');
     db.close();
 
     const [last, first] = ['9999-12-31T23:59:59.999Z', '0000-01-01T00:00:00.000Z'];
     for (const command of [['transitions'], ['failures'], ['status'], ['export', '--format=csv']]) {
-      const { code, stdout } = await evalwatch(place, command);
+      const { code, stdout } = await readHere(place, command);
       expect([command, code, stdout]).toEqual([command, 0, expect.stringContaining('p1')]);
     }
-    await using daemon = startDaemon(place);
+    await using daemon = await startHere(place);
     const url = await daemon.url();
     for (const [path, time] of [
       ['transitions', last],

@@ -14,7 +14,7 @@ import { afterAll, vi } from 'vitest';
 const ENTRY = fileURLToPath(new URL('../../src/main.js', import.meta.url));
 export const KEY = 'correct-horse-battery-staple-42';
 /** For processes on a machine that is busy with others. */
-export const PATIENCE = { timeout: 100_000, interval: 20 };
+export const PATIENCE = { timeout: 100_000, interval: 50 };
 export const UNHURRIED = { concurrent: true, timeout: 300_000 };
 /** Compiled once for all of them: half of what a start costs. */
 const CACHE = { NODE_COMPILE_CACHE: join(tmpdir(), 'evalwatch-compile-cache') };
