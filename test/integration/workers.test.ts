@@ -3,20 +3,15 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { ask } from '../support/ask.ts';
-import {
-  type Daemon,
-  evalwatch,
-  PATIENCE,
-  startDaemon,
-  UNHURRIED,
-  workspace,
-} from '../support/evalwatch.ts';
+import { type Daemon, evalwatch, startDaemon, UNHURRIED, workspace } from '../support/evalwatch.ts';
 import { readEvents, take } from '../support/event-stream.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { PASSWORD, type PostgresServer, postgresPrograms } from '../support/postgres-server.ts';
 import { scrape } from '../support/scrape.ts';
 import { errorOf, promptDetail, promptItem, sendJson, startService } from '../support/service.ts';
 
+/** Most looks are scrapes: more of them take more CPU time than the workers. */
+const PATIENCE = { timeout: 100_000, interval: 100 };
 const PROJECTS = ['alpha', 'beta', 'gamma'] as const;
 /** Families whose values are the store's. */
 const OF_THE_STORE =
@@ -112,6 +107,56 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
     server = await startPostgres();
   });
   afterAll(() => server[Symbol.asyncDispose]());
+
+  // First, because it takes longest.
+  it(
+    'are scraped while the database says nothing, and show of it nothing but what they know themselves',
+    { timeout: 300_000 },
+    async () => {
+      await using own = await startPostgres();
+      await using given = await setUp(own);
+      const daemon = given.start();
+      await daemon.line('worker.claimed', { owned: 3 });
+      const url = await daemon.url();
+      const counts = 'evalwatch_prompts{project="alpha",status="RUNNING"}';
+      const polls = 'evalwatch_polls_total{project="alpha"}';
+      await vi.waitFor(async () => {
+        expect((await scrape(url)).samples.get(counts)).toBe(1);
+      }, PATIENCE);
+      const thaw = own.freeze();
+      const mute = await Promise.all([scrape(url), scrape(url)]);
+      expect((await ask(`${url}/-/healthy`)).status).toBe(200);
+      await vi.waitFor(
+        async () => expect((await ask(`${url}/-/ready`)).status).toBe(503),
+        PATIENCE,
+      );
+      await vi.waitFor(async () => {
+        const { samples } = await scrape(url);
+        expect(samples.get('evalwatch_store_commit_failures_total{reason="io"}')).toBeGreaterThan(
+          0,
+        );
+      }, PATIENCE);
+      const lost = await scrape(url);
+      thaw();
+      for (const { samples } of mute) {
+        expect(samples.has(counts)).toBe(false);
+        expect(samples.get(polls)).toBeGreaterThan(0);
+        expect(samples.get('evalwatch_worker_projects')).toBe(3);
+      }
+      // Its lease has run out.
+      expect(withSeries(lost.samples)).toEqual([]);
+      expect(lost.samples.get('evalwatch_worker_projects')).toBe(0);
+      expect(lost.samples.get('evalwatch_projects_configured')).toBe(3);
+      await daemon.line('store.commit_failed');
+      await vi.waitFor(async () => {
+        expect((await scrape(url)).samples.get(counts)).toBe(1);
+      }, PATIENCE);
+      await vi.waitFor(
+        async () => expect((await ask(`${url}/-/ready`)).status).toBe(200),
+        PATIENCE,
+      );
+    },
+  );
 
   it('divide the projects, each exports its own, and each knows all of them', async () => {
     await using given = await setUp(server);
@@ -429,55 +474,6 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
     thaw();
     expect([code, signal]).toEqual([0, null]);
   });
-
-  it(
-    'are scraped while the database says nothing, and show of it nothing but what they know themselves',
-    { timeout: 300_000 },
-    async () => {
-      await using own = await startPostgres();
-      await using given = await setUp(own);
-      const daemon = given.start();
-      await daemon.line('worker.claimed', { owned: 3 });
-      const url = await daemon.url();
-      const counts = 'evalwatch_prompts{project="alpha",status="RUNNING"}';
-      const polls = 'evalwatch_polls_total{project="alpha"}';
-      await vi.waitFor(async () => {
-        expect((await scrape(url)).samples.get(counts)).toBe(1);
-      }, PATIENCE);
-      const thaw = own.freeze();
-      const mute = await Promise.all([scrape(url), scrape(url)]);
-      expect((await ask(`${url}/-/healthy`)).status).toBe(200);
-      await vi.waitFor(
-        async () => expect((await ask(`${url}/-/ready`)).status).toBe(503),
-        PATIENCE,
-      );
-      await vi.waitFor(async () => {
-        const { samples } = await scrape(url);
-        expect(samples.get('evalwatch_store_commit_failures_total{reason="io"}')).toBeGreaterThan(
-          0,
-        );
-      }, PATIENCE);
-      const lost = await scrape(url);
-      thaw();
-      for (const { samples } of mute) {
-        expect(samples.has(counts)).toBe(false);
-        expect(samples.get(polls)).toBeGreaterThan(0);
-        expect(samples.get('evalwatch_worker_projects')).toBe(3);
-      }
-      // Its lease has run out.
-      expect(withSeries(lost.samples)).toEqual([]);
-      expect(lost.samples.get('evalwatch_worker_projects')).toBe(0);
-      expect(lost.samples.get('evalwatch_projects_configured')).toBe(3);
-      await daemon.line('store.commit_failed');
-      await vi.waitFor(async () => {
-        expect((await scrape(url)).samples.get(counts)).toBe(1);
-      }, PATIENCE);
-      await vi.waitFor(
-        async () => expect((await ask(`${url}/-/ready`)).status).toBe(200),
-        PATIENCE,
-      );
-    },
-  );
 
   it('start and wait if the database does not answer the first beat', async () => {
     await using own = await startPostgres();
