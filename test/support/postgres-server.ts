@@ -40,6 +40,8 @@ export interface PostgresServer extends AsyncDisposable {
     text: string,
     values?: readonly unknown[],
   ): Promise<Record<string, unknown>[]>;
+  /** Repeats a query in this database, on one connection, until the number of its rows is as wanted. */
+  untilRows(database: string, text: string, isWanted: (rows: number) => boolean): Promise<void>;
   /** A connection that is left to the test. */
   connect(database: string): Promise<Client>;
   /** It says nothing any more, until the returned function is called. */
@@ -123,6 +125,15 @@ export async function serve(
     }
   }
 
+  async function untilRows(database: string, text: string, isWanted: (rows: number) => boolean) {
+    const client = await connect(database);
+    try {
+      while (!isWanted((await client.query(text)).rows.length)) await setTimeout(20);
+    } finally {
+      await client.end();
+    }
+  }
+
   async function start(): Promise<void> {
     const all = [
       'listen_addresses=127.0.0.1',
@@ -180,6 +191,7 @@ export async function serve(
     url,
     connect,
     query,
+    untilRows,
     createDatabase: async () => {
       databases += 1;
       const name = `test_${databases}`;

@@ -26,9 +26,8 @@ describe.skipIf(postgresPrograms === undefined)('commits to PostgreSQL', () => {
   const WAITING = `SELECT pid FROM pg_stat_activity
     WHERE wait_event_type = 'Lock' AND datname = current_database()`;
   /** Until so many statements wait for a lock. */
-  const waiting = async (statements: number) => {
-    while ((await server.query(database, WAITING)).length < statements) await setTimeout(20);
-  };
+  const waiting = (statements: number) =>
+    server.untilRows(database, WAITING, (rows) => rows >= statements);
 
   const refusals = (log: Awaited<ReturnType<typeof startWorker>>['log']) =>
     log.of('store.commit_refused').map(({ project, reason }) => [project, reason]);

@@ -1,4 +1,3 @@
-import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startPostgres } from '../../support/postgres.ts';
 import { postgresPrograms, type PostgresServer } from '../../support/postgres-server.ts';
@@ -88,7 +87,7 @@ describe.skipIf(postgresPrograms === undefined)('failures counted by several wor
        FROM evalwatch.error_total, generate_series(1, 20) n WHERE n <> place`,
     );
     const settling = settle(worker, second, 'late');
-    while ((await server.query(database, WAITING)).length === 0) await setTimeout(20);
+    await server.untilRows(database, WAITING, (rows) => rows > 0);
     await blocking.query('COMMIT');
     await blocking.end();
     await settling;

@@ -1,5 +1,4 @@
 import { readFile } from 'node:fs/promises';
-import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import { causeOf } from '../../../src/domain/cause.ts';
@@ -171,13 +170,13 @@ describe.skipIf(postgresPrograms === undefined)('the upgrade of a PostgreSQL sto
     const migrating = migrate(database).catch((error: unknown) => error);
     const waiting =
       "SELECT FROM pg_stat_activity WHERE query LIKE '%CREATE INDEX IF%' AND wait_event_type = 'Lock'";
-    while ((await server.query('postgres', waiting)).length === 0) await setTimeout(20);
+    await server.untilRows('postgres', waiting, (rows) => rows > 0);
 
     gone.abort();
 
     expect(await migrating).toMatchObject({ name: 'StoreError', reason: 'io' });
     await database.close();
-    while ((await server.query('postgres', waiting)).length > 0) await setTimeout(20);
+    await server.untilRows('postgres', waiting, (rows) => rows === 0);
     await blocking.end();
     await using next = await open(url);
     await next.migrate();

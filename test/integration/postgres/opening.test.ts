@@ -36,7 +36,7 @@ describe.skipIf(postgresPrograms === undefined)('a PostgreSQL store', () => {
       await blocking.query('SELECT pg_advisory_xact_lock($1)', [0x45565754]);
       const starting = Array.from({ length: 3 }, () => startWorker(url));
       const waiting = "SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
-      while ((await server.query('postgres', waiting)).length < 3) await setTimeout(20);
+      await server.untilRows('postgres', waiting, (rows) => rows >= 3);
       await blocking.query('COMMIT');
       await blocking.end();
 

@@ -168,10 +168,13 @@ describe.skipIf(postgresPrograms === undefined)('workers on one PostgreSQL', () 
       await living.coordinator.beat(living.identity);
       await shift('-2 minutes');
 
-      await vi.waitFor(async () => {
-        const beat = await living.coordinator.beat(living.identity);
-        expect(beat?.workers).toMatchObject([{ id: living.id }]);
-      }, PATIENCE);
+      await vi.waitFor(
+        async () => {
+          const beat = await living.coordinator.beat(living.identity);
+          expect(beat?.workers).toMatchObject([{ id: living.id }]);
+        },
+        { ...PATIENCE, interval: 200 },
+      );
 
       expect(await living.claim(['p'])).toEqual(['p']);
     });
@@ -443,7 +446,7 @@ describe.skipIf(postgresPrograms === undefined)('workers on one PostgreSQL', () 
     await pruning.query('DELETE FROM evalwatch.project WHERE removed_at IS NOT NULL');
     const configuring = worker.store.configureProjects(['p', 'q'], 3);
     const waiting = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
-    while ((await server.query(database, waiting)).length === 0) await setTimeout(20);
+    await server.untilRows(database, waiting, (rows) => rows > 0);
     await pruning.query('COMMIT');
     await pruning.end();
     await configuring;
