@@ -158,7 +158,7 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
     },
   );
 
-  it('divide the projects, each exports its own, and each knows all of them', async () => {
+  it('divide the projects, each exports its own, knows all of them, and tells on its event stream what the other one commits', async () => {
     await using given = await setUp(server);
     const { first, second } = await startPair(given);
     const shares = [await ownedBy(first), await ownedBy(second)];
@@ -187,6 +187,25 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
       );
       expect(data.filter(({ last_poll }) => last_poll === null)).toEqual([]);
     }
+
+    const [theirs = ''] = await ownedBy(second);
+    const answer = await fetch(`${await first.url()}/api/v1/events?project=${theirs}&type=failure`);
+    const events = readEvents(answer.body);
+    given.set(theirs, 'FAILED');
+    const [event] = await take(events, 1);
+    expect(event?.data).toMatchObject({ project: theirs, prompt_id: `of ${theirs}` });
+    expect(first.of('prompt.transition')).toEqual([]);
+    await events.return();
+    // Nor does a request make a worker poll a project of another one.
+    const { worker } = await second.line('worker.claimed');
+    const refused = await fetch(`${await first.url()}/-/poll?project=${theirs}`, {
+      method: 'POST',
+    });
+    expect(refused.status).toBe(409);
+    expect(await refused.text()).toContain(`polled by worker ${String(worker)}`);
+    const polled = await fetch(`${await first.url()}/-/poll`, { method: 'POST' });
+    const rows = ((await polled.json()) as { polled: { project: string }[] }).polled;
+    expect(rows.map(({ project }) => project)).not.toContain(theirs);
   });
 
   it('go on with the series of the store where another one stopped, byte for byte, and count from 0 themselves', async () => {
@@ -214,33 +233,6 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
     const { samples } = await scrape(await first.url());
     expect(samples.get(`evalwatch_polls_total{project="${project}"}`)).toBe(0);
     expect(samples.get('evalwatch_worker_projects')).toBe(3);
-  });
-
-  it('tell on their event streams what the others have committed', async () => {
-    await using given = await setUp(server);
-    const { first, second } = await startPair(given);
-    const [theirs = ''] = await ownedBy(second);
-    const seen = `evalwatch_prompts{project="${theirs}",status="RUNNING"}`;
-    await vi.waitFor(async () => {
-      expect((await scrape(await second.url())).samples.get(seen)).toBe(1);
-    }, PATIENCE);
-    const answer = await fetch(`${await first.url()}/api/v1/events?project=${theirs}&type=failure`);
-    const events = readEvents(answer.body);
-    given.set(theirs, 'FAILED');
-    const [event] = await take(events, 1);
-    expect(event?.data).toMatchObject({ project: theirs, prompt_id: `of ${theirs}` });
-    expect(first.of('prompt.transition')).toEqual([]);
-    await events.return();
-    // Nor does a request make a worker poll a project of another one.
-    const { worker } = await second.line('worker.claimed');
-    const refused = await fetch(`${await first.url()}/-/poll?project=${theirs}`, {
-      method: 'POST',
-    });
-    expect(refused.status).toBe(409);
-    expect(await refused.text()).toContain(`polled by worker ${String(worker)}`);
-    const polled = await fetch(`${await first.url()}/-/poll`, { method: 'POST' });
-    const rows = ((await polled.json()) as { polled: { project: string }[] }).polled;
-    expect(rows.map(({ project }) => project)).not.toContain(theirs);
   });
 
   it('refuse a project that one of them owns to poll, and say which one', async () => {
