@@ -64,7 +64,7 @@ describe('the event stream', HEAVY, () => {
 
     await first.stop('SIGKILL');
     service.set({ p1: 'FAILED' });
-    await using second = startDaemon(place);
+    await using second = await startHere(place);
     await second.line('prompt.failed');
     service.set({ p1: 'RUNNING' });
     await vi.waitFor(() => expect(seen).toHaveLength(3), LONG);

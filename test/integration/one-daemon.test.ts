@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { readHere, startHere } from '../support/daemon-here.ts';
 import { evalwatch, startDaemon, UNHURRIED, workspace } from '../support/evalwatch.ts';
+import { freePort } from '../support/free-port.ts';
 import { startAlpha } from '../support/service.ts';
 
 describe('a store that a daemon holds', UNHURRIED, () => {
@@ -28,7 +29,7 @@ describe('a store that a daemon holds', UNHURRIED, () => {
     expect((await fetch(`${await first.url()}/-/ready`)).status).toBe(200);
   });
 
-  it('is refused to poll and open to the reading commands, without a key', async () => {
+  it('is open to the reading commands, without a key', async () => {
     await using service = await startAlpha();
     service.set({ p1: 'RUNNING', p2: 'PENDING' });
     await using place = await workspace(service.url);
@@ -50,12 +51,32 @@ describe('a store that a daemon holds', UNHURRIED, () => {
     ]);
     expect(transitions.json()).toMatchObject([{ prompt_id: 'p1', from: 'RUNNING', to: 'FAILED' }]);
     expect(failures.json()).toMatchObject([{ prompt_id: 'p1' }]);
+  });
 
-    await place.configure({ service: { api_key_file: 'key' } });
-    const poll = await evalwatch(place, ['poll']);
-    expect(poll.code).toBe(1);
-    expect(poll.stderr).toMatch(new RegExp(`\\b${process.pid}\\b`));
-    expect(poll.stderr).toMatch(/curl -X POST 'http:\/\/127\.0\.0\.1:\d+\/-\/poll'/);
+  it('is refused to poll, which names a request by which the daemon polls', async () => {
+    await using service = await startAlpha();
+    service.set({ p1: 'RUNNING' });
+    const listen = `127.0.0.1:${await freePort()}`;
+    await using place = await workspace(service.url, {
+      schedule: '0 0 1 1 *',
+      web: { listen, enable_lifecycle: true },
+    });
+    await using daemon = await startHere(place);
+    await daemon.line('project.baseline');
+    service.set({ p1: 'COMPLETED' });
+
+    const { code, stderr } = await evalwatch(place, ['poll', '--project', 'alpha']);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(new RegExp(`\\b${process.pid}\\b`));
+    const [, url = ''] = /curl -X POST '(.*)'/.exec(stderr) ?? [];
+    const answer = await fetch(url, { method: 'POST' });
+
+    expect(answer.status).toBe(200);
+    const row = { project: 'alpha', ok: true, reason: null, prompts: 1, transitions: 1 };
+    expect(await answer.json()).toMatchObject({ polled: [row], pending: 0 });
+    await daemon.line('prompt.transition', { from: 'RUNNING', to: 'COMPLETED' });
+    const unknown = await fetch(url.replace('alpha', 'beta'), { method: 'POST' });
+    expect(unknown.status).toBe(404);
   });
 
   it('is free again when that is killed', async () => {

@@ -81,7 +81,7 @@ describe.skipIf(!isPossible)('a daemon of systemd', UNHURRIED, () => {
     await systemd.nextPing();
     daemon.process.stdout?.pause();
     // More lines than the pipe and Node's buffer hold.
-    const ids = Array.from({ length: 10_000 }, (_, number) => `prompt-${number}`);
+    const ids = Array.from({ length: 3000 }, (_, number) => `prompt-${number}`);
     service.set(Object.fromEntries(ids.map((id) => [id, 'PENDING'])));
     const isFrozen = async () => {
       const answer = await fetch(`${url}/-/healthy`, { signal: AbortSignal.timeout(1000) }).catch(
