@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
@@ -352,5 +353,40 @@ describe('a store with times that no calendar has', UNHURRIED, () => {
       expect((await fetch(url + path)).status).toBe(200);
     }
     expect(daemon.of('request.failed')).toEqual([]);
+  });
+});
+
+describe('a store that a large commit keeps busy', UNHURRIED, () => {
+  it('leaves page, API and scrapes answered', async () => {
+    await using service = await startAlpha();
+    service.set({ p0: 'RUNNING' });
+    await using place = await workspace(service.url);
+    const flag = join(place.directory, 'busy');
+    await using daemon = startDaemon(place, {
+      args: brokenSqlite(flag, /^INSERT INTO record\b/, 'hang'),
+    });
+    const url = await daemon.url();
+    await daemon.line('project.baseline');
+
+    await writeFile(flag, '');
+    service.set(Object.fromEntries(Array.from({ length: 10_500 }, (_, n) => [`p${n}`, 'RUNNING'])));
+    await vi.waitFor(() => expect(existsSync(`${flag}.hangs`)).toBe(true), PATIENCE);
+    for (const path of ['/', '/projects/alpha', '/api/v1/projects', '/api/v1/transitions']) {
+      const answer = await fetch(url + path);
+      expect([path, answer.status]).toEqual([path, 200]);
+      await answer.text();
+    }
+    const before = await scrape(url);
+    expect(before.value('evalwatch_prompts', { project, status: 'RUNNING' })).toBe(1);
+    expect(before.value('evalwatch_error_info_backlog')).toBe(0);
+
+    await rm(flag);
+    await vi.waitFor(async () => {
+      expect((await scrape(url)).value('evalwatch_prompts', { project, status: 'RUNNING' })).toBe(
+        10_500,
+      );
+    }, PATIENCE);
+    expect(await daemon.stop()).toMatchObject({ code: 0 });
+    expect(existsSync(join(place.directory, 'evalwatch.db-wal'))).toBe(false);
   });
 });

@@ -9,8 +9,8 @@ import type { ReloadResult } from '../../src/web/reload-result.ts';
 import { commandLine } from '../unit/cli/command-line.ts';
 import { type Finished, keepLines, type Lines, type Workspace } from './evalwatch.ts';
 
-// A daemon costs the time of a second as a process, and next to nothing here. Tests of what only a process has (signals,
-// stdout, rights, being killed) start one with evalwatch.ts.
+// A daemon takes 0.7 s of CPU time as a process, and 0.1 s here. Tests of what only a process has (signals, stdout, rights,
+// being killed) start one with evalwatch.ts.
 
 /** A daemon in the process of the test; `await using` stops it. */
 export interface DaemonHere extends Lines, AsyncDisposable {
