@@ -21,6 +21,7 @@ interface Batch {
 
 interface Told {
   readonly process: string;
+  readonly promptId: string;
   readonly errorId: string;
 }
 
@@ -58,7 +59,10 @@ export function createOracle(world: World, { isShared }: { readonly isShared: bo
   const toldMoves = new Map<number, Move>();
   const toldFailures = new Map<number, Told[]>();
   const settled = new Map<number, string>();
-  /** Prompts of the moves that the store lost, by their ids: a worker may have fetched the error_info before, and tell it. */
+  /**
+   * Prompts of the moves that the store lost, by their ids: a worker may have fetched the error_info before, and tell it. The
+   * store can give an id again.
+   */
   const lost = new Map<number, string>();
   const faults: string[] = [];
   let listings = 0;
@@ -87,13 +91,16 @@ export function createOracle(world: World, { isShared }: { readonly isShared: bo
       toldMoves.set(transitionId, event.transition);
     } else if (event.type === 'prompt.failed') {
       const { transitionId, errorInfo, promptId } = event;
-      if (lost.get(transitionId) === promptId) return;
       const told = toldFailures.get(transitionId) ?? [];
-      if (settled.has(transitionId)) faults.push(`failure ${transitionId} was told after its end`);
-      if (told.some((each) => each.process === process)) {
-        faults.push(`failure ${transitionId} was told twice by ${process}`);
+      if (lost.get(transitionId) !== promptId) {
+        if (settled.has(transitionId)) {
+          faults.push(`failure ${transitionId} was told after its end`);
+        }
+        if (told.some((each) => each.process === process)) {
+          faults.push(`failure ${transitionId} was told twice by ${process}`);
+        }
       }
-      told.push({ process, errorId: errorInfo?.error_id ?? 'none' });
+      told.push({ process, promptId, errorId: errorInfo?.error_id ?? 'none' });
       toldFailures.set(transitionId, told);
     } else if (event.type === 'poll.finished') {
       if (event.failure !== undefined) return;
@@ -153,9 +160,9 @@ export function createOracle(world: World, { isShared }: { readonly isShared: bo
     if (found.size !== failed.length || failures.length !== failed.length) {
       differences.push(`${failed.length} moves to FAILED have ${failures.length} failures`);
     }
-    for (const { transitionId } of failed) {
+    for (const { transitionId, id } of failed) {
       const [failure] = found.get(transitionId) ?? [];
-      const told = toldFailures.get(transitionId) ?? [];
+      const told = (toldFailures.get(transitionId) ?? []).filter((each) => each.promptId === id);
       if (failure === undefined) differences.push(`no failure of transition ${transitionId}`);
       else if (failure.settlement === undefined) {
         if (settled.has(transitionId)) differences.push(`failure ${transitionId} is open again`);
@@ -176,8 +183,12 @@ export function createOracle(world: World, { isShared }: { readonly isShared: bo
         }
       }
     }
-    for (const id of toldFailures.keys()) {
-      if (!found.has(id)) differences.push(`told, not stored: failure ${id}`);
+    const prompts = new Map(failed.map(({ transitionId, id }) => [transitionId, id]));
+    for (const [id, told] of toldFailures) {
+      const known = [prompts.get(id), lost.get(id)];
+      if (told.some(({ promptId }) => !known.includes(promptId))) {
+        differences.push(`told, not stored: failure ${id}`);
+      }
     }
     return differences;
   }
@@ -269,7 +280,7 @@ export function createOracle(world: World, { isShared }: { readonly isShared: bo
         else if (!isSettled.has(id)) {
           toldFailures.set(
             id,
-            told.map(({ process, errorId }) => ({ process: `${process}, before`, errorId })),
+            told.map((each) => ({ ...each, process: `${each.process}, before` })),
           );
         }
       }

@@ -151,7 +151,11 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
           kernel.chance(slow) ? kernel.between(100, 6000) : kernel.between(0.1, 3);
         if (kernel.chance(fails)) {
           // Nothing was sent.
-          machine.after(way(), () => resolve({ error: lost(), unknown: false }));
+          const fail = () => {
+            if (inFlight.delete(fail)) resolve({ error: lost(), unknown: false });
+          };
+          inFlight.set(fail, promise);
+          machine.after(way(), fail);
           return promise;
         }
         const cutOff = () => ({ error: lost(), unknown: true });
