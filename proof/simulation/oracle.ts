@@ -185,8 +185,8 @@ export function createOracle(world: World, { isShared }: { readonly isShared: bo
     }
     const prompts = new Map(failed.map(({ transitionId, id }) => [transitionId, id]));
     for (const [id, told] of toldFailures) {
-      const known = [prompts.get(id), lost.get(id)];
-      if (told.some(({ promptId }) => !known.includes(promptId))) {
+      const known = new Set([prompts.get(id), lost.get(id)]);
+      if (told.some(({ promptId }) => !known.has(promptId))) {
         differences.push(`told, not stored: failure ${id}`);
       }
     }

@@ -13,6 +13,9 @@ export const LEASE_MS = 15_000;
 /** Only read: the connections are simulated. */
 const URL_OF_WORKERS = 'postgres://nobody@simulated/database';
 
+/** Time limit of statements that begin after the abort, ms, as in src/store/postgres/database.ts. */
+const AFTER_ABORT_TIMEOUT_MS = 1000;
+
 /** What statements of these texts do. */
 const KINDS = {
   /** Commits polls, or settles a failure. */
@@ -142,7 +145,7 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
       function send<Row>(
         statement: Statement,
         values: readonly unknown[],
-        { timeoutMs }: Limits,
+        { timeoutMs, signal }: Limits,
       ): Promise<Answer<Row>> {
         const { promise, resolve } = Promise.withResolvers<Answer<Row>>();
         const lost = () => new StoreError('io', 'simulated: the connection was lost');
@@ -160,7 +163,8 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
         }
         const cutOff = () => ({ error: lost(), unknown: true });
         const giveUp = () => end(cutOff());
-        const timer = machine.clock.timeout(timeoutMs, giveUp);
+        const limitMs = signal?.aborted === true ? AFTER_ABORT_TIMEOUT_MS : timeoutMs;
+        const timer = machine.clock.timeout(limitMs, giveUp);
         const arrives = !kernel.chance(fails / 2);
         const returns = !kernel.chance(fails / 2);
         const isReset = kernel.chance(0.7);
