@@ -6,13 +6,13 @@ import { PATIENCE } from './server.ts';
 const prometheus = debianTool('prometheus', 'prometheus') ?? '';
 const alertmanager =
   debianTool('prometheus-alertmanager', 'prometheus-alertmanager', 'alertmanager') ?? '';
-const PROJECTS = Array.from({ length: 100 }, (_, index) => `project-${index}`);
+const PROJECTS = Array.from({ length: 25 }, (_, index) => `project-${index}`);
 
 // Where the tests decide what lands, a missing program is no excuse.
 const runs = (prometheus !== '' && alertmanager !== '') || process.env['CI'] === 'true';
 
 describe.runIf(runs)('a service that nobody reaches', { timeout: 240_000 }, () => {
-  it('is one page for 100 projects, and one more when it is back', async () => {
+  it('is one page for 25 projects, and one more when it is back', async () => {
     await using stack = await startAlerting({ prometheus, alertmanager }, PROJECTS);
     stack.breakConnections();
     const page = await stack.webhook.page('firing', 'EvalwatchServiceFailing');

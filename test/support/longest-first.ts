@@ -3,18 +3,19 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** Beginnings of the files that take longest, the longest first: the last ones to start decide when a run ends. */
 const LONGEST = [
-  'test/proof/workers',
+  'test/e2e/alerting.',
   'test/e2e/page',
-  'test/proof/hostile',
-  'test/proof/kill',
-  'test/e2e/alerting',
-  'test/integration/workers',
-  'test/integration/postgres/waiting',
-  'test/integration/events',
+  'test/e2e/',
   'test/unit/prometheus/promtool',
+  'test/proof/hostile',
+  'test/integration/workers',
+  'test/proof/workers',
+  'test/integration/events',
+  'test/proof/kill',
+  'test/unit/store/sqlite/lock',
+  'test/integration/postgres/',
   'test/proof/',
   'test/contract/',
-  'test/e2e/',
   'test/integration/',
 ];
 

@@ -1,7 +1,6 @@
-import { mkdtemp, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import { readKey } from '../../../src/evaluation-api/api-key.ts';
 import { notFiles } from '../../support/not-a-file.ts';
@@ -9,7 +8,9 @@ import { temporaryDirectory } from '../../support/temporary.ts';
 import { failureOf } from './harness.ts';
 
 async function keyFile(content: string | Buffer): Promise<string> {
-  const path = join(await mkdtemp(join(tmpdir(), 'evalwatch-key-')), 'key');
+  const directory = await temporaryDirectory();
+  onTestFinished(() => directory[Symbol.asyncDispose]());
+  const path = join(directory.path, 'key');
   await writeFile(path, content);
   return path;
 }

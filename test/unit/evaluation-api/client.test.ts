@@ -1,5 +1,4 @@
-import { mkdtemp, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
@@ -7,6 +6,7 @@ import { systemClock } from '../../../src/app/clock.ts';
 import { createRecordBudget } from '../../../src/evaluation-api/listing/record-budget.ts';
 import { etagOfBasis } from '../../../src/evaluation-api/listing/listing-stream.ts';
 import type { ListingAnswer, ListingBasis } from '../../../src/monitor/ports/service.ts';
+import { temporaryDirectory } from '../../support/temporary.ts';
 import {
   answering,
   connect,
@@ -87,7 +87,8 @@ describe('a request', () => {
 
   it('is never sent without a key, and sent with the next one that is there', async () => {
     const { url, requests } = await serve(answering(200, BODY));
-    const file = join(await mkdtemp(join(tmpdir(), 'evalwatch-client-')), 'key');
+    await using directory = await temporaryDirectory();
+    const file = join(directory.path, 'key');
     const { service, events } = connect({ baseUrl: url, key: { file } });
     const list = () => service.list('p', 'prompt', listOptions());
     expect((await failureOf(list())).reason).toBe('auth');

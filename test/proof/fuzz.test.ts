@@ -1,4 +1,0 @@
-import { fuzz } from '../../proof/fuzz.ts';
-import { describeRow } from '../../proof/describe-row.ts';
-
-describeRow(fuzz);
