@@ -13,6 +13,8 @@ interface AccessOptions {
   readonly machine: Machine;
   /** Called when a statement is done, and its answer is not there yet. */
   readonly onWritten: () => void;
+  /** Called when a commit of a poll with listings is on its way. */
+  readonly onCommitting: (project: string) => void;
   /** Called when a commit of a poll with listings is stored. */
   readonly onCommitted: (project: string) => void;
   /** Called when a request is lost, or answered late. */

@@ -91,6 +91,29 @@ export const OF_WORKERS: readonly Bug[] = [
     notice: /committed \w+, which/,
   },
   {
+    what: 'a commit is not fenced by the version',
+    file: `${MODEL}/polls.ts`,
+    replace: [
+      [
+        'if (found?.epoch !== epoch || found.version !== version || found.owner !== worker) return [];',
+        'if (found === undefined || found.epoch !== epoch || found.owner !== worker) return [];',
+      ],
+    ],
+    notice: /counts of|prompts of|transitions of/,
+  },
+  {
+    what: 'what is known of a listing outlives the ownership',
+    file: 'monitor/poller.ts',
+    replace: [
+      [
+        'states.set(project, newState(health));\n    },',
+        'states.set(project, { ...newState(health), memory: stateOf(project).memory });\n    },',
+      ],
+      ['      states.delete(project);\n', ''],
+    ],
+    notice: /counts of|prompts of|transitions of/,
+  },
+  {
     what: 'a commit whose answer was lost counts as not made',
     file: 'store/postgres/commits.ts',
     replace: [['if (unknown) return await resolve(context, poll, after, started);', '']],

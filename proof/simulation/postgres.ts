@@ -134,7 +134,7 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
   }
 
   return {
-    access: async ({ machine, onWritten, onCommitted, onTrouble, onRenewed }) => {
+    access: async ({ machine, onWritten, onCommitting, onCommitted, onTrouble, onRenewed }) => {
       type Answer<Row> =
         { readonly rows: readonly Row[] } | { readonly error: unknown; readonly unknown: boolean };
 
@@ -208,6 +208,7 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
         // What is on its way arrives even if its sender is dead by then.
         // Some are held up on the way for longer than their sender waits, or than its lease lasts.
         const takes = kernel.chance(slow) ? kernel.between(LEASE_MS / 2, 90_000) : way();
+        if (arrives && kindOf(statement.text).commits) onCommitting(String(values[0]));
         if (arrives) kernel.after(takes, arrive);
         else if (isReset) answer(way(), cutOff());
         return promise;

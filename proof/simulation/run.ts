@@ -28,6 +28,8 @@ const PATIENCE_MS = 90 * SECOND;
 /** The same with a database: a statement that was held up is given up after 30 s, and what became of it is asked until an answer comes. */
 const PATIENCE_WITH_DATABASE_MS = 150 * SECOND;
 const MAX_STOP_MS = 60 * SECOND;
+/** Less than any statement takes to its server, ms. */
+const BEFORE_ARRIVAL_MS = 0.05;
 const USUAL_DISK: StoreWeather = { fails: 0.001, slow: 0.003 };
 const USUAL_DATABASE: StoreWeather = { fails: 0.002, slow: 0.003 };
 const CALM_STORE: StoreWeather = { fails: 0, slow: 0 };
@@ -109,6 +111,14 @@ interface Life {
   setBackMs: number;
 }
 
+interface Standby {
+  /** Projects of which it lacks commits. */
+  readonly behind: Set<string>;
+  /** Whether it takes over while a commit of one of them is on its way. */
+  readonly meetsCommit: boolean;
+  readonly takeOver: () => void;
+}
+
 /** Simulates one daemon with SQLite, or several workers with PostgreSQL. The seed decides everything. */
 export async function simulate(options: RunOptions): Promise<Outcome> {
   const { source, scenario, database } = options;
@@ -150,6 +160,8 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
   /** What is put off until later. */
   const put = new Set<() => void>();
 
+  /** The standby that takes over next. */
+  let standby: Standby | undefined;
   /** How far the clock of the database is off, ms. */
   let databaseClockOffset = 0;
   const watch = createWatch({
@@ -241,7 +253,15 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
       backend.access({
         machine,
         onWritten: () => dieSometimes(own),
-        onCommitted: (project) => oracle.committed(name, project),
+        onCommitting: (project) => {
+          if (standby?.meetsCommit === true && standby.behind.has(project)) {
+            kernel.after(BEFORE_ARRIVAL_MS, standby.takeOver);
+          }
+        },
+        onCommitted: (project) => {
+          standby?.behind.add(project);
+          oracle.committed(name, project);
+        },
         onTrouble: () => watch.troubled(name),
         onRenewed: () => watch.renewed(name),
       }),
@@ -373,10 +393,12 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
 
   /** A standby takes the place of the database, without the last commits. */
   function failOver(): void {
-    const promote = backend.makeStandby?.();
+    const promote = standby === undefined ? backend.makeStandby?.() : undefined;
     if (promote === undefined) return;
     const restore = oracle.save();
-    later(kernel.between(10, kernel.chance(0.3) ? 30_000 : 3000), () => {
+    const takeOver = () => {
+      if (standby?.takeOver !== takeOver) return;
+      standby = undefined;
       act('failover');
       promote();
       watch.failedOver();
@@ -387,7 +409,11 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
           await reader.close();
         })
         .catch(bug);
-    });
+    };
+    const meetsCommit = kernel.chance(0.5);
+    standby = { behind: new Set(), meetsCommit, takeOver };
+    const most = kernel.chance(0.3) ? 30_000 : 3000;
+    later(meetsCommit ? 3 * MINUTE : kernel.between(10, most), takeOver);
   }
 
   /** Someone restarts a process whose store fails, or works again. */
