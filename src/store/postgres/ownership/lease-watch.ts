@@ -1,4 +1,8 @@
 import type { Clock } from '../../../monitor/ports/clock.ts';
+import { LONGEST_REMAINDER_MINUTES } from './lease.ts';
+
+/** Time within which a living worker renews a lease that was made before the clock was set back: twice that of a beat, ms. */
+const RENEWED_WITHIN_MS = 150_000;
 
 /** The lease of a worker, as read. */
 export interface LeaseRow {
@@ -11,7 +15,8 @@ export interface LeaseRow {
 
 /**
  * Creates a function that returns the rows whose leases have run out, even after the database's clock was set back: a lease
- * that was read before and not renewed has no more time than it had then. Call it with all rows, right after reading them.
+ * that was read before and not renewed has no more time than it had then, and one with more time than a lease can have only
+ * until its worker must have renewed it. Call it with all rows, right after reading them.
  */
 export function watchLeases(
   clock: Pick<Clock, 'monotonic'>,
@@ -22,7 +27,8 @@ export function watchLeases(
     seen = new Map(
       rows.map((row) => {
         const before = seen.get(row.worker);
-        const until = now + row.remaining_ms;
+        const isPossible = row.remaining_ms <= LONGEST_REMAINDER_MINUTES * 60_000;
+        const until = now + (isPossible ? row.remaining_ms : RENEWED_WITHIN_MS);
         const isSame = before?.expires === row.expires_us;
         return [
           row.worker,
