@@ -32,10 +32,10 @@ export interface Oracle {
   /** A poll of a process is on the disk. */
   committed(process: string, project: string): void;
   /**
-   * Returns the function to call when the store loses everything from now on: what it lost is expected to be recorded and told
-   * again.
+   * Returns the function to call when the store has lost everything from now on, with the rows that it had until then: what it
+   * lost is expected to be recorded and told again.
    */
-  save(): (reader: StoreReader) => Promise<void>;
+  save(): (reader: StoreReader, before: readonly TransitionRow[]) => Promise<void>;
   /** An event that a process emitted. */
   observe(process: string, event: MonitorEvent): void;
   /**
@@ -55,8 +55,8 @@ export function createOracle(world: World, { isShared }: { readonly isShared: bo
   const unread = new Map<string, JournalEntry>();
   /** The batch of the poll that runs, by process and project. */
   const running = new Map<string, Batch>();
-  /** The moves that were told, by their ids. */
-  const toldMoves = new Map<number, Move>();
+  /** Texts of the moves that were told, by their ids. */
+  const toldMoves = new Map<number, string>();
   const toldFailures = new Map<number, Told[]>();
   const settled = new Map<number, string>();
   /**
@@ -88,7 +88,7 @@ export function createOracle(world: World, { isShared }: { readonly isShared: bo
     if (event.type === 'record.transition') {
       const { transitionId } = event.transition;
       if (toldMoves.has(transitionId)) faults.push(`transition ${transitionId} was told twice`);
-      toldMoves.set(transitionId, event.transition);
+      toldMoves.set(transitionId, textOf(event.transition));
     } else if (event.type === 'prompt.failed') {
       const { transitionId, errorInfo, promptId } = event;
       const told = toldFailures.get(transitionId) ?? [];
@@ -96,7 +96,7 @@ export function createOracle(world: World, { isShared }: { readonly isShared: bo
         if (settled.has(transitionId)) {
           faults.push(`failure ${transitionId} was told after its end`);
         }
-        if (told.some((each) => each.process === process)) {
+        if (told.some((each) => each.process === process && each.promptId === promptId)) {
           faults.push(`failure ${transitionId} was told twice by ${process}`);
         }
       }
@@ -141,8 +141,8 @@ export function createOracle(world: World, { isShared }: { readonly isShared: bo
     const byId = new Map(rows.map((row) => [row.transitionId, row]));
     for (const [id, told] of toldMoves) {
       const row = byId.get(id);
-      if (row === undefined || textOf(row) !== textOf(told)) {
-        differences.push(`told, not stored: transition ${id}, ${textOf(told)}`);
+      if (row === undefined || textOf(row) !== told) {
+        differences.push(`told, not stored: transition ${id}, ${told}`);
       }
     }
     return differences;
@@ -256,11 +256,11 @@ export function createOracle(world: World, { isShared }: { readonly isShared: bo
     });
   }
 
-  function save(): (reader: StoreReader) => Promise<void> {
+  function save(): (reader: StoreReader, before: readonly TransitionRow[]) => Promise<void> {
     const savedStates = new Map(states);
     const savedBatches = Array.from(batches, ([project, list]) => [project, [...list]] as const);
     const savedSettled = new Map(settled);
-    return async (reader) => {
+    return async (reader, before) => {
       const [moves, failures] = await Promise.all([reader.transitions({}), reader.failures({})]);
       const isStored = new Set(moves.map(({ transitionId }) => transitionId));
       const isSettled = new Set(
@@ -269,11 +269,10 @@ export function createOracle(world: World, { isShared }: { readonly isShared: bo
       refill(states, savedStates);
       refill(batches, savedBatches);
       refill(settled, savedSettled);
-      for (const [id, move] of toldMoves) {
-        if (isStored.has(id)) continue;
-        lost.set(id, move.id);
-        toldMoves.delete(id);
+      for (const { transitionId, id } of before) {
+        if (!isStored.has(transitionId)) lost.set(transitionId, id);
       }
+      for (const id of toldMoves.keys()) if (!isStored.has(id)) toldMoves.delete(id);
       for (const [id, told] of toldFailures) {
         if (!isStored.has(id)) toldFailures.delete(id);
         // Whether its settlement was lost is not known here.

@@ -35,6 +35,8 @@ const USUAL_DATABASE: StoreWeather = { fails: 0.002, slow: 0.003 };
 const CALM_STORE: StoreWeather = { fails: 0, slow: 0 };
 /** How probable it is that a process dies after a write or an event, with one project. */
 const SUDDEN_DEATH = 0.03;
+/** How probable it is that a process is paused while a request of it is on its way, with one project. */
+const SUDDEN_PAUSE = 0.02;
 /** Events between which and the next step a process may die. */
 const SHORT_LIVED: ReadonlySet<string> = new Set([
   'record.transition',
@@ -241,12 +243,16 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
     const name = `${host.name}-${lives}`;
     const drift = 1 + kernel.between(-0.0002, 0.0002);
     const machine = createMachine(kernel, name, { wallOffset: host.wallOffset, drift });
+    const countRequest = watchRate(machine);
     const network = createNetwork({
       kernel,
       machine,
       answer: serve,
       weather: () => (isCalm ? CALM : weather),
-      onSent: watchRate(machine),
+      onSent: () => {
+        countRequest();
+        pauseSometimes(own);
+      },
       onListing: (listing, isUnchanged) => oracle.read(name, listing, isUnchanged),
     });
     const access = await kernel.real(() =>
@@ -364,6 +370,14 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
     });
   }
 
+  /** Pauses the process before the answer to its request comes. */
+  function pauseSometimes(own: Life): void {
+    if (isCalm || !has('pause') || !kernel.chance(SUDDEN_PAUSE / projects.length)) return;
+    kernel.after(0, () => {
+      if (own.machine.isAlive() && !own.machine.isPaused()) pause(own);
+    });
+  }
+
   function setClock(own: Life): void {
     act('clock set');
     const ms = kernel.between(-1, 1) * (kernel.chance(0.5) ? 3 * HOUR : 2 * MINUTE);
@@ -400,12 +414,14 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
       if (standby?.takeOver !== takeOver) return;
       standby = undefined;
       act('failover');
-      promote();
       watch.failedOver();
+      // Virtual time stands still meanwhile.
       void kernel
         .real(async () => {
           const reader = await backend.openReader();
-          await restore(reader);
+          const before = await reader.transitions({});
+          promote();
+          await restore(reader, before);
           await reader.close();
         })
         .catch(bug);
