@@ -111,8 +111,11 @@ function entryOf(
   { now, isStarted }: Moment,
 ): Entry {
   const isMissed = () => lastPollAt === undefined || dueAfter(times, lastPollAt) <= now;
+  // By a clock that is far ahead, so that nothing tells whether a run was missed since.
+  const isUnknown = () => lastPollAt !== undefined && lastPollAt >= now + MAX_AHEAD_MS;
   let atOnce = (old?.dueAt ?? now) <= now;
   if (old?.isOwnedElsewhere ?? !isStarted) atOnce = isMissed();
+  if (old?.isOwnedElsewhere === true) atOnce ||= isUnknown();
   // Another worker's clock may be a little ahead: its run is not polled twice.
   const isAhead = lastPollAt !== undefined && lastPollAt > now && lastPollAt < now + MAX_AHEAD_MS;
   const next = dueAfter(times, isAhead ? lastPollAt : now);

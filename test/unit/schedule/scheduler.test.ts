@@ -321,6 +321,7 @@ describe('a project that rests', () => {
     ['at once if it missed a run', START + 19 * SECOND, 1],
     ['by its schedule if it missed none', START + 20 * SECOND, 0],
     ['by its schedule if a clock slightly ahead polled it just now', START + 30 * SECOND, 0],
+    ['at once if a clock that is hours ahead polled it last', START + 3 * HOUR, 1],
   ])('is polled, when its rest is over, %s', async (_, lastPollAt, polls) => {
     world.scheduler.set([{ ...polled(START), isOwnedElsewhere: true }], 0);
     world.scheduler.start();
