@@ -111,14 +111,14 @@ function entryOf(
   { now, isStarted }: Moment,
 ): Entry {
   const isMissed = () => lastPollAt === undefined || dueAfter(times, lastPollAt) <= now;
-  // By a clock that is far ahead, so that nothing tells whether a run was missed since.
-  const isUnknown = () => lastPollAt !== undefined && lastPollAt >= now + MAX_AHEAD_MS;
+  const aheadMs = lastPollAt === undefined ? 0 : lastPollAt - now;
+  const isFarAhead = aheadMs >= MAX_AHEAD_MS;
   let atOnce = (old?.dueAt ?? now) <= now;
   if (old?.isOwnedElsewhere ?? !isStarted) atOnce = isMissed();
-  if (old?.isOwnedElsewhere === true) atOnce ||= isUnknown();
+  // Nothing tells whether a run was missed since.
+  if (isFarAhead && old?.isOwnedElsewhere === true) atOnce = true;
   // Another worker's clock may be a little ahead: its run is not polled twice.
-  const isAhead = lastPollAt !== undefined && lastPollAt > now && lastPollAt < now + MAX_AHEAD_MS;
-  const next = dueAfter(times, isAhead ? lastPollAt : now);
+  const next = dueAfter(times, isFarAhead ? now : now + Math.max(0, aheadMs));
   const dueAt = isOwnedElsewhere ? Infinity : atOnce ? now : next;
   return { id, ...times, isOwnedElsewhere, dueAt, last: undefined, timer: undefined };
 }

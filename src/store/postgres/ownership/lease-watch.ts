@@ -1,7 +1,7 @@
 import type { Clock } from '../../../monitor/ports/clock.ts';
 import { LONGEST_REMAINDER_MINUTES } from './lease.ts';
 
-/** Time within which a living worker renews a lease that was made before the clock was set back: twice that of a beat, ms. */
+/** Time within which every living worker renews its lease: two beats of the longest one, ms. */
 const RENEWED_WITHIN_MS = 150_000;
 
 /** The lease of a worker, as read. */
