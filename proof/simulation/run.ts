@@ -487,9 +487,9 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
     return Math.max(0, ...setBacks.filter((ms) => ms < periodMs));
   }
 
-  /** Looks for projects that are not polled although they are due. */
   const patienceMs = isShared ? PATIENCE_WITH_DATABASE_MS : PATIENCE_MS;
 
+  /** Looks for projects that are not polled although they are due. */
   function checkRhythm(): void {
     kernel.after(20 * SECOND, checkRhythm);
     const now = kernel.now();
