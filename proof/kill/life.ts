@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
+import { COMPILE_CACHE } from '../../test/support/compile-cache.ts';
 import type { LogLine, Run } from '../../test/support/oracle/observation.ts';
 import { EVERY_THREAD } from '../strace.ts';
 import type { Call, Step } from './steps.ts';
@@ -61,7 +61,7 @@ export async function live(
   const child = spawn(file, args, {
     env: {
       PATH: process.env['PATH'],
-      NODE_COMPILE_CACHE: join(tmpdir(), 'evalwatch-compile-cache'),
+      ...COMPILE_CACHE,
       ...('step' in end && { DIE_AT_STEP: end.step, DIE_AT_PASS: String(end.pass) }),
     },
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -6,6 +6,7 @@ import { networkInterfaces } from 'node:os';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { COMPILE_CACHE } from '../support/compile-cache.ts';
 import { startHere } from '../support/daemon-here.ts';
 import { UNHURRIED, workspace } from '../support/evalwatch.ts';
 import { freePort } from '../support/free-port.ts';
@@ -20,7 +21,7 @@ async function healthCheck(env: Readonly<Record<string, string>>) {
   const child = spawn(process.execPath, [HEALTH_CHECK], {
     env: {
       PATH: process.env['PATH'],
-      NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
+      ...COMPILE_CACHE,
       ...env,
     },
     stdio: ['ignore', 'ignore', 'pipe'],

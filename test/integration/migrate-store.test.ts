@@ -18,7 +18,7 @@ import { HARD_TEXTS } from '../contract/store/harness.ts';
 import { PATIENCE } from '../support/evalwatch.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { PASSWORD, postgresPrograms, type PostgresServer } from '../support/postgres-server.ts';
-import { commandLine, entry, evalwatch, type Finished } from '../unit/cli/command-line.ts';
+import { commandLine, entry, evalwatch, type Finished } from '../support/command-line.ts';
 import { temporaryDirectory, writeConfiguration } from '../unit/cli/configuration-file.ts';
 import { see } from '../unit/store/sqlite/history.ts';
 

@@ -1,12 +1,11 @@
 import { spawn } from 'node:child_process';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
-import { main } from '../../../src/cli/cli.ts';
+import { COMPILE_CACHE } from './compile-cache.ts';
+import { main } from '../../src/cli/cli.ts';
 
-export const entry = fileURLToPath(new URL('../../../src/main.js', import.meta.url));
+export const entry = fileURLToPath(new URL('../../src/main.js', import.meta.url));
 
 export interface Finished {
   readonly code: number | null;
@@ -27,9 +26,6 @@ export function evalwatch(args: readonly string[], where: Where = {}): Promise<F
   return execute(process.execPath, [...(where.nodeArguments ?? []), entry, ...args], where);
 }
 
-/** Half of what a start costs is compiling: once for all processes. */
-const CACHE = { NODE_COMPILE_CACHE: join(tmpdir(), 'evalwatch-compile-cache') };
-
 /** Runs any program with stdin closed; of the environment it sees PATH, the cache of compiled files, and what is given. */
 export async function execute(
   program: string,
@@ -38,7 +34,7 @@ export async function execute(
 ): Promise<Finished> {
   const child = spawn(program, args, {
     cwd,
-    env: { PATH: process.env['PATH'], ...CACHE, ...env },
+    env: { PATH: process.env['PATH'], ...COMPILE_CACHE, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const [stdout, stderr, [code, signal]] = await Promise.all([

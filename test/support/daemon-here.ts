@@ -6,7 +6,7 @@ import { createLogger } from '../../src/log/logger.ts';
 import type { Clock } from '../../src/monitor/ports/clock.ts';
 import { validateSchedule } from '../../src/schedule/calendar.ts';
 import type { ReloadResult } from '../../src/web/reload-result.ts';
-import { commandLine } from '../unit/cli/command-line.ts';
+import { commandLine } from './command-line.ts';
 import { type Finished, keepLines, type Lines, type Workspace } from './evalwatch.ts';
 
 // A daemon takes 0.7 s of CPU time as a process, and 0.1 s here. Tests of what only a process has (signals, stdout, rights,

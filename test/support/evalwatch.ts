@@ -8,6 +8,7 @@ import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { afterAll, vi } from 'vitest';
+import { COMPILE_CACHE } from './compile-cache.ts';
 
 // evalwatch as its users have it: real processes, a configuration file, a store file.
 
@@ -16,8 +17,6 @@ export const KEY = 'correct-horse-battery-staple-42';
 /** For processes on a machine that is busy with others. */
 export const PATIENCE = { timeout: 100_000, interval: 50 };
 export const UNHURRIED = { concurrent: true, timeout: 300_000 };
-/** Compiled once for all of them: half of what a start costs. */
-const CACHE = { NODE_COMPILE_CACHE: join(tmpdir(), 'evalwatch-compile-cache') };
 
 const children = new Set<ChildProcess>();
 // A test that timed out never gets to the end of its scope.
@@ -138,7 +137,7 @@ export function startDaemon(
   const { args = [...ahead(aheadMs), ...withMinutes(minuteMs), ENTRY] } = options;
   const stdio: StdioOptions = ['ignore', stdout, 'pipe'];
   const child = spawn(program, [...args, 'run', '--config', config, ...further], {
-    env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...CACHE, ...env },
+    env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...COMPILE_CACHE, ...env },
     stdio,
   });
   return watch(child);
@@ -225,7 +224,7 @@ export async function evalwatch(
   aheadMs = 0,
 ): Promise<Finished> {
   const child = spawn(process.execPath, [...ahead(aheadMs), ENTRY, ...args, '--config', config], {
-    env: { PATH: process.env['PATH'], ...CACHE },
+    env: { PATH: process.env['PATH'], ...COMPILE_CACHE },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const [stdout, ended] = await Promise.all([text(child.stdout), endOf(child)]);

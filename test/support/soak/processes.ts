@@ -4,6 +4,7 @@ import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { join } from 'node:path';
+import { COMPILE_CACHE } from '../compile-cache.ts';
 import { NODE_FLAGS } from '../node-flags.ts';
 import type { LogLine, Run } from '../oracle/observation.ts';
 import { SOURCE } from '../../../proof/row.ts';
@@ -111,7 +112,7 @@ function start(
   return spawn(process.execPath, [...NODE_FLAGS, ...imports, join(source, 'main.js'), ...args], {
     env: {
       PATH: process.env['PATH'],
-      NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
+      ...COMPILE_CACHE,
       FASTER: String(speed),
     },
     stdio: ['ignore', 'pipe', 'pipe'],

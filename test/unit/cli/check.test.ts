@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { startSimulator } from '../../../src/simulator/server.ts';
 import { World } from '../../../src/simulator/world/world.ts';
-import { commandLine, evalwatch } from './command-line.ts';
+import { commandLine, evalwatch } from '../../support/command-line.ts';
 import { temporaryDirectory, writeConfiguration } from './configuration-file.ts';
 
 describe('check', () => {

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { debianTool } from '../../support/debian-tool.ts';
-import { commandLine, execute } from './command-line.ts';
+import { commandLine, execute } from '../../support/command-line.ts';
 import { temporaryDirectory } from './configuration-file.ts';
 
 const docs = readFileSync(new URL('../../../docs/commands.md', import.meta.url), 'utf8');

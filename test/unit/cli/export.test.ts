@@ -12,7 +12,7 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import { see } from '../store/sqlite/history.ts';
-import { commandLine, entry, evalwatch, execute } from './command-line.ts';
+import { commandLine, entry, evalwatch, execute } from '../../support/command-line.ts';
 import { temporaryDirectory, writeConfiguration } from './configuration-file.ts';
 import { openStoreInProcess } from '../../support/store-in-process.ts';
 

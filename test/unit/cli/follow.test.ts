@@ -7,7 +7,7 @@ import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import type { Store } from '../../../src/monitor/ports/store.ts';
 import { see } from '../store/sqlite/history.ts';
-import { commandLine, entry, execute } from './command-line.ts';
+import { commandLine, entry, execute } from '../../support/command-line.ts';
 import { temporaryDirectory, writeConfiguration } from './configuration-file.ts';
 import { openStoreInProcess } from '../../support/store-in-process.ts';
 

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { temporaryDirectory } from '../../support/temporary.ts';
-import { entry, evalwatch, execute } from './command-line.ts';
+import { entry, evalwatch, execute } from '../../support/command-line.ts';
 
 const preload = (code: string) => ['--import', `data:text/javascript,${encodeURIComponent(code)}`];
 

@@ -1,7 +1,7 @@
 import { beforeEach, expect, it, vi } from 'vitest';
 import { openEngine, type Engine } from '../../../src/app/engine.ts';
 import { StoreError } from '../../../src/monitor/errors.ts';
-import { commandLine } from './command-line.ts';
+import { commandLine } from '../../support/command-line.ts';
 import { temporaryDirectory, writeConfiguration } from './configuration-file.ts';
 
 vi.mock(import('../../../src/app/engine.ts'));

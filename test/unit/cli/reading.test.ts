@@ -10,7 +10,7 @@ import { dayOf, type AddedDurations } from '../../../src/domain/durations.ts';
 import type { Listing } from '../../../src/domain/record.ts';
 import { statusOf, type Kind } from '../../../src/domain/status.ts';
 import type { Store } from '../../../src/monitor/ports/store.ts';
-import { commandLine, entry, evalwatch, execute } from './command-line.ts';
+import { commandLine, entry, evalwatch, execute } from '../../support/command-line.ts';
 import { temporaryDirectory, writeConfiguration } from './configuration-file.ts';
 import { detectChanges } from '../../support/at-once.ts';
 import { openStoreInProcess } from '../../support/store-in-process.ts';

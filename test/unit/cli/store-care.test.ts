@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { writeHistory } from '../store/sqlite/history.ts';
-import { commandLine, evalwatch } from './command-line.ts';
+import { commandLine, evalwatch } from '../../support/command-line.ts';
 import { temporaryDirectory, writeConfiguration } from './configuration-file.ts';
 
 let directory: string;

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { migrate, readMigrations, SCHEMA_VERSION } from '../../../src/store/sqlite/sql/migrate.ts';
-import { commandLine } from './command-line.ts';
+import { commandLine } from '../../support/command-line.ts';
 
 let directory: string;
 let temporary: string;

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { commandLine, entry, evalwatch, execute } from './command-line.ts';
+import { commandLine, entry, evalwatch, execute } from '../../support/command-line.ts';
 
 const manifest: { readonly version: string } = JSON.parse(
   readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'),

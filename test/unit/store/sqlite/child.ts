@@ -1,12 +1,8 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-
-/** Half of what a start costs is compiling: once for all processes. */
-const CACHE = { NODE_COMPILE_CACHE: join(tmpdir(), 'evalwatch-compile-cache') };
+import { COMPILE_CACHE } from '../../../support/compile-cache.ts';
 
 /** A process that runs one of the scripts beside this file, and its lines. */
 export interface Child extends AsyncDisposable {
@@ -18,7 +14,7 @@ export interface Child extends AsyncDisposable {
 export function startChild(script: string, ...args: readonly string[]): Child {
   const file = fileURLToPath(new URL(script, import.meta.url));
   const child = spawn(process.execPath, [file, ...args], {
-    env: { ...process.env, ...CACHE },
+    env: { ...process.env, ...COMPILE_CACHE },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
