@@ -103,12 +103,19 @@ export function describeTogether(h: Harness): void {
     });
 
     it('lets others read meanwhile', async () => {
-      const order: string[] = [];
-      await Promise.all([
-        h.commit('p', { prompt: baseline }, 0).then(() => order.push('committed')),
-        h.store.projects().then(() => order.push('read')),
-      ]);
-      expect(order).toEqual(['read', 'committed']);
+      const projects = Array.from({ length: 10 }, (_, n) => `p${n}`);
+      await h.store.configureProjects(projects, 0);
+      const firsts: string[] = [];
+      // On a busy machine a read can take longer than a commit, but not each time.
+      for (const project of projects) {
+        if (firsts.includes('read')) break;
+        const committed = h.commit(project, { prompt: baseline }, 0).then(() => 'committed');
+        const read = h.store.projects().then(() => 'read');
+        firsts.push(await Promise.race([committed, read]));
+        await Promise.all([committed, read]);
+        expect((await h.known(project))?.records.size).toBe(MANY);
+      }
+      expect(firsts).toContain('read');
     });
 
     it('changes nothing when it comes too late, and holds up nobody', async () => {
