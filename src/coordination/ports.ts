@@ -28,6 +28,8 @@ export interface Beat {
   readonly workers: readonly WorkerIdentity[];
   /** Number of configured projects that this worker owns according to the database. */
   readonly owned: number;
+  /** Whether a configured project had no owner with a lease, so that a claim may find one. */
+  readonly hasFree: boolean;
 }
 
 export interface OwnedProject {

@@ -22,8 +22,11 @@ export interface Share {
   owns(project: string): boolean;
   /** Whether this worker owns the project; it may be giving it back. */
   has(project: string): boolean;
-  /** Gives back what exceeds the share of one of `workers` workers, and claims what is missing. @throws {StoreError} */
-  balance(workers: number): Promise<void>;
+  /**
+   * Gives back what exceeds the share of one of `workers` workers, and claims what is missing if any project may be free.
+   * @throws {StoreError}
+   */
+  balance(workers: number, hasFree: boolean): Promise<void>;
   /** Gives every project back. */
   releaseAll(): void;
   /** A request has failed, so the database may record other projects than it should. Its next `agree` compares them. */
@@ -32,9 +35,10 @@ export interface Share {
    * Gives back what only the database records as owned: the answer to a claim was lost, or a commit was refused. Drops what
    * only this worker regards as owned: a request that it had given up took effect late, such as an earlier `join`.
    * @param recorded number of owned projects according to the database; asks for their names if it shows a difference
+   * @returns whether it gave a project back, which is free then
    * @throws {StoreError}
    */
-  agree(recorded: number): Promise<void>;
+  agree(recorded: number): Promise<boolean>;
   /** Resolves when nothing is being given back any more. */
   released(): Promise<void>;
   /** Drops a project that another worker owns by now. False if it was not owned. */
@@ -125,13 +129,13 @@ export function createShare(options: ShareOptions): Share {
     },
     owns: (project) => owned.has(project),
     has: (project) => owned.has(project) || leaving.has(project),
-    balance: async (workers) => {
+    balance: async (workers, hasFree) => {
       const due = shareSize(configured.size, workers);
       const { kept = [], foreign = [] } = Object.groupBy(owned, (project) =>
         configured.has(project) ? 'kept' : 'foreign',
       );
       release([...foreign, ...kept.slice(due)]);
-      await claim(configured, due);
+      if (hasFree) await claim(configured, due);
     },
     releaseAll: () => release([...owned]),
     doubt,
@@ -139,21 +143,21 @@ export function createShare(options: ShareOptions): Share {
       // Projects that were removed from the configuration have no owner, and are about to be given back.
       const before = owned.intersection(configured);
       const isSame = recorded >= before.size && recorded <= owned.size + leaving.size;
-      if (isSame && !isInDoubt) return;
+      if (isSame && !isInDoubt) return false;
       // What is being given back may or may not be recorded.
       const leavingBefore = new Set(leaving);
       const termBefore = term();
       const names = await withTimeout(coordinator.ownedBy(worker), timeoutMs, clock);
-      if (termBefore !== term()) return;
+      if (termBefore !== term()) return false;
       isInDoubt = false;
       const asOwned = new Set(names);
       const unrecorded = [...before.difference(asOwned)];
       if (drop(unrecorded)) {
         emit({ type: 'worker.released', worker, projects: unrecorded.length, owned: owned.size });
       }
-      await releaseStrays([
-        ...asOwned.difference(owned).difference(leavingBefore).difference(leaving),
-      ]);
+      const strays = asOwned.difference(owned).difference(leavingBefore).difference(leaving);
+      await releaseStrays([...strays]);
+      return strays.size > 0;
     },
     released: () => releases.settled(),
     drop: (project) => drop([project]),

@@ -114,15 +114,16 @@ export function createWorker(options: WorkerOptions): Worker {
     const answer = await lease.renew();
     if (answer === undefined) return;
     lost.clear();
-    const { workers, owned } = answer;
+    const { workers, owned, hasFree } = answer;
     const { configDigest: digest } = identity();
     liveWorkers = workers.length;
     setAnswered(true);
     compareConfigurations(workers, digest);
-    await share.agree(owned);
+    const hasReleased = await share.agree(owned);
     if (state === 'stopping') return;
     await share.balance(
       workers.filter((one) => one.id === id || one.configDigest === digest).length,
+      hasFree || hasReleased,
     );
   }
 

@@ -68,7 +68,7 @@ const DIGESTS: Readonly<Record<string, string>> = {
   '18544bee6b91': 'statuses_oldest',
   d4675de4d47c: 'transitions',
   '4e7e0a32ee5c': 'unconfigured_projects',
-  d81374f0f9a3: 'workers',
+  '739b866c767d': 'workers',
 };
 
 /** The forms of the statement that knownQuery builds. */

@@ -31,19 +31,20 @@ export function workerStatements(tables: Tables): Statements {
       worker.set(name, { ...row, expires_us: nowUs + leaseMs * 1000, config_digest: digest });
       return [{ worker: name }];
     },
-    workers: ([name]: [string], nowUs) =>
-      [...worker.values()]
+    workers: ([name]: [string], nowUs) => {
+      const configured = [...project.values()].filter(({ removed_at }) => removed_at === null);
+      const isFree = ({ owner }: ProjectRow) => owner === null || !isLive(tables, owner, nowUs);
+      return [...worker.values()]
         .toSorted((one, other) => compareTexts(one.worker, other.worker))
         .map((row) => ({
           ...row,
           holds: holds(row, nowUs),
           remaining_ms: ((row.expires_us - nowUs) / 1e6) * 1000,
           owned:
-            row.worker === name
-              ? [...project.values()].filter((one) => one.owner === name && one.removed_at === null)
-                  .length
-              : null,
-        })),
+            row.worker === name ? configured.filter(({ owner }) => owner === name).length : null,
+          has_free: row.worker === name ? configured.some(isFree) : null,
+        }));
+    },
     owned: ([name]: [string]) =>
       [...project.values()]
         .filter(({ owner, removed_at }) => owner === name && removed_at === null)

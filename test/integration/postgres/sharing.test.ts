@@ -104,6 +104,26 @@ describe.skipIf(postgresPrograms === undefined)('workers on one PostgreSQL', () 
       expect((await second.coordinator.ownedBy(second.id)).toSorted()).toEqual(['p', 'q']);
     });
 
+    it('as long as a beat shows that one is free', async () => {
+      await using first = await startWorker(url);
+      await using second = await startWorker(url);
+      const hasFree = async () => (await first.coordinator.beat(first.identity))?.hasFree;
+      await first.store.configureProjects(['p', 'q', 'removed'], 1);
+      await first.store.configureProjects(['p', 'q'], 2);
+      await first.claim(['p']);
+
+      expect(await hasFree()).toBe(true);
+      await second.claim(['q']);
+      expect(await hasFree()).toBe(false);
+      await second.coordinator.release(second.id, ['q']);
+      expect(await hasFree()).toBe(true);
+      await second.claim(['q']);
+      await expire(second.id);
+      expect(await hasFree()).toBe(true);
+      await first.claim(['q']);
+      expect(await hasFree()).toBe(false);
+    });
+
     it('again what was given back, under another epoch', async () => {
       await using first = await startWorker(url);
       await first.store.configureProjects(['p'], 1);

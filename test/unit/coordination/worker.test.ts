@@ -40,6 +40,33 @@ describe('shares', () => {
     expect(new Set(owned.flat()).size).toBe(projects);
   });
 
+  it('below the fair one ask for more only while a project is free', async () => {
+    let hasFree = true;
+    const claim = vi.fn<Coordinator['claim']>(rows.coordinator.claim);
+    const coordinator = {
+      ...rows.coordinator,
+      claim,
+      beat: async (worker: WorkerIdentity) => {
+        const beat = await rows.coordinator.beat(worker);
+        return beat && { ...beat, hasFree };
+      },
+    };
+    const { worker, may } = workerOver(rows, 'w', ids(4), { coordinator });
+    rows.owners.set('p3', { worker: 'other', epoch: 0 });
+    rows.leases.set('other', Infinity);
+    await worker.start();
+    expect(may()).toEqual(['p0', 'p1', 'p2']);
+    expect(claim).toHaveBeenCalledTimes(1);
+
+    hasFree = false;
+    rows.leases.delete('other');
+    await pass(3 * BEAT);
+    expect(claim).toHaveBeenCalledTimes(1);
+    hasFree = true;
+    await pass(BEAT);
+    expect(may()).toEqual(ids(4));
+  });
+
   it('move when a worker stops, at once and whole', async () => {
     const [first, second] = await crew(2, ids(4));
     const released = second?.may();

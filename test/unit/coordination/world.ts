@@ -26,7 +26,8 @@ export function sharedRows() {
       return { id, version: '1', configDigest: digests.get(id) ?? '' };
     });
     const lease = { until: now() + LEASE, expiresAt: Date.now() + LEASE };
-    return { lease, workers, owned: projectsOf(worker).length };
+    // A project that nobody ever owned has no row here.
+    return { lease, workers, owned: projectsOf(worker).length, hasFree: true };
   }
 
   const coordinator: Omit<Coordinator, 'grant' | 'owner'> = {

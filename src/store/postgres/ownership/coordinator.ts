@@ -33,12 +33,26 @@ const RENEW: Statement = {
 
 const EXPIRES_US = '(extract(epoch FROM w.expires_at) * 1000000)::bigint';
 
+/**
+ * Also selects, for the asking worker, how many projects it owns and whether any is free. Finding that out by a claim would
+ * read every project. The index gives the owners one by one; a removed project has none.
+ */
 const WORKERS: Statement = {
-  text: `SELECT w.worker, w.program_version, w.config_digest, ${LEASE_HOLDS} AS holds,
+  text: `
+WITH RECURSIVE owners AS (
+  SELECT min(owner) AS owner FROM evalwatch.project
+  UNION ALL
+  SELECT (SELECT min(p.owner) FROM evalwatch.project p WHERE p.owner > o.owner)
+  FROM owners o WHERE o.owner IS NOT NULL
+)
+SELECT w.worker, w.program_version, w.config_digest, ${LEASE_HOLDS} AS holds,
       ${EXPIRES_US} AS expires_us, extract(epoch FROM w.expires_at - now())::float8 * 1000 AS remaining_ms,
+      CASE WHEN w.worker = $1 THEN (SELECT count(*) FROM evalwatch.project WHERE owner = $1) END AS owned,
       CASE WHEN w.worker = $1 THEN (
-        SELECT count(*) FROM evalwatch.project p WHERE p.owner = $1 AND p.removed_at IS NULL
-      ) END AS owned
+        EXISTS (SELECT FROM evalwatch.project WHERE owner IS NULL AND removed_at IS NULL)
+        OR EXISTS (SELECT FROM owners WHERE owner NOT IN (
+          SELECT worker FROM evalwatch.worker WHERE ${LEASE_HOLDS}))
+      ) END AS has_free
     FROM evalwatch.worker w ORDER BY w.worker`,
 };
 
@@ -115,6 +129,8 @@ interface WorkerRow extends LeaseRow {
   readonly holds: boolean;
   /** Number of projects that the asking worker owns; null in the rows of others. */
   readonly owned: number | null;
+  /** Whether a configured project has no owner whose lease holds; null in the rows of others. */
+  readonly has_free: boolean | null;
 }
 
 interface ClaimedRow extends HealthColumns {
@@ -146,8 +162,10 @@ export function createCoordinator({ database, clock, leaseMs }: CoordinatorOptio
       await database.query(DELETE_EXPIRED, [expired.map((row) => row.worker), times]);
     }
     const live = rows.filter((row) => row.holds && !expired.includes(row));
-    const owned = live.find((row) => row.worker === worker)?.owned ?? 0;
-    return { lease, workers: live.map(toIdentity), owned };
+    const own = live.find((row) => row.worker === worker);
+    // The expired leases still held for the query.
+    const hasFree = own?.has_free === true || expired.length > 0;
+    return { lease, workers: live.map(toIdentity), owned: own?.owned ?? 0, hasFree };
   }
 
   return {
