@@ -22,6 +22,17 @@ const REMOVED_MS = 60 * SECOND;
 /** Some scrapes, but less than alerts wait for that would be true. */
 const AWAY_MS = 60 * SECOND;
 const STEP_S = 5;
+/** With the warm-up, half an hour. */
+const ROUNDS = 3;
+/** Interval of the scrapes, of config/prometheus/prometheus.yml. */
+const SCRAPE_S = 15;
+/** Maximum time without series of a project that changes hands: a lease of 10 s, a beat and a scrape. */
+const MAX_UNSHOWN_S = 10 + 2.5 + SCRAPE_S;
+
+interface Outage {
+  readonly from: number;
+  readonly to: number;
+}
 
 const FAILING = 'failing';
 const STUCK = 'stuck';
@@ -109,51 +120,60 @@ export async function watchLive(
   await setTimeout(WARM_UP_MS);
   print('alerts fire and are pending');
 
-  // First, as rules that forget still know for five minutes what an instance showed that is gone.
-  await servers.primary().kill();
-  await setTimeout(AWAY_MS);
-  await servers.primary().start();
-  await settle(crew, PROJECTS.length);
-  await setTimeout(2 * PAUSE_MS);
-  print('the database crashed');
+  /** When no worker could show a project, epoch seconds. */
+  const outages: Outage[] = [];
+  for (let round = 1; round <= ROUNDS; round += 1) {
+    // First, as rules that forget still know for five minutes what an instance showed that is gone.
+    const crashedAt = Date.now() / SECOND;
+    await servers.primary().kill();
+    await setTimeout(AWAY_MS);
+    await servers.primary().start();
+    await settle(crew, PROJECTS.length);
+    outages.push({ from: crashedAt, to: Date.now() / SECOND + SCRAPE_S });
+    await setTimeout(2 * PAUSE_MS);
+    print(`round ${round}: the database crashed`);
 
-  const killed = first();
-  await crew.kill(killed);
-  await setTargets(killed);
-  await setTimeout(REMOVED_MS);
-  await addWorker();
-  await settle(crew, PROJECTS.length);
-  await setTimeout(PAUSE_MS);
-  print('a worker was killed and replaced');
-
-  const left = first();
-  await crew.leave(left);
-  await setTargets();
-  await settle(crew, PROJECTS.length);
-  await setTimeout(PAUSE_MS);
-  await addWorker();
-  print('a worker was stopped and replaced');
-
-  for (const member of crew.members) {
+    const killed = first();
+    await crew.kill(killed);
+    await setTargets(killed);
+    await setTimeout(REMOVED_MS);
     await addWorker();
-    await crew.leave(member);
+    await settle(crew, PROJECTS.length);
+    await setTimeout(PAUSE_MS);
+    print(`round ${round}: a worker was killed and replaced`);
+
+    const left = first();
+    await crew.leave(left);
     await setTargets();
-    await setTimeout(10 * SECOND);
+    await settle(crew, PROJECTS.length);
+    await setTimeout(PAUSE_MS);
+    await addWorker();
+    print(`round ${round}: a worker was stopped and replaced`);
+
+    for (const member of crew.members) {
+      await addWorker();
+      await crew.leave(member);
+      await setTargets();
+      await setTimeout(10 * SECOND);
+    }
+    await settle(crew, PROJECTS.length);
+    await setTimeout(PAUSE_MS);
+    print(`round ${round}: all workers were replaced`);
   }
-  await settle(crew, PROJECTS.length);
-  await setTimeout(PAUSE_MS);
-  print('all workers were replaced');
 
   const to = Date.now() / SECOND;
+  const unshown = await longestUnshown(prometheus, outages, from, to);
   const found = await differencesOf(prometheus, from, to);
+  if (unshown > MAX_UNSHOWN_S) found.push(`a project had no series for ${unshown} s`);
   if (found.length > 0) throw new Error(`${found.length} differences:\n${found.join('\n')}`);
   const noticed = await differencesOf(control, from, to);
   if (noticed.length === 0) throw new Error('not noticed: what nobody shows is forgotten');
   return [
     [
-      'kill, stop, rolling restart, database crash',
+      `kill, stop, rolling restart, database crash, ${ROUNDS} times each`,
       `${PROJECTS.length} projects, ${WORKERS} workers, ${Math.round((to - from) / 60)} minutes of Prometheus: 0 alerts but those that are true, 0 gaps in ${TRUE_FROM_START.length}; 0 totals went backwards`,
     ],
+    ['longest time without series of a project, database outages apart', `${unshown} s`],
     ['without what carries values on', `${noticed.length} differences, first: ${noticed[0]}`],
   ];
 }
@@ -170,11 +190,27 @@ function move(world: World): void {
   }
 }
 
-async function differencesOf(
+/** Returns the longest time for which no worker showed a project although the database was there, seconds. */
+async function longestUnshown(
   prometheus: Prometheus,
+  outages: readonly Outage[],
   from: number,
   to: number,
-): Promise<readonly string[]> {
+): Promise<number> {
+  const shown = await prometheus.range('count by (project) (evalwatch_project_up)', from, to, 1);
+  const gaps = shown.flatMap(({ samples }) => {
+    const times = [from, ...samples.map(([at]) => at), to];
+    return times.slice(1).map((end, index) => [times[index] ?? from, end] as const);
+  });
+  const isOutage = ([start, end]: readonly [number, number]) =>
+    outages.some((outage) => start < outage.to && end > outage.from);
+  const lengths = gaps.filter((gap) => !isOutage(gap)).map(([start, end]) => end - start);
+  if (shown.length !== PROJECTS.length) throw new Error(`${shown.length} projects were shown`);
+  // Two samples are a second apart where nothing is missing.
+  return Math.ceil(Math.max(1, ...lengths) - 1);
+}
+
+async function differencesOf(prometheus: Prometheus, from: number, to: number): Promise<string[]> {
   const query = (text: string) => prometheus.range(text, from, to, STEP_S);
   const firing = await query('ALERTS{alertname!="EvalwatchWatchdog",alertstate="firing"}');
   const since = await query('ALERTS_FOR_STATE{alertname!="EvalwatchWatchdog"}');
