@@ -8,7 +8,8 @@ import { temporaryDirectory } from '../../test/support/temporary.ts';
 import type { Figures } from '../row.ts';
 import { createCrew, settle, type Member } from '../workers/crew.ts';
 import { startServers } from '../workers/servers.ts';
-import { type Prometheus, startPrometheus } from './prometheus.ts';
+import { differencesOf, FAILING, type Outage, STUCK, TRUE_FROM_START } from './judge.ts';
+import { SCRAPE_S, startPrometheus } from './prometheus.ts';
 
 const WORKERS = 3;
 const SECOND = 1000;
@@ -21,35 +22,14 @@ const PAUSE_MS = 75 * SECOND;
 const REMOVED_MS = 60 * SECOND;
 /** Some scrapes, but less than alerts wait for that would be true. */
 const AWAY_MS = 60 * SECOND;
-const STEP_S = 5;
 /** With the warm-up, half an hour. */
 const ROUNDS = 3;
-/** Interval of the scrapes, of config/prometheus/prometheus.yml. */
-const SCRAPE_S = 15;
-/** Maximum time without series of a project that changes hands: a lease of 10 s, a beat and a scrape. */
-const MAX_UNSHOWN_S = 10 + 2.5 + SCRAPE_S;
 
-interface Outage {
-  readonly from: number;
-  readonly to: number;
-}
-
-const FAILING = 'failing';
-const STUCK = 'stuck';
 const PROJECTS = [
   FAILING,
   STUCK,
   ...Array.from({ length: 22 }, (_, index) => `project-${index}`),
 ].map((id) => ({ id, datasets: false, team: 'search', expect: { max_running: '1m' } }));
-
-/** Alerts that are true from the start, by alert and project. */
-const TRUE_FROM_START = [
-  `EvalwatchAuthFailing ${FAILING}`,
-  `EvalwatchProjectPollFailing ${FAILING}`,
-  `EvalwatchPromptStuck ${STUCK}`,
-];
-/** True while or after something happens. */
-const TRUE_LATER = [`EvalwatchDataStale ${FAILING}`, 'EvalwatchStoreWriteFailing'];
 
 /**
  * Workers are killed, stopped, replaced one by one, and lose their database, while Prometheus scrapes them and evaluates the
@@ -162,18 +142,17 @@ export async function watchLive(
   }
 
   const to = Date.now() / SECOND;
-  const unshown = await longestUnshown(prometheus, outages, from, to);
-  const found = await differencesOf(prometheus, from, to);
-  if (unshown > MAX_UNSHOWN_S) found.push(`a project had no series for ${unshown} s`);
+  const seen = { from, to, outages, projects: PROJECTS.length };
+  const { found, unshownS } = await differencesOf(prometheus, seen);
   if (found.length > 0) throw new Error(`${found.length} differences:\n${found.join('\n')}`);
-  const noticed = await differencesOf(control, from, to);
+  const { found: noticed } = await differencesOf(control, seen);
   if (noticed.length === 0) throw new Error('not noticed: what nobody shows is forgotten');
   return [
     [
       `kill, stop, rolling restart, database crash, ${ROUNDS} times each`,
       `${PROJECTS.length} projects, ${WORKERS} workers, ${Math.round((to - from) / 60)} minutes of Prometheus: 0 alerts but those that are true, 0 gaps in ${TRUE_FROM_START.length}; 0 totals went backwards`,
     ],
-    ['longest time without series of a project, database outages apart', `${unshown} s`],
+    ['longest time without series of a project, database outages apart', `${unshownS} s`],
     ['without what carries values on', `${noticed.length} differences, first: ${noticed[0]}`],
   ];
 }
@@ -188,60 +167,4 @@ function move(world: World): void {
     }
     if (prompts.length < 300) world.addPrompt(id, { status: 'RUNNING' });
   }
-}
-
-/** Returns the longest time for which no worker showed a project although the database was there, seconds. */
-async function longestUnshown(
-  prometheus: Prometheus,
-  outages: readonly Outage[],
-  from: number,
-  to: number,
-): Promise<number> {
-  const shown = await prometheus.range('count by (project) (evalwatch_project_up)', from, to, 1);
-  const gaps = shown.flatMap(({ samples }) => {
-    const times = [from, ...samples.map(([at]) => at), to];
-    return times.slice(1).map((end, index) => [times[index] ?? from, end] as const);
-  });
-  const isOutage = ([start, end]: readonly [number, number]) =>
-    outages.some((outage) => start < outage.to && end > outage.from);
-  const lengths = gaps.filter((gap) => !isOutage(gap)).map(([start, end]) => end - start);
-  if (shown.length !== PROJECTS.length) throw new Error(`${shown.length} projects were shown`);
-  // Two samples are a second apart where nothing is missing.
-  return Math.ceil(Math.max(1, ...lengths) - 1);
-}
-
-async function differencesOf(prometheus: Prometheus, from: number, to: number): Promise<string[]> {
-  const query = (text: string) => prometheus.range(text, from, to, STEP_S);
-  const firing = await query('ALERTS{alertname!="EvalwatchWatchdog",alertstate="firing"}');
-  const since = await query('ALERTS_FOR_STATE{alertname!="EvalwatchWatchdog"}');
-  const totals = await query('max by (project, from, to) (evalwatch_prompt_transitions_total) > 0');
-  const projects = await query('count(project:evalwatch_project_up:max) or vector(0)');
-  const found: string[] = [];
-  for (const { labels, samples } of firing) {
-    const name = nameOf(labels);
-    if (![...TRUE_FROM_START, ...TRUE_LATER].includes(name)) found.push(`${name} fired`);
-    const [begin = 0] = samples[0] ?? [];
-    const [end = 0] = samples.at(-1) ?? [];
-    if ((end - begin) / STEP_S + 1 !== samples.length) found.push(`${name} has a gap`);
-    if (TRUE_FROM_START.includes(name) && end < to - 2 * STEP_S) found.push(`${name} ended`);
-  }
-  for (const name of TRUE_FROM_START) {
-    if (!firing.some(({ labels }) => nameOf(labels) === name)) found.push(`${name} did not fire`);
-    const series = since.filter(({ labels }) => nameOf(labels) === name);
-    const begins = new Set(series.flatMap(({ samples }) => samples.map(([, value]) => value)));
-    if (begins.size !== 1) found.push(`${name} began ${begins.size} times`);
-  }
-  for (const { labels, samples } of totals) {
-    const falls = samples.some(([, value], index) => value < (samples[index - 1]?.[1] ?? 0));
-    if (falls) found.push(`a total of ${labels['project']} went backwards`);
-  }
-  if (totals.length === 0) found.push('no totals');
-  for (const [at, count] of projects.flatMap(({ samples }) => samples)) {
-    if (count !== PROJECTS.length) found.push(`${count} projects ${Math.round(at - from)} s in`);
-  }
-  return found;
-}
-
-function nameOf({ alertname, project, instance }: Readonly<Record<string, string>>): string {
-  return [alertname, project ?? instance].filter((part) => part !== undefined).join(' ');
 }

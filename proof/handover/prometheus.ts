@@ -8,6 +8,8 @@ import { freePort } from '../../test/support/free-port.ts';
 
 const CONFIG = join(import.meta.dirname, '../../config/prometheus');
 const STARTS_WITHIN_MS = 40_000;
+/** Interval of the scrapes in config/prometheus/prometheus.yml, seconds. */
+export const SCRAPE_S = 15;
 
 /** A series with its samples: epoch seconds and value. */
 interface Series {
