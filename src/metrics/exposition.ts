@@ -56,11 +56,9 @@ export function familyRenderer<Project, Subject>(
         subjects.push(subject);
       });
     }
-    const isSame =
-      before !== undefined &&
-      areEqual(before.labels, labels) &&
-      areEqual(before.subjects, subjects);
-    return isSame ? before : { labels, subjects };
+    const isSameLabels = before !== undefined && areEqual(before.labels, labels);
+    if (isSameLabels && areEqual(before.subjects, subjects)) return before;
+    return { labels: isSameLabels ? before.labels : labels, subjects };
   }
 
   return function* render(projects) {
@@ -91,11 +89,12 @@ interface Subjects<Subject> {
   readonly subjects: readonly Subject[];
 }
 
+/** The values of all samples of the first subject, then those of the second, and so on. */
 type Values = readonly (number | undefined)[];
 
 interface Piece<Subject> {
   readonly of: Subjects<Subject>;
-  readonly values: readonly Values[];
+  readonly values: Values;
   readonly bytes: Uint8Array;
 }
 
@@ -119,15 +118,15 @@ class RenderedFamily<Subject> {
   piece(index: number, of: Subjects<Subject>): Uint8Array {
     const last = this.#pieces[index];
     if (last?.of === of) return last.bytes;
-    const values = of.subjects.map((subject) => this.#family.values(subject));
+    const values = of.subjects.flatMap((subject) => this.#family.values(subject));
     const isSame =
-      last !== undefined &&
-      values.length === last.values.length &&
-      areEqual(last.of.labels, of.labels) &&
-      values.every((some, position) => areEqual(some, last.values[position] ?? []));
-    const bytes = isSame ? last.bytes : this.#render(of.labels, values);
-    this.#pieces[index] = { of, values, bytes };
-    return bytes;
+      last !== undefined && areEqual(last.of.labels, of.labels) && areEqual(last.values, values);
+    // What is kept until the next scrape outlives the young generation of the heap: what is the same is not replaced.
+    const piece = isSame
+      ? { of, values: last.values, bytes: last.bytes }
+      : { of, values, bytes: this.#render(of.labels, values) };
+    this.#pieces[index] = piece;
+    return piece.bytes;
   }
 
   /** Drops the pieces from this one on. */
@@ -135,14 +134,14 @@ class RenderedFamily<Subject> {
     this.#pieces.length = Math.min(this.#pieces.length, count);
   }
 
-  #render(labels: readonly string[], values: readonly Values[]): Uint8Array {
+  #render(labels: readonly string[], values: Values): Uint8Array {
+    const perSubject = this.#starts.length;
     let lines = '';
-    for (const [position, some] of values.entries()) {
-      const label = labels[position];
-      for (const [index, value] of some.entries()) {
-        if (value === undefined) continue;
-        lines += `${this.#starts[index]}${label}${this.#ends[index]}${formatNumber(value)}\n`;
-      }
+    for (const [position, value] of values.entries()) {
+      if (value === undefined) continue;
+      const index = position % perSubject;
+      const label = labels[(position - index) / perSubject];
+      lines += `${this.#starts[index]}${label}${this.#ends[index]}${formatNumber(value)}\n`;
     }
     return Buffer.from(lines);
   }
