@@ -1,3 +1,4 @@
+import { limitConcurrency } from '../concurrency/limit-concurrency.ts';
 import type { ProjectConfig } from '../config/config.ts';
 import type { FinishedPoll } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
@@ -27,11 +28,24 @@ export interface RunWatcher {
   watch(run: PollRun, poll: Promise<FinishedPoll | undefined>): void;
 }
 
+/**
+ * Maximum number of healthy projects' polls that wait for their first request, each with some 12 KB of memory; one that has
+ * not begun needs 3 KB. Thousands are due at once after a start, a takeover, or a failure of the database.
+ */
+const MAX_WAITING = 1000;
+
 /** Creates the scheduler of the engine's projects. */
 export function createScheduling(
   engine: Pick<
     Engine,
-    'emit' | 'mayPoll' | 'poll' | 'config' | 'configured' | 'health' | 'onOwnershipChange'
+    | 'emit'
+    | 'observe'
+    | 'mayPoll'
+    | 'poll'
+    | 'config'
+    | 'configured'
+    | 'health'
+    | 'onOwnershipChange'
   >,
   clock: Clock,
   watcher?: RunWatcher,
@@ -39,22 +53,37 @@ export function createScheduling(
   /** Polls on request that run. */
   const requested = new Map<string, Promise<FinishedPoll | undefined>>();
   let isStopped = false;
+  /** Polls that wait for their first request; called when they get it. */
+  const waiting = new Map<string, () => void>();
+  const inTurn = limitConcurrency(MAX_WAITING);
   const pollAfterRequested = async (id: string, run: PollRun) => {
-    const before = requested.get(id);
-    if (before !== undefined) {
-      await before;
-      if (isStopped) return undefined;
-    }
-    return await engine.poll(id, run);
+    await requested.get(id);
+    return isStopped ? undefined : await engine.poll(id, run);
   };
+  /** Begins a poll once fewer others wait. That of a failing project begins at once: it may wait longer for its request. */
+  const poll = async (id: string, run: PollRun) => {
+    if (engine.health(id).consecutiveFailures > 0) return await pollAfterRequested(id, run);
+    const { polling } = await inTurn(async () => {
+      const firstRequest = Promise.withResolvers<void>();
+      waiting.set(id, firstRequest.resolve);
+      const begun = pollAfterRequested(id, run);
+      await Promise.race([begun, firstRequest.promise]);
+      waiting.delete(id);
+      return { polling: begun };
+    });
+    return await polling;
+  };
+  engine.observe((event) => {
+    if (event.type === 'scheduler.started_poll') waiting.get(event.project)?.();
+  });
   const scheduler = createScheduler({
     clock,
     emit: engine.emit,
     mayRun: (id) => engine.mayPoll(id),
     run: async (id, run) => {
-      const poll = pollAfterRequested(id, run);
-      watcher?.watch(run, poll);
-      await poll;
+      const polling = poll(id, run);
+      watcher?.watch(run, polling);
+      await polling;
     },
     onError: endProcess,
   });

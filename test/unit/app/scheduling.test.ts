@@ -1,32 +1,38 @@
-import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import type { Engine } from '../../../src/app/engine.ts';
 import { createScheduling } from '../../../src/app/scheduling.ts';
-import type { FinishedPoll, MonitorEvent } from '../../../src/monitor/events.ts';
+import {
+  emitTo,
+  type FinishedPoll,
+  type MonitorEvent,
+  type Observer,
+} from '../../../src/monitor/events.ts';
 
-const PROJECT = { id: 'p', schedule: '*/10 * * * * *', timezone: 'UTC' };
-const OTHER = { ...PROJECT, id: 'other' };
+const PROJECT = { schedule: '*/10 * * * * *', timezone: 'UTC' };
 const FINISHED = { project: 'p' } as FinishedPoll;
 
 beforeEach(() => void vi.useFakeTimers({ now: Date.parse('2026-11-21T10:00:00.250Z') }));
 afterEach(() => vi.useRealTimers());
 
-/** A project that is due every ten seconds, and polls that last until they are released. */
-function setUp(owned = new Set(['p'])) {
+/** Projects that are due every ten seconds, and polls that last until they are released. */
+function setUp(owned = new Set(['p']), projectIds = ['p', 'other']) {
   const events: MonitorEvent[] = [];
-  const polls: PromiseWithResolvers<FinishedPoll | undefined>[] = [];
+  const observers: Observer[] = [];
+  const polls: (PromiseWithResolvers<FinishedPoll | undefined> & { readonly id: string })[] = [];
   const lastPollAt = Date.now();
-  const projects = new Map([PROJECT, OTHER].map((project) => [project.id, project]));
+  const projects = new Map(projectIds.map((id) => [id, { ...PROJECT, id }]));
   let changeOwnership: (changed: readonly string[] | undefined) => void = () => {};
   const engine = {
     emit: (event: MonitorEvent) => events.push(event),
+    observe: (observer: Observer) => observers.push(observer),
     mayPoll: (id: string) => owned.has(id),
-    poll: () => {
+    poll: (id: string) => {
       const poll = Promise.withResolvers<FinishedPoll | undefined>();
-      polls.push(poll);
+      polls.push({ ...poll, id });
       return poll.promise;
     },
-    health: () => ({ lastPollAt }),
+    health: (id: string) => ({ lastPollAt, consecutiveFailures: id.startsWith('failing') ? 1 : 0 }),
     config: () => ({ jitterMs: 0, projects: [...projects.values()] }),
     configured: (id: string) => projects.get(id),
     onOwnershipChange: (listener: typeof changeOwnership) => {
@@ -36,7 +42,10 @@ function setUp(owned = new Set(['p'])) {
   const scheduling = createScheduling(engine as unknown as Engine, systemClock);
   scheduling.apply();
   scheduling.start();
-  return { scheduling, polls, events, changeOwnership };
+  const emit = emitTo(observers, (error) => {
+    throw error;
+  });
+  return { scheduling, polls, events, emit, changeOwnership };
 }
 
 it('a scheduled run that comes due during a requested poll starts after it, and is not skipped', async () => {
@@ -92,4 +101,46 @@ it('schedules what is taken and unschedules what is dropped, without a look at t
 
   expect([polls.length, scheduling.isPolling('other')]).toEqual([2, true]);
   scheduling.stop();
+});
+
+describe('of more than a thousand healthy projects that are due', () => {
+  const healthy = Array.from({ length: 1003 }, (_, index) => `p${index}`);
+  const all = [...healthy, 'failing'];
+  const dueSetUp = async () => {
+    const set = setUp(new Set(all), all);
+    await vi.advanceTimersByTimeAsync(10_000);
+    return { ...set, begun: () => set.polls.map(({ id }) => id) };
+  };
+
+  it('a thousand polls begin, in order, and those of failing projects', async () => {
+    const { scheduling, begun } = await dueSetUp();
+    expect(begun().toSorted()).toEqual([...healthy.slice(0, 1000), 'failing'].toSorted());
+    scheduling.stop();
+  });
+
+  it('the next poll begins when one sends its first request, or ends without', async () => {
+    const { scheduling, polls, events, emit, begun } = await dueSetUp();
+    emit({ type: 'scheduler.started_poll', project: 'p7', lagMs: 0 });
+    await vi.advanceTimersByTimeAsync(0);
+    expect(begun().slice(1001)).toEqual(['p1000']);
+    // It has made room already.
+    polls.find(({ id }) => id === 'p7')?.resolve(FINISHED);
+    await vi.advanceTimersByTimeAsync(0);
+    expect([begun().slice(1001), scheduling.isPolling('p7')]).toEqual([['p1000'], false]);
+
+    polls.find(({ id }) => id === 'p8')?.resolve(undefined);
+    await vi.advanceTimersByTimeAsync(0);
+    expect(begun().slice(1001)).toEqual(['p1000', 'p1001']);
+    expect(scheduling.isPolling('p1002')).toBe(true);
+    expect(events).toEqual([]);
+    scheduling.stop();
+  });
+
+  it('those that have not begun never do after the stop', async () => {
+    const { scheduling, polls, begun } = await dueSetUp();
+    scheduling.stop();
+    for (const { resolve } of polls) resolve(undefined);
+    await scheduling.idle();
+    expect(begun()).toHaveLength(1001);
+  });
 });
