@@ -1,7 +1,13 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startDaemon, workspace } from '../support/evalwatch.ts';
-import { axeViolations, launchBrowser, openPage, overflowOf } from '../support/page/browser.ts';
+import {
+  axeViolations,
+  launchBrowser,
+  openPage,
+  overflowOf,
+  type WatchedPage,
+} from '../support/page/browser.ts';
 import { chromiumPath } from '../support/page/chromium.ts';
 import {
   crowdScenario,
@@ -80,11 +86,15 @@ describe.runIf(runs)('the status page in Chromium', { timeout: 300_000 }, () => 
     ({ scenario, paths, isWalked, looks }) => {
       let world: PageWorld;
       let server: Awaited<ReturnType<PageWorld['serve']>>;
+      // One page goes from path to path: each further one is a process.
+      let opened: WatchedPage;
       beforeAll(async () => {
         world = await SCENARIOS[scenario]();
         server = await world.serve();
+        opened = await openPage(browser, server.url, { viewport: PHONE, reducedMotion: 'reduce' });
       });
       afterAll(async () => {
+        await opened?.[Symbol.asyncDispose]();
         await server?.[Symbol.asyncDispose]();
         await world?.[Symbol.asyncDispose]();
       });
@@ -102,14 +112,15 @@ describe.runIf(runs)('the status page in Chromium', { timeout: 300_000 }, () => 
       });
 
       it.each(looks)('axe finds nothing on %s in %s on %o', async (path, colorScheme, viewport) => {
-        const options = { colorScheme, viewport, reducedMotion: 'reduce' } as const;
-        await using opened = await openPage(browser, server.url + path, options);
+        await opened.page.emulateMedia({ colorScheme });
+        await opened.page.setViewportSize(viewport);
+        await opened.visit(server.url + path);
 
         expect(await axeViolations(opened.page)).toEqual([]);
       });
 
       it('nothing sticks out of a phone or goes wrong, also unfolded', async () => {
-        await using opened = await openPage(browser, server.url, { viewport: PHONE });
+        await opened.page.setViewportSize(PHONE);
         for (const path of paths) {
           await opened.visit(server.url + path);
           await opened.page.evaluate(
@@ -128,22 +139,23 @@ describe.runIf(runs)('the status page in Chromium', { timeout: 300_000 }, () => 
       if (!isWalked) return;
 
       it('shows the same without scripts', async () => {
-        await using plain = await openPage(browser, server.url, { javaScriptEnabled: false });
-        await using scripted = await openPage(browser, server.url);
+        const scriptless = { viewport: DESK, javaScriptEnabled: false };
+        await using plain = await openPage(browser, server.url, scriptless);
+        await opened.page.setViewportSize(DESK);
         for (const path of paths.slice(0, 3)) {
           await plain.visit(server.url + path);
-          await scripted.visit(server.url + path);
+          await opened.visit(server.url + path);
 
           expect(await plain.page.locator('main').innerText()).toBe(
-            await scripted.page.locator('main').innerText(),
+            await opened.page.locator('main').innerText(),
           );
           expect(plain.wrong).toEqual([]);
         }
       });
 
       it('leads from the first page to projects and back', async () => {
-        await using opened = await openPage(browser, server.url, { javaScriptEnabled: false });
-        const { page } = opened;
+        await using plain = await openPage(browser, server.url, { javaScriptEnabled: false });
+        const { page } = plain;
         const links = page.locator('h3 a');
         const count = Math.min(await links.count(), 2);
         for (let index = 0; index < count; index += 1) {
@@ -153,7 +165,7 @@ describe.runIf(runs)('the status page in Chromium', { timeout: 300_000 }, () => 
           await page.getByRole('link', { name: 'All projects' }).click();
           expect(new URL(page.url()).pathname).toBe('/');
         }
-        expect(opened.wrong).toEqual([]);
+        expect(plain.wrong).toEqual([]);
       });
     },
   );
