@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { ask } from '../support/ask.ts';
-import { type Daemon, evalwatch, startDaemon, UNHURRIED, workspace } from '../support/evalwatch.ts';
+import { startHere } from '../support/daemon-here.ts';
+import { evalwatch, type Lines, startDaemon, UNHURRIED, workspace } from '../support/evalwatch.ts';
 import { readEvents, take } from '../support/event-stream.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { PASSWORD, type PostgresServer, postgresPrograms } from '../support/postgres-server.ts';
@@ -47,7 +48,9 @@ async function setUp(server: PostgresServer) {
     service,
     place,
     query: (text: string) => server.query(name, text),
-    start: () => held.use(startDaemon(place)),
+    start: async () => held.use(await startHere(place)),
+    /** One that is stopped by a signal. */
+    startProcess: () => held.use(startDaemon(place)),
     holdPrompts: (until: Promise<void> | undefined) => {
       gate = until;
     },
@@ -60,7 +63,7 @@ async function setUp(server: PostgresServer) {
   };
 }
 
-async function ownedBy(daemon: Daemon): Promise<readonly string[]> {
+async function ownedBy(daemon: Lines): Promise<readonly string[]> {
   const { samples } = await scrape(await daemon.url());
   return PROJECTS.filter((project) =>
     samples.has(`evalwatch_project_next_poll_timestamp_seconds{project="${project}"}`),
@@ -74,18 +77,21 @@ function withSeries(samples: ReadonlyMap<string, number>): readonly string[] {
 }
 
 /** Two workers that have found their shares. */
-async function startPair({ start }: Awaited<ReturnType<typeof setUp>>) {
-  const first = start();
+async function startPair<Worker extends Lines>(start: () => Worker | Promise<Worker>) {
+  const first = await start();
   await first.line('worker.claimed', { owned: 3 });
-  const second = start();
+  const second = await start();
   await second.line('worker.claimed', { owned: 1 });
   await vi.waitFor(async () => expect((await ownedBy(first)).length).toBe(2), PATIENCE);
   return { first, second };
 }
 
 /** A pair of which one has asked for a failure's error_info; the service answers once that is `answered`. */
-async function startTelling(given: Awaited<ReturnType<typeof setUp>>) {
-  const { first, second } = await startPair(given);
+async function startTelling<Worker extends Lines>(
+  given: Awaited<ReturnType<typeof setUp>>,
+  start: () => Worker | Promise<Worker>,
+) {
+  const { first, second } = await startPair(start);
   const answered = Promise.withResolvers<void>();
   given.holdPrompts(answered.promise);
   const asked = () => given.service.arrivals.filter(({ project }) => project === undefined);
@@ -115,7 +121,7 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
     async () => {
       await using own = await startPostgres();
       await using given = await setUp(own);
-      const daemon = given.start();
+      const daemon = await given.start();
       await daemon.line('worker.claimed', { owned: 3 });
       const url = await daemon.url();
       const counts = 'evalwatch_prompts{project="alpha",status="RUNNING"}';
@@ -160,7 +166,7 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
 
   it('divide the projects, each exports its own, knows all of them, and tells on its event stream what the other one commits', async () => {
     await using given = await setUp(server);
-    const { first, second } = await startPair(given);
+    const { first, second } = await startPair(given.start);
     const shares = [await ownedBy(first), await ownedBy(second)];
     expect(shares.flat().toSorted()).toEqual(PROJECTS);
     for (const daemon of [first, second]) {
@@ -212,9 +218,9 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
     await using given = await setUp(server);
     // Each is polled when it is new, and not again.
     await given.place.configure({ schedule: '0 0 1 1 *' });
-    const { first, second } = await startPair(given);
+    const { first, second } = await startPair(given.start);
     const [project = ''] = await ownedBy(second);
-    const ofTheStore = async (daemon: Daemon) =>
+    const ofTheStore = async (daemon: Lines) =>
       (await (await fetch(`${await daemon.url()}/metrics`)).text())
         .split('\n')
         .filter((line) => OF_THE_STORE.test(line) && !OF_THE_PROCESS.test(line))
@@ -237,7 +243,7 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
 
   it('refuse a project that one of them owns to poll, and say which one', async () => {
     await using given = await setUp(server);
-    const daemon = given.start();
+    const daemon = await given.start();
     const { worker } = await daemon.line('worker.claimed', { owned: 3 });
     await daemon.line('project.baseline', { project: 'beta' });
     const refused = await evalwatch(given.place, ['poll', '--project', 'beta']);
@@ -341,7 +347,7 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
 
   it('say once a minute that one project cannot be stored, whatever else is', async () => {
     await using given = await setUp(server);
-    const daemon = given.start();
+    const daemon = await given.start();
     await daemon.line('project.baseline', { project: 'beta' });
     await given.query(
       `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE ''not beta''; END';
@@ -375,7 +381,7 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
   it('hand over without a pause when they stop, and no tick is polled twice', async () => {
     await using given = await setUp(server);
     await given.place.configure({ schedule: '*/4 * * * * *' });
-    const { first, second } = await startPair(given);
+    const { first, second } = await startPair(given.startProcess);
     const tickOf = (ms: number) => Math.floor(ms / 4000);
     const stoppedIn = tickOf(Date.now());
     await first.stop();
@@ -402,11 +408,11 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
 
   it('poll no project that the configuration loaded last does not have, until one is loaded that has it', async () => {
     await using given = await setUp(server);
-    const first = given.start();
+    const first = await given.start();
     await first.line('worker.claimed', { owned: 3 });
     await first.line('project.baseline', { project: 'gamma' });
     await given.place.configure({ projects: [{ id: 'alpha' }, { id: 'beta' }] });
-    const second = given.start();
+    const second = await given.start();
     await second.url();
     await vi.waitFor(async () => expect(await ownedBy(first)).toEqual(['alpha', 'beta']), PATIENCE);
     const moves = first.of('prompt.transition').length;
@@ -416,8 +422,7 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
     expect(first.of('prompt.transition').length).toBe(moves + 1);
 
     await given.place.configure({ projects: PROJECTS.map((id) => ({ id })) });
-    second.process.kill('SIGHUP');
-    await second.line('config.reloaded');
+    await second.reload();
     await vi.waitFor(() => {
       const told = [first, second].flatMap((daemon) => daemon.of('prompt.failed'));
       expect(new Set(told.map(({ project }) => project))).toEqual(new Set(['alpha', 'gamma']));
@@ -427,7 +432,7 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
 
   it('tell once of a failure whose error_info is on its way when they stop', async () => {
     await using given = await setUp(server);
-    const { teller, other, answered, asked } = await startTelling(given);
+    const { teller, other, answered, asked } = await startTelling(given, given.start);
     const stopped = teller.stop();
     await other.line('worker.claimed', { owned: 3 });
     // The other one looks for failures every second.
@@ -442,7 +447,7 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
 
   it('tell nothing late: one that was paused leaves its failures to whoever took them over', async () => {
     await using given = await setUp(server);
-    const { teller, other, answered, asked } = await startTelling(given);
+    const { teller, other, answered, asked } = await startTelling(given, given.startProcess);
     teller.process.kill('SIGSTOP');
     await other.line('worker.claimed', { owned: 3 });
     await vi.waitFor(() => expect(asked().length).toBe(2), PATIENCE);
@@ -458,7 +463,7 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
   it('end soon, as they should, when the database says nothing any more', async () => {
     await using own = await startPostgres();
     await using given = await setUp(own);
-    const daemon = given.start();
+    const daemon = given.startProcess();
     await daemon.line('worker.claimed', { owned: 3 });
     await daemon.line('poll.completed', { project: 'alpha' });
     const thaw = own.freeze();
@@ -470,7 +475,7 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
   it('start and wait if the database does not answer the first beat', async () => {
     await using own = await startPostgres();
     await using given = await setUp(own);
-    const first = given.start();
+    const first = await given.start();
     await first.line('worker.claimed', { owned: 3 });
     await first.stop();
     const held = given
@@ -480,7 +485,7 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
       AND relation = 'evalwatch.worker'::regclass`;
     await vi.waitFor(async () => expect(await given.query(locks)).toHaveLength(1), PATIENCE);
 
-    const second = given.start();
+    const second = await given.start();
     await second.line('worker.waiting', { level: 'warn', reason: 'io' });
     const url = await second.url();
     const readiness = async () => (await ask(`${url}/-/ready`)).status;
@@ -500,7 +505,7 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
   it('are not ready without the database, alive and scraped all the same, and come back by themselves', async () => {
     await using own = await startPostgres();
     await using given = await setUp(own);
-    const daemon = given.start();
+    const daemon = await given.start();
     await daemon.line('worker.claimed', { owned: 3 });
     const url = await daemon.url();
     const codes = async () =>
