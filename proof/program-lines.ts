@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
+import { COMPILE_CACHE } from '../test/support/compile-cache.ts';
 
 export interface ProgramOptions {
   /** Path of the program, and its arguments. */
@@ -15,15 +16,15 @@ export interface ProgramOptions {
 }
 
 /**
- * Runs a Node program without an environment, and returns its lines as they come. A caller that has seen enough stops
- * reading, which ends the program.
+ * Runs a Node program without an environment, but for the cache of compiled files, and returns its lines as they come. A
+ * caller that has seen enough stops reading, which ends the program.
  * @throws {Error} if the program hangs, writes to stderr or ends with another code than 0
  */
 export async function* programLines(options: ProgramOptions): AsyncGenerator<string> {
   const { args, cwd, hangingMs, place } = options;
   const child = spawn(process.execPath, args, {
     cwd,
-    env: { PATH: process.env['PATH'] },
+    env: { PATH: process.env['PATH'], ...COMPILE_CACHE },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const stderr = text(child.stderr);

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { createSecureContext } from 'node:tls';
 import { fileURLToPath } from 'node:url';
+import { COMPILE_CACHE } from '../test/support/compile-cache.ts';
 import { makeCertificate } from '../test/support/certificates.ts';
 import { temporaryDirectory } from '../test/support/temporary.ts';
 import { randomNumbers } from './random.ts';
@@ -111,7 +112,7 @@ export const web: Row = {
     const certificates = join(directory.path, 'certificates.json');
     await writeFile(certificates, JSON.stringify({ server, authority }));
     const child = spawn(process.execPath, [CHILD, source, certificates], {
-      env: { PATH: process.env['PATH'] },
+      env: { PATH: process.env['PATH'], ...COMPILE_CACHE },
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     opened.defer(() => void child.kill('SIGKILL'));

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout } from 'node:timers/promises';
+import { COMPILE_CACHE } from '../../test/support/compile-cache.ts';
 import type { LogLine } from '../../test/support/oracle/observation.ts';
 import { startSimulator } from '../../src/simulator/server.ts';
 import { World } from '../../src/simulator/world/world.ts';
@@ -40,7 +41,7 @@ export async function watchFastDaemon(
     process.execPath,
     ['--import', FASTER, join(source, 'main.js'), 'run', '--config', config],
     {
-      env: { PATH: process.env['PATH'], FASTER: String(speed) },
+      env: { PATH: process.env['PATH'], ...COMPILE_CACHE, FASTER: String(speed) },
       stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
     },
   );

@@ -6,6 +6,7 @@ import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { COMPILE_CACHE } from '../../test/support/compile-cache.ts';
 import { NODE_FLAGS } from '../../test/support/node-flags.ts';
 import type { LogLine } from '../../test/support/oracle/observation.ts';
 import { KEY } from '../../test/support/soak/configuration.ts';
@@ -50,7 +51,7 @@ export async function startWatchedDaemon(source: string, config: string) {
     process.execPath,
     [...NODE_FLAGS, '--import', BLOCK_PROBE, join(source, 'main.js'), 'run', '--config', config],
     {
-      env: { PATH: process.env['PATH'], BLOCK_FILE: blockFile },
+      env: { PATH: process.env['PATH'], ...COMPILE_CACHE, BLOCK_FILE: blockFile },
       stdio: ['ignore', stdout.fd, 'pipe'],
     },
   );

@@ -324,7 +324,7 @@ describe('a scrape', () => {
 
   describe('that its client stops reading', () => {
     const LINES = 'x'.repeat(1024 * 1024);
-    const COUNT = 32;
+    const COUNT = 8;
 
     /** More than the buffers of a connection take. */
     async function* large() {
