@@ -62,8 +62,8 @@ export const OF_DAEMON: readonly Bug[] = [
   },
   {
     what: 'a stop leaves the timer of the failure reporter',
-    file: 'monitor/failure-reporter.ts',
-    replace: [['timer?.cancel();', '']],
+    file: 'monitor/repeated-check.ts',
+    replace: [['isStarted = false;\n      next?.cancel();', 'isStarted = false;']],
     notice: /timers are left/,
   },
   {

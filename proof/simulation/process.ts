@@ -53,11 +53,6 @@ export async function startProcess(options: ProcessOptions): Promise<() => Promi
   const { store, sharing, reporter } = engine;
   const scheduling = sources.createScheduling(engine, clock);
   engine.observe(onEvent);
-  engine.observe((event) => {
-    if (event.type !== 'record.transition') return;
-    const { kind, to } = event.transition;
-    if (kind === 'prompt' && to === 'FAILED') reporter.wake();
-  });
   await engine.configure(config);
   await sharing?.worker.start();
   scheduling.apply();

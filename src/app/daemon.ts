@@ -5,7 +5,6 @@ import type { Logger } from '../log/logger.ts';
 import { createMetrics, type Metrics } from '../metrics/metrics.ts';
 import { unlessStoreFails } from '../monitor/errors.ts';
 import type { Observer } from '../monitor/events.ts';
-import type { FailureReporter } from '../monitor/failure-reporter.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import { createEventFeed } from '../web/events/feed.ts';
 import { watchMonitor } from '../web/page/model/monitor-state.ts';
@@ -74,8 +73,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const feed = createEventFeed(store, clock, sharing && { intervalMs: FOLLOW_INTERVAL_MS });
   const monitor = watchMonitor(clock);
   logger.onLine((level) => metrics.countLogLine(level));
-  const wake = wakeOnFailure(reporter);
-  for (const observer of [metrics.observe, feed.observe, monitor.observe, wake, ...observers]) {
+  for (const observer of [metrics.observe, feed.observe, monitor.observe, ...observers]) {
     engine.observe(observer);
   }
   const configure = async (next: Config) => {
@@ -219,12 +217,4 @@ function replacedError(file: string): ConfigError {
     'this file is a single-file mount and was replaced on the host, so only the old file can be read: ' +
     'restart evalwatch, or mount the directory of the file instead';
   return new ConfigError('unreadable', [{ file, line: 1, column: 1, message }]);
-}
-
-function wakeOnFailure(reporter: FailureReporter): Observer {
-  return (event) => {
-    if (event.type !== 'record.transition') return;
-    const { kind, to } = event.transition;
-    if (kind === 'prompt' && to === 'FAILED') reporter.wake();
-  };
 }

@@ -158,7 +158,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   });
 
   const expectations = createExpectations({ store, clock, projects, maxIntervalMs });
-  observers.push(expectations.observe);
+  observers.push(expectations.observe, wakeReporter(reporter, sharing));
 
   const mayPoll = (id: string) => sharing === undefined || sharing.worker.mayPoll(id);
   const knownHealth = (id: string) =>
@@ -228,6 +228,17 @@ async function shareWork(
   if (shared === undefined) return undefined;
   const { createWorkSharing } = await import('./work-sharing.ts');
   return createWorkSharing({ ...options, shared, onError: endProcess });
+}
+
+/** Wakes the reporter when it may have something to report. Returns an observer. */
+function wakeReporter(reporter: FailureReporter, sharing: WorkSharing | undefined): Observer {
+  // The worker that had the projects may have left failures.
+  sharing?.onOwnershipChange(gatherChanges(() => reporter.wake()));
+  return (event) => {
+    if (event.type !== 'record.transition') return;
+    const { kind, to } = event.transition;
+    if (kind === 'prompt' && to === 'FAILED') reporter.wake();
+  };
 }
 
 /** Has the poller watch the projects that this process owns. */

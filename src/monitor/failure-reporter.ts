@@ -3,20 +3,23 @@ import type { Settlement } from '../domain/failure.ts';
 import { createAttempt } from './error-info-attempt.ts';
 import { StoreError } from './errors.ts';
 import type { MonitorEvent, Observer } from './events.ts';
-import type { Clock, Timer } from './ports/clock.ts';
+import type { Clock } from './ports/clock.ts';
 import type { EvaluationService } from './ports/service.ts';
 import type { Shutdown } from './ports/shutdown.ts';
 import type { PendingFailure, Store } from './ports/store.ts';
+import { createRepeatedCheck } from './repeated-check.ts';
 
-/** Interval of the queries for due failures. */
+/** Interval of the queries for due failures while some are being reported, and of the tries to query without a lease. */
 const CHECK_INTERVAL_MS = 1000;
+/** Its maximum: another process can leave failures of which this one is not told, and the clock can be set. */
+const MAX_INTERVAL_MS = 10_000;
 /** Pause after an error of the store. */
 const STORE_PAUSE_MS = 5000;
 
 export interface FailureReporter {
   /** Reports due failures now and from now on. */
   start(): void;
-  /** Checks for due failures now; called when there are new ones. */
+  /** Checks for due failures now; to be called when there are new ones. */
   wake(): void;
   /** Starts no further reports; resolves when the running ones have ended. */
   stop(): Promise<void>;
@@ -49,36 +52,34 @@ export function createFailureReporter(options: FailureReporterOptions): FailureR
   const running = new Map<number, { readonly project: string; readonly work: Promise<void> }>();
   /** Settlements that were logged but could not be stored. */
   const logged = new Map<number, Settlement>();
-  let timer: Timer | undefined;
-  let checking: Promise<void> | undefined;
+  /** When postponed failures are due, epoch ms. */
+  const nextTries = new Set<number>();
   /** Reports that ended since the last check began, whose result may still list them as pending. */
   let ended = new Set<number>();
-  let checkAgain = false;
   let pausedUntil = Number.NEGATIVE_INFINITY;
 
-  function wake(): void {
-    if (timer === undefined || shutdown.waits.aborted) return;
-    if (checking !== undefined) {
-      checkAgain = true;
-      return;
-    }
-    checkAgain = false;
-    checking = check().finally(() => {
-      checking = undefined;
-      if (checkAgain) wake();
-    });
+  const checks = createRepeatedCheck({ check, intervalMs, clock, signal: shutdown.waits });
+
+  function intervalMs(): number {
+    if (running.size > 0 || isPaused() || lease() === undefined) return CHECK_INTERVAL_MS;
+    let untilTry = MAX_INTERVAL_MS;
+    for (const at of nextTries) untilTry = Math.min(untilTry, at - clock.now());
+    return Math.max(CHECK_INTERVAL_MS, untilTry);
+  }
+
+  function isPaused(): boolean {
+    return clock.monotonic() < pausedUntil;
   }
 
   async function check(): Promise<void> {
-    if (clock.monotonic() < pausedUntil) return;
+    if (isPaused()) return;
     const heldLease = lease();
     if (heldLease === undefined) return;
     ended = new Set();
     try {
-      const due = await store.pendingFailures({
-        dueAt: clock.now(),
-        limitPerProject: parallelPerProject(),
-      });
+      const dueAt = clock.now();
+      const due = await store.pendingFailures({ dueAt, limitPerProject: parallelPerProject() });
+      for (const at of nextTries) if (at <= dueAt) nextTries.delete(at);
       for (const failure of due)
         if (!ended.has(failure.transitionId)) startReport(failure, heldLease);
     } catch (error) {
@@ -94,7 +95,7 @@ export function createFailureReporter(options: FailureReporterOptions): FailureR
       .finally(() => {
         running.delete(transitionId);
         ended.add(transitionId);
-        if (!running.values().some((other) => other.project === project)) wake();
+        if (!running.values().some((other) => other.project === project)) checks.wake();
       });
     running.set(transitionId, { project, work });
   }
@@ -106,7 +107,10 @@ export function createFailureReporter(options: FailureReporterOptions): FailureR
     const outcome = await attempt(failure);
     if (outcome === undefined || lease() !== heldLease) return;
     if ('settlement' in outcome) await logAndSettle(failure, outcome.settlement);
-    else await store.postponeFailure(failure.transitionId, outcome.tries);
+    else {
+      nextTries.add(outcome.tries.nextAt);
+      await store.postponeFailure(failure.transitionId, outcome.tries);
+    }
   }
 
   async function logAndSettle(failure: PendingFailure, settlement: Settlement): Promise<void> {
@@ -136,15 +140,10 @@ export function createFailureReporter(options: FailureReporterOptions): FailureR
   }
 
   return {
-    wake,
-    start: () => {
-      timer = clock.every(CHECK_INTERVAL_MS, wake);
-      wake();
-    },
+    wake: () => checks.wake(),
+    start: () => checks.start(),
     stop: async () => {
-      timer?.cancel();
-      timer = undefined;
-      await checking;
+      await checks.stop();
       await Promise.all(running.values().map(({ work }) => work));
       await settleLogged();
     },

@@ -1,0 +1,185 @@
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { systemClock } from '../../../src/app/clock.ts';
+import type { Tries } from '../../../src/domain/failure.ts';
+import { ApiError, StoreError } from '../../../src/monitor/errors.ts';
+import { createFailureReporter } from '../../../src/monitor/failure-reporter.ts';
+import type { PendingFailure } from '../../../src/monitor/ports/store.ts';
+import { eventLog, neverStopping } from '../../support/monitor.ts';
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+const NEVER_TRIED: Tries = {
+  count: 0,
+  useless: 0,
+  firstAt: undefined,
+  lastAt: undefined,
+  nextAt: 0,
+};
+
+/** A reporter on a store in memory, and the seconds in which it looked for failures. */
+function setUp() {
+  const startedAt = Date.now();
+  const pending = new Map<number, PendingFailure>();
+  const looks: number[] = [];
+  const log = eventLog();
+  const state: { lease: number | undefined; isBroken: boolean; answer: () => Promise<void> } = {
+    lease: 1,
+    isBroken: false,
+    answer: () => Promise.resolve(),
+  };
+  const seconds = () => Math.floor((Date.now() - startedAt) / 1000);
+  const reporter = createFailureReporter({
+    service: {
+      getErrorInfo: async () => {
+        await state.answer();
+        return { errorInfo: { error_id: 'QUOTA', error_msg: null }, errorMsgTruncated: false };
+      },
+    },
+    store: {
+      pendingFailures: ({ dueAt = Infinity }) => {
+        looks.push(seconds());
+        const due = [...pending.values()].filter(({ tries: { nextAt, lastAt = -Infinity } }) => {
+          return nextAt <= dueAt || lastAt > dueAt;
+        });
+        return Promise.resolve(due);
+      },
+      settleFailure: (id) => {
+        if (state.isBroken) return Promise.reject(new StoreError('full', 'the disk is full'));
+        pending.delete(id);
+        return Promise.resolve();
+      },
+      postponeFailure: (id, tries) => {
+        const failure = pending.get(id);
+        if (failure !== undefined) pending.set(id, { ...failure, tries });
+        return Promise.resolve();
+      },
+    },
+    clock: systemClock,
+    emit: log.emit,
+    parallelPerProject: () => 2,
+    shutdown: neverStopping(),
+    lease: () => state.lease,
+  });
+  return {
+    reporter,
+    looks,
+    log,
+    state,
+    seconds,
+    fails: (transitionId: number) => {
+      const named = { project: 'p', promptId: `${transitionId}`, promptName: undefined };
+      pending.set(transitionId, {
+        transitionId,
+        ...named,
+        removedAt: undefined,
+        tries: NEVER_TRIED,
+      });
+    },
+    wait: (ms: number) => vi.advanceTimersByTimeAsync(ms),
+    lines: () => log.of('prompt.failed').length,
+  };
+}
+
+it('looks every 10 s for failures that others have left, and at once when it is woken', async () => {
+  const { reporter, looks, fails, wait, lines } = setUp();
+  reporter.start();
+  await wait(21_500);
+  expect(looks).toEqual([0, 10, 20]);
+
+  fails(1);
+  reporter.wake();
+  await wait(0);
+  expect(lines()).toBe(1);
+
+  fails(2);
+  await wait(10_000);
+  expect(lines()).toBe(2);
+  await reporter.stop();
+});
+
+it('looks every second while it reports, so that a slow answer delays no other failure', async () => {
+  const { reporter, fails, state, wait, lines } = setUp();
+  const slow = Promise.withResolvers<void>();
+  state.answer = () => slow.promise;
+  fails(1);
+  reporter.start();
+  await wait(100);
+  state.answer = () => Promise.resolve();
+  fails(2);
+  await wait(1000);
+  expect(lines()).toBe(1);
+  slow.resolve();
+  await wait(0);
+  expect(lines()).toBe(2);
+  await reporter.stop();
+});
+
+it('makes the next try when it is due', async () => {
+  const { reporter, fails, state, wait, log, seconds } = setUp();
+  const tries: number[] = [];
+  state.answer = () => {
+    tries.push(seconds());
+    return Promise.reject(new ApiError('network', 'network', {}));
+  };
+  fails(1);
+  reporter.start();
+  await wait(120_000);
+  expect(tries).toEqual([0, 15, 45, 105]);
+  expect(log.of('prompt.failed')).toEqual([]);
+  await reporter.stop();
+});
+
+it('tries again within 10 s of a clock that was set back', async () => {
+  const { reporter, fails, state, wait, lines } = setUp();
+  state.answer = () => Promise.reject(new ApiError('network', 'network', {}));
+  fails(1);
+  reporter.start();
+  await wait(100);
+  state.answer = () => Promise.resolve();
+  vi.setSystemTime(Date.now() - 3_600_000);
+  await wait(10_000);
+  expect(lines()).toBe(1);
+  await reporter.stop();
+});
+
+it('looks within a second of its next lease', async () => {
+  const { reporter, looks, fails, state, wait, lines } = setUp();
+  fails(1);
+  state.lease = undefined;
+  reporter.start();
+  await wait(5500);
+  expect(looks).toEqual([]);
+  state.lease = 2;
+  await wait(1000);
+  expect(lines()).toBe(1);
+  await reporter.stop();
+});
+
+it('settles a failure 5 s after the store could not, and looks for none meanwhile', async () => {
+  const { reporter, looks, fails, state, wait, lines } = setUp();
+  state.isBroken = true;
+  fails(1);
+  reporter.start();
+  await wait(4500);
+  expect(looks).toEqual([0]);
+  state.isBroken = false;
+  await wait(1000);
+  expect(looks.at(-1)).toBe(5);
+  await wait(60_000);
+  expect(lines()).toBe(1);
+  await reporter.stop();
+});
+
+it('leaves no timer behind when it stops', async () => {
+  const { reporter, fails, wait } = setUp();
+  fails(1);
+  reporter.start();
+  await wait(500);
+  await reporter.stop();
+  expect(vi.getTimerCount()).toBe(0);
+});
