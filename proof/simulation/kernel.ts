@@ -10,6 +10,12 @@ interface Event {
   isCancelled: boolean;
 }
 
+/** A line of the trace. */
+interface Line {
+  readonly at: number;
+  readonly text: string;
+}
+
 /** Virtual time of one run: a queue of events and one thread. */
 export interface Kernel {
   /** Virtual time, ms from the start. */
@@ -87,7 +93,7 @@ function endEvent(): void {
 
 export function createKernel(random: () => number): Kernel {
   const heap: Event[] = [];
-  const lines: string[] = [];
+  const lines: Line[] = [];
   const hash: Hash = createHash('sha256');
   let now = 0;
   const ending = { isStopped: false };
@@ -178,9 +184,8 @@ export function createKernel(random: () => number): Kernel {
       }
     },
     note: (text) => {
-      const line = `${timeOf(now)} ${text}`;
-      hash.update(`${line}\n`);
-      lines.push(line);
+      hash.update(`${now} ${text}\n`);
+      lines.push({ at: now, text });
       if (lines.length > 2 * MAX_KEPT_LINES) lines.splice(0, MAX_KEPT_LINES);
     },
     stop: () => {
@@ -216,7 +221,7 @@ export function createKernel(random: () => number): Kernel {
       else if (!state.isOver) throw new Error('something that should have ended has not');
     },
     digest: () => hash.copy().update(String(mixed)).digest('hex'),
-    trace: () => lines,
+    trace: () => lines.map(({ at, text }) => `${timeOf(at)} ${text}`),
   };
 }
 

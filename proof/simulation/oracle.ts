@@ -1,3 +1,4 @@
+import type { Settlement } from '../../src/domain/failure.ts';
 import type { MonitorEvent } from '../../src/monitor/events.ts';
 import type { FailureRow, StoreReader, TransitionRow } from '../../src/monitor/ports/store.ts';
 import type { ServedListing } from '../../src/simulator/answer.ts';
@@ -14,7 +15,7 @@ interface Batch {
   /** Texts of the moves, sorted. */
   readonly moves: readonly string[];
   /** The rows that were found to be these moves. */
-  stored: string | undefined;
+  stored: readonly TransitionRow[] | undefined;
   /** Its poll was reported, so that each of its moves has been told. */
   isReported: boolean;
 }
@@ -55,10 +56,10 @@ export function createOracle(world: World, { isShared }: { readonly isShared: bo
   const unread = new Map<string, JournalEntry>();
   /** The batch of the poll that runs, by process and project. */
   const running = new Map<string, Batch>();
-  /** Texts of the moves that were told, by their ids. */
-  const toldMoves = new Map<number, string>();
+  /** The moves that were told, by their ids. */
+  const toldMoves = new Map<number, Move>();
   const toldFailures = new Map<number, Told[]>();
-  const settled = new Map<number, string>();
+  const settled = new Map<number, Settlement>();
   /**
    * Prompts of the moves that the store lost, by their ids: a worker may have fetched the error_info before, and tell it. The
    * store can give an id again.
@@ -88,7 +89,7 @@ export function createOracle(world: World, { isShared }: { readonly isShared: bo
     if (event.type === 'record.transition') {
       const { transitionId } = event.transition;
       if (toldMoves.has(transitionId)) faults.push(`transition ${transitionId} was told twice`);
-      toldMoves.set(transitionId, textOf(event.transition));
+      toldMoves.set(transitionId, event.transition);
     } else if (event.type === 'prompt.failed') {
       const { transitionId, errorInfo, promptId } = event;
       const told = toldFailures.get(transitionId) ?? [];
@@ -120,14 +121,18 @@ export function createOracle(world: World, { isShared }: { readonly isShared: bo
       for (const batch of batches.get(project) ?? []) {
         const own = rowsOfProject.slice(next, next + batch.moves.length);
         next += batch.moves.length;
-        const stored = own.map((row) => `${row.transitionId} ${textOf(row)}`).join();
-        if (stored !== batch.stored) {
+        const { stored } = batch;
+        const isSame = (row: TransitionRow, index: number) => {
+          const before = stored?.[index];
+          return row.transitionId === before?.transitionId && isSameMove(row, before);
+        };
+        if (own.length !== stored?.length || !own.every(isSame)) {
           const expected = JSON.stringify(batch.moves);
           const found = JSON.stringify(own.map(textOf).toSorted());
           if (expected !== found) {
             return [`transitions of ${project}: expected ${expected}, stored ${found}`];
           }
-          batch.stored = stored;
+          batch.stored = own;
         }
         for (const { transitionId } of own) {
           if (batch.isReported && !toldMoves.has(transitionId)) {
@@ -141,8 +146,8 @@ export function createOracle(world: World, { isShared }: { readonly isShared: bo
     const byId = new Map(rows.map((row) => [row.transitionId, row]));
     for (const [id, told] of toldMoves) {
       const row = byId.get(id);
-      if (row === undefined || textOf(row) !== told) {
-        differences.push(`told, not stored: transition ${id}, ${told}`);
+      if (row === undefined || !isSameMove(row, told)) {
+        differences.push(`told, not stored: transition ${id}, ${textOf(told)}`);
       }
     }
     return differences;
@@ -155,13 +160,13 @@ export function createOracle(world: World, { isShared }: { readonly isShared: bo
     stopped: string | undefined,
   ): readonly string[] {
     const differences: string[] = [];
-    const found = Map.groupBy(failures, ({ transitionId }) => transitionId);
+    const found = new Map(failures.map((failure) => [failure.transitionId, failure]));
     const failed = rows.filter(({ to }) => to === 'FAILED');
     if (found.size !== failed.length || failures.length !== failed.length) {
       differences.push(`${failed.length} moves to FAILED have ${failures.length} failures`);
     }
     for (const { transitionId, id } of failed) {
-      const [failure] = found.get(transitionId) ?? [];
+      const failure = found.get(transitionId);
       const told = (toldFailures.get(transitionId) ?? []).filter((each) => each.promptId === id);
       if (failure === undefined) differences.push(`no failure of transition ${transitionId}`);
       else if (failure.settlement === undefined) {
@@ -171,12 +176,12 @@ export function createOracle(world: World, { isShared }: { readonly isShared: bo
           differences.push(`failure ${transitionId} was told by ${stopped} and not settled`);
         }
       } else {
-        const text = JSON.stringify(failure.settlement);
-        const errorId = failure.settlement.errorInfo?.error_id ?? 'none';
-        if ((settled.get(transitionId) ?? text) !== text) {
+        const { settlement } = failure;
+        const errorId = settlement.errorInfo?.error_id ?? 'none';
+        if (!isSameSettlement(settled.get(transitionId) ?? settlement, settlement)) {
           differences.push(`failure ${transitionId} was settled twice`);
         }
-        settled.set(transitionId, text);
+        settled.set(transitionId, settlement);
         if (told.length === 0) differences.push(`failure ${transitionId} is settled, not told`);
         else if (!told.some((each) => each.errorId === errorId)) {
           differences.push(`failure ${transitionId} is settled otherwise than told`);
@@ -201,6 +206,13 @@ export function createOracle(world: World, { isShared }: { readonly isShared: bo
   ): Promise<readonly string[]> {
     const [snapshot, statuses] = await Promise.all([reader.snapshot(), reader.statuses({})]);
     const differences: string[] = [];
+    const ofProject = <Row extends { readonly project: string }>(all: readonly Row[]) => {
+      const groups = Map.groupBy(all, ({ project }) => project);
+      return (project: string) => groups.get(project) ?? [];
+    };
+    const statusesOf = ofProject(statuses);
+    const rowsOf = ofProject(rows);
+    const failuresOf = ofProject(failures);
     for (const { project, listings: figures } of snapshot.projects) {
       const state = states.get(project);
       const prompts = figures.get('prompt');
@@ -214,8 +226,7 @@ export function createOracle(world: World, { isShared }: { readonly isShared: bo
       expect(
         'prompts',
         records.map(([id, { status, missing }]) => `${id} ${status} ${missing}`).toSorted(),
-        statuses
-          .filter((row) => row.project === project)
+        statusesOf(project)
           .map(({ promptId, status, missing }) => `${promptId} ${status} ${missing}`)
           .toSorted(),
       );
@@ -228,13 +239,12 @@ export function createOracle(world: World, { isShared }: { readonly isShared: bo
           .toSorted(),
       );
       expect('gone', state.gone, prompts.goneTotal);
-      const own = rows.filter((row) => row.project === project);
       expect(
         'totals',
-        countBy(own.map(({ from, to }) => `${from} ${to}`)),
+        countBy(rowsOf(project).map(({ from, to }) => `${from} ${to}`)),
         prompts.transitions.map(([from, to, n]) => `${from} ${to} ${n}`).toSorted(),
       );
-      const settledRows = failures.filter((row) => row.project === project && row.settlement);
+      const settledRows = failuresOf(project).filter(({ settlement }) => settlement);
       const counted = prompts.errors.reduce((sum, { count }) => sum + count, 0);
       expect('settled failures', settledRows.length, counted);
     }
@@ -326,8 +336,23 @@ function textOf({ id, from, to }: Move): string {
   return `${id} ${from} ${to}`;
 }
 
+function isSameMove(one: Move, other: Move): boolean {
+  return one.id === other.id && one.from === other.from && one.to === other.to;
+}
+
+function isSameSettlement(one: Settlement, other: Settlement): boolean {
+  if (one.errorInfo === undefined || other.errorInfo === undefined) {
+    return one.errorInfo === other.errorInfo && one.reason === other.reason;
+  }
+  return (
+    one.errorInfo.error_id === other.errorInfo.error_id &&
+    one.errorInfo.error_msg === other.errorInfo.error_msg &&
+    one.errorMsgTruncated === other.errorMsgTruncated
+  );
+}
+
 function countBy(texts: readonly string[]): readonly string[] {
-  return [...Map.groupBy(texts, (text) => text)]
-    .map(([text, group]) => `${text} ${group.length}`)
-    .toSorted();
+  const counts = new Map<string, number>();
+  for (const text of texts) counts.set(text, (counts.get(text) ?? 0) + 1);
+  return Array.from(counts, ([text, count]) => `${text} ${count}`).toSorted();
 }

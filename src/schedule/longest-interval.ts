@@ -14,10 +14,13 @@ interface ProjectTimes {
 export function createLongestInterval(clock: Pick<Clock, 'now'>): (times: ProjectTimes) => number {
   const known = new Map<string, number>();
   return ({ schedule, timezone }) => {
-    const key = JSON.stringify([schedule, timezone]);
-    const interval =
-      known.get(key) ?? parseSchedule(schedule, timezone).maxIntervalSeconds(clock.now()) * 1000;
-    known.set(key, interval);
+    // No name of a time zone has a space.
+    const key = `${timezone} ${schedule}`;
+    let interval = known.get(key);
+    if (interval === undefined) {
+      interval = parseSchedule(schedule, timezone).maxIntervalSeconds(clock.now()) * 1000;
+      known.set(key, interval);
+    }
     return interval;
   };
 }

@@ -70,10 +70,12 @@ export function builtQueries(tables: Tables) {
     statuses_newest: built(statuses(-1), statusColumns),
     transitions: built(() => {
       const projects = tables.projectByKey;
-      return [...tables.transition.values()].toReversed().flatMap((move): FoundMove[] => {
+      const found: FoundMove[] = [];
+      for (const move of [...tables.transition.values()].toReversed()) {
         const project = projects.get(move.project_key);
-        return project === undefined ? [] : [{ project, move }];
-      });
+        if (project !== undefined) found.push({ project, move });
+      }
+      return found;
     }, transitionColumns),
     failures: built(
       () => findFailures(tables, [...tables.failure.keys()].toReversed()),
@@ -100,10 +102,9 @@ function built<Row extends Found>(find: () => readonly Row[], columns: (row: Row
         return (row: Row) => condition(row, ...own) === true;
       });
       const limit = (values[next] as number | null | undefined) ?? Infinity;
-      return find()
-        .filter((row) => asked.every((isMet) => isMet(row)))
-        .slice(0, limit)
-        .map(columns);
+      const found = find();
+      const met = asked.length === 0 ? found : found.filter((row) => asked.every((is) => is(row)));
+      return met.slice(0, limit).map(columns);
     };
   };
 }
@@ -111,11 +112,14 @@ function built<Row extends Found>(find: () => readonly Row[], columns: (row: Row
 /** Returns the failures of these transitions with what they are joined to. */
 export function findFailures(tables: Tables, ids: readonly number[]): readonly FoundFailure[] {
   const projects = tables.projectByKey;
-  return ids.flatMap((id): FoundFailure[] => {
-    const [failure, move] = [tables.failure.get(id), tables.transition.get(id)];
+  const found: FoundFailure[] = [];
+  for (const id of ids) {
+    const failure = tables.failure.get(id);
+    const move = tables.transition.get(id);
     const project = projects.get(move?.project_key ?? 0);
-    return failure && move && project ? [{ failure, move, project }] : [];
-  });
+    if (failure && move && project) found.push({ failure, move, project });
+  }
+  return found;
 }
 
 function statusColumns({ project, record }: FoundStatus) {

@@ -184,5 +184,11 @@ function setHealth(row: ProjectRow, health: Health, nextTickAt: number | null): 
 }
 
 function frozen(json: string): object {
-  return JSON.parse(json, (_, value: unknown) => Object.freeze(value)) as object;
+  return freeze(JSON.parse(json)) as object;
+}
+
+function freeze(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  for (const part of Object.values(value)) freeze(part);
+  return Object.freeze(value);
 }

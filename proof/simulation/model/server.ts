@@ -7,6 +7,10 @@ import type { StatementServer } from '../postgres.ts';
 import { createStatements } from './statements.ts';
 import { createTables, refusal, saveTables } from './tables.ts';
 
+/** Texts that the server refuses, or that the client has to decode. */
+// oxlint-disable-next-line no-control-regex -- it looks for them
+const SPECIAL = /[\u0000\u0001]|\\u0001/;
+
 /**
  * The server's side of the statements of src/store/postgres, in this process.
  * @param source directory of the sources whose statements are made
@@ -24,10 +28,10 @@ export async function createModelServer(source: string): Promise<StatementServer
 
   function check(value: unknown): void {
     if (Array.isArray(value)) value.forEach(check);
-    if (typeof value !== 'string') return;
+    if (typeof value !== 'string' || !SPECIAL.test(value)) return;
     if (value.includes('\u0000'))
       throw refusal('22021', 'invalid byte sequence for encoding "UTF8"');
-    hasEscapes ||= value.includes('\u0001') || value.includes(String.raw`\u0001`);
+    hasEscapes = true;
   }
 
   /** Decodes the texts as the client's parsers of types do. */

@@ -140,7 +140,7 @@ export function createTables(): Tables {
 
 /** Returns the function that gives all tables the rows that they have now. */
 export function saveTables(tables: Tables): () => void {
-  const saved = structuredClone(tables);
+  const saved = copyOf(tables);
   return () => {
     for (const [name, value] of Object.entries(tables)) {
       const before: unknown = saved[name as keyof Tables];
@@ -155,6 +155,44 @@ export function saveTables(tables: Tables): () => void {
     tables.rateNextUs = saved.rateNextUs;
     Object.assign(tables.last, saved.last);
   };
+}
+
+/** Copies the rows that statements change, and shares those that they replace. */
+function copyOf(tables: Tables): Tables {
+  const project = copyOfRows(tables.project);
+  const failure = copyOfRows(tables.failure);
+  const ofProject = new Map<number, RowsOfProject>();
+  for (const [key, rows] of tables.ofProject) {
+    const { prompt, dataset } = rows.records;
+    const pending = new Map<number, FailureRow>();
+    for (const [id, row] of rows.pending) pending.set(id, failure.get(id) ?? row);
+    ofProject.set(key, {
+      records: { prompt: new Map(prompt), dataset: new Map(dataset) },
+      transitions: new Map(rows.transitions),
+      pending,
+      errorTotals: copyOfRows(rows.errorTotals),
+      errorTotalsChange: rows.errorTotalsChange,
+      durations: copyOfRows(rows.durations),
+    });
+  }
+  return {
+    worker: new Map(tables.worker),
+    project,
+    projectByKey: new Map(Array.from(project.values(), (row) => [row.project_key, row])),
+    waste: new Set(tables.waste),
+    ofProject,
+    transition: new Map(tables.transition),
+    failure,
+    settlement: new Map(tables.settlement),
+    rateNextUs: tables.rateNextUs,
+    last: { ...tables.last },
+  };
+}
+
+function copyOfRows<Key, Row extends object>(rows: ReadonlyMap<Key, Row>): Map<Key, Row> {
+  const copies = new Map<Key, Row>();
+  for (const [key, row] of rows) copies.set(key, { ...row });
+  return copies;
 }
 
 export function rowsOf({ ofProject }: Tables, key: number): RowsOfProject {

@@ -50,25 +50,33 @@ export function takeNote(
   const reading = entry.unchanged ? state.last : read(entry, key);
   // A list of useless items is a failed poll.
   if (reading === undefined) return { state, moves: [] };
-  const records = new Map(state.records);
+  let changed: Map<string, RecordState> | undefined;
+  const records = () => changed ?? state.records;
+  const put = (id: string, record: RecordState) => {
+    const known = records().get(id);
+    const { status, missing, gone } = record;
+    if (known?.status === status && known.missing === missing && known.gone === gone) return;
+    changed ??= new Map(state.records);
+    changed.set(id, record);
+  };
   const moves: Move[] = [];
   let { gone } = state;
   for (const [id, status] of reading.statuses) {
-    const from = records.get(id)?.status ?? 'NEW';
+    const from = records().get(id)?.status ?? 'NEW';
     if (from !== status && state.baselined) moves.push({ id, from, to: status });
-    records.set(id, { status, missing: 0, gone: false });
+    put(id, { status, missing: 0, gone: false });
   }
-  for (const [id, record] of records) {
+  for (const [id, record] of records()) {
     if (reading.present.has(id)) {
-      records.set(id, { ...record, missing: 0, gone: false });
+      put(id, { ...record, missing: 0, gone: false });
     } else if (reading.complete && !record.gone) {
       const missing = record.missing + 1;
       const isGone = missing >= missingAfter;
-      records.set(id, { ...record, missing, gone: isGone });
+      put(id, { ...record, missing, gone: isGone });
       if (isGone) gone += 1;
     }
   }
-  return { state: { baselined: true, last: reading, records, gone }, moves };
+  return { state: { baselined: true, last: reading, records: records(), gone }, moves };
 }
 
 function read({ kind, items }: JournalEntry, key: string): Reading | undefined {
