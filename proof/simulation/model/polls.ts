@@ -65,12 +65,14 @@ export function pollStatements(tables: Tables): Statements {
       });
       return [{ transition_ids: ids.length === 0 ? null : ids }];
     },
-    resolve_commit: ([id, epoch, version, worker]: [string, number, number, string]) => {
+    resolve_commit: ([id, epoch, version, worker, at]: [
+      ...[string, number, number, string, number],
+    ]) => {
       const found = project.get(id);
       if (found === undefined) return [];
       const was = { ...found };
       const ids = [...rowsOf(tables, found.project_key).transitions.values()]
-        .filter((row) => row.epoch === epoch && row.version === version + 1)
+        .filter((row) => row.epoch === epoch && row.version === version + 1 && row.at === at)
         .map((row) => row.transition_id);
       const isOwned = isEqual(found.owner, worker);
       const mayCome = found.epoch === epoch && found.version <= version && isOwned === true;

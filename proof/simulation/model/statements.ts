@@ -60,7 +60,7 @@ const DIGESTS: Readonly<Record<string, string>> = {
   cec1fc8fede2: 'refusal',
   '7b251f27b9a0': 'release',
   '127e0dc80d84': 'renew',
-  '53d1f334949c': 'resolve_commit',
+  '80c302043641': 'resolve_commit',
   '18f1fce15c58': 'settle_failure',
   c7c4beb5c835: 'size',
   '6a72fcead083': 'snapshot',

@@ -101,8 +101,11 @@ export function createCommits(options: CommitsOptions): Commits {
   }
 
   /** Finds out whether the commit was made. Repeats until the database answers. @throws {StoreError} after the abort */
-  async function findOut({ project, version }: PollCommit, epoch: number): Promise<ResolvedRow> {
-    const parameters = [toStored(project), epoch, version, worker];
+  async function findOut(
+    { project, version, at }: PollCommit,
+    epoch: number,
+  ): Promise<ResolvedRow> {
+    const parameters = [toStored(project), epoch, version, worker, at];
     for (;;) {
       const { rows, error } = await database.attempt<ResolvedRow>(RESOLVE, parameters);
       if (error === undefined) {

@@ -284,6 +284,22 @@ describe.skipIf(postgresPrograms === undefined)('commits to PostgreSQL', () => {
       expect(await other.store.transitions({})).toHaveLength(1);
     });
 
+    it('are not taken for those of another worker to which a standby gave the same epoch', async () => {
+      await using given = await start();
+      await server.query(
+        database,
+        `UPDATE evalwatch.project SET owner = 'other', version = version + 1;
+         INSERT INTO evalwatch.transition
+           (project_key, at, epoch, version, kind, from_status, to_status, record_id)
+         SELECT project_key, 1999, epoch, version, 'prompt', 'RUNNING', 'FAILED', 'x'
+         FROM evalwatch.project`,
+      );
+      given.proxy.loseRequest();
+
+      expect(await given.commit()).toBeUndefined();
+      expect(refusals(given.worker.log)).toEqual([['p', 'epoch']]);
+    });
+
     it('are found out about when the database can be reached again', async () => {
       await using given = await start();
       given.proxy.loseAnswer();

@@ -157,7 +157,8 @@ export function withIds(
  * Finds out whether a commit was made whose answer was lost. If it was not, the ownership gets another epoch, so that the
  * commit can never be made and can be repeated under the new epoch. So does an earlier version, which a standby without the
  * last commits has after its promotion: the awaited version may come up again. The statement waits for a running commit; it
- * then changes nothing and returns `was_same`, because it still sees the earlier rows, and must be run again.
+ * then changes nothing and returns `was_same`, because it still sees the earlier rows, and must be run again. Such a standby can
+ * give an epoch again, to another worker, so the transitions must also have the time of the commit.
  */
 export const RESOLVE: Statement = {
   name: 'resolve_commit',
@@ -171,7 +172,7 @@ SELECT (SELECT epoch FROM renewed) AS renewed,
   p.epoch = $2 AND p.version = $3 + 1 AND p.owner = $4 AS is_next,
   (SELECT json_agg(t.transition_id ORDER BY t.transition_id)
    FROM evalwatch.transition t
-   WHERE t.project_key = p.project_key AND t.epoch = $2 AND t.version = $3 + 1) AS transition_ids
+   WHERE t.project_key = p.project_key AND t.epoch = $2 AND t.version = $3 + 1 AND t.at = $5) AS transition_ids
 FROM evalwatch.project p WHERE p.id = $1`,
 };
 
