@@ -1,17 +1,17 @@
-import type { Config } from '../../src/config/config.ts';
 import { createService } from '../../src/simulator/service.ts';
 import { createKeyRing } from '../../src/simulator/world/key-ring.ts';
 import { World } from '../../src/simulator/world/world.ts';
 import { randomNumbers } from '../random.ts';
 import type { Access, StoreWeather } from './backend.ts';
+import { ALL_PROJECTS, configOf, JITTER_MS, MAX_REQUESTS_PER_SECOND } from './configuration.ts';
 import { createKernel, type Kernel } from './kernel.ts';
 import { createMachine, type Machine, START } from './machine.ts';
 import { CALM, createNetwork, FAIR, type Network, type Weather } from './network.ts';
-import { createOracle, KEY, MISSING_AFTER } from './oracle.ts';
+import { createOracle, KEY } from './oracle.ts';
 import { loadSources, startProcess } from './process.ts';
 import { openServer } from './open-server.ts';
 import { createPostgresBackend, LEASE_MS } from './postgres.ts';
-import { type FaultKind, MAX_PROJECTS, type Scenario } from './scenario.ts';
+import type { FaultKind, Scenario } from './scenario.ts';
 import { createSqliteBackend } from './sqlite.ts';
 import { createWatch } from './watch.ts';
 
@@ -19,8 +19,6 @@ const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
-const JITTER_MS = 5 * SECOND;
-const MAX_REQUESTS_PER_SECOND = 3;
 /** Time without faults at the end, in which everything that is pending has to end. */
 const CALM_MS = 45 * MINUTE;
 /** Time within which a poll that is due has to begin. */
@@ -62,23 +60,6 @@ export interface Outcome {
   readonly moves: number;
   readonly failures: number;
 }
-
-interface Project {
-  readonly id: string;
-  readonly schedule: string;
-  /** Interval of the schedule, whose runs are at its multiples, ms. */
-  readonly periodMs: number;
-}
-
-const ALL_PROJECTS: readonly Project[] = [
-  { id: 'alpha', schedule: '*/5 * * * *', periodMs: 5 * MINUTE },
-  { id: 'beta', schedule: '*/30 * * * * *', periodMs: 30 * SECOND },
-  { id: 'gamma', schedule: '*/15 * * * *', periodMs: 15 * MINUTE },
-  ...Array.from({ length: MAX_PROJECTS - 3 }, (_, n) => {
-    const minutes = [5, 10, 15][n % 3] ?? 5;
-    return { id: `p${n}`, schedule: `*/${minutes} * * * *`, periodMs: minutes * MINUTE };
-  }),
-];
 
 /** The start of a poll. */
 interface Start {
@@ -561,50 +542,5 @@ function watchSharedRate(kernel: Kernel): () => number | undefined {
     sent.push(at);
     while ((sent[0] ?? at) <= at - 10 * SECOND) sent.shift();
     return sent.length > 10 * MAX_REQUESTS_PER_SECOND * 1.05 + 1 ? sent.length : undefined;
-  };
-}
-
-function configOf(isShared: boolean, projects: readonly Project[]): Config {
-  const expect = { limits: { PENDING: 'auto', RUNNING: 'auto' }, maxFailureRatio: 0.2 } as const;
-  return {
-    file: '/simulated.yaml',
-    files: [],
-    sources: [],
-    service: {
-      baseUrl: 'http://service.test',
-      timeoutMs: 10 * SECOND,
-      retries: 2,
-      maxConcurrency: 4,
-      maxRequestsPerSecond: MAX_REQUESTS_PER_SECOND,
-      maxResponseBytes: 10_000_000,
-      maxItems: 10_000,
-      authorities: undefined,
-      proxyUrl: undefined,
-    },
-    promptUrl: undefined,
-    jitterMs: JITTER_MS,
-    missingAfter: MISSING_AFTER,
-    projects: projects.map(({ id, schedule }) => ({
-      id,
-      schedule,
-      timezone: 'UTC',
-      key: { env: 'KEY', value: KEY },
-      datasets: false,
-      team: '',
-      expect,
-    })),
-    store: isShared
-      ? { postgresUrl: { env: 'URL', value: '' }, leaseMs: 0, retentionMs: 400 * DAY }
-      : { path: '', retentionMs: 400 * DAY },
-    web: {
-      host: '127.0.0.1',
-      port: 0,
-      allowedHosts: [],
-      externalUrl: undefined,
-      enableLifecycle: false,
-      configFile: undefined,
-    },
-    log: { level: 'info' },
-    heartbeat: undefined,
   };
 }

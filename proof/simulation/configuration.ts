@@ -1,0 +1,71 @@
+import type { Config } from '../../src/config/config.ts';
+import { KEY, MISSING_AFTER } from './oracle.ts';
+import { MAX_PROJECTS } from './scenario.ts';
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const DAY = 24 * 60 * MINUTE;
+export const JITTER_MS = 5 * SECOND;
+export const MAX_REQUESTS_PER_SECOND = 3;
+
+export interface Project {
+  readonly id: string;
+  readonly schedule: string;
+  /** Interval of the schedule, whose runs are at its multiples, ms. */
+  readonly periodMs: number;
+}
+
+export const ALL_PROJECTS: readonly Project[] = [
+  { id: 'alpha', schedule: '*/5 * * * *', periodMs: 5 * MINUTE },
+  { id: 'beta', schedule: '*/30 * * * * *', periodMs: 30 * SECOND },
+  { id: 'gamma', schedule: '*/15 * * * *', periodMs: 15 * MINUTE },
+  ...Array.from({ length: MAX_PROJECTS - 3 }, (_, n) => {
+    const minutes = [5, 10, 15][n % 3] ?? 5;
+    return { id: `p${n}`, schedule: `*/${minutes} * * * *`, periodMs: minutes * MINUTE };
+  }),
+];
+
+export function configOf(isShared: boolean, projects: readonly Project[]): Config {
+  const expect = { limits: { PENDING: 'auto', RUNNING: 'auto' }, maxFailureRatio: 0.2 } as const;
+  return {
+    file: '/simulated.yaml',
+    files: [],
+    sources: [],
+    service: {
+      baseUrl: 'http://service.test',
+      timeoutMs: 10 * SECOND,
+      retries: 2,
+      maxConcurrency: 4,
+      maxRequestsPerSecond: MAX_REQUESTS_PER_SECOND,
+      maxResponseBytes: 10_000_000,
+      maxItems: 10_000,
+      authorities: undefined,
+      proxyUrl: undefined,
+    },
+    promptUrl: undefined,
+    jitterMs: JITTER_MS,
+    missingAfter: MISSING_AFTER,
+    projects: projects.map(({ id, schedule }) => ({
+      id,
+      schedule,
+      timezone: 'UTC',
+      key: { env: 'KEY', value: KEY },
+      datasets: false,
+      team: '',
+      expect,
+    })),
+    store: isShared
+      ? { postgresUrl: { env: 'URL', value: '' }, leaseMs: 0, retentionMs: 400 * DAY }
+      : { path: '', retentionMs: 400 * DAY },
+    web: {
+      host: '127.0.0.1',
+      port: 0,
+      allowedHosts: [],
+      externalUrl: undefined,
+      enableLifecycle: false,
+      configFile: undefined,
+    },
+    log: { level: 'info' },
+    heartbeat: undefined,
+  };
+}
