@@ -72,6 +72,29 @@ export const OF_DAEMON: readonly Bug[] = [
     replace: [['setback.byMs < second - first ? second : first', 'false ? second : first']],
     notice: /was started twice by/,
   },
+  {
+    what: 'a reload that the store refuses half way has removed projects',
+    file: 'app/configure.ts',
+    replace: [
+      ['      health = await loadHealth(added);\n', ''],
+      [
+        'configureProjects(await withKeptProjects(ids), clock.now());',
+        'configureProjects(await withKeptProjects(ids), clock.now());\nhealth = await loadHealth(added);',
+      ],
+    ],
+    notice: /a reload failed, and/,
+  },
+  {
+    what: 'the ETag of the old service is sent to the new one',
+    file: 'monitor/poller.ts',
+    replace: [
+      [
+        'for (const state of states.values()) state.memory = new Map();',
+        'for (const state of states.values()) state.memory.clear();',
+      ],
+    ],
+    notice: /counts of|prompts of|transitions of/,
+  },
 ];
 
 /** Files of the model of the server: a mistake in a function there is one in the statement that it stands for. */
@@ -189,5 +212,22 @@ export const OF_WORKERS: readonly Bug[] = [
       ['      // A running beat may begin another lease.\n      await heartbeat.idle();\n', ''],
     ],
     notice: /timers are left/,
+  },
+  {
+    what: 'a reload whose answer was lost is not repeated',
+    file: 'store/postgres/configure.ts',
+    replace: [['        mayBeMade ||= unknown;\n', '']],
+    notice: /a reload failed, and/,
+  },
+  {
+    what: 'a removed project keeps its owner',
+    file: `${MODEL}/workers.ts`,
+    replace: [
+      [
+        '        setOwner(row, null);\n      }\n      return [];\n    },\n    unconf',
+        '      }\n      return [];\n    },\n    unconf',
+      ],
+    ],
+    notice: /which nobody has configured|is not polled for/,
   },
 ];

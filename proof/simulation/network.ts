@@ -47,10 +47,10 @@ export interface NetworkOptions {
   readonly machine: Machine;
   readonly answer: (request: IncomingMessage) => FaultFreeAnswer;
   readonly weather: () => Weather;
-  /** Called when a request goes out. */
-  readonly onSent: () => void;
+  /** Called when a request goes out to a host. */
+  readonly onSent: (host: string) => void;
   /** Called before the process reads the last byte of a usable listing. */
-  readonly onListing: (listing: ServedListing, isUnchanged: boolean) => void;
+  readonly onListing: (listing: ServedListing) => void;
 }
 
 /** The connections of a process to the service: undici without sockets. */
@@ -135,7 +135,7 @@ export function createNetwork(options: NetworkOptions): Network {
           deliver(kernel.between(0, 2), () => {
             if (isCut) return fail('UND_ERR_SOCKET');
             end();
-            if (listing !== undefined && !isGarbled) onListing(listing, status === 304);
+            if (listing !== undefined && !isGarbled) onListing(listing);
             handler.onResponseEnd?.(controller, {});
           });
         }
@@ -148,11 +148,12 @@ export function createNetwork(options: NetworkOptions): Network {
       if (kernel.chance(refused)) return fail('ECONNREFUSED');
       handler.onRequestStart?.(controller, {});
       if (isOver) return;
-      onSent();
+      const { host } = new URL(String(request.origin));
+      onSent(host);
       if (kernel.chance(silent)) return;
       const isLost = kernel.chance(lost);
       const failure = kernel.chance(error) ? errorAnswer(kernel) : undefined;
-      const headers = lowerCase(request.headers);
+      const headers = { ...lowerCase(request.headers), host };
       kernel.after(kernel.between(0.2, 20), () => {
         const asked = { method: request.method, url: request.path, headers };
         const given = failure ?? answer(asked as unknown as IncomingMessage).answer;

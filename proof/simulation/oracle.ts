@@ -29,7 +29,7 @@ interface Told {
 /** Knows all that was served and committed, and compares it with what is stored and told. */
 export interface Oracle {
   /** A process has read a listing whole. */
-  read(process: string, listing: ServedListing, isUnchanged: boolean): void;
+  read(process: string, listing: ServedListing): void;
   /** A poll of a process is on the disk. */
   committed(process: string, project: string): void;
   /**
@@ -299,16 +299,11 @@ export function createOracle(world: World, { isShared }: { readonly isShared: bo
 
   return {
     save,
-    read: (process, { project, kind, items = [] }, isUnchanged) => {
+    read: (process, { project, kind, items = [] }) => {
       if (kind !== 'prompt') return;
       const times = { seq: 0, producedAt: 0, finishedAt: 0 };
-      unread.set(`${process} ${project}`, {
-        ...times,
-        project,
-        kind,
-        unchanged: isUnchanged,
-        items,
-      });
+      // What a 304 stands for is told too: the process must not take another one for it.
+      unread.set(`${process} ${project}`, { ...times, project, kind, unchanged: false, items });
     },
     committed: take,
     observe,

@@ -72,6 +72,8 @@ export interface StoredProject {
   readonly id: string;
   readonly version: number;
   readonly owner: string | null;
+  /** Null while it is configured. */
+  readonly removed_at: number | null;
 }
 
 type Limits = Pick<DatabaseOptions, 'timeoutMs' | 'signal'>;
@@ -119,11 +121,14 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
       const before = new Map(projects.map(({ id, version, owner }) => [id, { version, owner }]));
       return next(server.run(text, values, nowUs), (rows) =>
         next(server.projects(), (after) => {
-          for (const { id, version } of after) {
+          for (const { id, version, removed_at } of after) {
             const earlier = before.get(id);
             if (version === earlier?.version) continue;
             if (earlier?.owner !== machine.name) {
               fault(`${machine.name} committed ${id}, which ${earlier?.owner ?? 'nobody'} owns`);
+            }
+            if (removed_at !== null) {
+              fault(`${machine.name} committed ${id}, which nobody has configured`);
             }
             onCommitted(id);
           }

@@ -1,11 +1,14 @@
 import { join } from 'node:path';
 import type * as EngineRoom from '../../src/app/engine.ts';
 import type * as MaintenanceRoom from '../../src/app/maintenance.ts';
+import type * as ReloadRoom from '../../src/app/reload.ts';
 import type * as SchedulingRoom from '../../src/app/scheduling.ts';
 import type { Config } from '../../src/config/config.ts';
 import type * as SecretsRoom from '../../src/evaluation-api/secrets.ts';
 import type { Logger } from '../../src/log/logger.ts';
+import type * as ErrorsRoom from '../../src/monitor/errors.ts';
 import type { MonitorEvent } from '../../src/monitor/events.ts';
+import type { ReloadResult } from '../../src/web/reload-result.ts';
 import type { Kernel } from './kernel.ts';
 import type { Machine } from './machine.ts';
 
@@ -13,8 +16,10 @@ import type { Machine } from './machine.ts';
 export interface Sources {
   readonly openEngine: typeof EngineRoom.openEngine;
   readonly createScheduling: typeof SchedulingRoom.createScheduling;
+  readonly createReload: typeof ReloadRoom.createReload;
   readonly startMaintenance: typeof MaintenanceRoom.startMaintenance;
   readonly createSecrets: typeof SecretsRoom.createSecrets;
+  readonly unlessStoreFails: typeof ErrorsRoom.unlessStoreFails;
 }
 
 export async function loadSources(source: string): Promise<Sources> {
@@ -25,6 +30,8 @@ export async function loadSources(source: string): Promise<Sources> {
   return {
     ...(await load<typeof EngineRoom>('app/engine.ts')),
     ...(await load<typeof SchedulingRoom>('app/scheduling.ts')),
+    ...(await load<typeof ReloadRoom>('app/reload.ts')),
+    ...(await load<typeof ErrorsRoom>('monitor/errors.ts')),
     ...(await load<typeof MaintenanceRoom>('app/maintenance.ts')),
     ...(await load<typeof SecretsRoom>('evaluation-api/secrets.ts')),
   };
@@ -37,15 +44,24 @@ export interface ProcessOptions {
   readonly config: Config;
   readonly outside: EngineRoom.Outside;
   readonly onEvent: (event: MonitorEvent) => void;
+  readonly onError: (error: unknown) => void;
 }
 
-/** The daemon without its web server: `startDaemon` with simulated surroundings. Returns its orderly stop. */
-export async function startProcess(options: ProcessOptions): Promise<() => Promise<void>> {
-  const { kernel, machine, sources, config, outside, onEvent } = options;
+export interface Process {
+  /** Applies another configuration, as the daemon does after it has read it. */
+  readonly reload: (next: Config) => Promise<ReloadResult>;
+  /** The orderly stop. */
+  readonly stop: () => Promise<void>;
+}
+
+/** The daemon without its web server: `startDaemon` with simulated surroundings. */
+export async function startProcess(options: ProcessOptions): Promise<Process> {
+  const { kernel, machine, sources, config, outside, onEvent, onError } = options;
   const { clock } = machine;
+  const logger = tracingLogger(kernel, machine.name);
   const engine = await sources.openEngine({
     config,
-    logger: tracingLogger(kernel, machine.name),
+    logger,
     secrets: sources.createSecrets(),
     clock,
     outside,
@@ -66,7 +82,24 @@ export async function startProcess(options: ProcessOptions): Promise<() => Promi
     checkMounts: () => {},
     lookAtConfig: undefined,
   });
-  return async () => {
+  let next = config;
+  const reloading = sources.createReload({
+    config: () => engine.config(),
+    loadConfig: async () => next,
+    logger,
+    apply: async (loaded) => {
+      await engine.configure(loaded);
+      scheduling.apply();
+      await sources.unlessStoreFails(() => engine.expectations.refresh());
+    },
+    onResult: () => {},
+    onError,
+  });
+  const reload = async (wanted: Config) => {
+    next = wanted;
+    return await reloading.run();
+  };
+  const stop = async () => {
     stopMaintenance();
     scheduling.stop();
     engine.shutdown.begin(GRACE_MS);
@@ -74,6 +107,7 @@ export async function startProcess(options: ProcessOptions): Promise<() => Promi
     await Promise.all([scheduling.idle(), reported, sharing?.worker.stop(reported)]);
     await engine.close();
   };
+  return { reload, stop };
 }
 
 const GRACE_MS = 10_000;

@@ -19,7 +19,7 @@ CREATE FUNCTION simulated.now() RETURNS timestamptz LANGUAGE sql STABLE AS
 CREATE FUNCTION simulated.clock_timestamp() RETURNS timestamptz LANGUAGE sql STABLE AS
   $$ SELECT simulated.now() $$`;
 
-const PROJECTS = 'SELECT id, version, owner FROM evalwatch.project';
+const PROJECTS = 'SELECT id, version, owner, removed_at FROM evalwatch.project';
 
 /** Connects to a real PostgreSQL server. @param url of a new database */
 export async function connectRealServer(source: string, url: string): Promise<StatementServer> {

@@ -8,11 +8,13 @@ import { createKernel, type Kernel } from './kernel.ts';
 import { createMachine, type Machine, START } from './machine.ts';
 import { CALM, createNetwork, FAIR, type Network, type Weather } from './network.ts';
 import { createOracle, KEY } from './oracle.ts';
-import { loadSources, startProcess } from './process.ts';
+import { loadSources, type Process, startProcess } from './process.ts';
 import { openServer } from './open-server.ts';
 import { createPostgresBackend, LEASE_MS } from './postgres.ts';
 import type { FaultKind, Scenario } from './scenario.ts';
 import { createSqliteBackend } from './sqlite.ts';
+import { createRollouts, type Reloading } from './rollouts.ts';
+import { ADDRESSES, createTwins } from './twins.ts';
 import { createWatch } from './watch.ts';
 
 const SECOND = 1000;
@@ -82,12 +84,13 @@ interface Host {
 }
 
 /** A process that runs, starts or stops. */
-interface Life {
+interface Life extends Reloading {
   readonly host: Host;
   readonly machine: Machine;
   readonly network: Network;
   readonly access: Access;
-  stop?: () => Promise<void>;
+  stop?: Process['stop'];
+  reload?: Process['reload'];
   /** Since when it runs without a disturbance; undefined while it starts or stops. */
   steadySince: number | undefined;
   /** By how much its clock was last set back, ms. */
@@ -125,7 +128,7 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
     datasetsPerProject: 1,
     rates: { start: 0.2, finish: 0.15, fail: 0.4, arrivals: 0.1, comeBack: 0.3 },
   });
-  const serve = createService({ world, keys: createKeyRing(KEY), etag: 'weak' });
+  const serve = createTwins(createService({ world, keys: createKeyRing(KEY), etag: 'none' }));
   const oracle = createOracle(world, { isShared });
   const faults: string[] = [];
   const acts: Record<string, number> = {};
@@ -165,7 +168,32 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
           fault,
           clockOffset: () => databaseClockOffset,
         });
-  const config = configOf(isShared, projects);
+  const rollouts = createRollouts({
+    kernel,
+    pick: randomNumbers(seed ^ 0x5a5a5a5a),
+    whole: configOf(isShared, projects),
+    addresses: ADDRESSES,
+    processes: () => hosts.flatMap(({ life }) => life ?? []),
+    isRunning: (life) => {
+      const own = hosts.find((host) => host.life === life)?.life;
+      return own?.steadySince !== undefined && !own.machine.isPaused();
+    },
+    stored: () =>
+      kernel.real(async () => {
+        const reader = await backend.openReader();
+        const { projects: stored } = await reader.snapshot();
+        await reader.close();
+        return stored.map(({ project }) => project);
+      }),
+    onReload: (life, state) => {
+      const own = hosts.find((host) => host.life === life)?.life;
+      if (own?.steadySince !== undefined) own.steadySince = kernel.now();
+      if (state === 'begins') act('reload');
+      else disturbedAt = kernel.now();
+    },
+    fault,
+    onError: bug,
+  });
 
   function fault(text: string): void {
     kernel.note(`FAULT ${text}`);
@@ -207,12 +235,15 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
   }
 
   /** Records that a request goes out, by the clock of its process. */
-  function watchRate(machine: Machine): () => void {
-    const sent: number[] = [];
-    return () => {
+  function watchRate(machine: Machine): (host: string) => void {
+    const sentTo = new Map<string, number[]>();
+    return (host) => {
       const tooMany = rate?.();
       if (tooMany !== undefined) fault(`${tooMany} requests of all workers in 10 s`);
       if (isShared) return;
+      // A changed service begins with a limit of its own.
+      const sent = sentTo.get(host) ?? [];
+      sentTo.set(host, sent);
       const at = machine.clock.monotonic();
       sent.push(at);
       while ((sent[0] ?? at) <= at - SECOND) sent.shift();
@@ -232,11 +263,12 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
       machine,
       answer: serve,
       weather: () => (isCalm ? CALM : weather),
-      onSent: () => {
-        countRequest();
+      onSent: (address) => {
+        countRequest(address);
         pauseSometimes(own);
+        rollouts.sent(own);
       },
-      onListing: (listing, isUnchanged) => oracle.read(name, listing, isUnchanged),
+      onListing: (listing) => oracle.read(name, listing),
     });
     const access = await kernel.real(() =>
       backend.access({
@@ -255,11 +287,21 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
         onRenewed: () => watch.renewed(name),
       }),
     );
-    const own: Life = { host, machine, network, access, steadySince: undefined, setBackMs: 0 };
+    const config = rollouts.atStart(host.name);
+    const own: Life = {
+      host,
+      machine,
+      network,
+      access,
+      config,
+      isReloading: false,
+      steadySince: undefined,
+      setBackMs: 0,
+    };
     host.life = own;
     kernel.note(`${name} starts`);
     try {
-      own.stop = await startProcess({
+      const process = await startProcess({
         kernel,
         machine,
         sources,
@@ -280,7 +322,11 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
           watch.observe(machine, event);
           if (SHORT_LIVED.has(event.type)) dieSometimes(own);
         },
+        onError: bug,
       });
+      own.stop = process.stop;
+      own.reload = process.reload;
+      rollouts.started(own);
       own.steadySince = kernel.now();
       disturbedAt = kernel.now();
     } catch (error) {
@@ -481,6 +527,7 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
     const since = isShared ? Math.max(disturbedAt, ...lived) : (lived[0] ?? Infinity);
     if (!Number.isFinite(since) || storeWeather !== usualStore) return;
     for (const { id, periodMs } of projects) {
+      if (!rollouts.isWatched(id)) continue;
       const last = lastStarts.get(id) ?? NEVER;
       const wall = START + (hosts[0]?.wallOffset ?? 0) + now - patienceMs;
       // The last run that was due by the clock of the machine.
@@ -514,6 +561,7 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
   for (const host of hosts) later(random() * SECOND, () => void begin(host).catch(bug));
   turnWorld();
   disturb();
+  if (has('reload')) rollouts.start();
   checkRhythm();
   for (let at = 0; at < durationMs - CALM_MS && faults.length === 0; at += HOUR) {
     await kernel.runUntil(Math.min(at + HOUR, durationMs - CALM_MS));
@@ -522,6 +570,7 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
   storeWeather = usualStore;
   if (faults.length === 0) {
     for (const work of put) work();
+    rollouts.end();
     await kernel.runUntil(durationMs - hosts.length * MAX_STOP_MS);
   }
   for (const [index, { name, life }] of hosts.entries()) {

@@ -10,6 +10,7 @@ const FAULT_KINDS = [
   'bad network',
   'bad store',
   'failover',
+  'reload',
 ] as const;
 
 export type FaultKind = (typeof FAULT_KINDS)[number];

@@ -1,0 +1,152 @@
+import type { Config } from '../../src/config/config.ts';
+import type { ReloadResult } from '../../src/web/reload-result.ts';
+import type { Kernel } from './kernel.ts';
+
+/** Mean time between two changes of the configuration, ms. */
+const MEAN_INTERVAL_MS = 40 * 60_000;
+/** Time within which the processes follow a change, ms. */
+const MAX_ROLLOUT_MS = 3 * 60_000;
+/** Time until a failed reload is repeated, ms. */
+const AGAIN_MS = 5000;
+/** How probable it is that a process starts with the configuration that it had before. */
+const STARTS_WITH_OLD = 0.3;
+/** Maximum time from a request to the reload that meets it, ms. */
+const MEETING_MS = 40;
+
+/** A process that can be given another configuration. */
+export interface Reloading {
+  readonly host: { readonly name: string };
+  /** In force, or about to be when the process has started. */
+  config: Config;
+  /** Undefined until the process has started. */
+  readonly reload?: (next: Config) => Promise<ReloadResult>;
+  isReloading: boolean;
+}
+
+/** The configuration as people change it, and the reloads by which the processes follow. */
+export interface Rollouts {
+  /** Begins to change the configuration. */
+  start(): void;
+  /** Has all processes follow the first configuration from now on. */
+  end(): void;
+  /** Returns the configuration with which a process starts. */
+  atStart(host: string): Config;
+  /** A process has started, or sent a request. */
+  started(process: Reloading): void;
+  sent(process: Reloading): void;
+  /** Whether a project is configured in every process that runs, and none is about to reload. */
+  isWatched(project: string): boolean;
+}
+
+export interface RolloutsOptions {
+  readonly kernel: Kernel;
+  /** Draws when the configuration changes. */
+  readonly pick: () => number;
+  readonly whole: Config;
+  readonly addresses: readonly string[];
+  /** The processes that live. */
+  readonly processes: () => readonly Reloading[];
+  /** Whether a process lives and neither stands still nor stops. */
+  readonly isRunning: (process: Reloading) => boolean;
+  /** Ids of the projects that the store regards as configured. */
+  readonly stored: () => Promise<readonly string[]>;
+  /** Called when a reload begins and when it ends. */
+  readonly onReload: (process: Reloading, state: 'begins' | 'ends') => void;
+  readonly fault: (text: string) => void;
+  readonly onError: (error: unknown) => void;
+}
+
+export function createRollouts(options: RolloutsOptions): Rollouts {
+  const { kernel, pick, whole, addresses, processes, isRunning, stored, onReload } = options;
+  const { fault, onError } = options;
+  let wanted = whole;
+  let isOver = false;
+  /** Last configuration of each host. */
+  const lastOf = new Map<string, Config>();
+  /** Processes whose next request a reload meets. */
+  const meeting = new Set<Reloading>();
+  /** Number of starts and reloads that have begun, by which each finds out whether it was alone. */
+  let changes = 0;
+
+  function change(): void {
+    if (isOver) return;
+    kernel.after(-Math.log(1 - pick()) * MEAN_INTERVAL_MS, change);
+    const kept = whole.projects.filter(() => kernel.chance(0.7));
+    const projects = kept.length === 0 ? whole.projects : kept;
+    const baseUrl = addresses[kernel.chance(0.5) ? 0 : 1] ?? '';
+    wanted = { ...whole, projects, service: { ...whole.service, baseUrl } };
+    kernel.note(`WANTED ${baseUrl} ${projects.map(({ id }) => id).join()}`);
+    for (const process of processes()) follow(process);
+  }
+
+  function follow(process: Reloading): void {
+    kernel.after(kernel.between(0, MAX_ROLLOUT_MS), () => {
+      if (!isOver && kernel.chance(0.5)) meeting.add(process);
+      else reload(process);
+    });
+  }
+
+  function reload(process: Reloading): void {
+    meeting.delete(process);
+    if (!processes().includes(process) || process.config === wanted) return;
+    if (!isRunning(process) || process.isReloading) {
+      kernel.after(AGAIN_MS, () => reload(process));
+      return;
+    }
+    void apply(process, wanted).catch(onError);
+  }
+
+  async function apply(process: Reloading, next: Config): Promise<void> {
+    const before = await stored();
+    const own = (changes += 1);
+    const isAlone = !processes().some((other) => other !== process && other.isReloading);
+    process.isReloading = true;
+    onReload(process, 'begins');
+    const { ok, reasons } = (await process.reload?.(next)) ?? { ok: false, reasons: [] };
+    process.isReloading = false;
+    if (!processes().includes(process)) return;
+    onReload(process, 'ends');
+    kernel.note(`${process.host.name} reloads: ${ok ? 'done' : reasons.join()}`);
+    if (ok) {
+      process.config = next;
+      lastOf.set(process.host.name, next);
+    } else {
+      const isUncertain = reasons.some((reason) => reason.includes('may have changed already'));
+      const after = await stored();
+      if (!isUncertain && isAlone && own === changes && after.join() !== before.join()) {
+        fault(`a reload failed, and ${after.join()} are configured instead of ${before.join()}`);
+      }
+    }
+    kernel.after(AGAIN_MS, () => reload(process));
+  }
+
+  return {
+    start: () => kernel.after(-Math.log(1 - pick()) * MEAN_INTERVAL_MS, change),
+    end: () => {
+      isOver = true;
+      wanted = whole;
+      for (const process of processes()) reload(process);
+    },
+    atStart: (host) => {
+      changes += 1;
+      const last = lastOf.get(host);
+      const config =
+        last !== undefined && last !== wanted && !isOver && kernel.chance(STARTS_WITH_OLD)
+          ? last
+          : wanted;
+      lastOf.set(host, config);
+      return config;
+    },
+    started: (process) => {
+      if (process.config !== wanted) follow(process);
+    },
+    sent: (process) => {
+      if (!meeting.delete(process)) return;
+      kernel.after(kernel.between(0, MEETING_MS), () => reload(process));
+    },
+    isWatched: (project) =>
+      processes().every(({ config, isReloading }) => {
+        return !isReloading && config.projects.some(({ id }) => id === project);
+      }),
+  };
+}
