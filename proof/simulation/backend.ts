@@ -9,7 +9,7 @@ export interface Access {
   kill(): void;
 }
 
-interface AccessOptions {
+export interface AccessOptions {
   readonly machine: Machine;
   /** Called when a statement is done, and its answer is not there yet. */
   readonly onWritten: () => void;
@@ -17,6 +17,10 @@ interface AccessOptions {
   readonly onCommitting: (project: string) => void;
   /** Called when a commit of a poll with listings is stored. */
   readonly onCommitted: (project: string) => void;
+  /** Called when the database is about to give the process projects; the result is called with those that it has given. */
+  readonly onClaiming: () => (projects: readonly string[]) => void;
+  /** Called when the database has given the process a failure of a project that is configured. */
+  readonly onFailureClaimed: (project: string) => void;
   /** Called when a request is lost, or answered late. */
   readonly onTrouble: () => void;
   /** Called when the database begins or renews the lease of the process. */

@@ -82,7 +82,7 @@ export const OF_DAEMON: readonly Bug[] = [
         'configureProjects(await withKeptProjects(ids), clock.now());\nhealth = await loadHealth(added);',
       ],
     ],
-    notice: /a reload failed, and/,
+    notice: /a reload failed, and|is not polled|prompts of|counts of/,
   },
   {
     what: 'the ETag of the old service is sent to the new one',

@@ -42,13 +42,15 @@ export const CALM: Weather = {
   slow: 0,
 };
 
+const DETAIL = /^\/v2\/prompts\//;
+
 export interface NetworkOptions {
   readonly kernel: Kernel;
   readonly machine: Machine;
   readonly answer: (request: IncomingMessage) => FaultFreeAnswer;
   readonly weather: () => Weather;
-  /** Called when a request goes out to a host. */
-  readonly onSent: (host: string) => void;
+  /** Called when a request goes out to a host, for a listing or the details of a prompt. */
+  readonly onSent: (host: string, isDetail: boolean) => void;
   /** Called before the process reads the last byte of a usable listing. */
   readonly onListing: (listing: ServedListing) => void;
 }
@@ -149,7 +151,7 @@ export function createNetwork(options: NetworkOptions): Network {
       handler.onRequestStart?.(controller, {});
       if (isOver) return;
       const { host } = new URL(String(request.origin));
-      onSent(host);
+      onSent(host, DETAIL.test(request.path));
       if (kernel.chance(silent)) return;
       const isLost = kernel.chance(lost);
       const failure = kernel.chance(error) ? errorAnswer(kernel) : undefined;

@@ -8,6 +8,8 @@ import { type Move, type State, takeNote, UNKNOWING } from '../../test/support/o
 
 export const KEY = 'simulated-service-key';
 export const MISSING_AFTER = 3;
+/** Polls in a row after which a change that is not stored is a fault: a failover is noticed by the poll after it. */
+const MAX_OVERLOOKED = 3;
 
 /** What a committed listing has to have written. */
 interface Batch {
@@ -65,6 +67,10 @@ export function createOracle(world: World, { isShared }: { readonly isShared: bo
    * store can give an id again.
    */
   const lost = new Map<number, string>();
+  /** By process and project: how many polls in a row have found a change, and stored nothing. */
+  const overlooked = new Map<string, number>();
+  /** By process and project: how often the running poll has told of undocumented items. */
+  const anomalies = new Map<string, number>();
   const faults: string[] = [];
   let listings = 0;
   let moveCount = 0;
@@ -85,6 +91,20 @@ export function createOracle(world: World, { isShared }: { readonly isShared: bo
     if (next.moves.length > 0) batches.get(project)?.push(batch);
   }
 
+  /** Counts a poll that has stored nothing. Another worker may have taken a newer listing since it was read. */
+  function stayedUnchanged(process: string, project: string): void {
+    const key = `${process} ${project}`;
+    const entry = unread.get(key);
+    const state = states.get(project);
+    if (entry === undefined || state === undefined) return;
+    const { moves } = takeNote(state, entry, { key: KEY, missingAfter: MISSING_AFTER });
+    const polls = moves.length === 0 ? 0 : (overlooked.get(key) ?? 0) + 1;
+    overlooked.set(key, polls);
+    if (polls === MAX_OVERLOOKED) {
+      faults.push(`${process} overlooked ${moves.map(textOf).join()} of ${project}`);
+    }
+  }
+
   function observe(process: string, event: MonitorEvent): void {
     if (event.type === 'record.transition') {
       const { transitionId } = event.transition;
@@ -103,10 +123,17 @@ export function createOracle(world: World, { isShared }: { readonly isShared: bo
       }
       told.push({ process, promptId, errorId: errorInfo?.error_id ?? 'none' });
       toldFailures.set(transitionId, told);
+    } else if (event.type === 'items.anomalous') {
+      const key = `${process} ${event.project}`;
+      const times = (anomalies.get(key) ?? 0) + 1;
+      anomalies.set(key, times);
+      if (times > 1) faults.push(`a poll of ${event.project} told of undocumented items twice`);
     } else if (event.type === 'poll.finished') {
+      anomalies.delete(`${process} ${event.project}`);
       if (event.failure !== undefined) return;
       // Whatever the store did: this listing was reported as taken. Another worker may have taken a newer one since.
       if (!isShared || event.changed) take(process, event.project);
+      else stayedUnchanged(process, event.project);
       const batch = running.get(`${process} ${event.project}`);
       if (batch !== undefined) batch.isReported = true;
     }

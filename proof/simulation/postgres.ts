@@ -4,7 +4,7 @@ import type { StoreReader } from '../../src/monitor/ports/store.ts';
 import type { Database, DatabaseOptions, Statement } from '../../src/store/postgres/database.ts';
 import type * as PgErrorsRoom from '../../src/store/postgres/errors.ts';
 import type * as PostgresRoom from '../../src/store/postgres/postgres-store.ts';
-import type { Backend, StoreWeather } from './backend.ts';
+import type { AccessOptions, Backend, StoreWeather } from './backend.ts';
 import type { Kernel } from './kernel.ts';
 import { type Machine, START } from './machine.ts';
 
@@ -23,6 +23,7 @@ const KINDS = {
   commits: /version = (?:\w+\.)?version \+ 1/,
   /** Gives a worker projects. */
   claims: /RETURNING p\.id, p\.epoch\b/,
+  claimsFailures: /UPDATE evalwatch\.failure f SET claimed_by = \$4\s+FROM due\b/,
   beginsLease: /INSERT INTO evalwatch\.worker\b/,
   /** Renews a lease if it returns a row. */
   renewsLease: /UPDATE evalwatch\.worker SET expires_at\b/,
@@ -32,11 +33,12 @@ const kinds = new Map<string, Readonly<Record<keyof typeof KINDS, boolean>>>();
 function kindOf(text: string) {
   let kind = kinds.get(text);
   if (kind === undefined) {
-    const { writes, commits, claims, beginsLease, renewsLease } = KINDS;
+    const { writes, commits, claims, claimsFailures, beginsLease, renewsLease } = KINDS;
     kind = {
       writes: writes.test(text),
       commits: commits.test(text),
       claims: claims.test(text),
+      claimsFailures: claimsFailures.test(text),
       beginsLease: beginsLease.test(text),
       renewsLease: renewsLease.test(text),
     };
@@ -76,6 +78,12 @@ export interface StoredProject {
   readonly removed_at: number | null;
 }
 
+interface ClaimedFailure {
+  readonly project: string;
+  /** Null while it is configured. */
+  readonly removed_at: number | null;
+}
+
 type Limits = Pick<DatabaseOptions, 'timeoutMs' | 'signal'>;
 
 export interface PostgresBackendOptions {
@@ -105,14 +113,24 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
     machine: Machine,
     { text }: Statement,
     values: readonly unknown[],
-    onCommitted: (project: string) => void,
+    calls: Pick<AccessOptions, 'onClaiming' | 'onFailureClaimed' | 'onCommitted'>,
   ): Awaitable<readonly unknown[]> {
     const nowUs = Math.round((START + kernel.now() + clockOffset()) * 1000);
-    const { claims, commits } = kindOf(text);
+    const { claims, claimsFailures, commits } = kindOf(text);
+    if (claimsFailures) {
+      return next(server.run(text, values, nowUs), (rows) => {
+        for (const { project, removed_at } of rows as readonly ClaimedFailure[]) {
+          if (removed_at === null) calls.onFailureClaimed(project);
+        }
+        return rows;
+      });
+    }
     if (claims) {
+      const onClaimed = calls.onClaiming();
       return next(server.run(text, values, nowUs), (rows) => {
         const claimed = (rows as readonly { readonly id: string }[]).map(({ id }) => id);
         if (claimed.length > 0) kernel.note(`${machine.name} owns ${claimed.join()}`);
+        onClaimed(claimed);
         return rows;
       });
     }
@@ -130,7 +148,7 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
             if (removed_at !== null) {
               fault(`${machine.name} committed ${id}, which nobody has configured`);
             }
-            onCommitted(id);
+            calls.onCommitted(id);
           }
           return rows;
         }),
@@ -139,7 +157,8 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
   }
 
   return {
-    access: async ({ machine, onWritten, onCommitting, onCommitted, onTrouble, onRenewed }) => {
+    access: async (calls) => {
+      const { machine, onWritten, onCommitting, onTrouble, onRenewed } = calls;
       type Answer<Row> =
         { readonly rows: readonly Row[] } | { readonly error: unknown; readonly unknown: boolean };
 
@@ -202,7 +221,7 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
           if (reign !== sentTo) return void answer(way(), cutOff());
           let made: Awaitable<readonly unknown[]>;
           try {
-            made = makeWatched(machine, statement, values, onCommitted);
+            made = makeWatched(machine, statement, values, calls);
           } catch (error) {
             return refuse(error);
           }

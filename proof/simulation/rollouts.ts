@@ -18,6 +18,8 @@ export interface Reloading {
   readonly host: { readonly name: string };
   /** In force, or about to be when the process has started. */
   config: Config;
+  /** Since when. */
+  configuredAt: number;
   /** Undefined until the process has started. */
   readonly reload?: (next: Config) => Promise<ReloadResult>;
   isReloading: boolean;
@@ -109,6 +111,7 @@ export function createRollouts(options: RolloutsOptions): Rollouts {
     kernel.note(`${process.host.name} reloads: ${ok ? 'done' : reasons.join()}`);
     if (ok) {
       process.config = next;
+      process.configuredAt = kernel.now();
       lastOf.set(process.host.name, next);
     } else {
       const isUncertain = reasons.some((reason) => reason.includes('may have changed already'));

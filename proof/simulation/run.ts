@@ -37,6 +37,12 @@ const CALM_STORE: StoreWeather = { fails: 0, slow: 0 };
 const SUDDEN_DEATH = 0.03;
 /** How probable it is that a process is paused while a request of it is on its way, with one project. */
 const SUDDEN_PAUSE = 0.02;
+/** The same while it requests the details of a failure, which it must not tell after its lease. */
+const SUDDEN_PAUSE_AT_DETAIL = 0.08;
+/** How probable it is that a listing has an undocumented item. */
+const ODD_LISTING = 0.1;
+/** Time for which a project must have been missing from a configuration so that nothing that was sent before arrives, ms. */
+const FORGOTTEN_MS = 2 * MINUTE;
 /** Events between which and the next step a process may die. */
 const SHORT_LIVED: ReadonlySet<string> = new Set([
   'record.transition',
@@ -128,7 +134,9 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
     datasetsPerProject: 1,
     rates: { start: 0.2, finish: 0.15, fail: 0.4, arrivals: 0.1, comeBack: 0.3 },
   });
-  const serve = createTwins(createService({ world, keys: createKeyRing(KEY), etag: 'none' }));
+  const serve = createTwins(createService({ world, keys: createKeyRing(KEY), etag: 'none' }), () =>
+    kernel.chance(ODD_LISTING),
+  );
   const oracle = createOracle(world, { isShared });
   const faults: string[] = [];
   const acts: Record<string, number> = {};
@@ -150,6 +158,8 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
 
   /** The standby that takes over next. */
   let standby: Standby | undefined;
+  /** Whether a standby takes over once a worker has claimed projects, of which the standby knows nothing. */
+  let isAboutToFail = false;
   /** How far the clock of the database is off, ms. */
   let databaseClockOffset = 0;
   const watch = createWatch({
@@ -188,6 +198,7 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
     onReload: (life, state) => {
       const own = hosts.find((host) => host.life === life)?.life;
       if (own?.steadySince !== undefined) own.steadySince = kernel.now();
+      if (own !== undefined) watch.reloaded(own.machine.name);
       if (state === 'begins') act('reload');
       else disturbedAt = kernel.now();
     },
@@ -263,9 +274,9 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
       machine,
       answer: serve,
       weather: () => (isCalm ? CALM : weather),
-      onSent: (address) => {
+      onSent: (address, isDetail) => {
         countRequest(address);
-        pauseSometimes(own);
+        pauseSometimes(own, isDetail);
         rollouts.sent(own);
       },
       onListing: (listing) => oracle.read(name, listing),
@@ -283,6 +294,22 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
           standby?.behind.add(project);
           oracle.committed(name, project);
         },
+        onClaiming: () => {
+          const takeOver = isAboutToFail ? prepareFailover() : undefined;
+          return (claimed) => {
+            watch.claimed(name, claimed);
+            if (takeOver === undefined || claimed.length === 0) return;
+            isAboutToFail = false;
+            kernel.after(kernel.between(5, 50), takeOver);
+            slowService();
+          };
+        },
+        onFailureClaimed: (project) => {
+          const isConfigured = own.config.projects.some(({ id }) => id === project);
+          if (isConfigured || own.isReloading || kernel.now() < own.configuredAt + FORGOTTEN_MS)
+            return;
+          fault(`${name}, which has not configured ${project}, takes a failure of it`);
+        },
         onTrouble: () => watch.troubled(name),
         onRenewed: () => watch.renewed(name),
       }),
@@ -294,6 +321,7 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
       network,
       access,
       config,
+      configuredAt: kernel.now(),
       isReloading: false,
       steadySince: undefined,
       setBackMs: 0,
@@ -385,11 +413,11 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
     }
   }
 
-  function pause(own: Life): void {
+  function pause(own: Life, clockSet = 0.3): void {
     act('pause');
     own.machine.pause();
     own.steadySince &&= Infinity;
-    const isClockSet = has('clock set') && kernel.chance(0.3);
+    const isClockSet = has('clock set') && kernel.chance(clockSet);
     watch.troubled(own.machine.name);
     later(kernel.between(SECOND, kernel.chance(0.2) ? HOUR : 30 * SECOND), () => {
       if (isClockSet && own.machine.isAlive()) setClock(own);
@@ -401,10 +429,11 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
   }
 
   /** Pauses the process before the answer to its request comes. */
-  function pauseSometimes(own: Life): void {
-    if (isCalm || !has('pause') || !kernel.chance(SUDDEN_PAUSE / projects.length)) return;
+  function pauseSometimes(own: Life, isDetail: boolean): void {
+    const probability = isDetail ? SUDDEN_PAUSE_AT_DETAIL : SUDDEN_PAUSE / projects.length;
+    if (isCalm || !has('pause') || !kernel.chance(probability)) return;
     kernel.after(0, () => {
-      if (own.machine.isAlive() && !own.machine.isPaused()) pause(own);
+      if (own.machine.isAlive() && !own.machine.isPaused()) pause(own, isDetail ? 0.6 : 0.3);
     });
   }
 
@@ -435,13 +464,23 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
     databaseClockOffset -= kernel.random() * (kernel.chance(0.5) ? 3 * HOUR : 10 * MINUTE);
   }
 
-  /** A standby takes the place of the database, without the last commits. */
-  function failOver(): void {
-    const promote = standby === undefined ? backend.makeStandby?.() : undefined;
-    if (promote === undefined) return;
+  /** Polls take longer than it takes others to claim a project. */
+  function slowService(): void {
+    const before = weather;
+    const slow = { ...before, slow: 0.6 };
+    weather = slow;
+    kernel.after(10 * SECOND, () => {
+      if (weather === slow) weather = before;
+    });
+  }
+
+  /** Returns the function by which a standby that has everything until now takes the place of the database. */
+  function prepareFailover(): (() => void) | undefined {
+    const promote = backend.makeStandby?.();
+    if (promote === undefined) return undefined;
     const restore = oracle.save();
-    const takeOver = () => {
-      if (standby?.takeOver !== takeOver) return;
+    return () => {
+      // What an earlier standby had is lost by this one.
       standby = undefined;
       act('failover');
       watch.failedOver();
@@ -455,6 +494,19 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
           await reader.close();
         })
         .catch(bug);
+    };
+  }
+
+  /** A standby takes the place of the database, without the last commits, or the last claim. */
+  function failOver(): void {
+    if (standby !== undefined || isAboutToFail || backend.makeStandby === undefined) return;
+    if (kernel.chance(0.3)) {
+      isAboutToFail = true;
+      return;
+    }
+    const promote = prepareFailover();
+    const takeOver = () => {
+      if (standby?.takeOver === takeOver) promote?.();
     };
     const meetsCommit = kernel.chance(0.5);
     standby = { behind: new Set(), meetsCommit, takeOver };
@@ -567,6 +619,7 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
     await kernel.runUntil(Math.min(at + HOUR, durationMs - CALM_MS));
   }
   isCalm = true;
+  isAboutToFail = false;
   storeWeather = usualStore;
   if (faults.length === 0) {
     for (const work of put) work();

@@ -9,41 +9,60 @@ export const ADDRESSES = ['http://service.test', 'http://twin.test'] as const;
 interface Served {
   readonly body: Answer['body'];
   readonly number: number;
+  /** Whether it has an item without an id after the others. */
+  readonly isOdd: boolean;
 }
+
+const ODD_ITEM = ',{}]';
+/** The same for the oracle. */
+const NO_ID = [null, null] as const;
 
 /**
  * Two services with the same listings, whose ETags are numbers of their own: a number of one mostly names another listing at
  * the other. Takes the answers of a service without ETags.
+ * @param isOdd whether a changed listing has an undocumented item
  */
 export function createTwins(
   answer: (request: IncomingMessage) => FaultFreeAnswer,
+  isOdd: () => boolean,
 ): (request: IncomingMessage) => FaultFreeAnswer {
   const served = new Map<string, Served>();
 
   /** Gives a changed listing the number that the other service gave to another one, if it is a higher one. */
-  function numberOf(host: string, listing: string, body: Answer['body']): number {
+  function serve(host: string, listing: string, body: Answer['body']): Served {
     const own = served.get(`${host} ${listing}`);
-    if (own?.body === body) return own.number;
+    if (own?.body === body) return own;
     const others = ADDRESSES.map((address) => new URL(address).host)
       .filter((one) => one !== host)
       .flatMap((one) => served.get(`${one} ${listing}`) ?? [])
       .filter((other) => other.body !== body)
       .map((other) => other.number);
     const number = Math.max((own?.number ?? 0) + 1, ...others);
-    served.set(`${host} ${listing}`, { body, number });
-    return number;
+    const next = { body, number, isOdd: isOdd() };
+    served.set(`${host} ${listing}`, next);
+    return next;
   }
 
   return (request) => {
     const found = answer(request);
     const { body, headers, listing, status } = found.answer;
-    if (listing === undefined || status !== 200) return found;
-    const number = numberOf(request.headers.host ?? '', `${listing.kind} ${listing.project}`, body);
-    const etag = `"${number}"`;
-    const asked = request.headers['if-none-match'];
-    if (asked === etag) {
-      return { ...found, answer: { ...emptyAnswer(304, { etag }), listing } };
+    if (listing?.items === undefined || status !== 200) return found;
+    const { host = '' } = request.headers;
+    const own = serve(host, `${listing.kind} ${listing.project}`, body);
+    const etag = `"${own.number}"`;
+    const isAdded = own.isOdd && listing.items.length > 0;
+    const told = isAdded ? { ...listing, items: [...listing.items, NO_ID] } : listing;
+    if (request.headers['if-none-match'] === etag) {
+      return { ...found, answer: { ...emptyAnswer(304, { etag }), listing: told } };
     }
-    return { ...found, answer: { ...found.answer, headers: { ...headers, etag } } };
+    const sent = isAdded ? withOddItem(body) : body;
+    const tagged = { ...found.answer, body: sent, headers: { ...headers, etag }, listing: told };
+    return { ...found, answer: tagged };
   };
+}
+
+function withOddItem(body: Answer['body']): Answer['body'] {
+  return Buffer.isBuffer(body)
+    ? Buffer.concat([body.subarray(0, -1), Buffer.from(ODD_ITEM)])
+    : body;
 }

@@ -6,6 +6,10 @@ import type { Machine } from './machine.ts';
 const TROUBLE_MS = 45_000;
 /** How much slower than true time a worker's clock may be during a lease, and the time for which it may be off, ms. */
 const CLOCK_TOLERANCE_MS = 10;
+/** Time within which a poll whose commit was refused has to be made again: three attempts with all their retries, ms. */
+const REPEAT_MS = 60_000;
+/** How far apart the due times of one run can seem: a timer may fire early, ms. */
+const SAME_RUN_MS = 20;
 
 /** Watches the processes while they run, for what the store does not show. */
 export interface Watch {
@@ -15,6 +19,10 @@ export interface Watch {
   hasTroubleSince(process: string, at: number): boolean;
   /** Its lease begins or is renewed, in the database. */
   renewed(process: string): void;
+  /** A worker has claimed projects. */
+  claimed(process: string, projects: readonly string[]): void;
+  /** It has reloaded its configuration. */
+  reloaded(process: string): void;
   /** The database lost its last commits: failures are pending again. */
   failedOver(): void;
   /** Its wall clock was set, forward or back. */
@@ -37,6 +45,8 @@ export function createWatch({ kernel, leaseMs, periodMs, fault }: WatchOptions):
   const tellers = new Map<number, { readonly process: string; readonly at: number }[]>();
   /** By process and project: when its last poll was due, and by how much the clock was set back since. */
   const starts = new Map<string, { readonly dueAt: number; setBackMs: number }>();
+  /** Polls that run, by process and project, with the commits that were refused since. */
+  const polls = new Map<string, { refusals: number }>();
 
   function hasTroubleSince(process: string, at: number): boolean {
     return Math.max(troubledAt.get(process) ?? -Infinity, failedOverAt) >= at;
@@ -58,22 +68,58 @@ export function createWatch({ kernel, leaseMs, periodMs, fault }: WatchOptions):
     tellers.set(transitionId, [...before, { process, at: now }]);
   }
 
+  /** A poll whose commit was refused for its version is made again by the worker that still owns the project. */
+  function refused(process: string, project: string): void {
+    const key = `${process} ${project}`;
+    const poll = polls.get(key);
+    if (poll === undefined) return;
+    const refusals = (poll.refusals += 1);
+    const at = kernel.now();
+    kernel.after(REPEAT_MS, () => {
+      const isSame = polls.get(key) === poll && poll.refusals === refusals;
+      if (!isSame || hasTroubleSince(process, at)) return;
+      fault(`${project} was not polled again by ${process}, whose commit was refused`);
+    });
+  }
+
+  /** Whatever polls ran, nothing is expected of them any more. */
+  function forget(isMeant: (process: string, project: string) => boolean): void {
+    for (const key of polls.keys()) {
+      const [process = '', project = ''] = key.split(' ');
+      if (isMeant(process, project)) polls.delete(key);
+    }
+  }
+
   /** A run is started once, unless the clock was set back by an interval or more. */
   function started(machine: Machine, project: string, lagMs: number): void {
     const key = `${machine.name} ${project}`;
     const dueAt = machine.clock.now() - lagMs;
     const last = starts.get(key);
-    if (last !== undefined && last.setBackMs < periodMs(project) && dueAt <= last.dueAt) {
+    const isAgain =
+      last !== undefined && last.setBackMs < periodMs(project) && isRepeated(dueAt, last);
+    if (isAgain) {
       fault(`a run of ${project} was started twice by ${machine.name}`);
     }
     starts.set(key, { dueAt, setBackMs: 0 });
+    polls.set(key, { refusals: 0 });
+  }
+
+  /** A worker that takes a project anew may poll it for an earlier run. */
+  function isRepeated(dueAt: number, last: { readonly dueAt: number }): boolean {
+    return leaseMs === undefined ? dueAt <= last.dueAt : Math.abs(dueAt - last.dueAt) < SAME_RUN_MS;
   }
 
   return {
     observe: (machine, event) => {
       if (event.type === 'prompt.failed') told(machine.name, event.transitionId);
-      else if (event.type === 'scheduler.started_poll' && leaseMs === undefined) {
+      else if (event.type === 'scheduler.started_poll') {
         started(machine, event.project, event.lagMs);
+      } else if (event.type === 'poll.finished') {
+        polls.delete(`${machine.name} ${event.project}`);
+      } else if (event.type === 'store.commit_refused') {
+        if (event.reason === 'version') refused(machine.name, event.project);
+      } else if (event.type === 'worker.released') {
+        forget((process) => process === machine.name);
       } else if (event.type === 'store.commit_failed' || event.type === 'worker.lease_lost') {
         troubledAt.set(machine.name, kernel.now());
       }
@@ -85,6 +131,10 @@ export function createWatch({ kernel, leaseMs, periodMs, fault }: WatchOptions):
     renewed: (process) => {
       renewedAt.set(process, kernel.now());
     },
+    claimed: (process, projects) => {
+      forget((other, project) => other !== process && projects.includes(project));
+    },
+    reloaded: (process) => forget((other) => other === process),
     failedOver: () => {
       failedOverAt = kernel.now();
       tellers.clear();
