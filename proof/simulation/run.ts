@@ -141,8 +141,6 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
   const faults: string[] = [];
   const acts: Record<string, number> = {};
   const lastStarts = new Map<string, Start>();
-  /** When the last poll of a project ended. */
-  const lastEnds = new Map<string, number>();
   const rate = isShared ? watchSharedRate(kernel) : undefined;
   const has = (kind: FaultKind) => kinds.includes(kind);
   const usualWeather = has('bad network') ? FAIR : CALM;
@@ -345,7 +343,11 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
             const before = lastStarts.get(event.project)?.wall ?? -Infinity;
             lastStarts.set(event.project, { at: kernel.now(), wall, before });
           }
-          if (event.type === 'poll.finished') lastEnds.set(event.project, kernel.now());
+          if (event.type === 'scheduler.overlapped') {
+            // A run that comes due while a poll runs counts as started.
+            const last = lastStarts.get(event.project) ?? NEVER;
+            lastStarts.set(event.project, { ...last, wall: machine.clock.now() });
+          }
           oracle.observe(name, event);
           watch.observe(machine, event);
           if (SHORT_LIVED.has(event.type)) dieSometimes(own);
@@ -440,6 +442,7 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
   function setClock(own: Life): void {
     act('clock set');
     const ms = kernel.between(-1, 1) * (kernel.chance(0.5) ? 3 * HOUR : 2 * MINUTE);
+    kernel.note(`${own.machine.name} set its clock by ${Math.round(ms)} ms`);
     own.setBackMs = Math.max(0, -ms);
     own.host.wallOffset += ms;
     own.machine.jump(ms);
@@ -584,15 +587,9 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
       const wall = START + (hosts[0]?.wallOffset ?? 0) + now - patienceMs;
       // The last run that was due by the clock of the machine.
       const dueAt = Math.floor((wall - JITTER_MS) / periodMs) * periodMs;
-      // A run that comes due while a poll runs is left out.
-      const endedAt = lastEnds.get(id) ?? -Infinity;
-      const wasPolled = last.at < since && (endedAt < last.at || endedAt >= since);
       // A kill can have taken the outcome of the last poll.
       const isForgotten =
-        Math.max(last.wall, last.before) < dueAt &&
-        last.at < since &&
-        !wasPolled &&
-        now > since + patienceMs;
+        Math.max(last.wall, last.before) < dueAt && last.at < since && now > since + patienceMs;
       if (isForgotten && !isShared) {
         fault(`${id} was due ${Math.round((wall - dueAt) / SECOND)} s ago and is not polled`);
       } else if (

@@ -104,9 +104,16 @@ export function createWatch({ kernel, leaseMs, periodMs, fault }: WatchOptions):
     polls.set(key, { refusals: 0 });
   }
 
-  /** A worker that takes a project anew may poll it for an earlier run. */
-  function isRepeated(dueAt: number, last: { readonly dueAt: number }): boolean {
-    return leaseMs === undefined ? dueAt <= last.dueAt : Math.abs(dueAt - last.dueAt) < SAME_RUN_MS;
+  /**
+   * A worker that takes a project anew may poll it for an earlier run. After its clock was set back, its own last poll looks
+   * like one of a worker whose clock is ahead.
+   */
+  function isRepeated(
+    dueAt: number,
+    last: { readonly dueAt: number; readonly setBackMs: number },
+  ): boolean {
+    if (leaseMs === undefined) return dueAt <= last.dueAt;
+    return last.setBackMs === 0 && Math.abs(dueAt - last.dueAt) < SAME_RUN_MS;
   }
 
   return {
