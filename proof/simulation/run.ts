@@ -14,6 +14,7 @@ import { createPostgresBackend, LEASE_MS } from './postgres.ts';
 import type { FaultKind, Scenario } from './scenario.ts';
 import { createSqliteBackend } from './sqlite.ts';
 import { createRollouts, type Reloading } from './rollouts.ts';
+import { createSetbacks } from './setbacks.ts';
 import { ADDRESSES, createTwins } from './twins.ts';
 import { createWatch } from './watch.ts';
 
@@ -142,6 +143,8 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
   const acts: Record<string, number> = {};
   const lastStarts = new Map<string, Start>();
   const rate = isShared ? watchSharedRate(kernel) : undefined;
+  const patienceMs = isShared ? PATIENCE_WITH_DATABASE_MS : PATIENCE_MS;
+  const setbacks = createSetbacks({ kernel, projects, patienceMs, fault });
   const has = (kind: FaultKind) => kinds.includes(kind);
   const usualWeather = has('bad network') ? FAIR : CALM;
   const usualStore = !has('bad store') ? CALM_STORE : isShared ? USUAL_DATABASE : USUAL_DISK;
@@ -339,11 +342,13 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
         onEvent: (event) => {
           if (event.type === 'scheduler.started_poll') {
             kernel.note(`${name} polls ${event.project}`);
+            setbacks.ticked(event.project);
             const wall = machine.clock.now();
             const before = lastStarts.get(event.project)?.wall ?? -Infinity;
             lastStarts.set(event.project, { at: kernel.now(), wall, before });
           }
           if (event.type === 'scheduler.overlapped') {
+            setbacks.ticked(event.project);
             // A run that comes due while a poll runs counts as started.
             const last = lastStarts.get(event.project) ?? NEVER;
             lastStarts.set(event.project, { ...last, wall: machine.clock.now() });
@@ -441,13 +446,21 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
 
   function setClock(own: Life): void {
     act('clock set');
-    const ms = kernel.between(-1, 1) * (kernel.chance(0.5) ? 3 * HOUR : 2 * MINUTE);
+    const isBeforeRun = !isShared && kernel.chance(0.5);
+    const most = kernel.chance(0.5) ? 3 * HOUR : 2 * MINUTE;
+    const ms = isBeforeRun ? setbacks.step(own.machine) : kernel.between(-1, 1) * most;
     kernel.note(`${own.machine.name} set its clock by ${Math.round(ms)} ms`);
     own.setBackMs = Math.max(0, -ms);
     own.host.wallOffset += ms;
     own.machine.jump(ms);
     watch.clockSet(own.machine.name, ms);
     own.steadySince &&= kernel.now();
+    const since = own.steadySince;
+    if (isShared || since === undefined) return;
+    setbacks.happened(own.machine, ms, (project) => {
+      const isSame = own.host.life === own && own.steadySince === since;
+      return isSame && rollouts.isWatched(project) && storeWeather === usualStore;
+    });
   }
 
   function worsenNetwork(): void {
@@ -571,8 +584,6 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
     const setBacks = hosts.map(({ life }) => life?.setBackMs ?? 0);
     return Math.max(0, ...setBacks.filter((ms) => ms < periodMs));
   }
-
-  const patienceMs = isShared ? PATIENCE_WITH_DATABASE_MS : PATIENCE_MS;
 
   /** Looks for projects that are not polled although they are due. */
   function checkRhythm(): void {

@@ -95,9 +95,7 @@ export function createWatch({ kernel, leaseMs, periodMs, fault }: WatchOptions):
     const key = `${machine.name} ${project}`;
     const dueAt = machine.clock.now() - lagMs;
     const last = starts.get(key);
-    const isAgain =
-      last !== undefined && last.setBackMs < periodMs(project) && isRepeated(dueAt, last);
-    if (isAgain) {
+    if (last !== undefined && isRepeated(project, dueAt, last)) {
       fault(`a run of ${project} was started twice by ${machine.name}`);
     }
     starts.set(key, { dueAt, setBackMs: 0 });
@@ -105,15 +103,17 @@ export function createWatch({ kernel, leaseMs, periodMs, fault }: WatchOptions):
   }
 
   /**
-   * A worker that takes a project anew may poll it for an earlier run. After its clock was set back, its own last poll looks
-   * like one of a worker whose clock is ahead.
+   * Whether this is the run that was started last. A poll at once, at a start, is none of the schedule. A worker whose clock
+   * was set back takes its own last poll for one of a worker whose clock is ahead, and may make it again.
    */
   function isRepeated(
+    project: string,
     dueAt: number,
     last: { readonly dueAt: number; readonly setBackMs: number },
   ): boolean {
-    if (leaseMs === undefined) return dueAt <= last.dueAt;
-    return last.setBackMs === 0 && Math.abs(dueAt - last.dueAt) < SAME_RUN_MS;
+    const isOrdinary =
+      leaseMs === undefined ? last.setBackMs < periodMs(project) : last.setBackMs === 0;
+    return isOrdinary && Math.abs(dueAt - last.dueAt) < SAME_RUN_MS;
   }
 
   return {
