@@ -8,8 +8,6 @@ import type { AccessOptions, Backend, StoreWeather } from './backend.ts';
 import type { Kernel } from './kernel.ts';
 import { type Machine, START } from './machine.ts';
 
-/** Length of the workers' leases, ms. */
-export const LEASE_MS = 15_000;
 /** Only read: the connections are simulated. */
 const URL_OF_WORKERS = 'postgres://nobody@simulated/database';
 
@@ -46,6 +44,9 @@ function kindOf(text: string) {
   }
   return kind;
 }
+
+/** How much of its time a timer waits at least, by true time. */
+const TIMERS_ARE_EXACT = 0.999;
 
 /** Time after which an answer is late: something else may have happened meanwhile, ms. */
 const LATE_MS = 2000;
@@ -90,6 +91,8 @@ export interface PostgresBackendOptions {
   readonly kernel: Kernel;
   readonly source: string;
   readonly server: StatementServer;
+  /** Length of the workers' leases, ms. */
+  readonly leaseMs: number;
   readonly weather: () => StoreWeather;
   readonly fault: (text: string) => void;
   /** How far the clock of the database is off, ms. */
@@ -98,7 +101,7 @@ export interface PostgresBackendOptions {
 
 /** The connections of the workers to their server: requests and answers take virtual time, and are late or lost on the way. */
 export async function createPostgresBackend(options: PostgresBackendOptions): Promise<Backend> {
-  const { kernel, source, server, weather, fault, clockOffset } = options;
+  const { kernel, source, server, leaseMs, weather, fault, clockOffset } = options;
   const load = async <Room>(file: string): Promise<Room> =>
     (await import(join(source, file))) as Room;
   const { openPostgres } = await load<typeof PostgresRoom>('store/postgres/postgres-store.ts');
@@ -188,13 +191,18 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
         const cutOff = () => ({ error: lost(), unknown: true });
         const giveUp = () => end(cutOff());
         const limitMs = signal?.aborted === true ? AFTER_ABORT_TIMEOUT_MS : timeoutMs;
-        const timer = machine.clock.timeout(limitMs, giveUp);
         const arrives = !kernel.chance(fails / 2);
         const returns = !kernel.chance(fails / 2);
         const isReset = kernel.chance(0.7);
+        // What is on its way arrives even if its sender is dead by then.
+        // Some are held up on the way for longer than their sender waits, or than its lease lasts.
+        const takes = kernel.chance(slow) ? kernel.between(leaseMs / 2, 90_000) : way();
+        const back = way();
+        const isInTime = arrives && returns && takes + back < limitMs * TIMERS_ARE_EXACT;
+        const timer = isInTime ? undefined : machine.clock.timeout(limitMs, giveUp);
         const end = (given: Answer<Row>) => {
           if (!inFlight.delete(giveUp)) return;
-          timer.cancel();
+          timer?.cancel();
           resolve(given);
         };
         const answer = (ms: number, given: Answer<Row>) => machine.after(ms, () => end(given));
@@ -208,8 +216,8 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
           const isRenewed = renewsLease && 'rows' in given && given.rows.length > 0;
           if (beginsLease || isRenewed) onRenewed();
           if (machine.isAlive() && writes) onWritten();
-          if (returns) machine.after(way(), () => end(reign === sentTo ? given : cutOff()));
-          else if (isReset) answer(way(), cutOff());
+          if (returns) machine.after(back, () => end(reign === sentTo ? given : cutOff()));
+          else if (isReset) answer(back, cutOff());
         };
         const refuse = (error: unknown) => {
           // A server refuses with a code.
@@ -218,7 +226,7 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
         };
         const accept = (rows: readonly unknown[]) => leave({ rows: rows as readonly Row[] });
         const arrive = () => {
-          if (reign !== sentTo) return void answer(way(), cutOff());
+          if (reign !== sentTo) return void answer(back, cutOff());
           let made: Awaitable<readonly unknown[]>;
           try {
             made = makeWatched(machine, statement, values, calls);
@@ -229,12 +237,9 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
           if (made instanceof Promise) void kernel.real(() => made.then(accept, refuse));
           else accept(made);
         };
-        // What is on its way arrives even if its sender is dead by then.
-        // Some are held up on the way for longer than their sender waits, or than its lease lasts.
-        const takes = kernel.chance(slow) ? kernel.between(LEASE_MS / 2, 90_000) : way();
         if (arrives && kindOf(statement.text).commits) onCommitting(String(values[0]));
         if (arrives) kernel.after(takes, arrive);
-        else if (isReset) answer(way(), cutOff());
+        else if (isReset) answer(back, cutOff());
         return promise;
       }
 
@@ -266,7 +271,7 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
       return {
         open: async ({ clock, emit, signal }) => {
           const name = machine.name;
-          const lease = { leaseMs: LEASE_MS, clock };
+          const lease = { leaseMs, clock };
           const postgres = await openPostgres({
             url: URL_OF_WORKERS,
             worker: name,
@@ -279,7 +284,7 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
             store: postgres.store,
             info: { engine: 'postgresql', version: postgres.store.serverVersion },
             isInPlace: () => true,
-            shared: { ...postgres, name, leaseMs: LEASE_MS },
+            shared: { ...postgres, name, leaseMs },
           };
         },
         kill: () => {},

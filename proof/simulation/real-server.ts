@@ -6,7 +6,7 @@ import type * as ReaderRoom from '../../src/store/postgres/postgres-reader.ts';
 import type * as PostgresRoom from '../../src/store/postgres/postgres-store.ts';
 import type * as SessionRoom from '../../src/store/postgres/session.ts';
 import type * as UrlRoom from '../../src/store/postgres/url.ts';
-import { LEASE_MS, type StatementServer, type StoredProject } from './postgres.ts';
+import type { StatementServer, StoredProject } from './postgres.ts';
 
 /**
  * The functions of time that the statements call, in a schema that is searched before PostgreSQL's own: a real server in
@@ -38,7 +38,7 @@ export async function connectRealServer(source: string, url: string): Promise<St
   const first = await openPostgres({
     url,
     worker: 'first',
-    leaseMs: LEASE_MS,
+    leaseMs: 15_000,
     clock: systemClock,
     emit: () => {},
     signal: new AbortController().signal,

@@ -10,7 +10,7 @@ import { CALM, createNetwork, FAIR, type Network, type Weather } from './network
 import { createOracle, KEY } from './oracle.ts';
 import { loadSources, type Process, startProcess } from './process.ts';
 import { openServer } from './open-server.ts';
-import { createPostgresBackend, LEASE_MS } from './postgres.ts';
+import { createPostgresBackend } from './postgres.ts';
 import type { FaultKind, Scenario } from './scenario.ts';
 import { createSqliteBackend } from './sqlite.ts';
 import { createRollouts, type Reloading } from './rollouts.ts';
@@ -27,7 +27,16 @@ const CALM_MS = 45 * MINUTE;
 /** Time within which a poll that is due has to begin. */
 const PATIENCE_MS = 90 * SECOND;
 /** The same with a database: a statement that was held up is given up after 30 s, and what became of it is asked until an answer comes. */
-const PATIENCE_WITH_DATABASE_MS = 150 * SECOND;
+const PATIENCE_WITH_DATABASE_MS = 130 * SECOND;
+/** Time after which others find that a lease has ended: a lease, and a beat and a bit. */
+const NOTICED_AFTER_LEASES = 4 / 3;
+/** Lengths of leases, with the share of the runs that have each, ms. Short ones end often, long ones take few beats. */
+const LEASES_MS = [
+  ...Array.from({ length: 8 }, () => 60 * SECOND),
+  ...Array.from({ length: 4 }, () => 30 * SECOND),
+  ...Array.from({ length: 3 }, () => 15 * SECOND),
+  5 * SECOND,
+];
 const MAX_STOP_MS = 60 * SECOND;
 /** Less than any statement takes to its server, ms. */
 const BEFORE_ARRIVAL_MS = 0.05;
@@ -127,6 +136,7 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
     (name) => ({ name, wallOffset: 0, life: undefined }),
   );
   const isShared = hosts.length > 1;
+  const leaseMs = LEASES_MS[Math.floor(pick() * LEASES_MS.length)] ?? 0;
   const world = new World({
     now: () => START + kernel.now(),
     seed,
@@ -143,7 +153,9 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
   const acts: Record<string, number> = {};
   const lastStarts = new Map<string, Start>();
   const rate = isShared ? watchSharedRate(kernel) : undefined;
-  const patienceMs = isShared ? PATIENCE_WITH_DATABASE_MS : PATIENCE_MS;
+  const patienceMs = isShared
+    ? PATIENCE_WITH_DATABASE_MS + NOTICED_AFTER_LEASES * leaseMs
+    : PATIENCE_MS;
   const setbacks = createSetbacks({ kernel, projects, patienceMs, fault });
   const has = (kind: FaultKind) => kinds.includes(kind);
   const usualWeather = has('bad network') ? FAIR : CALM;
@@ -165,7 +177,7 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
   let databaseClockOffset = 0;
   const watch = createWatch({
     kernel,
-    leaseMs: isShared ? LEASE_MS : undefined,
+    leaseMs: isShared ? leaseMs : undefined,
     periodMs: (project) => projects.find(({ id }) => id === project)?.periodMs ?? 0,
     fault,
   });
@@ -176,6 +188,7 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
       : await createPostgresBackend({
           ...common,
           server: await openServer(source, database, fault),
+          leaseMs,
           fault,
           clockOffset: () => databaseClockOffset,
         });

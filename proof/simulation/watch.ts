@@ -2,8 +2,8 @@ import type { MonitorEvent } from '../../src/monitor/events.ts';
 import type { Kernel } from './kernel.ts';
 import type { Machine } from './machine.ts';
 
-/** Time after a fault of a process or its statements within which another process may repeat its work, ms. */
-const TROUBLE_MS = 45_000;
+/** Time after a fault of a process or its statements within which another process may repeat its work, ms; and a lease. */
+const TROUBLE_MS = 30_000;
 /** How much slower than true time a worker's clock may be during a lease, and the time for which it may be off, ms. */
 const CLOCK_TOLERANCE_MS = 10;
 /** Time within which a poll whose commit was refused has to be made again: three attempts with all their retries, ms. */
@@ -58,11 +58,12 @@ export function createWatch({ kernel, leaseMs, periodMs, fault }: WatchOptions):
     const until = (renewedAt.get(process) ?? -Infinity) + leaseMs + CLOCK_TOLERANCE_MS;
     if (now > until) fault(`failure ${transitionId} was told by ${process}, which has no lease`);
     const before = tellers.get(transitionId) ?? [];
+    const troubleMs = TROUBLE_MS + leaseMs;
     for (const other of before) {
       const isExcused =
         other.process === process ||
-        hasTroubleSince(process, now - TROUBLE_MS) ||
-        hasTroubleSince(other.process, other.at - TROUBLE_MS);
+        hasTroubleSince(process, now - troubleMs) ||
+        hasTroubleSince(other.process, other.at - troubleMs);
       if (!isExcused) fault(`failure ${transitionId} was told by ${other.process} and ${process}`);
     }
     tellers.set(transitionId, [...before, { process, at: now }]);
