@@ -3,7 +3,7 @@ import { type Figures, type Row, type RowOptions, SOURCE } from './row.ts';
 import { OF_DAEMON, OF_WORKERS } from './simulation/bugs.ts';
 import { KEPT } from './simulation/kept.ts';
 import { openPlayer, type Player, type Report } from './simulation/play.ts';
-import { type Part, type Scenario, wholeScenario } from './simulation/scenario.ts';
+import { type Part, PARTS, type Scenario, wholeScenario } from './simulation/scenario.ts';
 import { shrink } from './simulation/shrink.ts';
 
 /** Lines of the trace that an error shows. */
@@ -42,7 +42,7 @@ export const simulation: Row = {
   ],
   run: async (options) => {
     const { part, source = SOURCE } = options;
-    const parts = (['daemon', 'workers', 'server'] as const).filter(
+    const parts = PARTS.filter(
       (one) =>
         (part === undefined || part === one) &&
         (one !== 'server' || postgresPrograms !== undefined),

@@ -2,6 +2,7 @@
  * Exposes the daemon and its store to faults and compares the result with the guarantees (docs/reliability.md):
  * `node scripts/proof.ts [row …] [--short] [--seed N]`. Exits 1 if a guarantee is broken. `simulation` draws its seed if there is
  * none.
+ * `node scripts/proof.ts simulation --part daemon|workers|server --days N [--seed N]` simulates seed after seed for so many days.
  * `node scripts/proof.ts limits --durations FILE` prints the limits that are learned from the durations in a CSV file.
  * `node scripts/proof.ts causes --messages FILE [--out FILE]` groups the messages of a file.
  */
@@ -13,6 +14,8 @@ import { limitsOfFile } from '../proof/limits/durations-file.ts';
 import { noticeOf } from '../proof/bug.ts';
 import { groupFile } from '../proof/causes/messages-file.ts';
 import { ROWS } from '../proof/rows.ts';
+import { type Part, PARTS } from '../proof/simulation/scenario.ts';
+import { search } from '../proof/simulation/search.ts';
 import { environment, resolveFromUser } from '../src/config/environment.ts';
 
 /** Seeds that are drawn are below, and easy to type. */
@@ -23,6 +26,8 @@ const { values, positionals } = parseArgs({
   options: {
     short: { type: 'boolean', default: false },
     seed: { type: 'string' },
+    part: { type: 'string' },
+    days: { type: 'string' },
     durations: { type: 'string' },
     messages: { type: 'string' },
     out: { type: 'string' },
@@ -30,21 +35,28 @@ const { values, positionals } = parseArgs({
 });
 const { short, durations, messages, out } = values;
 const givenSeed = values.seed === undefined ? undefined : Number(values.seed);
+const part = PARTS.find((one) => one === values.part);
+const days = Number(values.days);
 const names = ROWS.map(({ name }) => name);
 const rows = positionals.join(' ');
 const isUsable =
   positionals.every((name) => names.includes(name)) &&
   (givenSeed === undefined || Number.isSafeInteger(givenSeed)) &&
+  (values.part === undefined && values.days === undefined
+    ? true
+    : rows === 'simulation' && part !== undefined && days > 0) &&
   (durations === undefined || rows === 'limits') &&
   ((messages === undefined && out === undefined) || (messages !== undefined && rows === 'causes'));
 if (!isUsable) {
   console.error(`usage: proof.ts [${names.join('|')} …] [--short] [--seed N]
+       proof.ts simulation --part ${PARTS.join('|')} --days N [--seed N]
        proof.ts limits --durations FILE
        proof.ts causes --messages FILE [--out FILE]`);
   process.exit(2);
 }
 if (durations !== undefined) await printLimits(durations);
 else if (messages !== undefined) process.exit(await printGrouping(messages, out));
+else if (part !== undefined) await searchFor(part);
 else await runRows();
 
 /** Prints the limits that are learned from the durations in a file. */
@@ -58,6 +70,14 @@ async function printLimits(file: string): Promise<void> {
     console.error(`${file}: ${error instanceof Error ? error.message : String(error)}`);
     process.exitCode = 1;
   }
+}
+
+/** Simulates a part for so many days. */
+async function searchFor(simulated: Part): Promise<void> {
+  const seed = givenSeed ?? randomInt(MAX_DRAWN_SEED);
+  const print = (line: string) => console.log(line);
+  const found = await search({ part: simulated, seed, days, print });
+  process.exitCode = found === 0 ? 0 : 1;
 }
 
 /** Runs the rows and prints their figures. */

@@ -1,5 +1,6 @@
 /** One daemon with SQLite, three workers on the model of PostgreSQL's side, or the same on a real server. */
-export type Part = 'daemon' | 'workers' | 'server';
+export const PARTS = ['daemon', 'workers', 'server'] as const;
+export type Part = (typeof PARTS)[number];
 
 /** Kinds of faults of a run. Without `bad network` or `bad store`, there are no single lost requests and writes either. */
 const FAULT_KINDS = [

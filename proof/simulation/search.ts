@@ -1,0 +1,49 @@
+import { SOURCE } from '../row.ts';
+import { openPlayer } from './play.ts';
+import { type Part, wholeScenario } from './scenario.ts';
+
+/** Seeds that one process simulates. */
+const SEEDS_PER_PROCESS = 20;
+const SIZE = { hours: 12, projects: 20 };
+
+export interface SearchOptions {
+  readonly part: Part;
+  /** The first of the seeds, which follow each other. */
+  readonly seed: number;
+  /** Simulated days after which the search ends. */
+  readonly days: number;
+  readonly print: (line: string) => void;
+}
+
+/** Simulates seeds of one part for so many days, and goes on after a finding. Returns the number of findings. */
+export async function search({ part, seed, days, print }: SearchOptions): Promise<number> {
+  await using player = await openPlayer(part, SOURCE);
+  let next = seed;
+  let simulated = 0;
+  let cpuSeconds = 0;
+  const found: string[] = [];
+  while (simulated < days) {
+    const scenarios = Array.from({ length: SEEDS_PER_PROCESS }, (_, n) =>
+      wholeScenario(part, next + n, SIZE),
+    );
+    const before = cpuSeconds;
+    for await (const report of player.play(scenarios)) {
+      next = report.scenario.seed + 1;
+      simulated += report.days;
+      cpuSeconds = before + report.cpuSeconds;
+      const [fault] = report.faults;
+      if (fault !== undefined) {
+        found.push(`seed ${report.scenario.seed}: ${fault}`);
+        print(`FOUND ${part}, ${JSON.stringify({ ...report.scenario, found: fault })}`);
+      }
+      if (simulated >= days) break;
+    }
+    const rate = Math.round((simulated / cpuSeconds) * 3600);
+    print(
+      `${part}, seeds ${seed} to ${next - 1}: ${simulated.toFixed(1)} days, ${rate} a CPU hour`,
+    );
+  }
+  print(`${part}: ${found.length} seeds found something`);
+  for (const line of found) print(`  ${line}`);
+  return found.length;
+}
