@@ -14,6 +14,10 @@ export function workerStatements(tables: Tables): Statements {
     for (const row of project.values()) if (row.owner === owner) setOwner(row, null);
   }
 
+  function isFree({ owner }: ProjectRow, nowUs: number): boolean {
+    return owner === null || !isLive(tables, owner, nowUs);
+  }
+
   return {
     join: ([name, leaseMs, version, digest]: [string, number, string, string], nowUs) => {
       releaseAll(name);
@@ -33,7 +37,6 @@ export function workerStatements(tables: Tables): Statements {
     },
     workers: ([name]: [string], nowUs) => {
       const configured = [...project.values()].filter(({ removed_at }) => removed_at === null);
-      const isFree = ({ owner }: ProjectRow) => owner === null || !isLive(tables, owner, nowUs);
       return [...worker.values()]
         .toSorted((one, other) => compareTexts(one.worker, other.worker))
         .map((row) => ({
@@ -42,7 +45,7 @@ export function workerStatements(tables: Tables): Statements {
           remaining_ms: ((row.expires_us - nowUs) / 1e6) * 1000,
           owned:
             row.worker === name ? configured.filter(({ owner }) => owner === name).length : null,
-          has_free: row.worker === name ? configured.some(isFree) : null,
+          has_free: row.worker === name ? configured.some((one) => isFree(one, nowUs)) : null,
         }));
     },
     owned: ([name]: [string]) =>
@@ -64,10 +67,7 @@ export function workerStatements(tables: Tables): Statements {
       if (!isLive(tables, name, nowUs)) return [];
       const wanted = new Set(ids);
       const free = [...project.values()]
-        .filter(({ id, owner, removed_at }) => {
-          const isFree = owner === null || !isLive(tables, owner, nowUs);
-          return isFree && removed_at === null && wanted.has(id);
-        })
+        .filter((row) => row.removed_at === null && wanted.has(row.id) && isFree(row, nowUs))
         .toSorted((one, other) => {
           const [at, otherAt] = [one.next_tick_at ?? -Infinity, other.next_tick_at ?? -Infinity];
           return at === otherAt ? compareTexts(one.id, other.id) : at - otherAt;
