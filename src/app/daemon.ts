@@ -1,3 +1,4 @@
+import { setFlagsFromString } from 'node:v8';
 import type { Config } from '../config/config.ts';
 import { ConfigError } from '../config/config-error.ts';
 import type { Secrets } from '../evaluation-api/secrets.ts';
@@ -25,6 +26,11 @@ import { openWebProtection } from './web-protection.ts';
 const GRACE_MS = 8000;
 /** How often the store is read for events that other workers committed, while a client follows the events. */
 const FOLLOW_INTERVAL_MS = 1000;
+/**
+ * Has V8 collect the heap of a worker once it has twice the size that the last collection left, instead of over three times: the
+ * memory of the largest heap is kept (docs/design-decisions.md#node-is-started-with---max-semi-space-size2).
+ */
+const WORKER_HEAP_FLAG = '--heap-growing-percent=100';
 
 export interface Daemon {
   /** URL of the HTTP interface. */
@@ -66,6 +72,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   opened.defer(() => engine.close());
   signal?.throwIfAborted();
   const { store, sharing, reporter } = engine;
+  if (sharing !== undefined) setFlagsFromString(WORKER_HEAP_FLAG);
 
   const heartbeat = createHeartbeat({ engine, logger, clock });
   const scheduling = createScheduling(engine, clock, heartbeat);
