@@ -3,13 +3,14 @@ import { defineConfig } from 'vitest/config';
 import { LongestFirst } from './test/support/longest-first.ts';
 
 /** Files that replace modules, which only a process of their own cannot have loaded before. */
-const REPLACING = globSync('test/unit/**/*.test.ts').filter((file) =>
+const REPLACING = globSync('test/**/*.test.ts').filter((file) =>
   readFileSync(file, 'utf8').includes('vi.mock('),
 );
 
 export default defineConfig({
   test: {
     globalSetup: ['test/support/global-setup.ts'],
+    setupFiles: ['test/support/end-children.ts'],
     // A slow machine is no failure.
     testTimeout: 300_000,
     hookTimeout: 300_000,
@@ -18,18 +19,16 @@ export default defineConfig({
     maxWorkers: 6,
     sequence: { sequencer: LongestFirst },
     projects: [
-      {
-        extends: true,
-        test: { name: 'alone', include: ['test/**/*.test.ts'], exclude: ['test/unit/**'] },
-      },
+      // Some of them measure their own process.
+      { extends: true, test: { name: 'proof', include: ['test/proof/**/*.test.ts'] } },
       { extends: true, test: { name: 'replacing', include: REPLACING } },
       {
         extends: true,
-        // One process after the other for two hundred files takes longer than the tests in them.
+        // One process after the other for two hundred files takes longer than most of the tests in them.
         test: {
-          name: 'unit',
-          include: ['test/unit/**/*.test.ts'],
-          exclude: REPLACING,
+          name: 'shared',
+          include: ['test/**/*.test.ts'],
+          exclude: ['test/proof/**', ...REPLACING],
           isolate: false,
         },
       },

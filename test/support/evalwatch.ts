@@ -7,7 +7,8 @@ import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
-import { afterAll, vi } from 'vitest';
+import { vi } from 'vitest';
+import { children } from './children.ts';
 import { COMPILE_CACHE } from './compile-cache.ts';
 
 // evalwatch as its users have it: real processes, a configuration file, a store file.
@@ -17,12 +18,6 @@ export const KEY = 'correct-horse-battery-staple-42';
 /** For processes on a machine that is busy with others. */
 export const PATIENCE = { timeout: 100_000, interval: 50 };
 export const UNHURRIED = { concurrent: true, timeout: 300_000 };
-
-const children = new Set<ChildProcess>();
-// A test that timed out never gets to the end of its scope.
-afterAll(() => {
-  for (const child of children) child.kill('SIGKILL');
-});
 
 export interface Workspace extends AsyncDisposable {
   readonly directory: string;
