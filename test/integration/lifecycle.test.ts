@@ -25,10 +25,8 @@ import {
   startService,
 } from '../support/service.ts';
 
-/** Generous for a loaded machine, and short of the 8 s that a stop may wait for a request in flight. */
-const AT_ONCE_MS = 7000;
-/** Generous likewise, and far from the minute that a hanging request may take. */
-const GRACE_IS_OVER_MS = 25_000;
+/** The 8 s that a stop may wait for a request in flight take longer than any test may. */
+const SLOWLY = { speed: 0.01 };
 const TWO = [{ id: 'alpha' }, { id: 'beta' }];
 
 /** A service that answers nothing until it is told to. */
@@ -81,14 +79,13 @@ describe('readiness', UNHURRIED, () => {
 describe('a stop', UNHURRIED, () => {
   it('gives a request in flight 8 s, and a poll cut short leaves nothing behind', async () => {
     await using service = await startHangingService();
-    await using place = await workspace(service.url, { service: { timeout: '1m' } });
+    await using place = await workspace(service.url, { service: { timeout: '10m' } });
     await using daemon = startDaemon(place);
     await service.arrived();
 
     const [ended, ms] = await timed(daemon.stop());
     expect(ended).toEqual({ code: 0, signal: null, stderr: '' });
     expect(ms).toBeGreaterThan(7500);
-    expect(ms).toBeLessThan(GRACE_IS_OVER_MS);
     expect(daemon.lines.map(({ event }) => event)).toEqual([
       'store.created',
       'daemon.started',
@@ -145,10 +142,9 @@ describe('a stop', UNHURRIED, () => {
       response.writeHead(503, { 'retry-after': '9' }).end();
     });
     await using place = await workspace(service.url);
-    await using daemon = await startHere(place);
+    await using daemon = await startHere(place, SLOWLY);
     await daemon.line('api.retried');
-    const [, ms] = await timed(daemon.stop());
-    expect(ms).toBeLessThan(AT_ONCE_MS);
+    await daemon.stop();
     expect(daemon.of('poll.failed')).toEqual([]);
     expect(service.arrivals).toHaveLength(1);
   });
@@ -157,10 +153,9 @@ describe('a stop', UNHURRIED, () => {
     await using service = await startService((_, response) => sendJson(response, []));
     const rate = { max_requests_per_second: 0.05 };
     await using place = await workspace(service.url, { service: rate, projects: TWO });
-    await using daemon = await startHere(place);
+    await using daemon = await startHere(place, SLOWLY);
     await daemon.line('poll.completed');
-    const [, ms] = await timed(daemon.stop());
-    expect(ms).toBeLessThan(AT_ONCE_MS);
+    await daemon.stop();
     expect(service.arrivals).toHaveLength(1);
     expect(daemon.of('poll.failed')).toEqual([]);
     expect(daemon.of('poll.completed')).toHaveLength(1);
@@ -170,12 +165,12 @@ describe('a stop', UNHURRIED, () => {
     await using service = await startHangingService();
     const slots = { max_concurrency: 1 };
     await using place = await workspace(service.url, { service: slots, projects: TWO });
-    await using daemon = await startHere(place);
+    await using daemon = await startHere(place, SLOWLY);
     await service.arrived();
     const stopped = daemon.stop();
     await sleep(500);
-    const [, ms] = await timed((service.answerAll(), stopped));
-    expect(ms).toBeLessThan(AT_ONCE_MS);
+    service.answerAll();
+    await stopped;
     expect(service.arrivals).toHaveLength(1);
     expect(daemon.of('project.baseline')).toHaveLength(1);
     expect(daemon.of('poll.failed')).toEqual([]);
@@ -189,8 +184,7 @@ describe('a stop', UNHURRIED, () => {
     daemon.process.kill('SIGINT');
     await sleep(400);
     expect(daemon.process.exitCode).toBeNull();
-    const [, ms] = await timed(daemon.stop('SIGTERM'));
-    expect(ms).toBeLessThan(AT_ONCE_MS);
+    expect((await daemon.stop('SIGTERM')).code).toBe(143);
     expect(daemon.of('poll.failed')).toEqual([]);
   });
 

@@ -109,21 +109,23 @@ describe('a restart', UNHURRIED, () => {
   it('polls at once what was never polled or came due meanwhile, and nothing else', async () => {
     await using service = await startAlpha();
     await using place = await workspace(service.url, { schedule: dailyIn(HOUR) });
-    const polledAtOnce = async (aheadMs: number) => {
-      const count = service.arrivals.length;
+    const run = async (aheadMs: number, meanwhile: () => Promise<unknown>) => {
       await using daemon = await startHere(place, { aheadMs });
       await daemon.line('daemon.started');
-      await sleep(700);
+      await meanwhile();
       await daemon.stop();
-      return service.arrivals.length > count;
     };
+    const polls = (count: number) => () =>
+      vi.waitFor(() => expect(service.arrivals).toHaveLength(count), PATIENCE);
     // Never polled, though not due for an hour.
-    expect(await polledAtOnce(0)).toBe(true);
+    await run(0, polls(1));
     // Not due yet.
-    expect(await polledAtOnce(HOUR / 2)).toBe(false);
+    await run(HOUR / 2, () => sleep(700));
+    expect(service.arrivals).toHaveLength(1);
     // Came due while nothing ran.
-    expect(await polledAtOnce(2 * HOUR)).toBe(true);
+    await run(2 * HOUR, polls(2));
     // Due tomorrow.
-    expect(await polledAtOnce(3 * HOUR)).toBe(false);
+    await run(3 * HOUR, () => sleep(700));
+    expect(service.arrivals).toHaveLength(2);
   });
 });

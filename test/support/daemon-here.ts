@@ -23,7 +23,7 @@ export interface DaemonHere extends Lines, AsyncDisposable {
 export interface HereOptions {
   /** Sets its clock forward. */
   readonly aheadMs?: number;
-  /** How much faster its time passes. Default 1. */
+  /** How much faster its time passes; below 1 slower. Default 1. */
   readonly speed?: number;
   /** Whether it reloads the configuration when the file changes. */
   readonly watchConfig?: boolean;
@@ -41,7 +41,7 @@ export async function startHere(
   let isHurried = withoutGrace;
   const startedAt = Date.now();
   const clock: Clock = {
-    now: () => startedAt + aheadMs + speed * (Date.now() - startedAt),
+    now: () => Math.floor(startedAt + aheadMs + speed * (Date.now() - startedAt)),
     monotonic: () => speed * performance.now(),
     timeout: (ms, run) => systemClock.timeout(isStopping && isHurried ? 0 : ms / speed, run),
     every: (ms, run) => systemClock.every(ms / speed, run),

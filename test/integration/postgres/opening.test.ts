@@ -1,4 +1,4 @@
-import { setTimeout } from 'node:timers/promises';
+import { setImmediate, setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import { openPostgresReader } from '../../../src/store/postgres/postgres-reader.ts';
@@ -135,8 +135,10 @@ describe.skipIf(postgresPrograms === undefined)('a PostgreSQL store', () => {
     const [one, ...others] = await server.query('postgres', pids);
     await server.query('postgres', `ALTER DATABASE ${name} ALLOW_CONNECTIONS false`);
     await server.query('postgres', 'SELECT pg_terminate_backend($1)', [one?.['pid']]);
-    // Perhaps not yet noticed to be gone.
-    await read().catch(() => undefined);
+    const gone = `SELECT FROM pg_stat_activity WHERE pid = ${Number(one?.['pid'])}`;
+    await server.untilRows('postgres', gone, (rows) => rows === 0);
+    // A statement on it would say that the server shuts down; what it said itself has arrived, and is read by then.
+    await setImmediate();
 
     const outcomes = await Promise.allSettled([read(), read(), read(), read()]);
 
