@@ -2,6 +2,7 @@ import { expect, it, vi } from 'vitest';
 import { createPollNow, type PollNowOptions } from '../../../src/app/poll-now.ts';
 import { StoreError } from '../../../src/monitor/errors.ts';
 import type { FinishedPoll } from '../../../src/monitor/events.ts';
+import { PATIENCE } from '../../support/evalwatch.ts';
 import { fakeClock } from '../../support/monitor.ts';
 
 interface Changes {
@@ -83,7 +84,10 @@ it('answers while polls last, and refuses more than 8 single ones and a second o
   expect(poll).toHaveBeenCalledTimes(8 + 2);
   expect(await pollNow(undefined)).toMatchObject({ refusal: 'running' });
   release.resolve(undefined);
-  await vi.waitFor(async () => expect(await pollNow(undefined)).toMatchObject({ pending: 0 }));
+  await vi.waitFor(
+    async () => expect(await pollNow(undefined)).toMatchObject({ pending: 0 }),
+    PATIENCE,
+  );
 });
 
 it('does not poll again what the schedule has polled since the request', async () => {

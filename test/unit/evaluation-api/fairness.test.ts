@@ -2,6 +2,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { answering, connect, failureOf, listOptions, RUNNING, serve } from './harness.ts';
+import { PATIENCE } from '../../support/evalwatch.ts';
 
 const BODY = JSON.stringify([{ id: 'p1', status: 'RUNNING' }]);
 
@@ -21,7 +22,7 @@ describe('a failing project', () => {
     const details = Array.from({ length: 10 }, () =>
       failureOf(service.getErrorInfo('p', 'hangs', RUNNING)),
     );
-    await vi.waitFor(() => expect(requests).toHaveLength(3));
+    await vi.waitFor(() => expect(requests).toHaveLength(3), PATIENCE);
     for (let index = 0; index < 10; index += 1)
       await service.list(`well-${index}`, 'prompt', listOptions());
     expect(requests).toHaveLength(13);
@@ -40,7 +41,7 @@ describe('a failing project', () => {
       failureOf(service.list(project, 'prompt', listOptions())),
       failureOf(service.list(project, 'dataset', listOptions())),
     ]);
-    await vi.waitFor(() => expect(requests).toHaveLength(4));
+    await vi.waitFor(() => expect(requests).toHaveLength(4), PATIENCE);
     // Both datasets hang, which is half of the slots: the prompts have to wait with their second attempts.
     await sleep(600);
     expect(requests).toHaveLength(4);
@@ -56,7 +57,7 @@ describe('a failing project', () => {
     });
     const { service, events } = connect({ baseUrl: url, maxConcurrency: 1, retries: 1 });
     const failing = failureOf(service.list('failing', 'prompt', listOptions()));
-    await vi.waitFor(() => expect(events.at(-1)?.type).toBe('api.retry_scheduled'));
+    await vi.waitFor(() => expect(events.at(-1)?.type).toBe('api.retry_scheduled'), PATIENCE);
     await service.list('well', 'prompt', listOptions());
     expect(events.some(({ type }) => type === 'api.retry_sent')).toBe(false);
     expect((await failing).reason).toBe('server_error');

@@ -28,6 +28,7 @@ import {
   serve,
   type TestClientOptions,
 } from './harness.ts';
+import { PATIENCE } from '../../support/evalwatch.ts';
 
 const BODY = JSON.stringify(
   Array.from({ length: 500 }, (_, index) => ({ id: `p${index}`, status: 'RUNNING' })),
@@ -202,7 +203,7 @@ describe('size', () => {
     }, limit);
     expect(end).toBe('too_large');
     await closed;
-    await vi.waitFor(() => expect(sockets.size).toBe(0));
+    await vi.waitFor(() => expect(sockets.size).toBe(0), PATIENCE);
     expect(written).toBeLessThan(32 * 1024 * 1024);
   });
 
@@ -274,7 +275,7 @@ describe('time', () => {
     const { end, events, sockets } = await outcome(listener, short);
     expect(end).toBe('timeout');
     expect(ofType(events, 'api.request_finished')).toMatchObject([{ failure: 'timeout' }]);
-    await vi.waitFor(() => expect(sockets.size).toBe(0));
+    await vi.waitFor(() => expect(sockets.size).toBe(0), PATIENCE);
   });
 
   it('need not be waited for where early hints come in a flood', async () => {
@@ -282,7 +283,7 @@ describe('time', () => {
     const flood: RequestListener = (_, response) => void response.socket?.write(hints);
     const { end, sockets } = await outcome(flood, { retries: 0 });
     expect(end).toBe('invalid_response');
-    await vi.waitFor(() => expect(sockets.size).toBe(0));
+    await vi.waitFor(() => expect(sockets.size).toBe(0), PATIENCE);
   });
 
   it('is up for a server that never ends its handshake, again and again', async () => {

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { describe, expect, it, vi } from 'vitest';
 import type { Shutdown } from '../../../src/monitor/ports/shutdown.ts';
 import { answering, connect, failureOf, listOptions, ofType, serve } from './harness.ts';
+import { PATIENCE } from '../../support/evalwatch.ts';
 
 const BODY = JSON.stringify([{ id: 'p1', status: 'RUNNING' }]);
 const STOPPING = new Error('stopping');
@@ -31,7 +32,7 @@ describe('a stop', () => {
     const { url, requests } = await serve(answering(503, '', { 'retry-after': '9' }));
     const { service, events } = connect({ baseUrl: url, retries: 1 });
     const call = service.list('p', 'prompt', listOptions({ signal }));
-    await vi.waitFor(() => expect(ofType(events, 'api.retry_scheduled')).toHaveLength(1));
+    await vi.waitFor(() => expect(ofType(events, 'api.retry_scheduled')).toHaveLength(1), PATIENCE);
     waits.abort(STOPPING);
     await expect(call).rejects.toBe(STOPPING);
     expect(requests).toHaveLength(1);
@@ -46,7 +47,7 @@ describe('a stop', () => {
     const first = service.list('a', 'prompt', listOptions());
     const second = service.list('b', 'prompt', listOptions({ signal }));
     const third = service.list('c', 'prompt', listOptions());
-    await vi.waitFor(() => expect(requests).toHaveLength(1));
+    await vi.waitFor(() => expect(requests).toHaveLength(1), PATIENCE);
     waits.abort(STOPPING);
     await expect(second).rejects.toBe(STOPPING);
     await Promise.all([first, third]);
@@ -80,7 +81,7 @@ describe('a stop', () => {
       const { service, events } = connect({ baseUrl: url, retries: 3 });
       await expect(service.list('p', 'prompt', listOptions({ signal }))).rejects.toBe(ENDED);
       expect(events).toEqual([]);
-      await vi.waitFor(() => expect(sockets.size).toBe(0));
+      await vi.waitFor(() => expect(sockets.size).toBe(0), PATIENCE);
     },
   );
 });
@@ -94,14 +95,14 @@ describe('closing', () => {
     await connected;
     expect(sockets.size).toBe(1);
     await service.close();
-    await vi.waitFor(() => expect(sockets.size).toBe(0));
+    await vi.waitFor(() => expect(sockets.size).toBe(0), PATIENCE);
   });
 
   it('ends requests in flight as network errors', async () => {
     const { url, requests } = await serve(() => {});
     const { service } = connect({ baseUrl: url });
     const call = failureOf(service.list('p', 'prompt', listOptions()));
-    await vi.waitFor(() => expect(requests).toHaveLength(1));
+    await vi.waitFor(() => expect(requests).toHaveLength(1), PATIENCE);
     await service.close();
     expect((await call).reason).toBe('network');
   });

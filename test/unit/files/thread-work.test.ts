@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterEach, expect, it, vi } from 'vitest';
 import { queueFileWork, hasPendingWork } from '../../../src/files/thread-work.ts';
+import { PATIENCE } from '../../support/evalwatch.ts';
 import { temporaryDirectory } from '../../support/temporary.ts';
 
 /** The timers of the module under test are out of reach of fake ones, so it is given the global ones. */
@@ -46,7 +47,7 @@ it('gives up what hangs and what waits behind it after 5 s, and what comes then 
   expect(hasPendingWork()).toBe(true);
 
   letGo('late');
-  await vi.waitUntil(() => !hasPendingWork());
+  await vi.waitUntil(() => !hasPendingWork(), PATIENCE);
   expect(waiting).not.toHaveBeenCalled();
   expect(await queueFileWork(waiting)).toBe('waited');
 });

@@ -6,6 +6,7 @@ import { StoreError } from '../../../src/monitor/errors.ts';
 import { createPoller } from '../../../src/monitor/poller.ts';
 import type { PolledProject } from '../../../src/monitor/reading.ts';
 import type { Store } from '../../../src/monitor/ports/store.ts';
+import { PATIENCE } from '../../support/evalwatch.ts';
 import { openStoreInProcess } from '../../support/store-in-process.ts';
 import { eventLog, fakeClock, listingOf, scriptedService } from '../../support/monitor.ts';
 import { temporaryDirectory } from '../../support/temporary.ts';
@@ -463,7 +464,7 @@ describe('the records of a poll', () => {
     const polling = poll({ id: 'p', datasets: true });
     await vi.waitFor(() => {
       expect(held).toEqual([{ bytes: 500, isWaitingForStore: false }]);
-    });
+    }, PATIENCE);
     datasets.resolve();
     await polling;
     expect(held).toEqual([]);

@@ -1,6 +1,7 @@
 import { networkInterfaces } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import { PROMPTS, simulate } from './simulation.ts';
+import { PATIENCE } from '../../support/evalwatch.ts';
 
 async function steered() {
   const simulation = await simulate({ journal: true });
@@ -44,7 +45,7 @@ describe('From another process', () => {
     const { get, lines, journal } = await steered();
     await get(PROMPTS);
     await get(PROMPTS);
-    await expect.poll(() => journal).toHaveLength(2);
+    await expect.poll(() => journal, PATIENCE).toHaveLength(2);
 
     expect(await lines('journal')).toEqual(JSON.parse(JSON.stringify(journal)));
     expect(await lines('journal?since=1')).toHaveLength(1);

@@ -9,6 +9,7 @@ import {
 import { describe, expect, it } from 'vitest';
 import { parseFaults } from '../../../src/simulator/faults/fault-text.ts';
 import { KEY, PROMPTS, simulate, stillWorld } from './simulation.ts';
+import { PATIENCE } from '../../support/evalwatch.ts';
 
 function withFaults(text: string) {
   return simulate({ faults: parseFaults(text) });
@@ -122,7 +123,7 @@ describe('Slowness', () => {
     const id = world.addPrompt('checkout-bot', { status: 'RUNNING' });
 
     const pending = getJson(PROMPTS);
-    await expect.poll(() => requests.inFlight).toBe(1);
+    await expect.poll(() => requests.inFlight, PATIENCE).toBe(1);
     world.setStatus('checkout-bot', id, 'COMPLETED');
 
     expect(await pending).toContainEqual(expect.objectContaining({ id, status: 'RUNNING' }));
@@ -132,11 +133,11 @@ describe('Slowness', () => {
     const { url, requests } = await withFaults('hang');
     const socket = connect(Number(new URL(url).port), '127.0.0.1');
     socket.write(`GET ${PROMPTS} HTTP/1.1\r\nHost: x\r\nX-API-Key: ${KEY}\r\n\r\n`);
-    await expect.poll(() => requests.inFlight).toBe(1);
+    await expect.poll(() => requests.inFlight, PATIENCE).toBe(1);
 
     socket.destroy();
 
-    await expect.poll(() => requests.inFlight).toBe(0);
+    await expect.poll(() => requests.inFlight, PATIENCE).toBe(0);
     expect(requests.last?.status).toBeUndefined();
   });
 

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { parseFaults } from '../../../src/simulator/faults/fault-text.ts';
 import type { JournalEntry } from '../../../src/simulator/world/journal.ts';
 import { DATASETS, KEY, PROMPTS, simulate, stillWorld } from './simulation.ts';
+import { PATIENCE } from '../../support/evalwatch.ts';
 
 /** A journaling simulation of one prompt, `only`, in PENDING. */
 function journaling(faults = '') {
@@ -22,7 +23,7 @@ describe('The journal', () => {
     await getJson(DATASETS);
     await getJson(PROMPTS);
 
-    await expect.poll(() => journal).toHaveLength(3);
+    await expect.poll(() => journal, PATIENCE).toHaveLength(3);
     expect(journal).toMatchObject([
       { seq: 1, project: 'checkout-bot', kind: 'prompt', items: [['only', 'PENDING']] },
       { seq: 2, project: 'checkout-bot', kind: 'dataset', items: [['data', null]] },
@@ -40,7 +41,7 @@ describe('The journal', () => {
 
     await get(PROMPTS, { 'if-none-match': tag });
 
-    await expect.poll(() => journal).toHaveLength(2);
+    await expect.poll(() => journal, PATIENCE).toHaveLength(2);
     expect(journal[1]).toMatchObject({ unchanged: true, items: [['only', 'PENDING']] });
   });
 
@@ -67,7 +68,7 @@ describe('The journal', () => {
 
     await get(PROMPTS, { 'if-none-match': tag });
 
-    await expect.poll(() => journal).toHaveLength(2);
+    await expect.poll(() => journal, PATIENCE).toHaveLength(2);
     expect(journal[1]).toMatchObject({ unchanged: true, items: [['only', 'PENDING']] });
   });
 
@@ -88,7 +89,7 @@ describe('The journal', () => {
 
     await get(PROMPTS);
 
-    await expect.poll(() => journal).toHaveLength(1);
+    await expect.poll(() => journal, PATIENCE).toHaveLength(1);
     expect(journal[0]?.items).toEqual([['only', 'PENDING']]);
   });
 
@@ -108,7 +109,7 @@ describe('The journal', () => {
 
     await get(PROMPTS);
 
-    await expect.poll(() => journal).toHaveLength(1);
+    await expect.poll(() => journal, PATIENCE).toHaveLength(1);
     expect(journal[0]?.items).toEqual(items);
   });
 
@@ -137,7 +138,7 @@ describe('The journal', () => {
     faults.clear();
     await get(DATASETS);
 
-    await expect.poll(() => journal).toHaveLength(1);
+    await expect.poll(() => journal, PATIENCE).toHaveLength(1);
     expect(journal[0]?.kind).toBe('dataset');
   });
 
@@ -148,8 +149,8 @@ describe('The journal', () => {
     socket.write(`GET ${PROMPTS} HTTP/1.1\r\nHost: x\r\nX-API-Key: ${KEY}\r\n\r\n`);
     socket.once('data', () => socket.destroy());
 
-    await expect.poll(() => requests.count({ status: 200 })).toBe(1);
-    await expect.poll(() => requests.inFlight).toBe(0);
+    await expect.poll(() => requests.count({ status: 200 }), PATIENCE).toBe(1);
+    await expect.poll(() => requests.inFlight, PATIENCE).toBe(0);
 
     expect(journal).toEqual([]);
   });
@@ -162,7 +163,7 @@ describe('The journal', () => {
     await get(PROMPTS, { 'x-api-key': 'wrong' });
     await get(DATASETS);
 
-    await expect.poll(() => journal).toHaveLength(1);
+    await expect.poll(() => journal, PATIENCE).toHaveLength(1);
   });
 
   it('goes to a function instead', async () => {
@@ -171,7 +172,7 @@ describe('The journal', () => {
 
     await get(PROMPTS);
 
-    await expect.poll(() => entries).toHaveLength(1);
+    await expect.poll(() => entries, PATIENCE).toHaveLength(1);
     expect(journal).toEqual([]);
   });
 });

@@ -6,6 +6,7 @@ import { parseFaults } from '../../../src/simulator/faults/fault-text.ts';
 import { startSimulator } from '../../../src/simulator/server.ts';
 import { World } from '../../../src/simulator/world/world.ts';
 import { KEY, PROMPTS, simulate } from './simulation.ts';
+import { PATIENCE } from '../../support/evalwatch.ts';
 
 describe('A simulator', () => {
   it('needs nothing but a world', async () => {
@@ -24,7 +25,7 @@ describe('A simulator', () => {
   it('moves its world by itself when given a pace', async () => {
     const { world } = await simulate({ tickMs: 5 });
 
-    await expect.poll(() => world.moves().length).toBeGreaterThan(3);
+    await expect.poll(() => world.moves().length, PATIENCE).toBeGreaterThan(3);
   });
 
   it('stands still without one', async () => {
@@ -55,11 +56,11 @@ describe('A simulator', () => {
         socket.write(`GET ${PROMPTS} HTTP/1.1\r\nHost: x\r\nX-API-Key: ${KEY}\r\n\r\n`);
         return socket;
       });
-      await expect.poll(() => simulator.requests.inFlight).toBe(20);
+      await expect.poll(() => simulator.requests.inFlight, PATIENCE).toBe(20);
 
       await Promise.all([simulator.close(), ...sockets.map((socket) => once(socket, 'close'))]);
 
-      await expect.poll(() => simulator.requests.inFlight).toBe(0);
+      await expect.poll(() => simulator.requests.inFlight, PATIENCE).toBe(0);
     },
   );
 });

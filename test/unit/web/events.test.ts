@@ -9,6 +9,7 @@ import { createApi } from '../../../src/web/api/api.ts';
 import { createEventFeed } from '../../../src/web/events/feed.ts';
 import type { EventPage } from '../../../src/web/events/page.ts';
 import { openApiDocument } from '../../../src/web/api/openapi.ts';
+import { PATIENCE } from '../../support/evalwatch.ts';
 import { readEvents, take } from '../../support/event-stream.ts';
 import { readOpenApi } from '../../support/openapi.ts';
 import { startApi } from './api/api-under-test.ts';
@@ -295,7 +296,7 @@ describe('the event stream', () => {
     );
     const streams = answers.map(({ body }) => readEvents(body));
     const firsts = streams.map((stream) => stream.next());
-    await vi.waitFor(() => expect(news).toHaveBeenCalledTimes(50));
+    await vi.waitFor(() => expect(news).toHaveBeenCalledTimes(50), PATIENCE);
     const before = events.mock.calls.length;
 
     await poll('p', { a: 'COMPLETED', b: 'RUNNING' });
@@ -387,7 +388,7 @@ describe('the event stream', () => {
       })();
       return reader;
     });
-    await vi.waitFor(() => expect(pieces).toBeGreaterThan(30));
+    await vi.waitFor(() => expect(pieces).toBeGreaterThan(30), PATIENCE);
 
     end.settlement += 1;
     feed.observe({ type: 'store.committed', durationMs: 1 });

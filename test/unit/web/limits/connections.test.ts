@@ -6,6 +6,7 @@ import { connect as connectTls } from 'node:tls';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { limitConnections } from '../../../../src/web/limits/connections.ts';
+import { PATIENCE } from '../../../support/evalwatch.ts';
 import { makeCertificate } from '../../../support/certificates.ts';
 import { temporaryDirectory } from '../../../support/temporary.ts';
 
@@ -116,7 +117,7 @@ describe.each(['http', 'https'])('too many %s connections', (scheme) => {
     const before = [await open('127.0.0.1'), await open('127.0.0.1'), await open('127.0.0.1')];
     for (const socket of before) socket.destroy();
     const connections = promisify(server.getConnections.bind(server));
-    await vi.waitFor(async () => expect(await connections()).toBe(0));
+    await vi.waitFor(async () => expect(await connections()).toBe(0), PATIENCE);
 
     const now = [await open('127.0.0.1'), await open('127.0.0.1'), await open('127.0.0.1')];
 
