@@ -43,6 +43,8 @@ export interface LearnedExpectations {
 
 /** Number of states whose durations are read at once, which takes some milliseconds. */
 const STATES_PER_READ = 10;
+/** The same for states that had too few durations for a typical one when they were learned before. */
+const YOUNG_STATES_PER_READ = 100;
 
 /** A status of a project's prompts, with what its limit depends on besides the durations. */
 interface LearningState {
@@ -80,6 +82,11 @@ export function createExpectations(options: ExpectationsOptions): LearnedExpecta
     return known.typicalMs !== undefined || known.learnedAt > changedAt;
   }
 
+  function isYoung({ project, status }: LearningState): boolean {
+    const known = remembered.get(project)?.[status];
+    return known !== undefined && known.typicalMs === undefined;
+  }
+
   async function learnStates(states: readonly LearningState[]): Promise<void> {
     const now = clock.now();
     const learnedAt = clock.monotonic();
@@ -104,9 +111,17 @@ export function createExpectations(options: ExpectationsOptions): LearnedExpecta
         return { project, status, maxIntervalMs: maxIntervalMs(project) };
       }),
     );
-    const outdated = states.filter((state) => !isCurrent(state));
-    for (let start = 0; start < outdated.length; start += STATES_PER_READ) {
-      await learnStates(outdated.slice(start, start + STATES_PER_READ));
+    const { young = [], old = [] } = Object.groupBy(
+      states.filter((state) => !isCurrent(state)),
+      (state) => (isYoung(state) ? 'young' : 'old'),
+    );
+    await learnInParts(young, YOUNG_STATES_PER_READ);
+    await learnInParts(old, STATES_PER_READ);
+  }
+
+  async function learnInParts(states: readonly LearningState[], size: number): Promise<void> {
+    for (let start = 0; start < states.length; start += size) {
+      await learnStates(states.slice(start, start + size));
     }
   }
 

@@ -176,4 +176,17 @@ describe('expectations', () => {
     expect(asked.map(({ length }) => length)).toEqual([10, 10, 4]);
     expect(expectations.of('p11')?.PENDING.source).toBe('default');
   });
+
+  it('of projects with too few durations are read again in larger parts', async () => {
+    const ids = Array.from({ length: 60 }, (_, index) => `p${index}`);
+    const { expectations, asked, clock, know, move } = setUp(...ids);
+    know('p0', 'RUNNING', 20, 1);
+    await expectations.refresh();
+    asked.length = 0;
+    clock.time += 1;
+    for (const id of ids) move(id);
+    await expectations.refresh();
+    expect(asked.map(({ length }) => length)).toEqual([100, 19]);
+    expect(asked.flat()).not.toContain('p0 RUNNING');
+  });
 });
