@@ -45,8 +45,8 @@ export function pollStatements(tables: Tables): Statements {
       const [up, consecutive_failures, reason, last_poll_at, last_success_at] = values.slice(8) as [
         ...[boolean, number, string | null, number | null, number | null],
       ];
-      const [nextTickAt, worker, steady_since, durations] = values.slice(13) as [
-        ...[number | null, string, number | null, string],
+      const [nextTickAt, worker, steady_since, durations = '[]'] = values.slice(13) as [
+        ...[number | null, string, number | null, string?],
       ];
       const found = project.get(id);
       if (found?.epoch !== epoch || found.version !== version || found.owner !== worker) return [];

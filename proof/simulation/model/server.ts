@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import type { Statement } from '../../../src/store/postgres/database.ts';
 import type * as KnownRoom from '../../../src/store/postgres/sql/known.ts';
+import type * as CommitRoom from '../../../src/store/postgres/sql/poll-commit.ts';
 import type * as ReadsRoom from '../../../src/store/postgres/reads.ts';
 import type * as TextRoom from '../../../src/store/postgres/sql/text.ts';
 import type { StatementServer } from '../postgres.ts';
@@ -18,11 +19,12 @@ const SPECIAL = /[\u0000\u0001]|\\u0001/;
 export async function createModelServer(source: string): Promise<StatementServer> {
   const load = async <Room>(file: string): Promise<Room> =>
     (await import(join(source, 'store/postgres', file))) as Room;
-  const known = await load<typeof KnownRoom>('sql/known.ts');
+  const { knownQuery } = await load<typeof KnownRoom>('sql/known.ts');
+  const { commitStatement } = await load<typeof CommitRoom>('sql/poll-commit.ts');
   const { fromStored } = await load<typeof TextRoom>('sql/text.ts');
   const { createReads } = await load<typeof ReadsRoom>('reads.ts');
   const tables = createTables();
-  const find = createStatements(tables, known);
+  const find = createStatements(tables, { knownQuery, commitStatement });
   /** Whether a text has been stored that the client has to decode. */
   let hasEscapes = false;
 

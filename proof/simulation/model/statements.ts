@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Kind } from '../../../src/domain/status.ts';
 import type * as KnownRoom from '../../../src/store/postgres/sql/known.ts';
+import type * as CommitRoom from '../../../src/store/postgres/sql/poll-commit.ts';
 import { builtQueries } from './built-queries.ts';
 import { failureStatements } from './failures.ts';
 import { knownStatement, pollStatements } from './polls.ts';
@@ -19,7 +20,7 @@ const DIGESTS: Readonly<Record<string, string>> = {
   baae7c475b2f: 'causes',
   aa514379ef2f: 'claim',
   f1d1097b5d96: 'claim_failures',
-  '3ec01b4e263e': 'commit_poll',
+  '53a3df61eb55': 'commit_poll',
   '5ba5e2809e21': 'configure_projects',
   a85a9780d5c5: 'delete_expired',
   bd9f4cd475b3: 'durations',
@@ -79,10 +80,14 @@ const KNOWN_KINDS: readonly (readonly Kind[])[] = [
   ['prompt', 'dataset'],
 ];
 
+/** Functions of the sources that build statements. */
+export type BuiltStatements = Pick<typeof KnownRoom, 'knownQuery'> &
+  Pick<typeof CommitRoom, 'commitStatement'>;
+
 /** Returns what finds the function of a statement by its text. */
 export function createStatements(
   tables: Tables,
-  { knownQuery }: Pick<typeof KnownRoom, 'knownQuery'>,
+  { knownQuery, commitStatement }: BuiltStatements,
 ): (text: string) => Run {
   const statements: Statements = {
     ...pollStatements(tables),
@@ -105,14 +110,15 @@ export function createStatements(
       );
     }
   }
-  if (DIGESTS[digestOf([...known.keys()].join('\n'))] !== 'known') {
-    throw new TypeError(unknown([...known.keys()].join('\n')));
-  }
+  expectDigest('known', [...known.keys()]);
+  const commits = new Set(everyChoice().map((choice) => commitStatement(choice).text));
+  expectDigest('commit_poll', [...commits]);
 
   function find(text: string): Run {
     const isKnown = known.get(text);
     if (isKnown !== undefined) return isKnown;
-    const whole = statements[DIGESTS[digestOf(text)] ?? ''];
+    const name = commits.has(text) ? 'commit_poll' : DIGESTS[digestOf(text)];
+    const whole = statements[name ?? ''];
     if (whole !== undefined) return whole;
     const parts = takeApart(text);
     const query = built[DIGESTS[digestOf(parts?.around ?? text)] ?? ''];
@@ -126,6 +132,22 @@ export function createStatements(
     if (run === undefined) found.set(text, (run = find(text)));
     return run;
   };
+}
+
+/** @throws if the texts of a statement are not those for which there is a function */
+function expectDigest(name: string, texts: readonly string[]): void {
+  const all = texts.join('\n');
+  if (DIGESTS[digestOf(all)] !== name) throw new TypeError(unknown(all));
+}
+
+/** Returns the choices of the parts of a commit. */
+function everyChoice() {
+  const either = [false, true];
+  return either.flatMap((hasNew) =>
+    either.flatMap((hasFailures) =>
+      either.map((hasDurations) => ({ hasNew, hasFailures, hasDurations })),
+    ),
+  );
 }
 
 /** Returns the conditions of a built query, and the text around them. */

@@ -6,9 +6,8 @@ import type { CommittedTransition, PollCommit } from '../../monitor/ports/store.
 import { unknownProject } from '../rows.ts';
 import type { Database } from './database.ts';
 import {
-  COMMIT,
   type CommitContext,
-  commitParameters,
+  commitOf,
   type CommitRow,
   REFUSAL,
   RESOLVE,
@@ -71,10 +70,8 @@ export function createCommits(options: CommitsOptions): Commits {
     after: ReadonlyMap<Kind, ListingAfter>,
   ): Promise<readonly CommittedTransition[] | undefined> {
     const started = clock.monotonic();
-    const { rows, error, unknown } = await database.attempt<CommitRow>(
-      COMMIT,
-      commitParameters(poll, after, context, worker),
-    );
+    const { statement, values } = commitOf(poll, after, context, worker);
+    const { rows, error, unknown } = await database.attempt<CommitRow>(statement, values);
     if (error !== undefined) {
       emitFailed(error);
       if (unknown) return await resolve(context, poll, after, started);

@@ -1,4 +1,4 @@
-import type { Kind } from '../../../domain/status.ts';
+import type { Kind, Status } from '../../../domain/status.ts';
 import type { CommittedTransition, PollCommit } from '../../../monitor/ports/store.ts';
 import { toHealthColumns } from '../../rows.ts';
 import type { Statement } from '../database.ts';
@@ -21,14 +21,47 @@ export interface CommitRow {
   readonly transition_ids: readonly number[] | null;
 }
 
+/** Parts of a commit that most commits do not need; each would cost the start of its plan. */
+interface CommitParts {
+  readonly hasNew: boolean;
+  readonly hasFailures: boolean;
+  readonly hasDurations: boolean;
+}
+
+/** New records are inserted, not upserted, because an upsert would lock each row first. */
+const ADDED = `
+added AS (
+  INSERT INTO evalwatch.record
+    (project_key, kind, id, name, since, missing, gone, status, status_raw, timestamp)
+  SELECT project_key, kind, id, name, since, missing, gone, status, status_raw, timestamp
+  FROM record WHERE is_new
+),`;
+
+const FAILED = `,
+failed AS (
+  INSERT INTO evalwatch.failure (transition_id, project_key)
+  SELECT transition_id, project_key FROM moved WHERE kind = 'prompt' AND to_status = 'FAILED'
+)`;
+
+const COUNTED = `,
+counted AS (
+  INSERT INTO evalwatch.prompt_duration AS stored (project_key, status, day, bucket, count)
+  SELECT fenced.project_key, d.status, d.day, d.bucket, d.count
+  FROM fenced CROSS JOIN json_to_recordset($17)
+    AS d(status text, day integer, bucket integer, count bigint)
+  ON CONFLICT (project_key, status, day, bucket) DO UPDATE SET count = stored.count + excluded.count
+)`;
+
 /**
- * Writes everything that the listings of a poll change, in one statement. If the project has another epoch, owner or version by
- * now, it writes nothing and returns no row. The owner is compared because a database that lost commits may give an epoch
- * twice. New records are inserted, not upserted, because an upsert would lock each row first.
+ * Returns the statement that writes everything that the listings of a poll change. If the project has another epoch, owner or
+ * version by now, it writes nothing and returns no row. The owner is compared because a database that lost commits may give an
+ * epoch twice. The last parameter belongs to the durations.
  */
-export const COMMIT: Statement = {
-  name: 'commit_poll',
-  text: `
+export function commitStatement({ hasNew, hasFailures, hasDurations }: CommitParts): Statement {
+  const parts = [hasNew && '_new', hasFailures && '_failures', hasDurations && '_durations'];
+  return {
+    name: `commit_poll${parts.filter((part) => part !== false).join('')}`,
+    text: `
 WITH fenced AS (
   UPDATE evalwatch.project
   SET version = version + 1, prompts = coalesce($4::json, prompts), datasets = coalesce($5::json, datasets),
@@ -41,13 +74,7 @@ record AS MATERIALIZED (
   SELECT fenced.project_key, r.*
   FROM fenced CROSS JOIN json_to_recordset($6) AS r(kind text, id text, name text, since bigint,
     missing integer, gone boolean, status text, status_raw text, timestamp text, is_new boolean)
-),
-added AS (
-  INSERT INTO evalwatch.record
-    (project_key, kind, id, name, since, missing, gone, status, status_raw, timestamp)
-  SELECT project_key, kind, id, name, since, missing, gone, status, status_raw, timestamp
-  FROM record WHERE is_new
-),
+),${hasNew ? ADDED : ''}
 changed AS (
   UPDATE evalwatch.record r
   SET name = n.name, since = n.since, missing = n.missing, gone = n.gone, status = n.status,
@@ -65,32 +92,34 @@ moved AS (
     AS m(kind, from_status, to_status, id, name, position)
   ORDER BY m.position
   RETURNING transition_id, project_key, kind, to_status
-),
-counted AS (
-  INSERT INTO evalwatch.prompt_duration AS stored (project_key, status, day, bucket, count)
-  SELECT fenced.project_key, d.status, d.day, d.bucket, d.count
-  FROM fenced CROSS JOIN json_to_recordset($17)
-    AS d(status text, day integer, bucket integer, count bigint)
-  ON CONFLICT (project_key, status, day, bucket) DO UPDATE SET count = stored.count + excluded.count
-),
-failed AS (
-  INSERT INTO evalwatch.failure (transition_id, project_key)
-  SELECT transition_id, project_key FROM moved WHERE kind = 'prompt' AND to_status = 'FAILED'
-)
+)${hasDurations ? COUNTED : ''}${hasFailures ? FAILED : ''}
 SELECT (SELECT json_agg(transition_id ORDER BY transition_id) FROM moved) AS transition_ids
 FROM fenced`,
-};
+  };
+}
 
-export function commitParameters(
+interface CommitRecord {
+  readonly is_new: boolean;
+  readonly [column: string]: unknown;
+}
+
+interface CommitMove {
+  readonly kind: Kind;
+  readonly to_status: Status;
+  readonly [column: string]: unknown;
+}
+
+/** Returns the statement that commits a poll, with its values. */
+export function commitOf(
   { project, at, health, version, listings, durations = [] }: PollCommit,
   after: ReadonlyMap<Kind, ListingAfter>,
   { epoch, nextTickAt }: CommitContext,
   worker: string,
-): readonly unknown[] {
+): { readonly statement: Statement; readonly values: readonly unknown[] } {
   const { up, consecutive_failures, reason, last_poll_at, last_success_at, steady_since } =
     toHealthColumns(health);
-  const records: object[] = [];
-  const moves: object[] = [];
+  const records: CommitRecord[] = [];
+  const moves: CommitMove[] = [];
   for (const [kind, changes] of listings) {
     for (const record of changes.records) {
       records.push({
@@ -116,7 +145,7 @@ export function commitParameters(
       });
     }
   }
-  return [
+  const values = [
     toStored(project),
     epoch,
     version,
@@ -133,8 +162,17 @@ export function commitParameters(
     nextTickAt ?? null,
     worker,
     steady_since,
-    JSON.stringify(durations),
   ];
+  const parts = {
+    hasNew: records.some((record) => record.is_new),
+    hasFailures: moves.some((move) => move.kind === 'prompt' && move.to_status === 'FAILED'),
+    hasDurations: durations.length > 0,
+  };
+  const statement = commitStatement(parts);
+  return {
+    statement,
+    values: parts.hasDurations ? [...values, JSON.stringify(durations)] : values,
+  };
 }
 
 function toJson(listing: ListingAfter | undefined): string | null {
