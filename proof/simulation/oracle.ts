@@ -18,7 +18,7 @@ interface Batch {
   readonly moves: readonly string[];
   /** The rows that were found to be these moves. */
   stored: readonly TransitionRow[] | undefined;
-  /** Its poll was reported, so that each of its moves has been told. */
+  /** Its poll, or a later one of its process, was reported, so that each of its moves has been told. */
   isReported: boolean;
 }
 
@@ -56,8 +56,6 @@ export function createOracle(world: World, { isShared }: { readonly isShared: bo
   const batches = new Map<string, Batch[]>(projects.map((project) => [project, []]));
   /** By process and project: the listing that was read last, until it is committed. */
   const unread = new Map<string, JournalEntry>();
-  /** The batch of the poll that runs, by process and project. */
-  const running = new Map<string, Batch>();
   /** The moves that were told, by their ids. */
   const toldMoves = new Map<number, Move>();
   const toldFailures = new Map<number, Told[]>();
@@ -85,7 +83,6 @@ export function createOracle(world: World, { isShared }: { readonly isShared: bo
     states.set(project, next.state);
     const moves = next.moves.map(textOf).toSorted();
     const batch = { process, moves, stored: undefined, isReported: false };
-    running.set(key, batch);
     listings += 1;
     moveCount += next.moves.length;
     if (next.moves.length > 0) batches.get(project)?.push(batch);
@@ -134,8 +131,14 @@ export function createOracle(world: World, { isShared }: { readonly isShared: bo
       // Whatever the store did: this listing was reported as taken. Another worker may have taken a newer one since.
       if (!isShared || event.changed) take(process, event.project);
       else stayedUnchanged(process, event.project);
-      const batch = running.get(`${process} ${event.project}`);
-      if (batch !== undefined) batch.isReported = true;
+      // Polls of a project do not overlap, so whatever the process has committed for it has been told by now.
+      const own = batches.get(event.project) ?? [];
+      for (let last = own.length - 1; last >= 0; last -= 1) {
+        const batch = own[last];
+        if (batch?.process !== process) continue;
+        if (batch.isReported) break;
+        batch.isReported = true;
+      }
     }
   }
 
@@ -320,7 +323,6 @@ export function createOracle(world: World, { isShared }: { readonly isShared: bo
           );
         }
       }
-      running.clear();
     };
   }
 

@@ -45,6 +45,8 @@ function kindOf(text: string) {
   return kind;
 }
 
+/** How probable it is that a commit fails which repeats one that is held up. */
+const REPETITION_FAILS = 0.5;
 /** How much of its time a timer waits at least, by true time. */
 const TIMERS_ARE_EXACT = 0.999;
 
@@ -167,6 +169,8 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
 
       /** Promises of the answers that have not come, by what gives them up. */
       const inFlight = new Map<() => void, Promise<unknown>>();
+      /** Until when a commit of a project is on its way, though its sender has given it up. */
+      const heldUp = new Map<string, number>();
 
       /** Sends a statement; it arrives or not, and so does its answer. */
       function send<Row>(
@@ -179,7 +183,9 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
         const { fails, slow } = weather();
         const way = () =>
           kernel.chance(slow) ? kernel.between(100, 6000) : kernel.between(0.1, 3);
-        if (kernel.chance(fails)) {
+        const project = kindOf(statement.text).commits ? String(values[0]) : undefined;
+        const isRepetition = kernel.now() < (heldUp.get(project ?? '') ?? -Infinity);
+        if (kernel.chance(isRepetition ? REPETITION_FAILS : fails)) {
           // Nothing was sent.
           const fail = () => {
             if (inFlight.delete(fail)) resolve({ error: lost(), unknown: false });
@@ -237,7 +243,10 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
           if (made instanceof Promise) void kernel.real(() => made.then(accept, refuse));
           else accept(made);
         };
-        if (arrives && kindOf(statement.text).commits) onCommitting(String(values[0]));
+        if (arrives && project !== undefined) {
+          onCommitting(project);
+          if (takes > limitMs) heldUp.set(project, kernel.now() + takes);
+        }
         if (arrives) kernel.after(takes, arrive);
         else if (isReset) answer(back, cutOff());
         return promise;
