@@ -126,6 +126,8 @@ export function createWatch({ kernel, leaseMs, periodMs, fault }: WatchOptions):
         polls.delete(`${machine.name} ${event.project}`);
       } else if (event.type === 'store.commit_refused') {
         if (event.reason === 'version') refused(machine.name, event.project);
+        // It does not own the project any more.
+        else polls.delete(`${machine.name} ${event.project}`);
       } else if (event.type === 'worker.released') {
         forget((process) => process === machine.name);
       } else if (event.type === 'store.commit_failed' || event.type === 'worker.lease_lost') {
