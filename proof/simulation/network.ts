@@ -124,6 +124,9 @@ export function createNetwork(options: NetworkOptions): Network {
       const isCut = bytes.length > 0 && kernel.chance(cut);
       const isGarbled = bytes.length > 1 && !isCut && kernel.chance(garbled);
       if (isCut || isGarbled) bytes = bytes.subarray(0, Math.floor(kernel.random() * bytes.length));
+      const isWhole = status === 304;
+      // Its status says everything, even if the process gives up the rest.
+      if (listing !== undefined && isWhole) onListing(listing);
       handler.onResponseStart?.(controller, status, { ...headers });
       const pieces = kernel.chance(0.1) ? 1 + Math.floor(kernel.random() * 4) : 1;
       const step = Math.max(1, Math.ceil(bytes.length / pieces));
@@ -137,7 +140,7 @@ export function createNetwork(options: NetworkOptions): Network {
           deliver(kernel.between(0, 2), () => {
             if (isCut) return fail('UND_ERR_SOCKET');
             end();
-            if (listing !== undefined && !isGarbled) onListing(listing);
+            if (listing !== undefined && !isGarbled && !isWhole) onListing(listing);
             handler.onResponseEnd?.(controller, {});
           });
         }
