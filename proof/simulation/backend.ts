@@ -39,6 +39,8 @@ export interface StoreWeather {
 export interface Backend extends AsyncDisposable {
   access(options: AccessOptions): Promise<Access>;
   openReader(): Promise<StoreReader>;
+  /** Loses what is under way. Undefined if the store has no connections. */
+  readonly cutOff?: () => void;
   /**
    * Returns the function by which a standby takes the place of the server, which has everything until now: what is stored
    * later is lost, and so is what is under way then. Undefined if the store has none.

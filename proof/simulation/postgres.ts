@@ -47,6 +47,8 @@ function kindOf(text: string) {
 
 /** How probable it is that a commit fails which repeats one that is held up. */
 const REPETITION_FAILS = 0.5;
+/** How probable it is that the first commit of a project to another server is held up. */
+const FIRST_IS_HELD_UP = 0.3;
 /** How much of its time a timer waits at least, by true time. */
 const TIMERS_ARE_EXACT = 0.999;
 
@@ -110,7 +112,7 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
   const { toStoreError } = await load<typeof PgErrorsRoom>('store/postgres/errors.ts');
   const { StoreError } = await load<typeof ErrorsRoom>('monitor/errors.ts');
 
-  /** Number of the server that takes the statements: nothing of an earlier one arrives any more. */
+  /** Number of the server, or of its connections, that takes the statements: nothing of an earlier one arrives any more. */
   let reign = 0;
 
   /** Makes a statement now, and reports the polls that it committed. */
@@ -171,6 +173,8 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
       const inFlight = new Map<() => void, Promise<unknown>>();
       /** Until when a commit of a project is on its way, though its sender has given it up. */
       const heldUp = new Map<string, number>();
+      /** To which server the last commit of a project went. */
+      const committedTo = new Map<string, number>();
 
       /** Sends a statement; it arrives or not, and so does its answer. */
       function send<Row>(
@@ -202,7 +206,13 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
         const isReset = kernel.chance(0.7);
         // What is on its way arrives even if its sender is dead by then.
         // Some are held up on the way for longer than their sender waits, or than its lease lasts.
-        const takes = kernel.chance(slow) ? kernel.between(leaseMs / 2, 90_000) : way();
+        let isHeldUp = kernel.chance(slow);
+        if (project !== undefined) {
+          const isFirst = (committedTo.get(project) ?? reign) !== reign;
+          isHeldUp ||= isFirst && kernel.chance(FIRST_IS_HELD_UP);
+          committedTo.set(project, reign);
+        }
+        const takes = isHeldUp ? kernel.between(leaseMs / 2, 90_000) : way();
         const back = way();
         const isInTime = arrives && returns && takes + back < limitMs * TIMERS_ARE_EXACT;
         const timer = isInTime ? undefined : machine.clock.timeout(limitMs, giveUp);
@@ -300,6 +310,9 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
       };
     },
     openReader: () => server.openReader(),
+    cutOff: () => {
+      reign += 1;
+    },
     makeStandby:
       server.save &&
       (() => {

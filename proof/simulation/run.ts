@@ -173,6 +173,8 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
   let standby: Standby | undefined;
   /** Whether a standby takes over once a worker has claimed projects, of which the standby knows nothing. */
   let isAboutToFail = false;
+  /** Whether the database goes away once a commit is on its way. */
+  let isAboutToBreak = false;
   /** How far the clock of the database is off, ms. */
   let databaseClockOffset = 0;
   const watch = createWatch({
@@ -300,6 +302,9 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
         machine,
         onWritten: () => dieSometimes(own),
         onCommitting: (project) => {
+          if (isAboutToBreak)
+            kernel.after(kernel.between(BEFORE_ARRIVAL_MS, 4), () => breakOff(own));
+          isAboutToBreak = false;
           if (standby?.meetsCommit === true && standby.behind.has(project)) {
             kernel.after(BEFORE_ARRIVAL_MS, standby.takeOver);
           }
@@ -544,18 +549,37 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
   }
 
   /** Someone restarts a process whose store fails, or works again. */
-  function restartSoon(own: Life): void {
-    if (!has('stop') || !kernel.chance(0.25)) return;
+  function restartSoon(own: Life, probability = 0.25): void {
+    if (!has('stop') || !kernel.chance(probability)) return;
     kernel.after(kernel.between(0, 5 * SECOND), () => {
       if (isCalm || own.steadySince === undefined || own.machine.isPaused()) return;
       if (own.host.life === own) void stop(own).catch(bug);
     });
   }
 
+  /** The database goes away, and nobody learns what became of the statements that were under way. */
+  function breakOff(own: Life): void {
+    if (isCalm) return;
+    act('database away');
+    backend.cutOff?.();
+    for (const { life } of hosts) if (life !== undefined) watch.troubled(life.machine.name);
+    troubleStore({ fails: 1, slow: 0 }, own);
+    restartSoon(own, 0.5);
+  }
+
   function worsenStore(own: Life): void {
+    if (isShared && kernel.chance(0.3)) {
+      isAboutToBreak = true;
+      return;
+    }
     act('bad store');
     restartSoon(own);
-    storeWeather = { fails: kernel.between(0, 1), slow: kernel.between(0, 0.5) };
+    troubleStore({ fails: kernel.between(0, 1), slow: kernel.between(0, 0.5) }, own);
+  }
+
+  /** The store is like this for a while. */
+  function troubleStore(trouble: StoreWeather, own: Life): void {
+    storeWeather = trouble;
     later(kernel.between(SECOND, 10 * MINUTE), () => {
       storeWeather = usualStore;
       disturbedAt = kernel.now();
@@ -641,6 +665,7 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
   }
   isCalm = true;
   isAboutToFail = false;
+  isAboutToBreak = false;
   storeWeather = usualStore;
   if (faults.length === 0) {
     for (const work of put) work();
