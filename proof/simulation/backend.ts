@@ -25,6 +25,10 @@ export interface AccessOptions {
   readonly onTrouble: () => void;
   /** Called when the database begins or renews the lease of the process. */
   readonly onRenewed: () => void;
+  /** Called when the process ends its lease. */
+  readonly onLeft: () => void;
+  /** Called when a request for places in the queue of requests has failed. */
+  readonly onGrantFailed: () => void;
 }
 
 /** How bad disk or database are: probabilities of each request. */

@@ -25,21 +25,17 @@ const KINDS = {
   beginsLease: /INSERT INTO evalwatch\.worker\b/,
   /** Renews a lease if it returns a row. */
   renewsLease: /UPDATE evalwatch\.worker SET expires_at\b/,
+  endsLease: /DELETE FROM evalwatch\.worker WHERE worker = \$1$/,
+  grants: /UPDATE evalwatch\.rate\b/,
 };
-const kinds = new Map<string, Readonly<Record<keyof typeof KINDS, boolean>>>();
+type Kind = keyof typeof KINDS;
+const kinds = new Map<string, Readonly<Record<Kind, boolean>>>();
 
-function kindOf(text: string) {
+function kindOf(text: string): Readonly<Record<Kind, boolean>> {
   let kind = kinds.get(text);
   if (kind === undefined) {
-    const { writes, commits, claims, claimsFailures, beginsLease, renewsLease } = KINDS;
-    kind = {
-      writes: writes.test(text),
-      commits: commits.test(text),
-      claims: claims.test(text),
-      claimsFailures: claimsFailures.test(text),
-      beginsLease: beginsLease.test(text),
-      renewsLease: renewsLease.test(text),
-    };
+    const found = Object.entries(KINDS).map(([name, pattern]) => [name, pattern.test(text)]);
+    kind = Object.fromEntries(found) as Record<Kind, boolean>;
     kinds.set(text, kind);
   }
   return kind;
@@ -165,7 +161,8 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
 
   return {
     access: async (calls) => {
-      const { machine, onWritten, onCommitting, onTrouble, onRenewed } = calls;
+      const { machine, onWritten, onCommitting, onTrouble, onRenewed, onLeft, onGrantFailed } =
+        calls;
       type Answer<Row> =
         { readonly rows: readonly Row[] } | { readonly error: unknown; readonly unknown: boolean };
 
@@ -191,6 +188,7 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
         const isRepetition = kernel.now() < (heldUp.get(project ?? '') ?? -Infinity);
         if (kernel.chance(isRepetition ? REPETITION_FAILS : fails)) {
           // Nothing was sent.
+          if (kindOf(statement.text).grants) onGrantFailed();
           const fail = () => {
             if (inFlight.delete(fail)) resolve({ error: lost(), unknown: false });
           };
@@ -227,10 +225,11 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
         const sentTo = reign;
         if (!arrives || !returns) onTrouble();
         const leave = (given: Answer<Row>) => {
-          const { beginsLease, renewsLease, writes } = kindOf(statement.text);
+          const { beginsLease, endsLease, renewsLease, writes } = kindOf(statement.text);
           if (kernel.now() - sentAt > LATE_MS) onTrouble();
           const isRenewed = renewsLease && 'rows' in given && given.rows.length > 0;
           if (beginsLease || isRenewed) onRenewed();
+          if (endsLease) onLeft();
           if (machine.isAlive() && writes) onWritten();
           if (returns) machine.after(back, () => end(reign === sentTo ? given : cutOff()));
           else if (isReset) answer(back, cutOff());

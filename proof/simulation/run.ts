@@ -49,6 +49,11 @@ const SUDDEN_DEATH = 0.03;
 const SUDDEN_PAUSE = 0.02;
 /** The same while it requests the details of a failure, which it must not tell after its lease. */
 const SUDDEN_PAUSE_AT_DETAIL = 0.08;
+/** How probable it is that a process is stopped soon after such a request, or after a request for places that failed. */
+const STOP_AT_DETAIL = 0.02;
+const STOP_AT_PLACES = 0.05;
+/** How probable it is that the clock of the database is set back while the lease of a dead worker ends. */
+const CLOCK_SET_AT_DEATH = 0.1;
 /** How probable it is that a listing has an undocumented item. */
 const ODD_LISTING = 0.1;
 /** Time for which a project must have been missing from a configuration so that nothing that was sent before arrives, ms. */
@@ -293,6 +298,7 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
       onSent: (address, isDetail) => {
         countRequest(address);
         pauseSometimes(own, isDetail);
+        if (isDetail) stopSometimes(own, STOP_AT_DETAIL);
         rollouts.sent(own);
       },
       onListing: (listing) => oracle.read(name, listing),
@@ -331,6 +337,8 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
         },
         onTrouble: () => watch.troubled(name),
         onRenewed: () => watch.renewed(name),
+        onLeft: () => watch.left(name),
+        onGrantFailed: () => stopSometimes(own, STOP_AT_PLACES),
       }),
     );
     const config = rollouts.atStart(host.name);
@@ -400,6 +408,9 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
     own.machine.kill();
     own.access.kill();
     own.host.life = undefined;
+    if (isShared && has('clock set') && kernel.chance(CLOCK_SET_AT_DEATH)) {
+      kernel.after(kernel.between(0, leaseMs), () => setDatabaseClockBack());
+    }
     await compare(false);
     later(pauseBefore(), () => void begin(own.host).catch(bug));
   }
@@ -494,6 +505,7 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
 
   /** Leases of the dead would hold again, and places for requests lie in the future. */
   function setDatabaseClockBack(): void {
+    if (isCalm) return;
     act('database clock set back');
     databaseClockOffset -= kernel.random() * (kernel.chance(0.5) ? 3 * HOUR : 10 * MINUTE);
   }
@@ -548,10 +560,15 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
     later(meetsCommit ? 3 * MINUTE : kernel.between(10, most), takeOver);
   }
 
+  /** Stops the process while it waits for something. */
+  function stopSometimes(own: Life, probability: number): void {
+    if (!isCalm) restartSoon(own, probability, SECOND);
+  }
+
   /** Someone restarts a process whose store fails, or works again. */
-  function restartSoon(own: Life, probability = 0.25): void {
+  function restartSoon(own: Life, probability = 0.25, withinMs = 5 * SECOND): void {
     if (!has('stop') || !kernel.chance(probability)) return;
-    kernel.after(kernel.between(0, 5 * SECOND), () => {
+    kernel.after(kernel.between(0, withinMs), () => {
       if (isCalm || own.steadySince === undefined || own.machine.isPaused()) return;
       if (own.host.life === own) void stop(own).catch(bug);
     });

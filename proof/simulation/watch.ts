@@ -19,6 +19,8 @@ export interface Watch {
   hasTroubleSince(process: string, at: number): boolean;
   /** Its lease begins or is renewed, in the database. */
   renewed(process: string): void;
+  /** It has ended its lease. */
+  left(process: string): void;
   /** A worker has claimed projects. */
   claimed(process: string, projects: readonly string[]): void;
   /** It has reloaded its configuration. */
@@ -140,6 +142,9 @@ export function createWatch({ kernel, leaseMs, periodMs, fault }: WatchOptions):
     hasTroubleSince,
     renewed: (process) => {
       renewedAt.set(process, kernel.now());
+    },
+    left: (process) => {
+      renewedAt.delete(process);
     },
     claimed: (process, projects) => {
       forget((other, project) => other !== process && projects.includes(project));
