@@ -92,9 +92,11 @@ interface Start {
   readonly wall: number;
   /** The same of the start before. */
   readonly before: number;
+  /** The latest of all. */
+  readonly latest: number;
 }
 
-const NEVER: Start = { at: -Infinity, wall: -Infinity, before: -Infinity };
+const NEVER: Start = { at: -Infinity, wall: -Infinity, before: -Infinity, latest: -Infinity };
 
 /** A machine on which one process runs at a time. */
 interface Host {
@@ -377,8 +379,9 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
             kernel.note(`${name} polls ${event.project}`);
             setbacks.ticked(event.project);
             const wall = machine.clock.now();
-            const before = lastStarts.get(event.project)?.wall ?? -Infinity;
-            lastStarts.set(event.project, { at: kernel.now(), wall, before });
+            const { wall: before, latest } = lastStarts.get(event.project) ?? NEVER;
+            const start = { at: kernel.now(), wall, before, latest: Math.max(latest, wall) };
+            lastStarts.set(event.project, start);
           }
           if (event.type === 'scheduler.overlapped') {
             setbacks.ticked(event.project);
@@ -662,6 +665,8 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
       // A kill can have taken the outcome of the last poll.
       const isForgotten =
         Math.max(last.wall, last.before) + setBackWithin(periodMs) < dueAt &&
+        // A process whose clock is behind the last poll cannot tell whether it missed a run since.
+        last.latest < wall + patienceMs &&
         last.at < since &&
         now > since + patienceMs;
       if (isForgotten && !isShared) {
