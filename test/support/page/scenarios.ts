@@ -146,6 +146,8 @@ export async function crowdScenario(): Promise<PageWorld> {
   return world;
 }
 
+const COMBINING = `z${'\u0335\u0321\u0489\u0300'.repeat(100)}algo`;
+
 /** Texts that would break a careless page. */
 export const HOSTILE = [
   '<script>globalThis.hacked = 1</script>',
@@ -165,7 +167,7 @@ export const HOSTILE = [
   'שלום עולם',
   'مرحبا بالعالم',
   '👩‍👩‍👧‍👦🏳️‍🌈👍🏽',
-  `z${'\u0335\u0321\u0489\u0300'.repeat(100)}algo`,
+  COMBINING,
   '..%2F..%2Fetc',
   'a/b?c=d#e',
   '__proto__',
@@ -176,25 +178,38 @@ export const HOSTILE = [
   '"'.repeat(512),
 ] as const;
 
-/** Projects, prompts, names, raw statuses and errors with {@link HOSTILE} texts everywhere. */
+/** How many of the {@link HOSTILE} texts each project has: each page shows others. */
+const HOSTILE_EACH = 4;
+
+/** Projects, prompts, names, raw statuses and errors with {@link HOSTILE} texts everywhere, each of them in each place. */
 export async function hostileScenario(): Promise<PageWorld> {
   const world = await openPageWorld(NIGHT - HOUR);
   await world.configure(HOSTILE);
-  const names = Object.fromEntries(
-    HOSTILE.map((text) => [text, { status: 'RUNNING', name: text.repeat(2).slice(0, 1024) }]),
-  );
-  for (const project of HOSTILE) await world.see(project, names);
+  const prompts = HOSTILE.map((project, start) => ({
+    project,
+    texts: [...HOSTILE, ...HOSTILE].slice(start, start + HOSTILE_EACH),
+  }));
+  for (const { project, texts } of prompts) {
+    const running = texts.map((text) => [
+      text,
+      { status: 'RUNNING', name: text.repeat(2).slice(0, 1024) },
+    ]);
+    await world.see(project, Object.fromEntries(running));
+  }
   world.clock.set(NIGHT - MINUTE);
-  const failed = HOSTILE.map((text, index) => [
-    text,
-    { status: index % 2 === 0 ? 'FAILED' : text, name: text },
-  ]);
-  for (const project of HOSTILE) await world.see(project, Object.fromEntries(failed));
+  for (const { project, texts } of prompts) {
+    const failed = texts.map((text, index) => [
+      text,
+      { status: index % 2 === 0 ? 'FAILED' : text, name: text },
+    ]);
+    await world.see(project, Object.fromEntries(failed));
+  }
   await world.settle((id) => ({
     errorInfo: { error_id: id, error_msg: id.repeat(Math.ceil(8192 / id.length)).slice(0, 2700) },
     errorMsgTruncated: true,
   }));
   await world.fail(HOSTILE[0], 'network', 3);
+  await world.fail(COMBINING, 'auth', 3, { message: COMBINING, detail: COMBINING });
   world.clock.set(NIGHT);
   return world;
 }
