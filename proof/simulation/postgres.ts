@@ -170,6 +170,7 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
       const inFlight = new Map<() => void, Promise<unknown>>();
       /** Until when a commit of a project is on its way, though its sender has given it up. */
       const heldUp = new Map<string, number>();
+      const firstReign = reign;
       /** To which server the last commit of a project went. */
       const committedTo = new Map<string, number>();
 
@@ -206,7 +207,7 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
         // Some are held up on the way for longer than their sender waits, or than its lease lasts.
         let isHeldUp = kernel.chance(slow);
         if (project !== undefined) {
-          const isFirst = (committedTo.get(project) ?? reign) !== reign;
+          const isFirst = (committedTo.get(project) ?? firstReign) !== reign;
           isHeldUp ||= isFirst && kernel.chance(FIRST_IS_HELD_UP);
           committedTo.set(project, reign);
         }
