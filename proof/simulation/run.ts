@@ -38,6 +38,8 @@ const LEASES_MS = [
   5 * SECOND,
 ];
 const MAX_STOP_MS = 60 * SECOND;
+/** Time that no lease can have left. */
+const OLD_LEASE_MS = 10 * MINUTE;
 /** Less than any statement takes to its server, ms. */
 const BEFORE_ARRIVAL_MS = 0.05;
 const USUAL_DISK: StoreWeather = { fails: 0.001, slow: 0.003 };
@@ -187,6 +189,10 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
   let isAboutToBreak = false;
   /** How far the clock of the database is off, ms. */
   let databaseClockOffset = 0;
+  /** When it was last set back. */
+  let databaseClockSetAt = -Infinity;
+  /** Until when a lease can hold that a standby has from before the clock of the database was set back. */
+  let oldLeasesUntil = -Infinity;
   const watch = createWatch({
     kernel,
     leaseMs: isShared ? leaseMs : undefined,
@@ -521,6 +527,7 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
   function setDatabaseClockBack(): void {
     if (isCalm) return;
     act('database clock set back');
+    databaseClockSetAt = kernel.now();
     databaseClockOffset -= kernel.random() * (kernel.chance(0.5) ? 3 * HOUR : 10 * MINUTE);
   }
 
@@ -539,10 +546,12 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
     const promote = backend.makeStandby?.();
     if (promote === undefined) return undefined;
     const restore = oracle.save();
+    const preparedAt = kernel.now();
     return () => {
       // What an earlier standby had is lost by this one.
       standby = undefined;
       act('failover');
+      if (databaseClockSetAt > preparedAt) oldLeasesUntil = kernel.now() + OLD_LEASE_MS;
       watch.failedOver();
       // Virtual time stands still meanwhile.
       void kernel
@@ -658,7 +667,9 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
     kernel.after(20 * SECOND, checkRhythm);
     const now = kernel.now();
     const lived = hosts.map(({ life }) => life?.steadySince ?? Infinity);
-    const since = isShared ? Math.max(disturbedAt, ...lived) : (lived[0] ?? Infinity);
+    const since = isShared
+      ? Math.max(disturbedAt, oldLeasesUntil, ...lived)
+      : (lived[0] ?? Infinity);
     if (!Number.isFinite(since) || storeWeather !== usualStore) return;
     for (const { id, periodMs } of projects) {
       if (!rollouts.isWatched(id)) continue;
