@@ -40,6 +40,8 @@ const LEASES_MS = [
 const MAX_STOP_MS = 60 * SECOND;
 /** Time that no lease can have left. */
 const OLD_LEASE_MS = 10 * MINUTE;
+/** Share of a lease for which another worker may not have read its renewal: two beats, and a bit. */
+const UNREAD = 0.8;
 /** Less than any statement takes to its server, ms. */
 const BEFORE_ARRIVAL_MS = 0.05;
 const USUAL_DISK: StoreWeather = { fails: 0.001, slow: 0.003 };
@@ -191,7 +193,12 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
   let databaseClockOffset = 0;
   /** When it was last set back. */
   let databaseClockSetAt = -Infinity;
-  /** Until when a lease can hold that a standby has from before the clock of the database was set back. */
+  /** When a worker last ended or was paused. */
+  let diedAt = -Infinity;
+  /**
+   * Until when a lease can hold that is from before the clock of the database was set back: nobody had read it before its
+   * worker died, or a standby brings it back.
+   */
   let oldLeasesUntil = -Infinity;
   const watch = createWatch({
     kernel,
@@ -423,12 +430,13 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
   /** Ends the process without warning, compares, and starts another one. */
   async function kill(own: Life): Promise<void> {
     act('kill');
+    died();
     watch.troubled(own.machine.name);
     own.machine.kill();
     own.access.kill();
     own.host.life = undefined;
     if (isShared && has('clock set') && kernel.chance(CLOCK_SET_AT_DEATH)) {
-      kernel.after(kernel.between(0, leaseMs), () => setDatabaseClockBack());
+      kernel.after(kernel.between(UNREAD * leaseMs, leaseMs), () => setDatabaseClockBack());
     }
     await compare(false);
     later(pauseBefore(), () => void begin(own.host).catch(bug));
@@ -449,6 +457,7 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
 
   async function stop(own: Life, end?: 'not the last' | 'last'): Promise<void> {
     act('stop');
+    died();
     own.steadySince = undefined;
     const startedAt = kernel.now();
     const isStuck = kernel.after(MAX_STOP_MS, () => {
@@ -470,6 +479,7 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
 
   function pause(own: Life, clockSet = 0.3): void {
     act('pause');
+    died();
     own.pausedAt = kernel.now();
     own.machine.pause();
     own.steadySince &&= Infinity;
@@ -523,11 +533,22 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
     });
   }
 
+  function died(): void {
+    diedAt = kernel.now();
+    keepOldLeases();
+  }
+
+  function keepOldLeases(): void {
+    if (Math.abs(databaseClockSetAt - diedAt) > UNREAD * leaseMs) return;
+    oldLeasesUntil = databaseClockSetAt + OLD_LEASE_MS;
+  }
+
   /** Leases of the dead would hold again, and places for requests lie in the future. */
   function setDatabaseClockBack(): void {
     if (isCalm) return;
     act('database clock set back');
     databaseClockSetAt = kernel.now();
+    keepOldLeases();
     databaseClockOffset -= kernel.random() * (kernel.chance(0.5) ? 3 * HOUR : 10 * MINUTE);
   }
 
