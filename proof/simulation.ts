@@ -25,10 +25,10 @@ const SHORT: Readonly<Record<Part, Size>> = {
   workers: { seeds: 1, hours: 2, projects: 3 },
   server: { seeds: 1, hours: 1, projects: 3 },
 };
-/** Enough for each planted mistake. */
+/** Some ten CPU minutes at most: a mistake ends the search. */
 const SEARCH: Readonly<Record<Part, Size>> = {
-  daemon: { seeds: 40, hours: 12, projects: 3 },
-  workers: { seeds: 60, hours: 12, projects: 3 },
+  daemon: { seeds: 200, hours: 12, projects: 3 },
+  workers: { seeds: 300, hours: 12, projects: 3 },
   server: { seeds: 40, hours: 3, projects: 3 },
 };
 

@@ -73,6 +73,14 @@ export const OF_DAEMON: readonly Bug[] = [
     notice: /was started twice by/,
   },
   {
+    what: 'a clock that is set back just before a run is due loses that run',
+    file: 'schedule/setback.ts',
+    replace: [
+      ['reached: (moment = 0) => wallAt(Math.max(before.at, moment))', 'reached: () => now'],
+    ],
+    notice: /was due after the clock was set back/,
+  },
+  {
     what: 'a reload that the store refuses half way has removed projects',
     file: 'app/configure.ts',
     replace: [
@@ -94,6 +102,12 @@ export const OF_DAEMON: readonly Bug[] = [
       ],
     ],
     notice: /counts of|prompts of|transitions of/,
+  },
+  {
+    what: 'a failure whose line was written while the store failed is not settled by a stop',
+    file: 'monitor/failure-reporter.ts',
+    replace: [['      await settleLogged();\n', '']],
+    notice: /was told by .* and not settled/,
   },
 ];
 
@@ -229,5 +243,143 @@ export const OF_WORKERS: readonly Bug[] = [
       ],
     ],
     notice: /which nobody has configured|is not polled for/,
+  },
+  {
+    what: 'a poll of an earlier ownership is committed',
+    file: 'monitor/poller.ts',
+    replace: [
+      [
+        'newer than this reading.\n      if (states.get(project) !== state) return undefined;',
+        'newer than this reading.',
+      ],
+    ],
+    notice: /counts of|prompts of|transitions of|was not told|settled, not told/,
+  },
+  {
+    what: 'a commit whose answer was lost is repeated under its epoch',
+    file: `${MODEL}/polls.ts`,
+    replace: [['if (mayCome) found.epoch = last.epoch += 1;', '']],
+    notice: /was not told|transitions of/,
+  },
+  {
+    what: 'a stop waits for a database that does not answer',
+    file: 'store/postgres/commits.ts',
+    replace: [['      if (signal.aborted) throw error;\n', '']],
+    notice: /a stop did not end/,
+  },
+  {
+    what: 'a stop leaves the timer of its releases',
+    file: 'coordination/releases.ts',
+    replace: [['      timer.cancel();\n', '']],
+    notice: /timers are left/,
+  },
+  {
+    what: 'a stop leaves the pause after a failed request for places',
+    file: 'coordination/shared-rate.ts',
+    replace: [['wake).unref();', 'wake);']],
+    notice: /timers are left/,
+  },
+  {
+    what: 'a worker reports a failure after the end of its lease',
+    file: 'monitor/failure-reporter.ts',
+    replace: [
+      [
+        'if (outcome === undefined || lease() !== heldLease) return;',
+        'if (outcome === undefined) return;',
+      ],
+    ],
+    notice: /was told by|told after its end/,
+  },
+  {
+    what: 'a stop ends the lease before the reports of failures have ended',
+    file: 'coordination/worker.ts',
+    replace: [['await Promise.all([share.released(), work]);', 'await share.released();']],
+    notice: /was told by|told after its end/,
+  },
+  {
+    what: 'a project that was polled by a clock far ahead rests at its next owner',
+    file: 'schedule/entries.ts',
+    replace: [
+      ['  if (isFarAhead && old?.isOwnedElsewhere === true) atOnce = true;\n', ''],
+      ['isFarAhead ? now : now + Math.max(0, aheadMs)', 'now + Math.max(0, aheadMs)'],
+    ],
+    notice: /is not polled for|known as/,
+  },
+  {
+    what: 'a place for a request stays in the future of a clock that was set back',
+    file: `${MODEL}/workers.ts`,
+    replace: [
+      [
+        'tables.rateNextUs <= latest ? Math.max(tables.rateNextUs, nowUs) : nowUs',
+        'Math.max(tables.rateNextUs, nowUs)',
+      ],
+    ],
+    notice: /is not polled for|known as/,
+  },
+  {
+    what: 'leases of the dead hold again after the clock of the database was set back',
+    file: 'store/postgres/ownership/lease-watch.ts',
+    replace: [['isSame ? Math.min(before.until, until) : until', 'until']],
+    notice: /is not polled for|known as/,
+  },
+  {
+    what: 'a worker compares the names of its projects only if their number differs',
+    file: 'coordination/share.ts',
+    replace: [['    isInDoubt = true;\n', '']],
+    notice: /is not polled for/,
+  },
+  {
+    what: 'statements take the time of the worker',
+    file: '../proof/simulation/postgres.ts',
+    replace: [
+      [
+        'Math.round((START + kernel.now() + clockOffset()) * 1000)',
+        'Math.round((clockOffset() + machine.clock.now()) * 1000)',
+      ],
+    ],
+    notice: /requests of all workers|was told by|is not polled for|known as/,
+  },
+  {
+    what: 'the first poll after a failover that lost commits takes its listing for known',
+    file: `${MODEL}/polls.ts`,
+    replace: [['        if (version !== null && found.version !== version) return [];\n', '']],
+    notice: /overlooked|known as/,
+  },
+  {
+    what: 'a commit is not fenced by the owner',
+    file: `${MODEL}/polls.ts`,
+    replace: [
+      [
+        'if (found?.epoch !== epoch || found.version !== version || found.owner !== worker) return [];',
+        'if (found?.epoch !== epoch || found.version !== version) return [];',
+      ],
+    ],
+    notice: /committed \w+, which/,
+  },
+  {
+    what: 'the delay of a run is counted for each repetition',
+    file: 'monitor/reading.ts',
+    replace: [['      if (started.has(run)) return;\n', '']],
+    notice: /was started twice by/,
+  },
+  {
+    what: 'undocumented items of a poll whose commit was refused are told',
+    file: 'monitor/poller.ts',
+    replace: [
+      ['    emitAnomalies(emit, project.id, reading.anomalies, state.anomalies);\n', ''],
+      [
+        'const outcome = await commit(',
+        'emitAnomalies(emit, project.id, reading.anomalies, state.anomalies);\nconst outcome = await commit(',
+      ],
+    ],
+    notice: /undocumented items twice/,
+  },
+  {
+    what: 'a worker takes failures of projects that it has not configured',
+    file: 'app/work-sharing.ts',
+    replace: [
+      ['      .filter(({ project, removed }) => removed || configured.has(project))\n', ''],
+    ],
+    notice: /takes a failure of it/,
   },
 ];
