@@ -151,7 +151,7 @@ describe('a listing', () => {
     const list = JSON.stringify(items);
     const { url } = await serve(answering(200, list));
     const records = createRecordBudget(1000, systemClock);
-    const { service } = connect({ baseUrl: url, records, timeoutMs: 1000 });
+    const { service } = connect({ baseUrl: url, records, timeoutMs: 5000 });
     const previous = basisOf(await service.list('p', 'prompt', listOptions()));
     const stored = records.holdRecords();
     stored.add(list.length * 2);
@@ -161,7 +161,7 @@ describe('a listing', () => {
       order.push('read');
       return answer;
     });
-    await setTimeout(1200);
+    await setTimeout(5200);
     expect(await service.list('p', 'prompt', listOptions({ previous }))).toMatchObject({
       unchanged: true,
     });

@@ -19,6 +19,8 @@ import {
 import { temporaryDirectory } from '../../support/temporary.ts';
 
 const MINUTE = 60_000;
+/** A slow machine is no failure. */
+const SLOW = { timeout: 100_000 };
 const info: ErrorInfo = { error_id: 'QUOTA', error_msg: 'too much' };
 
 async function setUp() {
@@ -312,7 +314,7 @@ describe('a store that cannot settle', () => {
     broken.add('settleFailure');
     const reporter = reporterOf();
     reporter.start();
-    await expect.poll(() => log.of('prompt.failed')).toHaveLength(2);
+    await expect.poll(() => log.of('prompt.failed'), SLOW).toHaveLength(2);
     broken.clear();
 
     await reporter.stop();
@@ -328,7 +330,7 @@ describe('a store that cannot settle', () => {
     broken.add('settleFailure');
     const reporter = reporterOf();
     reporter.start();
-    await expect.poll(() => log.of('prompt.failed')).toHaveLength(1);
+    await expect.poll(() => log.of('prompt.failed'), SLOW).toHaveLength(1);
 
     await expect(reporter.stop()).resolves.toBeUndefined();
   });
@@ -355,14 +357,14 @@ it('logs no failure again that was settled while a read that shows it as pending
   await fails('a');
   const reporter = reporterOf();
   reporter.start();
-  await vi.waitFor(() => expect(asked).toEqual(['a']));
+  await vi.waitFor(() => expect(asked).toEqual(['a']), SLOW);
   delayReads(arrived.promise);
   reporter.wake();
   answered.resolve(info);
-  await vi.waitFor(() => expect(log.of('prompt.failed').length).toBe(1));
+  await vi.waitFor(() => expect(log.of('prompt.failed').length).toBe(1), SLOW);
   await vi.waitFor(async () => {
     expect(await given.store.pendingFailures({ limitPerProject: 1 })).toEqual([]);
-  });
+  }, SLOW);
   arrived.resolve();
   await reporter.stop();
   expect(log.of('prompt.failed').length).toBe(1);
@@ -420,7 +422,7 @@ describe('where others report, too', () => {
       });
       const reporter = reporterOf(() => lease);
       reporter.start();
-      await vi.waitFor(() => expect(asked).toEqual(['a']));
+      await vi.waitFor(() => expect(asked).toEqual(['a']), SLOW);
 
       lease = undefined;
       gate.resolve();
@@ -437,7 +439,7 @@ describe('where others report, too', () => {
       answers(() => Promise.resolve(info));
       lease = 2;
       reporter.start();
-      await vi.waitFor(() => expect(log.of('prompt.failed').length).toBe(1));
+      await vi.waitFor(() => expect(log.of('prompt.failed').length).toBe(1), SLOW);
       await reporter.stop();
       expect(await store.failures({})).toMatchObject([{ settlement: { errorInfo: info } }]);
     },
@@ -450,7 +452,7 @@ describe('where others report, too', () => {
     broken.add('settleFailure');
     const reporter = reporterOf(() => lease);
     reporter.start();
-    await vi.waitFor(() => expect(log.of('prompt.failed').length).toBe(1));
+    await vi.waitFor(() => expect(log.of('prompt.failed').length).toBe(1), SLOW);
 
     lease = undefined;
     broken.clear();
