@@ -230,7 +230,10 @@ export const STATEMENTS: readonly (readonly [file: string, text: string])[] = [
     'store/postgres/sql/failures.ts',
     '(f.claimed_by IS NULL OR f.claimed_by = $4 OR f.claimed_by NOT IN (SELECT worker FROM live))',
   ],
-  ['store/postgres/sql/failures.ts', 'WHERE transition_id = $1 AND settled_at IS NULL RETURNING'],
+  [
+    'store/postgres/sql/failures.ts',
+    'WHERE transition_id = $1 AND settled_at IS NULL AND (claimed_by IS NULL OR claimed_by = $9)',
+  ],
   [
     'store/postgres/sql/failures.ts',
     'AND settled_at IS NULL AND (claimed_by IS NULL OR claimed_by = $7)',

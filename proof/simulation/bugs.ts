@@ -57,7 +57,7 @@ export const OF_DAEMON: readonly Bug[] = [
   {
     what: 'a failure whose settlement could not be stored is told again',
     file: 'monitor/failure-reporter.ts',
-    replace: [['logged.set(failure.transitionId, settlement);', '']],
+    replace: [['logged.set(failure.transitionId, { prompt: promptOf(failure), settlement });', '']],
     notice: /told twice by/,
   },
   {
@@ -207,7 +207,7 @@ export const OF_WORKERS: readonly Bug[] = [
     file: `${MODEL}/failures.ts`,
     replace: [
       [
-        'if (row === undefined || row.settled_at !== null) return [];\n      const settlement',
+        'if (row === undefined || row.settled_at !== null) return [];\n      if (row.claimed_by !== null && row.claimed_by !== worker) return [];\n      const settlement',
         'if (row === undefined) return [];\n      const settlement',
       ],
     ],

@@ -50,8 +50,8 @@ export function createFailureReporter(options: FailureReporterOptions): FailureR
   const { service, store, clock, emit, parallelPerProject, shutdown, lease = () => 0 } = options;
   const attempt = createAttempt({ service, clock, emit, shutdown });
   const running = new Map<number, { readonly project: string; readonly work: Promise<void> }>();
-  /** Settlements that were logged but could not be stored. */
-  const logged = new Map<number, Settlement>();
+  /** Settlements that were logged but could not be stored, with the prompt: a store that lost commits can give an id again. */
+  const logged = new Map<number, { readonly prompt: string; readonly settlement: Settlement }>();
   /** When postponed failures are due, epoch ms. */
   const nextTries = new Set<number>();
   /** Reports that ended since the last check began, whose result may still list them as pending. */
@@ -103,7 +103,9 @@ export function createFailureReporter(options: FailureReporterOptions): FailureR
   /** Tries one failure once. A shutdown meanwhile, or the end of the lease, leaves it pending. */
   async function report(failure: PendingFailure, heldLease: number): Promise<void> {
     const known = logged.get(failure.transitionId);
-    if (known !== undefined) return await settle(failure.transitionId, known);
+    if (known?.prompt === promptOf(failure)) {
+      return await settle(failure.transitionId, known.settlement);
+    }
     const outcome = await attempt(failure);
     if (outcome === undefined || lease() !== heldLease) return;
     if ('settlement' in outcome) await logAndSettle(failure, outcome.settlement);
@@ -115,7 +117,7 @@ export function createFailureReporter(options: FailureReporterOptions): FailureR
 
   async function logAndSettle(failure: PendingFailure, settlement: Settlement): Promise<void> {
     emit(promptFailed(failure, settlement));
-    logged.set(failure.transitionId, settlement);
+    logged.set(failure.transitionId, { prompt: promptOf(failure), settlement });
     await settle(failure.transitionId, settlement);
   }
 
@@ -127,7 +129,7 @@ export function createFailureReporter(options: FailureReporterOptions): FailureR
   /** Makes a last attempt to store logged settlements; otherwise the next process logs these lines again. */
   async function settleLogged(): Promise<void> {
     try {
-      await Promise.all([...logged].map(([id, settlement]) => settle(id, settlement)));
+      await Promise.all([...logged].map(([id, { settlement }]) => settle(id, settlement)));
     } catch (error) {
       pauseAfter(error);
     }
@@ -172,6 +174,10 @@ async function forEachOf<Item>(
     for (const item of queue) await work(item);
   };
   await Promise.all(Array.from({ length: limit }, reportNext));
+}
+
+function promptOf({ project, promptId }: PendingFailure): string {
+  return JSON.stringify([project, promptId]);
 }
 
 function promptFailed(

@@ -65,9 +65,12 @@ export function failureStatements(tables: Tables): Statements {
       const [id, at, error_id, error_msg, error_msg_truncated] = values as [
         ...[number, number, string | null, string | null, boolean],
       ];
-      const [reason, cause, label] = values.slice(5) as [string | null, string | null, string];
+      const [reason, cause, label, worker] = values.slice(5) as [
+        ...[string | null, string | null, string, string],
+      ];
       const row = failure.get(id);
       if (row === undefined || row.settled_at !== null) return [];
+      if (row.claimed_by !== null && row.claimed_by !== worker) return [];
       const settlement = { error_id, error_msg, error_msg_truncated, reason, cause };
       Object.assign(row, { settled_at: at, ...settlement });
       const rows = rowsOf(tables, row.project_key);

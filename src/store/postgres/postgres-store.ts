@@ -189,7 +189,7 @@ function createStore(
     }),
     failingProjects: guarded(() => read<FailingProject>(FAILING, [])),
     settleFailure: guarded(async (transitionId, settlement, at) => {
-      await write(SETTLE, settleParameters(transitionId, settlement, at));
+      await write(SETTLE, settleParameters(transitionId, settlement, at, worker));
     }),
     postponeFailure: guarded(async (transitionId, tries) => {
       await write(POSTPONE, postponeParameters(transitionId, tries, worker));

@@ -321,6 +321,28 @@ describe.skipIf(postgresPrograms === undefined)('workers on one PostgreSQL', () 
       ]);
     });
 
+    it('and settle none that another worker has by now', async () => {
+      await using first = await startWorker(url);
+      await using second = await startWorker(url);
+      await first.store.configureProjects(['p'], 1);
+      await first.claim(['p']);
+      await first.see('p', { x: 'RUNNING' });
+      await first.see('p', { x: 'FAILED' });
+      const [late] = await first.store.pendingFailures({ limitPerProject: 1 });
+      const id = late?.transitionId ?? 0;
+      await expire(first.id);
+      expect(await second.store.pendingFailures({ limitPerProject: 1 })).toHaveLength(1);
+
+      const of = (error_id: string) => {
+        return { errorInfo: { error_id, error_msg: '' }, errorMsgTruncated: false };
+      };
+      await first.store.settleFailure(id, of('LATE'), 1);
+      await second.store.settleFailure(id, of('OWN'), 2);
+
+      const [failure] = await second.store.failures({});
+      expect(failure?.settlement?.errorInfo?.error_id).toBe('OWN');
+    });
+
     it('that another worker postpones too late go on with the one that has them', async () => {
       await using first = await startWorker(url);
       await using second = await startWorker(url);

@@ -6,7 +6,7 @@ import { causeOf } from '../../../src/domain/cause.ts';
 import type { ErrorInfo } from '../../../src/domain/failure.ts';
 import { ApiError, StoreError, type ApiFailureReason } from '../../../src/monitor/errors.ts';
 import { createFailureReporter } from '../../../src/monitor/failure-reporter.ts';
-import type { Store } from '../../../src/monitor/ports/store.ts';
+import type { PendingFailure, Store } from '../../../src/monitor/ports/store.ts';
 import { createPoller } from '../../../src/monitor/poller.ts';
 import { openStoreInProcess } from '../../support/store-in-process.ts';
 import {
@@ -56,6 +56,7 @@ async function setUp() {
   let answer: () => Promise<ErrorInfo | undefined> = () => Promise.resolve(info);
   /** What the store has read arrives after this. */
   let onTheWay: Promise<void> | undefined;
+  let renumbered: readonly PendingFailure[] | undefined;
   const asked: string[] = [];
   const broken = new Set<keyof Store>();
   const unlessBroken = <Result>(method: keyof Store, call: () => Promise<Result>) =>
@@ -73,7 +74,7 @@ async function setUp() {
         pendingFailures: async (query) => {
           const found = await store.pendingFailures(query);
           await onTheWay;
-          return found;
+          return renumbered ?? found;
         },
         settleFailure: (...given) =>
           unlessBroken('settleFailure', () => store.settleFailure(...given)),
@@ -95,6 +96,10 @@ async function setUp() {
     reporterOf,
     delayReads: (until: Promise<void>) => {
       onTheWay = until;
+    },
+    /** This failure alone is pending, with this id. */
+    numberAsBefore: (failure: PendingFailure | undefined, transitionId: number) => {
+      renumbered = failure && [{ ...failure, transitionId }];
     },
     answers: (next: () => Promise<ErrorInfo | undefined>) => {
       answer = next;
@@ -322,6 +327,20 @@ describe('a store that cannot settle', () => {
 
     expect(log.of('prompt.failed')).toHaveLength(2);
     expect(await store.pendingFailures({ limitPerProject: 2 })).toEqual([]);
+  });
+
+  it('is asked anew about another prompt whose failure gets the same id, once it has lost commits', async () => {
+    const { fails, log, broken, reporterOf, store, numberAsBefore } = given;
+    await fails('a', 'b');
+    const [first, second] = await store.pendingFailures({ limitPerProject: 2 });
+    broken.add('settleFailure');
+    const reporter = reporterOf();
+    numberAsBefore(first, 1);
+    await expect(reporter.drain(['p'])).rejects.toThrow(StoreError);
+    numberAsBefore(second, 1);
+    await expect(reporter.drain(['p'])).rejects.toThrow(StoreError);
+
+    expect(log.of('prompt.failed').map(({ promptId }) => promptId)).toEqual(['a', 'b']);
   });
 
   it('does not keep the reporter from stopping', async () => {

@@ -69,14 +69,18 @@ export function claimParameters(
   return [dueAt ?? null, projects?.map((id) => toStored(id)) ?? null, limitPerProject, worker];
 }
 
-/** Settles a failure and counts it by its error_id; one that is settled stays as it is. */
+/**
+ * Settles a failure and counts it by its error_id. One that is settled, or that another worker has claimed, stays as it is: a
+ * database that lost commits may have given its number to another failure.
+ */
 export const SETTLE: Statement = {
   name: 'settle_failure',
   text: `
 WITH settled AS (
   UPDATE evalwatch.failure
   SET settled_at = $2, error_id = $3, error_msg = $4, error_msg_truncated = $5, reason = $6, cause = $7
-  WHERE transition_id = $1 AND settled_at IS NULL RETURNING transition_id, project_key
+  WHERE transition_id = $1 AND settled_at IS NULL AND (claimed_by IS NULL OR claimed_by = $9)
+  RETURNING transition_id, project_key
 ),
 numbered AS (
   INSERT INTO evalwatch.settlement (transition_id) SELECT transition_id FROM settled
@@ -88,6 +92,7 @@ export function settleParameters(
   transitionId: number,
   settlement: Settlement,
   at: number,
+  worker: string,
 ): readonly unknown[] {
   const { errorInfo, reason } = settlement;
   return [
@@ -99,6 +104,7 @@ export function settleParameters(
     reason ?? null,
     causeOf(errorInfo).id,
     toStored(errorLabel(errorInfo)),
+    worker,
   ];
 }
 
