@@ -399,6 +399,7 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
             const start = { at: kernel.now(), wall, before, latest: Math.max(latest, wall) };
             lastStarts.set(event.project, start);
           }
+          if (event.type === 'poll.finished') setbacks.ended(event.project);
           if (event.type === 'scheduler.overlapped') {
             setbacks.ticked(event.project);
             // A run that comes due while a poll runs counts as started.

@@ -14,6 +14,8 @@ const EARLY_MS = 250;
 export interface Setbacks {
   /** A run of the project begins, or is left out because a poll of it runs. */
   ticked(project: string): void;
+  /** A poll has ended, perhaps without a request, because the service has asked to wait. */
+  ended(project: string): void;
   /** Returns by how much the clock is to be set, to just before a run of one of the projects, ms. */
   step(machine: Machine): number;
   /** The clock was set by so much. `isUndisturbed`: whether nothing has happened to the process since. */
@@ -30,10 +32,16 @@ export interface SetbacksOptions {
 
 export function createSetbacks({ kernel, projects, patienceMs, fault }: SetbacksOptions): Setbacks {
   const ticks = new Map<string, number>();
+  /** Projects with a run of which a request was sent. */
+  const running = new Set<string>();
 
   return {
     ticked: (project) => {
+      running.add(project);
       ticks.set(project, kernel.now());
+    },
+    ended: (project) => {
+      if (!running.delete(project)) ticks.set(project, kernel.now());
     },
     step: (machine) => {
       const project = projects[Math.floor(kernel.random() * projects.length)];

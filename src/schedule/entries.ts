@@ -31,7 +31,7 @@ export interface Entry {
   readonly isOwnedElsewhere: boolean;
   /** Infinite while another worker owns it. */
   dueAt: number;
-  /** Its last tick, and when that was on the monotonic clock. */
+  /** Its last tick, or poll at once, and when that was on the monotonic clock. */
   last: { readonly dueAt: number; readonly at: number } | undefined;
   /** Waits for a due time within this second. */
   timer: Timer | undefined;
