@@ -114,12 +114,12 @@ export function createWorker(options: WorkerOptions): Worker {
     const answer = await lease.renew();
     if (answer === undefined) return;
     lost.clear();
-    const { workers, owned, hasFree } = answer;
+    const { workers, hasFree } = answer;
     const { configDigest: digest } = identity();
     liveWorkers = workers.length;
     setAnswered(true);
     compareConfigurations(workers, digest);
-    const hasReleased = await share.agree(owned);
+    const hasReleased = await share.agree();
     if (state === 'stopping') return;
     await share.balance(
       workers.filter((one) => one.id === id || one.configDigest === digest).length,
