@@ -2,7 +2,10 @@
  * Exposes the daemon and its store to faults and compares the result with the guarantees (docs/reliability.md):
  * `node scripts/proof.ts [row …] [--short] [--seed N]`. Exits 1 if a guarantee is broken. `simulation` draws its seed if there is
  * none.
- * `node scripts/proof.ts simulation --part daemon|workers|server --days N [--seed N]` simulates seed after seed for so many days.
+ * `node scripts/proof.ts simulation --part daemon|workers|server [--seed N]` with
+ * - `--days N` simulates seed after seed for so many days;
+ * - `--repeat N` simulates N seeds twice, and compares their traces;
+ * - `--searches N [--mistake TEXT]` searches N times for each planted mistake, or for those with this text.
  * `node scripts/proof.ts limits --durations FILE` prints the limits that are learned from the durations in a CSV file.
  * `node scripts/proof.ts causes --messages FILE [--out FILE]` groups the messages of a file.
  */
@@ -14,6 +17,8 @@ import { limitsOfFile } from '../proof/limits/durations-file.ts';
 import { noticeOf } from '../proof/bug.ts';
 import { groupFile } from '../proof/causes/messages-file.ts';
 import { ROWS } from '../proof/rows.ts';
+import { rates } from '../proof/simulation/rates.ts';
+import { repeat } from '../proof/simulation/repeat.ts';
 import { type Part, PARTS } from '../proof/simulation/scenario.ts';
 import { search } from '../proof/simulation/search.ts';
 import { environment, resolveFromUser } from '../src/config/environment.ts';
@@ -28,6 +33,9 @@ const { values, positionals } = parseArgs({
     seed: { type: 'string' },
     part: { type: 'string' },
     days: { type: 'string' },
+    repeat: { type: 'string' },
+    searches: { type: 'string' },
+    mistake: { type: 'string' },
     durations: { type: 'string' },
     messages: { type: 'string' },
     out: { type: 'string' },
@@ -36,27 +44,33 @@ const { values, positionals } = parseArgs({
 const { short, durations, messages, out } = values;
 const givenSeed = values.seed === undefined ? undefined : Number(values.seed);
 const part = PARTS.find((one) => one === values.part);
-const days = Number(values.days);
+/** What to do with one part of the simulation, and how often. */
+const [[deed, count] = [undefined, Number.NaN], ...others] = (
+  ['days', 'repeat', 'searches'] as const
+).flatMap((name) => (values[name] === undefined ? [] : [[name, Number(values[name])] as const]));
 const names = ROWS.map(({ name }) => name);
 const rows = positionals.join(' ');
 const isUsable =
   positionals.every((name) => names.includes(name)) &&
   (givenSeed === undefined || Number.isSafeInteger(givenSeed)) &&
-  (values.part === undefined && values.days === undefined
+  (values.part === undefined && deed === undefined
     ? true
-    : rows === 'simulation' && part !== undefined && days > 0) &&
+    : rows === 'simulation' && part !== undefined && count > 0 && others.length === 0) &&
+  (values.mistake === undefined || deed === 'searches') &&
   (durations === undefined || rows === 'limits') &&
   ((messages === undefined && out === undefined) || (messages !== undefined && rows === 'causes'));
 if (!isUsable) {
   console.error(`usage: proof.ts [${names.join('|')} …] [--short] [--seed N]
        proof.ts simulation --part ${PARTS.join('|')} --days N [--seed N]
+       proof.ts simulation --part ${PARTS.join('|')} --repeat N [--seed N]
+       proof.ts simulation --part ${PARTS.join('|')} --searches N [--mistake TEXT] [--seed N]
        proof.ts limits --durations FILE
        proof.ts causes --messages FILE [--out FILE]`);
   process.exit(2);
 }
 if (durations !== undefined) await printLimits(durations);
 else if (messages !== undefined) process.exit(await printGrouping(messages, out));
-else if (part !== undefined) await searchFor(part);
+else if (part !== undefined) await simulate(part);
 else await runRows();
 
 /** Prints the limits that are learned from the durations in a file. */
@@ -72,12 +86,18 @@ async function printLimits(file: string): Promise<void> {
   }
 }
 
-/** Simulates a part for so many days. */
-async function searchFor(simulated: Part): Promise<void> {
+/** Simulates a part as often as asked. */
+async function simulate(simulated: Part): Promise<void> {
   const seed = givenSeed ?? randomInt(MAX_DRAWN_SEED);
-  const print = (line: string) => console.log(line);
-  const found = await search({ part: simulated, seed, days, print });
-  process.exitCode = found === 0 ? 0 : 1;
+  const options = { part: simulated, seed, print: (line: string) => console.log(line) };
+  const { mistake = '' } = values;
+  const wrong =
+    deed === 'repeat'
+      ? await repeat({ ...options, seeds: count })
+      : deed === 'searches'
+        ? await rates({ ...options, searches: count, mistake })
+        : await search({ ...options, days: count });
+  process.exitCode = wrong === 0 ? 0 : 1;
 }
 
 /** Runs the rows and prints their figures. */
