@@ -108,9 +108,12 @@ interface Instance {
   readonly constant: (name: string) => number;
 }
 
+/** Compiled once: each reload that changes the service makes another scanner. */
+let compiled: WebAssembly.Module | undefined;
+
 function instantiate(): Instance {
-  const code = readFileSync(join(import.meta.dirname, 'item-scanner.wasm'));
-  const { exports } = new WebAssembly.Instance(new WebAssembly.Module(code));
+  compiled ??= new WebAssembly.Module(readFileSync(join(import.meta.dirname, 'item-scanner.wasm')));
+  const { exports } = new WebAssembly.Instance(compiled);
   const { memory, scan } = exports;
   if (!(memory instanceof WebAssembly.Memory) || typeof scan !== 'function') {
     throw new TypeError(
