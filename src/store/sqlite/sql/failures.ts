@@ -17,6 +17,10 @@ export interface Failures {
 
 /** Reads and changes pending failures (docs/specification.md#pending-failures). */
 export function createFailures(db: Connection): Failures {
+  // Nothing is pending most of the time, and the query below visits every project.
+  const anyPending = db.prepare<[], unknown>(
+    'SELECT 1 FROM failure WHERE settled_at IS NULL LIMIT 1',
+  );
   // The index finds the oldest failures of each project, so a long backlog costs no time.
   const pending = db.prepare<{ dueAt: number | null; limit: number }, PendingColumns>(
     `SELECT f.transition_id, p.id AS project, t.record_id, t.record_name, p.removed_at,
@@ -54,6 +58,7 @@ export function createFailures(db: Connection): Failures {
   );
   return {
     pending: ({ dueAt, projects, limitPerProject }) => {
+      if (anyPending.get() === undefined) return [];
       const failures = pending
         .all({ dueAt: dueAt ?? null, limit: limitPerProject })
         .map(toPendingFailure);
