@@ -32,7 +32,7 @@ export function findForeignSchema(
   db: Connection,
   migrations: readonly string[],
 ): readonly string[] {
-  const made = makeSchema(migrations.slice(0, schemaVersion(db)));
+  const made = schemaOf(migrations.slice(0, schemaVersion(db)));
   const tables = new Set(made.filter(({ type }) => type === 'table').map(({ name }) => name));
   const identify = ({ type, name }: SchemaObject) => `${type} ${name}`;
   const textOf = (object: SchemaObject) =>
@@ -65,6 +65,16 @@ export function assertOwnSchema(db: Connection, migrations: readonly string[], p
     'other',
     `the schema of ${path} was changed: ${list}. Undo that, or restore a backup`,
   );
+}
+
+/** What migrations make, by their SQL: one process can open many stores. */
+const madeSchemas = new Map<string, readonly SchemaObject[]>();
+
+function schemaOf(migrations: readonly string[]): readonly SchemaObject[] {
+  const key = migrations.join('\n');
+  const made = madeSchemas.get(key) ?? makeSchema(migrations);
+  madeSchemas.set(key, made);
+  return made;
 }
 
 function makeSchema(migrations: readonly string[]): readonly SchemaObject[] {
