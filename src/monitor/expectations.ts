@@ -106,11 +106,12 @@ export function createExpectations(options: ExpectationsOptions): LearnedExpecta
     for (const map of [remembered, movedAt]) {
       for (const id of map.keys()) if (!projects().has(id)) map.delete(id);
     }
-    const states = ids.flatMap((project) =>
-      UNFINISHED_STATUSES.map((status) => {
-        return { project, status, maxIntervalMs: maxIntervalMs(project) };
-      }),
-    );
+    const states = ids.flatMap((project) => {
+      const intervalMs = maxIntervalMs(project);
+      return UNFINISHED_STATUSES.map((status) => {
+        return { project, status, maxIntervalMs: intervalMs };
+      });
+    });
     const { young = [], old = [] } = Object.groupBy(
       states.filter((state) => !isCurrent(state)),
       (state) => (isYoung(state) ? 'young' : 'old'),
