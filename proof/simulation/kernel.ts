@@ -6,8 +6,8 @@ interface Event {
   readonly at: number;
   /** Drawn from the seed: decides among events that are due at the same time. */
   readonly order: number;
-  readonly run: () => void;
-  isCancelled: boolean;
+  /** Undefined once it is cancelled, so that it keeps nothing in memory until it would have been due. */
+  run: (() => void) | undefined;
 }
 
 /** A line of the trace. */
@@ -43,6 +43,8 @@ export interface Kernel {
 }
 
 const MAX_KEPT_LINES = 4000;
+/** Characters of the trace that are hashed at once. */
+const HASHED_AT_ONCE = 65_536;
 
 /** Events in one turn of the event loop, so that real output is written in between. */
 const EVENTS_PER_TURN = 1000;
@@ -95,6 +97,8 @@ export function createKernel(random: () => number): Kernel {
   const heap: Event[] = [];
   const lines: Line[] = [];
   const hash: Hash = createHash('sha256');
+  /** What is not hashed yet. */
+  let unhashed = '';
   let now = 0;
   const ending = { isStopped: false };
   /** Mixture of the times of all events. */
@@ -152,10 +156,11 @@ export function createKernel(random: () => number): Kernel {
       const [next] = heap;
       if (next === undefined || !mayRun(next)) return false;
       pop();
-      if (next.isCancelled) continue;
+      const { run } = next;
+      if (run === undefined) continue;
       now = next.at;
       mixed = (Math.imul(mixed ^ Math.floor(now * 1000), 0x9e3779b1) + mixed) | 0;
-      next.run();
+      run();
       endEvent();
       if (realWork.size > 0) return true;
     }
@@ -168,10 +173,10 @@ export function createKernel(random: () => number): Kernel {
     chance: (probability) => random() < probability,
     between: (least, most) => least + random() * (most - least),
     after: (ms, run) => {
-      const event = { at: now + Math.max(0, ms), order: random(), run, isCancelled: false };
+      const event: Event = { at: now + Math.max(0, ms), order: random(), run };
       push(event);
       return () => {
-        event.isCancelled = true;
+        event.run = undefined;
       };
     },
     real: async (work) => {
@@ -184,7 +189,11 @@ export function createKernel(random: () => number): Kernel {
       }
     },
     note: (text) => {
-      hash.update(`${now} ${text}\n`);
+      unhashed += `${now} ${text}\n`;
+      if (unhashed.length > HASHED_AT_ONCE) {
+        hash.update(unhashed);
+        unhashed = '';
+      }
       lines.push({ at: now, text });
       if (lines.length > 2 * MAX_KEPT_LINES) lines.splice(0, MAX_KEPT_LINES);
     },
@@ -220,7 +229,7 @@ export function createKernel(random: () => number): Kernel {
       if (work === undefined) now = Math.max(now, end);
       else if (!state.isOver) throw new Error('something that should have ended has not');
     },
-    digest: () => hash.copy().update(String(mixed)).digest('hex'),
+    digest: () => hash.copy().update(`${unhashed}${mixed}`).digest('hex'),
     trace: () => lines.map(({ at, text }) => `${timeOf(at)} ${text}`),
   };
 }

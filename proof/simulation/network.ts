@@ -153,7 +153,7 @@ export function createNetwork(options: NetworkOptions): Network {
       if (kernel.chance(refused)) return fail('ECONNREFUSED');
       handler.onRequestStart?.(controller, {});
       if (isOver) return;
-      const { host } = new URL(String(request.origin));
+      const host = hostOf(String(request.origin));
       onSent(host, DETAIL.test(request.path));
       if (kernel.chance(silent)) return;
       const isLost = kernel.chance(lost);
@@ -189,6 +189,15 @@ function errorAnswer(kernel: Kernel): Answer {
 /** The client frees the memory of what it has read. */
 function ownCopy(bytes: Buffer): Buffer {
   return Buffer.from(new Uint8Array(bytes).buffer);
+}
+
+/** There are few. */
+const hosts = new Map<string, string>();
+
+function hostOf(origin: string): string {
+  const host = hosts.get(origin) ?? new URL(origin).host;
+  hosts.set(origin, host);
+  return host;
 }
 
 function lowerCase(headers: Dispatcher.DispatchOptions['headers']): Record<string, string> {

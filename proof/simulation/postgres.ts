@@ -115,11 +115,11 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
   function makeWatched(
     machine: Machine,
     { text }: Statement,
+    { claims, claimsFailures, commits }: Readonly<Record<Kind, boolean>>,
     values: readonly unknown[],
     calls: Pick<AccessOptions, 'onClaiming' | 'onFailureClaimed' | 'onCommitted'>,
   ): Awaitable<readonly unknown[]> {
     const nowUs = Math.round((START + kernel.now() + clockOffset()) * 1000);
-    const { claims, claimsFailures, commits } = kindOf(text);
     if (claimsFailures) {
       return next(server.run(text, values, nowUs), (rows) => {
         for (const { project, removed_at } of rows as readonly ClaimedFailure[]) {
@@ -185,11 +185,12 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
         const { fails, slow } = weather();
         const way = () =>
           kernel.chance(slow) ? kernel.between(100, 6000) : kernel.between(0.1, 3);
-        const project = kindOf(statement.text).commits ? String(values[0]) : undefined;
+        const kind = kindOf(statement.text);
+        const project = kind.commits ? String(values[0]) : undefined;
         const isRepetition = kernel.now() < (heldUp.get(project ?? '') ?? -Infinity);
         if (kernel.chance(isRepetition ? REPETITION_FAILS : fails)) {
           // Nothing was sent.
-          if (kindOf(statement.text).grants) onGrantFailed();
+          if (kind.grants) onGrantFailed();
           const fail = () => {
             if (inFlight.delete(fail)) resolve({ error: lost(), unknown: false });
           };
@@ -226,7 +227,7 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
         const sentTo = reign;
         if (!arrives || !returns) onTrouble();
         const leave = (given: Answer<Row>) => {
-          const { beginsLease, endsLease, renewsLease, writes } = kindOf(statement.text);
+          const { beginsLease, endsLease, renewsLease, writes } = kind;
           if (kernel.now() - sentAt > LATE_MS) onTrouble();
           const isRenewed = renewsLease && 'rows' in given && given.rows.length > 0;
           if (beginsLease || isRenewed) onRenewed();
@@ -245,7 +246,7 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
           if (reign !== sentTo) return void answer(back, cutOff());
           let made: Awaitable<readonly unknown[]>;
           try {
-            made = makeWatched(machine, statement, values, calls);
+            made = makeWatched(machine, statement, kind, values, calls);
           } catch (error) {
             return refuse(error);
           }

@@ -38,7 +38,8 @@ export async function createStoreThreads(options: StoreThreadOptions): Promise<S
   let close: (() => void) | undefined;
 
   async function start(paths: DatabaseRoom.DatabasePaths): Promise<StoreThread> {
-    const database = await openDatabase(paths);
+    // Nobody replaces the files: to look for that every virtual second takes real time.
+    const database = await openDatabase(paths, () => () => {});
     let isClosed = false;
     close = () => {
       if (!isClosed) database.close();
@@ -112,6 +113,9 @@ function copy(value: unknown): unknown {
   }
   if (Object.getPrototypeOf(value) !== Object.prototype) return structuredClone(value);
   const copied: Record<string, unknown> = {};
-  for (const [name, one] of Object.entries(value)) copied[name] = copy(one);
+  for (const name of Object.keys(value)) {
+    const one: unknown = (value as Readonly<Record<string, unknown>>)[name];
+    copied[name] = typeof one === 'object' || typeof one === 'function' ? copy(one) : one;
+  }
   return copied;
 }

@@ -5,6 +5,8 @@ import type { FaultFreeAnswer } from '../../src/simulator/service.ts';
 /** Addresses of two services that have the same prompts. */
 export const ADDRESSES = ['http://service.test', 'http://twin.test'] as const;
 
+const HOSTS = ADDRESSES.map((address) => new URL(address).host);
+
 /** A listing as a service served it last. */
 interface Served {
   readonly body: Answer['body'];
@@ -32,8 +34,7 @@ export function createTwins(
   function serve(host: string, listing: string, body: Answer['body']): Served {
     const own = served.get(`${host} ${listing}`);
     if (own?.body === body) return own;
-    const others = ADDRESSES.map((address) => new URL(address).host)
-      .filter((one) => one !== host)
+    const others = HOSTS.filter((one) => one !== host)
       .flatMap((one) => served.get(`${one} ${listing}`) ?? [])
       .filter((other) => other.body !== body)
       .map((other) => other.number);

@@ -97,20 +97,27 @@ export interface DatabasePaths {
   readonly file: string;
 }
 
-/** Opens the store for its one daemon, and creates it if there is none. @throws {StoreError} */
-export async function openDatabase({ path, file }: DatabasePaths): Promise<OpenDatabase> {
+/**
+ * Opens the store for its one daemon, and creates it if there is none.
+ * @param remember records files, and returns the check that they are still the same; other than usual in a simulation
+ * @throws {StoreError}
+ */
+export async function openDatabase(
+  { path, file }: DatabasePaths,
+  remember = rememberFiles,
+): Promise<OpenDatabase> {
   const migrations = await readMigrations();
   using opened = new DisposableStack();
   opened.defer(await takeLock(file));
   await createPrivately(file);
   // Recorded before the store is opened: the check of a large store takes long enough for a replacement.
-  const assertFiles = rememberFiles([file, path, `${file}.lock`]);
+  const assertFiles = remember([file, path, `${file}.lock`]);
   const db = connect(file, { readonly: false, busyTimeoutMs: BUSY_TIMEOUT_MS });
   opened.defer(() => db.close());
   // This read opens the log, unless the store is new or was restored.
   assertNotNewer(schemaVersion(db), file);
   const log = [`${file}-wal`, `${file}-shm`];
-  const assertFirstLog = rememberFiles(log.filter((each) => identify(each) !== undefined));
+  const assertFirstLog = remember(log.filter((each) => identify(each) !== undefined));
   assertOwnSchema(db, migrations, file);
   assertIntact(db, file);
   migrate(db, migrations);
@@ -123,7 +130,7 @@ export async function openDatabase({ path, file }: DatabasePaths): Promise<OpenD
   const writes = createWrites(db, changes);
   const reads = createReads(reader);
   // The prepared statements have opened the log in any case.
-  const assertLog = rememberFiles(log);
+  const assertLog = remember(log);
   const assertInPlace = () => {
     assertFiles();
     assertLog();
