@@ -4,6 +4,7 @@ import type { Answer, ServedListing } from '../../src/simulator/answer.ts';
 import type { FaultFreeAnswer } from '../../src/simulator/service.ts';
 import type { Kernel } from './kernel.ts';
 import type { Machine } from './machine.ts';
+import { withoutStack } from './without-stack.ts';
 
 /** How bad network and service are: probabilities of each request. */
 export interface Weather {
@@ -80,7 +81,8 @@ export function createNetwork(options: NetworkOptions): Network {
     function fail(code: string): void {
       if (isOver) return;
       end();
-      handler.onResponseError?.(controller, Object.assign(new Error(code), { code }));
+      const error = withoutStack(() => Object.assign(new Error(code), { code }));
+      handler.onResponseError?.(controller, error);
     }
 
     const controller: Dispatcher.DispatchController = {
@@ -201,6 +203,9 @@ function hostOf(origin: string): string {
 }
 
 function lowerCase(headers: Dispatcher.DispatchOptions['headers']): Record<string, string> {
-  const entries = Object.entries((headers ?? {}) as Record<string, string>);
-  return Object.fromEntries(entries.map(([name, value]) => [name.toLowerCase(), value]));
+  const lowered: Record<string, string> = {};
+  for (const [name, value] of Object.entries((headers ?? {}) as Record<string, string>)) {
+    lowered[name.toLowerCase()] = value;
+  }
+  return lowered;
 }

@@ -151,12 +151,7 @@ export function createOracle(world: World, { isShared }: { readonly isShared: bo
       for (const batch of batches.get(project) ?? []) {
         const own = rowsOfProject.slice(next, next + batch.moves.length);
         next += batch.moves.length;
-        const { stored } = batch;
-        const isSame = (row: TransitionRow, index: number) => {
-          const before = stored?.[index];
-          return row.transitionId === before?.transitionId && isSameMove(row, before);
-        };
-        if (own.length !== stored?.length || !own.every(isSame)) {
+        if (!areSame(own, batch.stored)) {
           const expected = JSON.stringify(batch.moves);
           const found = JSON.stringify(own.map(textOf).toSorted());
           if (expected !== found) {
@@ -173,7 +168,8 @@ export function createOracle(world: World, { isShared }: { readonly isShared: bo
       const others = rowsOfProject.length - next;
       if (others > 0) differences.push(`transitions of ${project} that nothing served: ${others}`);
     }
-    const byId = new Map(rows.map((row) => [row.transitionId, row]));
+    const byId = new Map<number, TransitionRow>();
+    for (const row of rows) byId.set(row.transitionId, row);
     for (const [id, told] of toldMoves) {
       const row = byId.get(id);
       if (row === undefined || !isSameMove(row, told)) {
@@ -358,6 +354,19 @@ function refill<Key, Value>(map: Map<Key, Value>, entries: Iterable<readonly [Ke
 
 function textOf({ id, from, to }: Move): string {
   return `${id} ${from} ${to}`;
+}
+
+/** Whether these are the moves that were found before, if any were. */
+function areSame(
+  rows: readonly TransitionRow[],
+  before: readonly TransitionRow[] | undefined,
+): boolean {
+  if (rows.length !== before?.length) return false;
+  for (const [index, row] of rows.entries()) {
+    const other = before[index];
+    if (row.transitionId !== other?.transitionId || !isSameMove(row, other)) return false;
+  }
+  return true;
 }
 
 function isSameMove(one: Move, other: Move): boolean {

@@ -7,6 +7,7 @@ import type * as PostgresRoom from '../../src/store/postgres/postgres-store.ts';
 import type { AccessOptions, Backend, StoreWeather } from './backend.ts';
 import type { Kernel } from './kernel.ts';
 import { type Machine, START } from './machine.ts';
+import { withoutStack } from './without-stack.ts';
 
 /** Only read: the connections are simulated. */
 const URL_OF_WORKERS = 'postgres://nobody@simulated/database';
@@ -181,7 +182,8 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
         { timeoutMs, signal }: Limits,
       ): Promise<Answer<Row>> {
         const { promise, resolve } = Promise.withResolvers<Answer<Row>>();
-        const lost = () => new StoreError('io', 'simulated: the connection was lost');
+        const lost = () =>
+          withoutStack(() => new StoreError('io', 'simulated: the connection was lost'));
         const { fails, slow } = weather();
         const way = () =>
           kernel.chance(slow) ? kernel.between(100, 6000) : kernel.between(0.1, 3);

@@ -26,7 +26,11 @@ export function pruningStatements(tables: Tables): Statements {
     found: Iterable<TransitionRow>,
     condition: (row: TransitionRow) => boolean = () => true,
   ): readonly object[] {
-    const old = Iterator.from(found).filter(condition).take(MAX_ROWS).toArray();
+    const old: TransitionRow[] = [];
+    for (const row of found) {
+      if (condition(row)) old.push(row);
+      if (old.length === MAX_ROWS) break;
+    }
     return old.map(({ transition_id, project_key }) => {
       tables.transition.delete(transition_id);
       tables.failure.delete(transition_id);
