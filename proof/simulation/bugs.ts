@@ -324,8 +324,8 @@ export const OF_WORKERS: readonly Bug[] = [
   },
   {
     what: 'a worker compares the names of its projects only if their number differs',
-    file: 'coordination/doubts.ts',
-    replace: [['      isRaised = true;\n', '']],
+    file: 'coordination/share.ts',
+    replace: [['    isInDoubt = true;\n', '']],
     notice: /is not polled for/,
   },
   {

@@ -26,6 +26,8 @@ export interface Beat {
   readonly lease: LeaseEnd;
   /** Workers with a valid lease, including this one, sorted by id. */
   readonly workers: readonly WorkerIdentity[];
+  /** Number of configured projects that this worker owns according to the database. */
+  readonly owned: number;
   /** Whether a configured project had no owner with a lease, so that a claim may find one. */
   readonly hasFree: boolean;
 }
@@ -60,8 +62,6 @@ export interface Coordinator {
   beat(worker: WorkerIdentity): Promise<Beat | undefined>;
   /** Gives every project back and ends the lease. */
   leave(worker: string): Promise<void>;
-  /** Returns how many projects {@link ownedBy} returns: with many, their names are megabytes. */
-  countOwned(worker: string): Promise<number>;
   /** Returns the configured projects that this worker owns according to the database. */
   ownedBy(worker: string): Promise<readonly string[]>;
   /**

@@ -1,6 +1,5 @@
 import type { Observer } from '../monitor/events.ts';
 import { createClaims } from './claims.ts';
-import { createDoubts, type DoubtsOptions } from './doubts.ts';
 import type { Coordinator, OwnedProject, Ownership } from './ports.ts';
 import { createReleases, MAX_RELEASE, type ReleasesOptions } from './releases.ts';
 import { withTimeout } from './timeout.ts';
@@ -30,16 +29,16 @@ export interface Share {
   balance(workers: number, hasFree: boolean): Promise<void>;
   /** Gives every project back. */
   releaseAll(): void;
-  /** A request has failed, so the database may record other projects than it should. The next `agree` compares them. */
+  /** A request has failed, so the database may record other projects than it should. Its next `agree` compares them. */
   doubt(): void;
   /**
    * Gives back what only the database records as owned: the answer to a claim was lost, or a commit was refused. Drops what
-   * only this worker regards as owned: a request that it had given up took effect late, such as an earlier `join`. Compares
-   * the numbers once a lease and after `drop`, and the names if the numbers differ or after `doubt`.
+   * only this worker regards as owned: a request that it had given up took effect late, such as an earlier `join`.
+   * @param recorded number of owned projects according to the database; asks for their names if it shows a difference
    * @returns whether it gave a project back, which is free then
    * @throws {StoreError}
    */
-  agree(): Promise<boolean>;
+  agree(recorded: number): Promise<boolean>;
   /** Resolves when nothing is being given back any more. */
   released(): Promise<void>;
   /** Drops a project that another worker owns by now. False if it was not owned. */
@@ -48,11 +47,11 @@ export interface Share {
   dropAll(): readonly string[];
 }
 
-export interface ShareOptions
-  extends
-    Omit<ReleasesOptions, 'coordinator' | 'flush' | 'onReleased' | 'onFailed'>,
-    Pick<DoubtsOptions, 'leaseMs'> {
-  readonly coordinator: Pick<Coordinator, 'claim' | 'release' | 'countOwned' | 'ownedBy'>;
+export interface ShareOptions extends Omit<
+  ReleasesOptions,
+  'coordinator' | 'flush' | 'onReleased' | 'onFailed'
+> {
+  readonly coordinator: Pick<Coordinator, 'claim' | 'release' | 'ownedBy'>;
   readonly ownership: Pick<Ownership, 'own' | 'disown' | 'flush'>;
   readonly emit: Observer;
   readonly onChange: (change: OwnershipChange) => void;
@@ -67,7 +66,7 @@ export function createShare(options: ShareOptions): Share {
   const { emit, onChange, shareSize, onFailure } = options;
   let configured: ReadonlySet<string> = new Set();
   const owned = new Set<string>();
-  const doubts = createDoubts(options);
+  let isInDoubt = false;
   const releases = createReleases({
     ...options,
     flush: () => ownership.flush(),
@@ -104,10 +103,14 @@ export function createShare(options: ShareOptions): Share {
   async function releaseStrays(strays: readonly string[]): Promise<void> {
     const endsAt = clock.monotonic() + timeoutMs / 2;
     for (let start = 0; start < strays.length; start += MAX_RELEASE) {
-      if (clock.monotonic() >= endsAt) return doubts.raise();
+      if (clock.monotonic() >= endsAt) return doubt();
       const part = strays.slice(start, start + MAX_RELEASE);
       await withTimeout(coordinator.release(worker, part), timeoutMs, clock);
     }
+  }
+
+  function doubt(): void {
+    isInDoubt = true;
   }
 
   function take(taken: readonly OwnedProject[]): void {
@@ -135,19 +138,18 @@ export function createShare(options: ShareOptions): Share {
       if (hasFree) await claim(configured, due);
     },
     releaseAll: () => release([...owned]),
-    doubt: () => doubts.raise(),
-    agree: async () => {
-      const termBefore = term();
+    doubt,
+    agree: async (recorded) => {
       // Projects that were removed from the configuration have no owner, and are about to be given back.
       const before = owned.intersection(configured);
-      const isPossible = (recorded: number) =>
-        recorded >= before.size && recorded <= owned.size + leaving.size;
-      if (!(await doubts.exist(isPossible))) return false;
+      const isSame = recorded >= before.size && recorded <= owned.size + leaving.size;
+      if (isSame && !isInDoubt) return false;
       // What is being given back may or may not be recorded.
       const leavingBefore = new Set(leaving);
+      const termBefore = term();
       const names = await withTimeout(coordinator.ownedBy(worker), timeoutMs, clock);
       if (termBefore !== term()) return false;
-      doubts.settle();
+      isInDoubt = false;
       const asOwned = new Set(names);
       const unrecorded = [...before.difference(asOwned)];
       if (drop(unrecorded)) {
@@ -158,10 +160,7 @@ export function createShare(options: ShareOptions): Share {
       return strays.size > 0;
     },
     released: () => releases.settled(),
-    drop: (project) => {
-      doubts.recount();
-      return drop([project]);
-    },
+    drop: (project) => drop([project]),
     dropAll: () => {
       const dropped = [...owned, ...leaving];
       for (const project of dropped) ownership.disown(project);

@@ -114,12 +114,12 @@ export function createWorker(options: WorkerOptions): Worker {
     const answer = await lease.renew();
     if (answer === undefined) return;
     lost.clear();
-    const { workers, hasFree } = answer;
+    const { workers, owned, hasFree } = answer;
     const { configDigest: digest } = identity();
     liveWorkers = workers.length;
     setAnswered(true);
     compareConfigurations(workers, digest);
-    const hasReleased = await share.agree();
+    const hasReleased = await share.agree(owned);
     if (state === 'stopping') return;
     await share.balance(
       workers.filter((one) => one.id === id || one.configDigest === digest).length,

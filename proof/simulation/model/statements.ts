@@ -22,7 +22,6 @@ const DIGESTS: Readonly<Record<string, string>> = {
   f1d1097b5d96: 'claim_failures',
   '53a3df61eb55': 'commit_poll',
   '5ba5e2809e21': 'configure_projects',
-  f61140bea3bf: 'count_owned',
   a85a9780d5c5: 'delete_expired',
   bd9f4cd475b3: 'durations',
   f274cb5fae01: 'event_numbers',
@@ -70,7 +69,7 @@ const DIGESTS: Readonly<Record<string, string>> = {
   '18544bee6b91': 'statuses_oldest',
   d4675de4d47c: 'transitions',
   '4e7e0a32ee5c': 'unconfigured_projects',
-  '1f6ed005c8d6': 'workers',
+  '739b866c767d': 'workers',
 };
 
 /** The forms of the statement that knownQuery builds. */

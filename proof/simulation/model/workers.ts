@@ -14,13 +14,6 @@ export function workerStatements(tables: Tables): Statements {
     for (const row of project.values()) if (row.owner === owner) setOwner(row, null);
   }
 
-  /** The configured projects of an owner. */
-  function ownedBy(name: string): readonly ProjectRow[] {
-    return [...project.values()].filter(
-      ({ owner, removed_at }) => owner === name && removed_at === null,
-    );
-  }
-
   function isFree({ owner }: ProjectRow, nowUs: number): boolean {
     return owner === null || !isLive(tables, owner, nowUs);
   }
@@ -50,11 +43,15 @@ export function workerStatements(tables: Tables): Statements {
           ...row,
           holds: holds(row, nowUs),
           remaining_ms: ((row.expires_us - nowUs) / 1e6) * 1000,
+          owned:
+            row.worker === name ? configured.filter(({ owner }) => owner === name).length : null,
           has_free: row.worker === name ? configured.some((one) => isFree(one, nowUs)) : null,
         }));
     },
-    count_owned: ([name]: [string]) => [{ owned: ownedBy(name).length }],
-    owned: ([name]: [string]) => ownedBy(name).map(({ id }) => ({ id })),
+    owned: ([name]: [string]) =>
+      [...project.values()]
+        .filter(({ owner, removed_at }) => owner === name && removed_at === null)
+        .map(({ id }) => ({ id })),
     delete_expired: ([names, expires]: [string[], number[]]) => {
       for (const [index, name] of names.entries()) {
         if (worker.get(name)?.expires_us === expires[index]) worker.delete(name);

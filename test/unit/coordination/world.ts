@@ -27,7 +27,7 @@ export function sharedRows() {
     });
     const lease = { until: now() + LEASE, expiresAt: Date.now() + LEASE };
     // A project that nobody ever owned has no row here.
-    return { lease, workers, hasFree: true };
+    return { lease, workers, owned: projectsOf(worker).length, hasFree: true };
   }
 
   const coordinator: Omit<Coordinator, 'grant' | 'owner'> = {
@@ -40,7 +40,6 @@ export function sharedRows() {
       leases.delete(worker);
       for (const project of projectsOf(worker)) owners.delete(project);
     },
-    countOwned: async (worker) => projectsOf(worker).length,
     ownedBy: async (worker) => projectsOf(worker),
     claim: async (worker, projects, most) =>
       projects
@@ -129,7 +128,6 @@ function faulty(calls: Calls, fault: () => string): Calls {
     join: wrap(calls.join),
     beat: wrap(calls.beat),
     leave: wrap(calls.leave),
-    countOwned: wrap(calls.countOwned),
     ownedBy: wrap(calls.ownedBy),
     claim: wrap(calls.claim),
     release: wrap(calls.release),

@@ -34,8 +34,8 @@ const RENEW: Statement = {
 const EXPIRES_US = '(extract(epoch FROM w.expires_at) * 1000000)::bigint';
 
 /**
- * Also selects, for the asking worker, whether any project is free. Finding that out by a claim would read every project. The
- * index gives the owners one by one; a removed project has none.
+ * Also selects, for the asking worker, how many projects it owns and whether any is free. Finding that out by a claim would
+ * read every project. The index gives the owners one by one; a removed project has none.
  */
 const WORKERS: Statement = {
   text: `
@@ -47,6 +47,7 @@ WITH RECURSIVE owners AS (
 )
 SELECT w.worker, w.program_version, w.config_digest, ${LEASE_HOLDS} AS holds,
       ${EXPIRES_US} AS expires_us, extract(epoch FROM w.expires_at - now())::float8 * 1000 AS remaining_ms,
+      CASE WHEN w.worker = $1 THEN (SELECT count(*) FROM evalwatch.project WHERE owner = $1) END AS owned,
       CASE WHEN w.worker = $1 THEN (
         EXISTS (SELECT FROM evalwatch.project WHERE owner IS NULL AND removed_at IS NULL)
         OR EXISTS (SELECT FROM owners WHERE owner NOT IN (
@@ -67,10 +68,6 @@ WITH released AS (
   UPDATE evalwatch.project SET owner = NULL, epoch = nextval('evalwatch.epoch') WHERE owner = $1
 )
 DELETE FROM evalwatch.worker WHERE worker = $1`,
-};
-
-const COUNT_OWNED: Statement = {
-  text: 'SELECT count(*) AS owned FROM evalwatch.project WHERE owner = $1 AND removed_at IS NULL',
 };
 
 const OWNED_IDS: Statement = {
@@ -130,6 +127,8 @@ interface WorkerRow extends LeaseRow {
   readonly program_version: string;
   readonly config_digest: string;
   readonly holds: boolean;
+  /** Number of projects that the asking worker owns; null in the rows of others. */
+  readonly owned: number | null;
   /** Whether a configured project has no owner whose lease holds; null in the rows of others. */
   readonly has_free: boolean | null;
 }
@@ -166,7 +165,7 @@ export function createCoordinator({ database, clock, leaseMs }: CoordinatorOptio
     const own = live.find((row) => row.worker === worker);
     // The expired leases still held for the query.
     const hasFree = own?.has_free === true || expired.length > 0;
-    return { lease, workers: live.map(toIdentity), hasFree };
+    return { lease, workers: live.map(toIdentity), owned: own?.owned ?? 0, hasFree };
   }
 
   return {
@@ -184,10 +183,6 @@ export function createCoordinator({ database, clock, leaseMs }: CoordinatorOptio
       }),
     leave: async (worker) => {
       await database.query(LEAVE, [worker]);
-    },
-    countOwned: async (worker) => {
-      const [row] = await database.query<{ readonly owned: number }>(COUNT_OWNED, [worker]);
-      return row?.owned ?? 0;
     },
     ownedBy: async (worker) => {
       const rows = await database.query<{ readonly id: string }>(OWNED_IDS, [worker]);
