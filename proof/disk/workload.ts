@@ -75,5 +75,5 @@ async function see(to: Store, at: number): Promise<void> {
 async function settleOne(of: Store, at: number): Promise<void> {
   const [failure] = await of.pendingFailures({ limitPerProject: 1 });
   if (failure === undefined) return;
-  await of.settleFailure(failure.transitionId, { reason: 'not_found' }, at);
+  await of.settleFailure(failure, { reason: 'not_found' }, at);
 }

@@ -143,7 +143,10 @@ async function fail(
     const settlements = ids.map((_, index) => settlementOf(round * failures + index));
     const before = process.cpuUsage();
     await Promise.all(
-      ids.map((id, index) => store.settleFailure(id, settlements[index] as Settlement, at)),
+      ids.map((transitionId, index) => {
+        const failure = { transitionId, foundAt: at };
+        return store.settleFailure(failure, settlements[index] as Settlement, at);
+      }),
     );
     const { user, system } = process.cpuUsage(before);
     const { projects } = await store.snapshot();

@@ -74,7 +74,7 @@ async function see(
 async function settleOne(of: Store, at: number): Promise<void> {
   const [failure] = await of.pendingFailures({ limitPerProject: 1 });
   if (failure === undefined) return;
-  await of.settleFailure(failure.transitionId, { reason: 'not_found' }, at);
+  await of.settleFailure(failure, { reason: 'not_found' }, at);
   say('settled', String(failure.transitionId));
 }
 

@@ -232,11 +232,11 @@ export const STATEMENTS: readonly (readonly [file: string, text: string])[] = [
   ],
   [
     'store/postgres/sql/failures.ts',
-    'WHERE transition_id = $1 AND settled_at IS NULL AND (claimed_by IS NULL OR claimed_by = $9)',
+    'WHERE f.transition_id = $1 AND f.settled_at IS NULL AND (f.claimed_by IS NULL OR f.claimed_by = $9)',
   ],
   [
     'store/postgres/sql/failures.ts',
-    'AND settled_at IS NULL AND (claimed_by IS NULL OR claimed_by = $7)',
+    'WHERE f.transition_id = $1 AND f.settled_at IS NULL AND (f.claimed_by IS NULL OR f.claimed_by = $7)',
   ],
   ['monitor/poller.ts', 'if (states.get(project) !== state) return undefined;'],
   ['monitor/failure-reporter.ts', 'if (outcome === undefined || lease() !== heldLease) return;'],

@@ -37,9 +37,7 @@ export async function storeLargeFailures(directory: string, project: string): Pr
   const settlement = { errorInfo, errorMsgTruncated: false };
   const pending = await store.pendingFailures({ limitPerProject: FAILURES });
   await Promise.all(
-    pending.map(({ transitionId }) =>
-      store.settleFailure(transitionId, settlement, systemClock.now()),
-    ),
+    pending.map((failure) => store.settleFailure(failure, settlement, systemClock.now())),
   );
   await store.close();
 }

@@ -20,7 +20,7 @@ export const OF_DAEMON: readonly Bug[] = [
     replace: [
       [
         'settlement: Settlement): Promise<void> {\n    emit(',
-        'settlement: Settlement): Promise<void> {\n    await settle(failure.transitionId, settlement);\n    emit(',
+        'settlement: Settlement): Promise<void> {\n    await settle(failure, settlement);\n    emit(',
       ],
     ],
     notice: /is settled, not told/,
@@ -57,7 +57,7 @@ export const OF_DAEMON: readonly Bug[] = [
   {
     what: 'a failure whose settlement could not be stored is told again',
     file: 'monitor/failure-reporter.ts',
-    replace: [['logged.set(failure.transitionId, { prompt: promptOf(failure), settlement });', '']],
+    replace: [['logged.set(keyOf(failure), { failure, settlement });', '']],
     notice: /told twice by/,
   },
   {
@@ -207,8 +207,8 @@ export const OF_WORKERS: readonly Bug[] = [
     file: `${MODEL}/failures.ts`,
     replace: [
       [
-        'if (row === undefined || row.settled_at !== null) return [];\n      if (row.claimed_by !== null && row.claimed_by !== worker) return [];\n      const settlement',
-        'if (row === undefined) return [];\n      const settlement',
+        'const row = pendingRow(id, values[9]);\n      if (row === undefined) return [];\n      if (row.claimed_by !== null && row.claimed_by !== worker) return [];\n',
+        'const row = failure.get(id);\n      if (transition.get(id)?.at !== values[9] || row === undefined) return [];\n',
       ],
     ],
     notice: /settled failures of|was settled twice/,

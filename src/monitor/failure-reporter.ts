@@ -6,7 +6,7 @@ import type { MonitorEvent, Observer } from './events.ts';
 import type { Clock } from './ports/clock.ts';
 import type { EvaluationService } from './ports/service.ts';
 import type { Shutdown } from './ports/shutdown.ts';
-import type { PendingFailure, Store } from './ports/store.ts';
+import type { FailureKey, PendingFailure, Store } from './ports/store.ts';
 import { createRepeatedCheck } from './repeated-check.ts';
 
 /** Interval of the queries for due failures while some are being reported, and of the tries to query without a lease. */
@@ -49,13 +49,16 @@ export interface FailureReporterOptions {
 export function createFailureReporter(options: FailureReporterOptions): FailureReporter {
   const { service, store, clock, emit, parallelPerProject, shutdown, lease = () => 0 } = options;
   const attempt = createAttempt({ service, clock, emit, shutdown });
-  const running = new Map<number, { readonly project: string; readonly work: Promise<void> }>();
-  /** Settlements that were logged but could not be stored, with the prompt: a store that lost commits can give an id again. */
-  const logged = new Map<number, { readonly prompt: string; readonly settlement: Settlement }>();
+  const running = new Map<string, { readonly project: string; readonly work: Promise<void> }>();
+  /** Settlements that were logged but could not be stored. */
+  const logged = new Map<
+    string,
+    { readonly failure: FailureKey; readonly settlement: Settlement }
+  >();
   /** When postponed failures are due, epoch ms. */
   const nextTries = new Set<number>();
   /** Reports that ended since the last check began, whose result may still list them as pending. */
-  let ended = new Set<number>();
+  let ended = new Set<string>();
   let pausedUntil = Number.NEGATIVE_INFINITY;
 
   const checks = createRepeatedCheck({ check, intervalMs, clock, signal: shutdown.waits });
@@ -80,56 +83,56 @@ export function createFailureReporter(options: FailureReporterOptions): FailureR
       const dueAt = clock.now();
       const due = await store.pendingFailures({ dueAt, limitPerProject: parallelPerProject() });
       for (const at of nextTries) if (at <= dueAt) nextTries.delete(at);
-      for (const failure of due)
-        if (!ended.has(failure.transitionId)) startReport(failure, heldLease);
+      for (const failure of due) if (!ended.has(keyOf(failure))) startReport(failure, heldLease);
     } catch (error) {
       pauseAfter(error);
     }
   }
 
   function startReport(failure: PendingFailure, heldLease: number): void {
-    const { project, transitionId } = failure;
-    if (running.has(transitionId)) return;
+    const { project } = failure;
+    const key = keyOf(failure);
+    if (running.has(key)) return;
     const work = report(failure, heldLease)
       .catch(pauseAfter)
       .finally(() => {
-        running.delete(transitionId);
-        ended.add(transitionId);
+        running.delete(key);
+        ended.add(key);
         if (!running.values().some((other) => other.project === project)) checks.wake();
       });
-    running.set(transitionId, { project, work });
+    running.set(key, { project, work });
   }
 
   /** Tries one failure once. A shutdown meanwhile, or the end of the lease, leaves it pending. */
   async function report(failure: PendingFailure, heldLease: number): Promise<void> {
-    const known = logged.get(failure.transitionId);
-    if (known?.prompt === promptOf(failure)) {
-      return await settle(failure.transitionId, known.settlement);
-    }
+    const known = logged.get(keyOf(failure));
+    if (known !== undefined) return await settle(failure, known.settlement);
     const outcome = await attempt(failure);
     if (outcome === undefined || lease() !== heldLease) return;
     if ('settlement' in outcome) await logAndSettle(failure, outcome.settlement);
     else {
       nextTries.add(outcome.tries.nextAt);
-      await store.postponeFailure(failure.transitionId, outcome.tries);
+      await store.postponeFailure(failure, outcome.tries);
     }
   }
 
   async function logAndSettle(failure: PendingFailure, settlement: Settlement): Promise<void> {
     emit(promptFailed(failure, settlement));
-    logged.set(failure.transitionId, { prompt: promptOf(failure), settlement });
-    await settle(failure.transitionId, settlement);
+    logged.set(keyOf(failure), { failure, settlement });
+    await settle(failure, settlement);
   }
 
-  async function settle(transitionId: number, settlement: Settlement): Promise<void> {
-    await store.settleFailure(transitionId, settlement, clock.now());
-    logged.delete(transitionId);
+  async function settle(failure: FailureKey, settlement: Settlement): Promise<void> {
+    await store.settleFailure(failure, settlement, clock.now());
+    logged.delete(keyOf(failure));
   }
 
   /** Makes a last attempt to store logged settlements; otherwise the next process logs these lines again. */
   async function settleLogged(): Promise<void> {
     try {
-      await Promise.all([...logged].map(([id, { settlement }]) => settle(id, settlement)));
+      await Promise.all(
+        logged.values().map(({ failure, settlement }) => settle(failure, settlement)),
+      );
     } catch (error) {
       pauseAfter(error);
     }
@@ -176,8 +179,8 @@ async function forEachOf<Item>(
   await Promise.all(Array.from({ length: limit }, reportNext));
 }
 
-function promptOf({ project, promptId }: PendingFailure): string {
-  return JSON.stringify([project, promptId]);
+function keyOf({ transitionId, foundAt }: FailureKey): string {
+  return `${transitionId} ${foundAt}`;
 }
 
 function promptFailed(

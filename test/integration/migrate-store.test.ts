@@ -52,20 +52,22 @@ async function writeStore(path: string): Promise<void> {
   const pending = await store.pendingFailures({ limitPerProject: 100 });
   const newest = pending.find(({ project }) => project === 'q');
   const errorInfo = { error_id: 'E\u00001', error_msg: 'broken \u0001' };
-  await store.settleFailure(newest?.transitionId ?? 0, { errorInfo, errorMsgTruncated: false }, 95);
+  if (newest === undefined) throw new Error('q has no failure');
+  await store.settleFailure(newest, { errorInfo, errorMsgTruncated: false }, 95);
   await store.close();
 }
 
 async function settleSome(store: Store): Promise<void> {
   const [one, other, tried, ...rest] = await store.pendingFailures({ limitPerProject: 100 });
   const pruned = rest.find(({ project }) => project === 'pruned');
+  if (!one || !other || !tried) throw new Error('too few failures');
   const none = { reason: 'not_found' } as const;
   const errorInfo = { error_id: 'E\u00001', error_msg: `broken \u0001 ${'x'.repeat(9000)}` };
-  await store.settleFailure(other?.transitionId ?? 0, { errorInfo, errorMsgTruncated: true }, 71);
-  await store.settleFailure(one?.transitionId ?? 0, none, 72);
-  if (pruned !== undefined) await store.settleFailure(pruned.transitionId, none, 73);
+  await store.settleFailure(other, { errorInfo, errorMsgTruncated: true }, 71);
+  await store.settleFailure(one, none, 72);
+  if (pruned !== undefined) await store.settleFailure(pruned, none, 73);
   const tries = { count: 2, useless: 1, firstAt: 70, lastAt: 71, nextAt: 5000 };
-  await store.postponeFailure(tried?.transitionId ?? 0, tries);
+  await store.postponeFailure(tried, tries);
 }
 
 describe.skipIf(postgresPrograms === undefined)('migrate-store', () => {
@@ -169,9 +171,9 @@ describe.skipIf(postgresPrograms === undefined)('migrate-store', () => {
         // One that had gone comes back, one that waited longest moves on, another one fails.
         await see(store, 'p', { gone: 'RUNNING', missing: 'FAILED', "'": 'PENDING' }, 100);
         await see(store, 'q', { a: 'RUNNING', b: 'COMPLETED' }, 110);
-        for (const { transitionId } of await store.pendingFailures(due)) {
-          const errorInfo = { error_id: `E${transitionId}`, error_msg: 'x' };
-          await store.settleFailure(transitionId, { errorInfo, errorMsgTruncated: false }, 120);
+        for (const failure of await store.pendingFailures(due)) {
+          const errorInfo = { error_id: `E${failure.transitionId}`, error_msg: 'x' };
+          await store.settleFailure(failure, { errorInfo, errorMsgTruncated: false }, 120);
         }
       }
       const { projects: counted } = await sqlite.snapshot();

@@ -39,11 +39,8 @@ export async function scrapeOf(
       await show(store, { a: 'PENDING', b: 'RUNNING', c: 'FAILED', d: 'FAILED' }, clock.now());
       const [failure] = await store.pendingFailures({ limitPerProject: 1 });
       const errorInfo = { error_id: 'MODEL_TIMEOUT', error_msg: 'too slow' };
-      await store.settleFailure(
-        failure?.transitionId ?? 0,
-        { errorInfo, errorMsgTruncated: false },
-        clock.now(),
-      );
+      if (failure === undefined) throw new Error('nothing is pending');
+      await store.settleFailure(failure, { errorInfo, errorMsgTruncated: false }, clock.now());
     }
     const metrics = createMetrics({
       version: '1.2.3',

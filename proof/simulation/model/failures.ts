@@ -25,6 +25,11 @@ export function failureStatements(tables: Tables): Statements {
     return found;
   }
 
+  function pendingRow(id: number, foundAt: unknown): FailureRow | undefined {
+    const row = failure.get(id);
+    return row?.settled_at === null && transition.get(id)?.at === foundAt ? row : undefined;
+  }
+
   return {
     failing_projects: () =>
       waiting().map(({ project }) => ({
@@ -55,9 +60,16 @@ export function failureStatements(tables: Tables): Statements {
       return due.map(({ project, row }) => {
         row.claimed_by = worker;
         const { transition_id, tries, useless_tries, first_try_at, last_try_at, next_try_at } = row;
-        const { record_id = '', record_name = null } = transition.get(transition_id) ?? {};
+        const { at = 0, record_id = '', record_name = null } = transition.get(transition_id) ?? {};
         const { id, removed_at } = project;
-        const record = { transition_id, project: id, removed_at, record_id, record_name };
+        const record = {
+          transition_id,
+          found_at: at,
+          project: id,
+          removed_at,
+          record_id,
+          record_name,
+        };
         return { ...record, tries, useless_tries, first_try_at, last_try_at, next_try_at };
       });
     },
@@ -68,8 +80,8 @@ export function failureStatements(tables: Tables): Statements {
       const [reason, cause, label, worker] = values.slice(5) as [
         ...[string | null, string | null, string, string],
       ];
-      const row = failure.get(id);
-      if (row === undefined || row.settled_at !== null) return [];
+      const row = pendingRow(id, values[9]);
+      if (row === undefined) return [];
       if (row.claimed_by !== null && row.claimed_by !== worker) return [];
       const settlement = { error_id, error_msg, error_msg_truncated, reason, cause };
       Object.assign(row, { settled_at: at, ...settlement });
@@ -83,8 +95,8 @@ export function failureStatements(tables: Tables): Statements {
       const [id, tries, useless_tries, first_try_at, last_try_at, next_try_at] = values as [
         ...[number, number, number, number | null, number | null, number],
       ];
-      const row = failure.get(id);
-      if (row === undefined || row.settled_at !== null) return [];
+      const row = pendingRow(id, values[7]);
+      if (row === undefined) return [];
       if (row.claimed_by !== null && row.claimed_by !== values[6]) return [];
       const times = { first_try_at, last_try_at, next_try_at };
       Object.assign(row, { tries, useless_tries, ...times, claimed_by: null });

@@ -51,8 +51,14 @@ export interface CommittedTransition extends Transition {
   readonly kind: Kind;
 }
 
-export interface PendingFailure {
+/** What identifies a failure. After a failover that lost it, another one can have its `transitionId`. */
+export interface FailureKey {
   readonly transitionId: number;
+  /** When its transition was committed, epoch ms. */
+  readonly foundAt: number;
+}
+
+export interface PendingFailure extends FailureKey {
   readonly project: string;
   readonly promptId: string;
   readonly promptName: string | undefined;
@@ -334,9 +340,10 @@ export interface Store extends StoreReader {
   commitPoll(commit: PollCommit): Promise<readonly CommittedTransition[] | undefined>;
   /** Failures that are not settled yet, oldest first. A logged failure is pending until it is settled. */
   pendingFailures(query: PendingFailureQuery): Promise<readonly PendingFailure[]>;
-  /** Records the outcome of a failure; called after its line was logged. */
-  settleFailure(transitionId: number, settlement: Settlement, at: number): Promise<void>;
-  postponeFailure(transitionId: number, tries: Tries): Promise<void>;
+  /** Records the outcome of a failure; called after its line was logged. Changes nothing if it is not pending. */
+  settleFailure(failure: FailureKey, settlement: Settlement, at: number): Promise<void>;
+  /** Records the tries of a failure. Changes nothing if it is not pending. */
+  postponeFailure(failure: FailureKey, tries: Tries): Promise<void>;
   /** Deletes what is older than its retention (docs/specification.md#retention). */
   prune(limits: PruneLimits): Promise<void>;
   /** Size in bytes; `wal` is undefined if the engine has no write-ahead log for this store alone. */

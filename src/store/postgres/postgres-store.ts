@@ -188,11 +188,11 @@ function createStore(
       return found.map(toPendingFailure);
     }),
     failingProjects: guarded(() => read<FailingProject>(FAILING, [])),
-    settleFailure: guarded(async (transitionId, settlement, at) => {
-      await write(SETTLE, settleParameters(transitionId, settlement, at, worker));
+    settleFailure: guarded(async (failure, settlement, at) => {
+      await write(SETTLE, settleParameters(failure, settlement, at, worker));
     }),
-    postponeFailure: guarded(async (transitionId, tries) => {
-      await write(POSTPONE, postponeParameters(transitionId, tries, worker));
+    postponeFailure: guarded(async (failure, tries) => {
+      await write(POSTPONE, postponeParameters(failure, tries, worker));
     }),
     prune: guarded((limits) => prune(limits, deleteRows, openWork.isRefused)),
     size: async () => {

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { causeOf } from '../../../src/domain/cause.ts';
+import { settle } from '../../support/failures.ts';
 import type { Harness } from './harness.ts';
 
 export function describeCauses(h: Harness): void {
@@ -25,7 +26,7 @@ export function describeCauses(h: Harness): void {
         const settlement = errorInfo
           ? { errorInfo, errorMsgTruncated: false }
           : ({ reason: 'not_found' } as const);
-        await h.store.settleFailure(id, settlement, at + 5);
+        await settle(h.store, id, settlement, at + 5);
       }
       return ids;
     }
@@ -37,7 +38,8 @@ export function describeCauses(h: Harness): void {
 
     it('are counted by error_id, each failure once', async () => {
       const [first = 0] = await fail('p', [TIMEOUT, TIMEOUT, PARSE, undefined]);
-      await h.store.settleFailure(first, { errorInfo: PARSE, errorMsgTruncated: false }, 9000);
+      const again = { transitionId: first, foundAt: 1000 };
+      await h.store.settleFailure(again, { errorInfo: PARSE, errorMsgTruncated: false }, 9000);
       await fail('p', [TIMEOUT], 2000);
       await fail('q', [PARSE], 3000);
       const expected = ['PARSE: 1 since 1005', 'TIMEOUT: 3 since 1005', 'none: 1 since 1005'];

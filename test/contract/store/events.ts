@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
+import { settle } from '../../support/failures.ts';
 import { HARD_TEXTS, type Harness } from './harness.ts';
 
 const START = { transition: 0, settlement: 0 };
@@ -16,7 +17,7 @@ export function describeEvents(h: Harness): void {
       await h.see('q', { d: 'RUNNING' }, 1100, 'dataset');
       await h.see('q', { d: 'NONE' }, 1200, 'dataset');
       const ids = (await h.store.failures({})).map(({ transitionId }) => transitionId);
-      for (const id of ids) await h.store.settleFailure(id, { reason: 'not_found' }, 1500);
+      for (const id of ids) await settle(h.store, id, { reason: 'not_found' }, 1500);
 
       const { transitions, settled, end } = await h.store.events(START, 100);
 
@@ -28,11 +29,12 @@ export function describeEvents(h: Harness): void {
 
     it('have failures in the order in which they were settled, whatever the clock said', async () => {
       const [first = 0, second = 0, third = 0] = await h.fail('p', ['x', 'y', 'z']);
-      await h.store.settleFailure(second, { reason: 'not_found' }, 3000);
-      await h.store.settleFailure(third, { reason: 'not_found' }, 2000);
-      await h.store.settleFailure(second, { reason: 'unavailable' }, 4000);
+      await settle(h.store, second, { reason: 'not_found' }, 3000);
+      await settle(h.store, third, { reason: 'not_found' }, 2000);
+      const again = { transitionId: second, foundAt: 1000 };
+      await h.store.settleFailure(again, { reason: 'unavailable' }, 4000);
       await h.reopen();
-      await h.store.settleFailure(first, { reason: 'not_found' }, 1000);
+      await settle(h.store, first, { reason: 'not_found' }, 1000);
 
       const { settled, end } = await h.store.events(START, 100);
 
@@ -46,7 +48,7 @@ export function describeEvents(h: Harness): void {
 
     it('are those after a position, as many as asked for', async () => {
       const ids = await h.fail('p', ['a', 'b', 'c', 'd']);
-      for (const id of ids) await h.store.settleFailure(id, { reason: 'not_found' }, 1500);
+      for (const id of ids) await settle(h.store, id, { reason: 'not_found' }, 1500);
 
       const { transitions, settled } = await h.store.events({ transition: 1, settlement: 2 }, 2);
 
@@ -56,14 +58,14 @@ export function describeEvents(h: Harness): void {
 
     it('go with retention, and no number of theirs comes again', async () => {
       const [old = 0] = await h.fail('p', ['x'], 1000);
-      await h.store.settleFailure(old, { reason: 'not_found' }, 1500);
+      await settle(h.store, old, { reason: 'not_found' }, 1500);
       await h.store.prune({ before: 5000, firstDay: 0 });
       await h.reopen();
       const end = { transition: 1, settlement: 1 };
       expect(await h.store.events(START, 10)).toEqual({ transitions: [], settled: [], end });
 
       const [next = 0] = await h.fail('p', ['x'], 6000);
-      await h.store.settleFailure(next, { reason: 'not_found' }, 6500);
+      await settle(h.store, next, { reason: 'not_found' }, 6500);
 
       const { transitions, settled } = await h.store.events(end, 10);
       expect(transitions.map(({ transitionId }) => transitionId)).toEqual([2, next]);

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { causeOf } from '../../../src/domain/cause.ts';
+import { postpone, settle } from '../../support/failures.ts';
 import { UNTRIED, type Harness } from './harness.ts';
 
 export function describeFailures(h: Harness): void {
@@ -12,6 +13,7 @@ export function describeFailures(h: Harness): void {
       expect(await h.store.pendingFailures({ dueAt: 0, limitPerProject: 10 })).toEqual([
         {
           transitionId: transitions?.[0]?.transitionId,
+          foundAt: 1100,
           project: 'p',
           promptId: 'x',
           promptName: 'name of x',
@@ -59,21 +61,21 @@ export function describeFailures(h: Harness): void {
       ['was never tried', { lastAt: undefined, nextAt: 0 }, 0, true],
     ])('one that %s: %j at %i', async (_name, tries, dueAt, due) => {
       const [transitionId = 0] = await h.fail('p', ['x']);
-      await h.store.postponeFailure(transitionId, { ...UNTRIED, ...tries });
+      await postpone(h.store, transitionId, { ...UNTRIED, ...tries });
       expect(await h.pendingIds({ dueAt })).toEqual(due ? ['x'] : []);
       expect(await h.pendingIds()).toEqual(['x']);
     });
 
     it('those that wait do not hide those that are due', async () => {
       const [first = 0] = await h.fail('p', ['x', 'y']);
-      await h.store.postponeFailure(first, { ...UNTRIED, lastAt: 1000, nextAt: 5000 });
+      await postpone(h.store, first, { ...UNTRIED, lastAt: 1000, nextAt: 5000 });
       expect(await h.pendingIds({ dueAt: 2000, limitPerProject: 1 })).toEqual(['y']);
     });
 
     it('keep their tries', async () => {
       const [transitionId = 0] = await h.fail('p', ['x']);
       const tries = { count: 3, useless: 2, firstAt: 100, lastAt: 200, nextAt: 300 };
-      await h.store.postponeFailure(transitionId, tries);
+      await postpone(h.store, transitionId, tries);
       const [pending] = await h.store.pendingFailures({ limitPerProject: 1 });
       expect(pending?.tries).toEqual(tries);
     });
@@ -85,7 +87,7 @@ export function describeFailures(h: Harness): void {
       [{ reason: 'project_removed' as const }],
     ])('are settled with %j', async (settlement) => {
       const [transitionId = 0] = await h.fail('p', ['x'], 1000);
-      await h.store.settleFailure(transitionId, settlement, 1500);
+      await settle(h.store, transitionId, settlement, 1500);
       expect(await h.pendingIds()).toEqual([]);
       const cause = causeOf('errorInfo' in settlement ? settlement.errorInfo : undefined).id;
       expect(await h.store.failures({})).toEqual([
@@ -102,18 +104,33 @@ export function describeFailures(h: Harness): void {
     });
 
     it('once settled they stay so', async () => {
-      const [transitionId = 0] = await h.fail('p', ['x']);
-      await h.store.settleFailure(transitionId, { reason: 'not_found' }, 1500);
-      await h.store.settleFailure(transitionId, { reason: 'unavailable' }, 1600);
-      await h.store.postponeFailure(transitionId, UNTRIED);
+      const [transitionId = 0] = await h.fail('p', ['x'], 1000);
+      const failure = { transitionId, foundAt: 1000 };
+      await h.store.settleFailure(failure, { reason: 'not_found' }, 1500);
+      await h.store.settleFailure(failure, { reason: 'unavailable' }, 1600);
+      await h.store.postponeFailure(failure, UNTRIED);
       expect((await h.store.failures({}))[0]?.settlement).toEqual({ reason: 'not_found' });
       expect(await h.pendingIds()).toEqual([]);
     });
 
     it('settling one that retention deleted is harmless', async () => {
-      await h.store.settleFailure(4711, { reason: 'not_found' }, 1500);
-      await h.store.postponeFailure(4711, UNTRIED);
+      const deleted = { transitionId: 4711, foundAt: 1000 };
+      await h.store.settleFailure(deleted, { reason: 'not_found' }, 1500);
+      await h.store.postponeFailure(deleted, UNTRIED);
       expect(await h.store.failures({})).toEqual([]);
+    });
+
+    it('one that was found at another time is another one, and stays as it is', async () => {
+      const [transitionId = 0] = await h.fail('p', ['x'], 1000);
+      for (const foundAt of [999, 1001]) {
+        await h.store.settleFailure({ transitionId, foundAt }, { reason: 'not_found' }, 1500);
+        await h.store.postponeFailure({ transitionId, foundAt }, { ...UNTRIED, count: 1 });
+      }
+      expect((await h.store.failures({}))[0]?.settlement).toBeUndefined();
+      expect(await h.store.pendingFailures({ limitPerProject: 1 })).toMatchObject([
+        { transitionId, foundAt: 1000, tries: UNTRIED },
+      ]);
+      expect((await h.listing('p')).errors).toEqual([]);
     });
 
     it('of a removed project say when it was removed', async () => {

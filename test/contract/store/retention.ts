@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { KINDS } from '../../../src/domain/status.ts';
+import { settle } from '../../support/failures.ts';
 import { type Harness } from './harness.ts';
 
 export function describeRetention(h: Harness): void {
@@ -9,7 +10,7 @@ export function describeRetention(h: Harness): void {
     it('deletes transitions from before it, and settled failures with them', async () => {
       const [old = 0] = await h.fail('p', ['x'], 1000);
       await h.see('p', { x: 'COMPLETED' }, 2000);
-      await h.store.settleFailure(old, { reason: 'not_found' }, 1500);
+      await settle(h.store, old, { reason: 'not_found' }, 1500);
       await h.store.prune({ before: 2000, firstDay: 0 });
       expect(await h.store.transitions({})).toMatchObject([{ to: 'COMPLETED', at: 2000 }]);
       expect(await h.store.failures({})).toEqual([]);
@@ -20,7 +21,7 @@ export function describeRetention(h: Harness): void {
       await h.store.prune({ before: 9000, firstDay: 0 });
       expect(await h.pendingIds()).toEqual(['x']);
       expect(await h.store.failures({})).toHaveLength(1);
-      await h.store.settleFailure(old, { reason: 'unavailable' }, 9500);
+      await settle(h.store, old, { reason: 'unavailable' }, 9500);
       await h.store.prune({ before: 9000, firstDay: 0 });
       expect(await h.store.transitions({})).toEqual([]);
     });
@@ -29,8 +30,8 @@ export function describeRetention(h: Harness): void {
       const [old = 0] = await h.fail('p', ['x', 'y'], 1000);
       await h.see('p', { x: 'RUNNING' }, 1100);
       await h.see('p', { x: 'RUNNING' }, 1200);
-      for (const { transitionId } of await h.store.pendingFailures({ limitPerProject: 9 })) {
-        await h.store.settleFailure(transitionId, { reason: 'not_found' }, 1500);
+      for (const failure of await h.store.pendingFailures({ limitPerProject: 9 })) {
+        await h.store.settleFailure(failure, { reason: 'not_found' }, 1500);
       }
       const before = [await h.store.snapshot(), await h.store.loadKnown('p', KINDS)];
       expect(await h.listing('p')).toMatchObject({ goneTotal: 1, lastFailureAt: 1000 });
@@ -54,7 +55,7 @@ export function describeRetention(h: Harness): void {
 
     it('forgets a project that was removed before it, and knows it no more when it comes back', async () => {
       const [old = 0] = await h.fail('p', ['x'], 1000);
-      await h.store.settleFailure(old, { reason: 'not_found' }, 1500);
+      await settle(h.store, old, { reason: 'not_found' }, 1500);
       await h.store.snapshot();
       await h.store.configureProjects(['q'], 2000);
       await h.store.prune({ before: 2000, firstDay: 0 });

@@ -103,9 +103,9 @@ export function describeSnapshots(h: Harness): void {
       const [first] = await h.fail('q', ['z'], 2000);
       await h.store.configureProjects(['q'], 3000);
       expect((await h.store.snapshot()).backlog).toEqual({ count: 3, oldestAt: 1000 });
-      for (const { transitionId } of await h.store.pendingFailures({ limitPerProject: 9 })) {
-        if (transitionId !== first) {
-          await h.store.settleFailure(transitionId, { reason: 'not_found' }, 4000);
+      for (const failure of await h.store.pendingFailures({ limitPerProject: 9 })) {
+        if (failure.transitionId !== first) {
+          await h.store.settleFailure(failure, { reason: 'not_found' }, 4000);
         }
       }
       expect((await h.store.snapshot()).backlog).toEqual({ count: 1, oldestAt: 2000 });
@@ -119,9 +119,9 @@ export function describeSnapshots(h: Harness): void {
       await h.see('p', { x: 'RUNNING', y: 'PENDING' }, 1200);
       expect(await reader.snapshot()).toEqual(await h.store.snapshot());
       expect((await h.listing('p', 'prompt', reader)).counts.get('RUNNING')).toBe(1);
-      for (const { transitionId } of await h.store.pendingFailures({ limitPerProject: 9 })) {
+      for (const failure of await h.store.pendingFailures({ limitPerProject: 9 })) {
         const errorInfo = { error_id: 'E1', error_msg: 'broken' };
-        await h.store.settleFailure(transitionId, { errorInfo, errorMsgTruncated: false }, 1300);
+        await h.store.settleFailure(failure, { errorInfo, errorMsgTruncated: false }, 1300);
       }
       expect(await reader.snapshot()).toEqual(await h.store.snapshot());
       expect((await h.listing('p')).errors).toMatchObject([{ label: 'E1', count: 1 }]);

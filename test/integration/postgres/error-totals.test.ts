@@ -1,10 +1,13 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { FailureKey } from '../../../src/monitor/ports/store.ts';
 import { startPostgres } from '../../support/postgres.ts';
 import { postgresPrograms, type PostgresServer } from '../../support/postgres-server.ts';
 import { startWorker } from '../../support/postgres-store.ts';
 
 const WAITING = `SELECT FROM pg_stat_activity
   WHERE wait_event_type = 'Lock' AND datname = current_database()`;
+
+const NONE: FailureKey = { transitionId: 0, foundAt: 0 };
 
 describe.skipIf(postgresPrograms === undefined)('failures counted by several workers', () => {
   let server: PostgresServer;
@@ -21,21 +24,21 @@ describe.skipIf(postgresPrograms === undefined)('failures counted by several wor
   type Worker = Awaited<ReturnType<typeof startWorker>>;
 
   /** Lets prompts of project p fail. */
-  async function fail(worker: Worker, count: number): Promise<readonly number[]> {
+  async function fail(worker: Worker, count: number): Promise<readonly FailureKey[]> {
     const all = (status: string) =>
       Object.fromEntries(Array.from({ length: count }, (_, index) => [`x${index}`, status]));
     await worker.store.configureProjects(['p'], 1);
     await worker.claim(['p']);
     await worker.see('p', all('RUNNING'));
-    const failed = await worker.see('p', all('FAILED'));
-    return (failed ?? []).map(({ transitionId }) => transitionId);
+    const failed = await worker.see('p', all('FAILED'), 1000);
+    return (failed ?? []).map(({ transitionId }) => ({ transitionId, foundAt: 1000 }));
   }
 
-  const settle = ({ store }: Worker, id: number, error_id: string) =>
+  const settle = ({ store }: Worker, failure: FailureKey, error_id: string) =>
     store.settleFailure(
-      id,
+      failure,
       { errorInfo: { error_id, error_msg: 'x' }, errorMsgTruncated: false },
-      5000 + id,
+      5000 + failure.transitionId,
     );
 
   async function totals({ store }: Worker): Promise<ReadonlyMap<string, number>> {
@@ -49,9 +52,11 @@ describe.skipIf(postgresPrograms === undefined)('failures counted by several wor
     await using second = await startWorker(url);
     await using third = await startWorker(url);
     const workers = [first, second, third];
-    const ids = await fail(first, 90);
+    const failures = await fail(first, 90);
     await Promise.all(
-      workers.flatMap((worker) => ids.map((id, index) => settle(worker, id, `E${index % 45}`))),
+      workers.flatMap((worker) =>
+        failures.map((failure, index) => settle(worker, failure, `E${index % 45}`)),
+      ),
     );
     const found = await totals(first);
     const { other, ...own } = Object.fromEntries(found);
@@ -65,19 +70,19 @@ describe.skipIf(postgresPrograms === undefined)('failures counted by several wor
 
   it('have no cause if a worker of an earlier version settled them', async () => {
     await using worker = await startWorker(url);
-    const [old = 0, own = 0] = await fail(worker, 2);
+    const [old = NONE, own = NONE] = await fail(worker, 2);
     await settle(worker, old, 'E');
     await server.query(database, 'UPDATE evalwatch.failure SET cause = NULL');
     await settle(worker, own, 'E');
     const { causes } = await worker.store.causes({ since: 0, limit: 9 });
-    expect(causes).toMatchObject([{ count: 1, transitionId: own }]);
+    expect(causes).toMatchObject([{ count: 1, transitionId: own.transitionId }]);
     const failures = await worker.store.failures({});
     expect(failures.map(({ cause }) => cause)).toEqual([causes[0]?.cause, undefined]);
   });
 
   it('are counted as other if another worker takes the last place at that moment', async () => {
     await using worker = await startWorker(url);
-    const [first = 0, second = 0] = await fail(worker, 2);
+    const [first = NONE, second = NONE] = await fail(worker, 2);
     await settle(worker, first, 'known');
     const blocking = await server.connect(database);
     await blocking.query('BEGIN');

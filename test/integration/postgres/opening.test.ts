@@ -217,12 +217,12 @@ describe.skipIf(postgresPrograms === undefined)('a PostgreSQL store', () => {
     }
     await worker.store.flush();
     const text = 'half \uD83D, nothing \u0000, one \u0001';
-    for (const { transitionId } of await worker.store.pendingFailures({ limitPerProject: 9 })) {
+    for (const failure of await worker.store.pendingFailures({ limitPerProject: 9 })) {
       const settlement = {
         errorInfo: { error_id: text, error_msg: text },
         errorMsgTruncated: true,
       };
-      await worker.store.settleFailure(transitionId, settlement, 5);
+      await worker.store.settleFailure(failure, settlement, 5);
     }
 
     expect(worker.log.of('store.commit_refused')).toEqual([]);

@@ -1,6 +1,6 @@
 import type { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { ProjectSnapshot } from '../../../src/monitor/ports/store.ts';
+import type { FailureKey, ProjectSnapshot } from '../../../src/monitor/ports/store.ts';
 import { createRandom } from '../../../src/simulator/random.ts';
 import { PATIENCE } from '../../support/evalwatch.ts';
 import { startPostgres } from '../../support/postgres.ts';
@@ -51,9 +51,9 @@ describe.skipIf(postgresPrograms === undefined)('the snapshot of what a worker o
     return { projects: inOrder(projects), ...rest };
   }
 
-  const settle = ({ store }: Worker, transition: number, errorId: string, at: number) =>
+  const settle = ({ store }: Worker, failure: FailureKey, errorId: string, at: number) =>
     store.settleFailure(
-      transition,
+      failure,
       { errorInfo: { error_id: errorId, error_msg: 'x' }, errorMsgTruncated: false },
       at,
     );
@@ -98,8 +98,8 @@ describe.skipIf(postgresPrograms === undefined)('the snapshot of what a worker o
         settle: async () => {
           const worker = pick(workers);
           const pending = await worker.store.pendingFailures({ limitPerProject: 3 });
-          for (const { transitionId } of pending) {
-            await settle(worker, transitionId, pick(['E', 'F', 'G']), at);
+          for (const failure of pending) {
+            await settle(worker, failure, pick(['E', 'F', 'G']), at);
           }
         },
         claim: () => pick(workers).claim(configured, 2),
@@ -134,14 +134,15 @@ describe.skipIf(postgresPrograms === undefined)('the snapshot of what a worker o
     await first.claim(['p', 'q']);
     await first.see('p', { x: 'RUNNING' });
     await first.see('q', { x: 'RUNNING' });
-    const [failed] = (await first.see('p', { x: 'FAILED' })) ?? [];
+    const [failed] = (await first.see('p', { x: 'FAILED' }, 1000)) ?? [];
     const read = async () => {
       const { projects } = await ownedOf(first);
       return projects.map(({ listings }) => listings);
     };
     const [p, q] = await read();
     expect(await read()).toEqual([p, q]);
-    await settle(second, failed?.transitionId ?? 0, 'E', 5000);
+    const failure = { transitionId: failed?.transitionId ?? 0, foundAt: 1000 };
+    await settle(second, failure, 'E', 5000);
     const [changed, same] = await read();
     expect(same).toBe(q);
     expect(changed).not.toBe(p);

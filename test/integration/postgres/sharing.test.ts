@@ -329,15 +329,15 @@ describe.skipIf(postgresPrograms === undefined)('workers on one PostgreSQL', () 
       await first.see('p', { x: 'RUNNING' });
       await first.see('p', { x: 'FAILED' });
       const [late] = await first.store.pendingFailures({ limitPerProject: 1 });
-      const id = late?.transitionId ?? 0;
+      if (late === undefined) throw new Error('nothing is pending');
       await expire(first.id);
       expect(await second.store.pendingFailures({ limitPerProject: 1 })).toHaveLength(1);
 
       const of = (error_id: string) => {
         return { errorInfo: { error_id, error_msg: '' }, errorMsgTruncated: false };
       };
-      await first.store.settleFailure(id, of('LATE'), 1);
-      await second.store.settleFailure(id, of('OWN'), 2);
+      await first.store.settleFailure(late, of('LATE'), 1);
+      await second.store.settleFailure(late, of('OWN'), 2);
 
       const [failure] = await second.store.failures({});
       expect(failure?.settlement?.errorInfo?.error_id).toBe('OWN');
@@ -351,12 +351,13 @@ describe.skipIf(postgresPrograms === undefined)('workers on one PostgreSQL', () 
       await first.see('p', { x: 'RUNNING' });
       await first.see('p', { x: 'FAILED' });
       const [late] = await first.store.pendingFailures({ limitPerProject: 1 });
+      if (late === undefined) throw new Error('nothing is pending');
       await expire(first.id);
       expect(await second.store.pendingFailures({ limitPerProject: 1 })).toHaveLength(1);
       await first.coordinator.join(first.identity);
 
       const tries = { count: 1, useless: 0, firstAt: 1, lastAt: 1, nextAt: 2 };
-      await first.store.postponeFailure(late?.transitionId ?? 0, tries);
+      await first.store.postponeFailure(late, tries);
 
       expect(await first.store.pendingFailures({ limitPerProject: 1 })).toEqual([]);
       const [pending] = await second.store.pendingFailures({ limitPerProject: 1 });
@@ -371,10 +372,11 @@ describe.skipIf(postgresPrograms === undefined)('workers on one PostgreSQL', () 
       await first.see('p', { x: 'RUNNING' });
       await first.see('p', { x: 'FAILED' });
       const [mine] = await first.store.pendingFailures({ limitPerProject: 1 });
+      if (mine === undefined) throw new Error('nothing is pending');
       expect(await second.store.pendingFailures({ limitPerProject: 1 })).toEqual([]);
 
       const tries = { count: 1, useless: 0, firstAt: 1, lastAt: 1, nextAt: 2 };
-      await first.store.postponeFailure(mine?.transitionId ?? 0, tries);
+      await first.store.postponeFailure(mine, tries);
 
       expect(await second.store.pendingFailures({ limitPerProject: 1 })).toMatchObject([{ tries }]);
     });

@@ -146,13 +146,9 @@ export async function openPageWorld(start = NIGHT): Promise<PageWorld> {
       }
     },
     settle: async (settlementOf) => {
-      for (const { transitionId, promptId } of await store.pendingFailures({
-        limitPerProject: 1000,
-      })) {
-        const settlement = settlementOf(promptId);
-        if (settlement !== undefined) {
-          await store.settleFailure(transitionId, settlement, clock.now());
-        }
+      for (const failure of await store.pendingFailures({ limitPerProject: 1000 })) {
+        const settlement = settlementOf(failure.promptId);
+        if (settlement !== undefined) await store.settleFailure(failure, settlement, clock.now());
       }
     },
     change: (id, change) => {

@@ -13,6 +13,7 @@ import type { Store } from '../../../src/monitor/ports/store.ts';
 import { commandLine, entry, evalwatch, execute } from '../../support/command-line.ts';
 import { temporaryDirectory, writeConfiguration } from './configuration-file.ts';
 import { detectChanges } from '../../support/at-once.ts';
+import { settle } from '../../support/failures.ts';
 import { openStoreInProcess } from '../../support/store-in-process.ts';
 
 const HOUR = 60 * 60 * 1000;
@@ -388,12 +389,8 @@ describe('failures', () => {
       await commit(store, 'search', NOW - 3 * HOUR, { a: 'RUNNING', b: 'RUNNING', c: 'RUNNING' });
       const shown = { a: { status: 'FAILED', name: 'Refund\ttone' }, b: 'FAILED', c: 'FAILED' };
       const [a = 0, b = 0, c = 0] = await commit(store, 'search', NOW - 2 * HOUR, shown);
-      await store.settleFailure(
-        a,
-        { errorInfo: RATE_LIMITED, errorMsgTruncated: true },
-        NOW - HOUR,
-      );
-      await store.settleFailure(b, { reason: 'not_found' }, NOW - HOUR);
+      await settle(store, a, { errorInfo: RATE_LIMITED, errorMsgTruncated: true }, NOW - HOUR);
+      await settle(store, b, { reason: 'not_found' }, NOW - HOUR);
       return { a, b, c };
     });
   }
@@ -461,7 +458,7 @@ describe('failures', () => {
     const { a, b, c } = await someFailures();
     const hostile = { error_id: '=1+1', error_msg: '"a", \u001b[2J' };
     await withStore((store) =>
-      store.settleFailure(c, { errorInfo: hostile, errorMsgTruncated: false }, NOW),
+      settle(store, c, { errorInfo: hostile, errorMsgTruncated: false }, NOW),
     );
     const { stdout, stderr } = await run('failures', '--format', 'csv');
     const [header, ...lines] = stdout.split('\r\n');
@@ -513,7 +510,7 @@ describe('causes', () => {
         const ids = await commit(store, project, NOW - hours * HOUR, shown);
         for (const transition of ids) {
           const settlement = { errorInfo: errorInfo(transition), errorMsgTruncated: false };
-          await store.settleFailure(transition, settlement, NOW);
+          await settle(store, transition, settlement, NOW);
         }
         return ids;
       }
@@ -523,7 +520,7 @@ describe('causes', () => {
       const young = await fail('checkout-bot', 2, { a: 'FAILED', b: 'FAILED' });
       const shown = { a: 'FAILED', b: 'FAILED', c: 'FAILED' };
       const [rare = 0] = await commit(store, 'checkout-bot', NOW - HOUR, shown);
-      await store.settleFailure(rare, { reason: 'not_found' }, NOW);
+      await settle(store, rare, { reason: 'not_found' }, NOW);
       return { ids: [...old, ...young], rare };
     });
   }

@@ -48,14 +48,14 @@ function setUp() {
         });
         return Promise.resolve(due);
       },
-      settleFailure: (id) => {
+      settleFailure: ({ transitionId }) => {
         if (state.isBroken) return Promise.reject(new StoreError('full', 'the disk is full'));
-        pending.delete(id);
+        pending.delete(transitionId);
         return Promise.resolve();
       },
-      postponeFailure: (id, tries) => {
-        const failure = pending.get(id);
-        if (failure !== undefined) pending.set(id, { ...failure, tries });
+      postponeFailure: ({ transitionId }, tries) => {
+        const failure = pending.get(transitionId);
+        if (failure !== undefined) pending.set(transitionId, { ...failure, tries });
         return Promise.resolve();
       },
     },
@@ -75,6 +75,7 @@ function setUp() {
       const named = { project: 'p', promptId: `${transitionId}`, promptName: undefined };
       pending.set(transitionId, {
         transitionId,
+        foundAt: startedAt,
         ...named,
         removedAt: undefined,
         tries: NEVER_TRIED,

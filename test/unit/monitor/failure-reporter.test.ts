@@ -6,7 +6,7 @@ import { causeOf } from '../../../src/domain/cause.ts';
 import type { ErrorInfo } from '../../../src/domain/failure.ts';
 import { ApiError, StoreError, type ApiFailureReason } from '../../../src/monitor/errors.ts';
 import { createFailureReporter } from '../../../src/monitor/failure-reporter.ts';
-import type { PendingFailure, Store } from '../../../src/monitor/ports/store.ts';
+import type { FailureKey, PendingFailure, Store } from '../../../src/monitor/ports/store.ts';
 import { createPoller } from '../../../src/monitor/poller.ts';
 import { openStoreInProcess } from '../../support/store-in-process.ts';
 import {
@@ -56,7 +56,8 @@ async function setUp() {
   let answer: () => Promise<ErrorInfo | undefined> = () => Promise.resolve(info);
   /** What the store has read arrives after this. */
   let onTheWay: Promise<void> | undefined;
-  let renumbered: readonly PendingFailure[] | undefined;
+  let afterFailover: readonly PendingFailure[] | undefined;
+  const settled: FailureKey[] = [];
   const asked: string[] = [];
   const broken = new Set<keyof Store>();
   const unlessBroken = <Result>(method: keyof Store, call: () => Promise<Result>) =>
@@ -74,10 +75,14 @@ async function setUp() {
         pendingFailures: async (query) => {
           const found = await store.pendingFailures(query);
           await onTheWay;
-          return renumbered ?? found;
+          return afterFailover ?? found;
         },
-        settleFailure: (...given) =>
-          unlessBroken('settleFailure', () => store.settleFailure(...given)),
+        settleFailure: ({ transitionId, foundAt }, ...given) =>
+          unlessBroken('settleFailure', async () => {
+            await store.settleFailure({ transitionId, foundAt }, ...given);
+            settled.push({ transitionId, foundAt });
+            afterFailover = afterFailover?.filter((failure) => failure.foundAt !== foundAt);
+          }),
         postponeFailure: (...given) => store.postponeFailure(...given),
       },
       clock,
@@ -92,14 +97,19 @@ async function setUp() {
     store,
     fails,
     asked,
+    settled,
     broken,
     reporterOf,
     delayReads: (until: Promise<void>) => {
       onTheWay = until;
     },
-    /** This failure alone is pending, with this id. */
-    numberAsBefore: (failure: PendingFailure | undefined, transitionId: number) => {
-      renumbered = failure && [{ ...failure, transitionId }];
+    /** Loses the pending failure, and gives its number to a later one of this prompt. Returns both. */
+    failsOver: async (promptId: string) => {
+      const [lost] = await store.pendingFailures({ limitPerProject: 1 });
+      if (lost === undefined) throw new Error('nothing is pending');
+      const found = { ...lost, promptId, foundAt: lost.foundAt + 1000 };
+      afterFailover = [found];
+      return { lost, found };
     },
     answers: (next: () => Promise<ErrorInfo | undefined>) => {
       answer = next;
@@ -329,20 +339,6 @@ describe('a store that cannot settle', () => {
     expect(await store.pendingFailures({ limitPerProject: 2 })).toEqual([]);
   });
 
-  it('is asked anew about another prompt whose failure gets the same id, once it has lost commits', async () => {
-    const { fails, log, broken, reporterOf, store, numberAsBefore } = given;
-    await fails('a', 'b');
-    const [first, second] = await store.pendingFailures({ limitPerProject: 2 });
-    broken.add('settleFailure');
-    const reporter = reporterOf();
-    numberAsBefore(first, 1);
-    await expect(reporter.drain(['p'])).rejects.toThrow(StoreError);
-    numberAsBefore(second, 1);
-    await expect(reporter.drain(['p'])).rejects.toThrow(StoreError);
-
-    expect(log.of('prompt.failed').map(({ promptId }) => promptId)).toEqual(['a', 'b']);
-  });
-
   it('does not keep the reporter from stopping', async () => {
     const { fails, log, broken, reporterOf } = given;
     await fails('a');
@@ -387,6 +383,53 @@ it('logs no failure again that was settled while a read that shows it as pending
   arrived.resolve();
   await reporter.stop();
   expect(log.of('prompt.failed').length).toBe(1);
+});
+
+describe('a failover that gives the number of a lost failure to another one', () => {
+  const keyOf = ({ transitionId, foundAt }: FailureKey) => ({ transitionId, foundAt });
+
+  it.each([
+    ['another prompt', 'b'],
+    ['the same prompt', 'a'],
+  ])(
+    'does not take it for one whose settlement could not be stored, of %s',
+    async (_, promptId) => {
+      const { fails, log, asked, settled, broken, reporterOf, failsOver } = given;
+      await fails('a');
+      broken.add('settleFailure');
+      const reporter = reporterOf();
+      await expect(reporter.drain(['p'])).rejects.toThrow(StoreError);
+      const { found } = await failsOver(promptId);
+      broken.clear();
+      await reporter.drain(['p']);
+
+      expect(asked).toEqual(['a', promptId]);
+      expect(log.of('prompt.failed').map((line) => line.promptId)).toEqual(['a', promptId]);
+      expect(settled).toEqual([keyOf(found)]);
+    },
+  );
+
+  it.each([
+    ['another prompt', 'b'],
+    ['the same prompt', 'a'],
+  ])('does not keep it waiting for the report of the lost one, of %s', async (_, promptId) => {
+    const { fails, log, asked, answers, settled, reporterOf, failsOver } = given;
+    await fails('a');
+    const slow = Promise.withResolvers<ErrorInfo>();
+    answers(() => slow.promise);
+    const reporter = reporterOf();
+    reporter.start();
+    await vi.waitFor(() => expect(asked).toEqual(['a']), SLOW);
+    answers(() => Promise.resolve(info));
+    const { lost, found } = await failsOver(promptId);
+    reporter.wake();
+    await vi.waitFor(() => expect(settled).toEqual([keyOf(found)]), SLOW);
+    expect(log.of('prompt.failed').map((line) => line.promptId)).toEqual([promptId]);
+
+    slow.resolve(info);
+    await reporter.stop();
+    expect(settled).toEqual([keyOf(found), keyOf(lost)]);
+  });
 });
 
 it('drains every pending failure once, due or not', async () => {

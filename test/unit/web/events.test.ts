@@ -11,6 +11,7 @@ import type { EventPage } from '../../../src/web/events/page.ts';
 import { openApiDocument } from '../../../src/web/api/openapi.ts';
 import { PATIENCE } from '../../support/evalwatch.ts';
 import { readEvents, take } from '../../support/event-stream.ts';
+import { settle as settlePending } from '../../support/failures.ts';
 import { readOpenApi } from '../../support/openapi.ts';
 import { startApi } from './api/api-under-test.ts';
 
@@ -40,7 +41,7 @@ async function setUp() {
   }
 
   const settle = async (transitionId: number) =>
-    await store.settleFailure(transitionId, { reason: 'not_found' }, 1);
+    await settlePending(store, transitionId, { reason: 'not_found' }, 1);
   return { ...started, open, all, settle };
 }
 
@@ -150,16 +151,16 @@ describe('the event stream', () => {
       Object.fromEntries(Array.from({ length: 450 }, (_, n) => [`m${n}`, status]));
     await poll('p', many('RUNNING'));
     await poll('p', many('FAILED'));
-    const failures = (await store.failures({})).map(({ transitionId }) => transitionId);
+    const failures = (await store.pendingFailures({ limitPerProject: 450 })).toReversed();
     const errorInfo = { error_id: 'E', error_msg: 'm'.repeat(1000) };
-    for (const id of failures) {
-      await store.settleFailure(id, { errorInfo, errorMsgTruncated: false }, 1);
+    for (const failure of failures) {
+      await store.settleFailure(failure, { errorInfo, errorMsgTruncated: false }, 1);
     }
     const received = await all();
     const idsOf = (type: string) =>
       received.filter((event) => event.type === type).map(({ data }) => data['transition_id']);
     expect(idsOf('transition')).toEqual(Array.from({ length: 900 }, (_, n) => n + 1));
-    expect(idsOf('failure')).toEqual(failures);
+    expect(idsOf('failure')).toEqual(failures.map(({ transitionId }) => transitionId));
     const early = received.filter(
       ({ type, data }, index) =>
         type === 'failure' &&

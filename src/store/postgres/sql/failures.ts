@@ -1,7 +1,7 @@
 import { causeOf } from '../../../domain/cause.ts';
 import { errorLabel } from '../../../domain/error-label.ts';
 import type { Settlement, Tries } from '../../../domain/failure.ts';
-import type { PendingFailureQuery } from '../../../monitor/ports/store.ts';
+import type { FailureKey, PendingFailureQuery } from '../../../monitor/ports/store.ts';
 import type { Statement } from '../database.ts';
 import { LEASE_HOLDS } from '../ownership/lease.ts';
 import { countError } from './error-totals.ts';
@@ -54,7 +54,7 @@ claimed AS (
   UPDATE evalwatch.failure f SET claimed_by = $4
   FROM due WHERE f.transition_id = due.transition_id AND due.claimed_by IS DISTINCT FROM $4
 )
-SELECT due.transition_id, due.project, due.removed_at, t.record_id, t.record_name,
+SELECT due.transition_id, t.at AS found_at, due.project, due.removed_at, t.record_id, t.record_name,
   f.tries, f.useless_tries, f.first_try_at, f.last_try_at, f.next_try_at
 FROM due
 JOIN evalwatch.failure f ON f.transition_id = due.transition_id
@@ -70,17 +70,19 @@ export function claimParameters(
 }
 
 /**
- * Settles a failure and counts it by its error_id. One that is settled, or that another worker has claimed, stays as it is: a
- * database that lost commits may have given its number to another failure.
+ * Settles a failure and counts it by its error_id. One that is settled, or that another worker has claimed, stays as it is, and
+ * so does one to which a database that lost commits gave the same number: it was found at another time.
  */
 export const SETTLE: Statement = {
   name: 'settle_failure',
   text: `
 WITH settled AS (
-  UPDATE evalwatch.failure
+  UPDATE evalwatch.failure f
   SET settled_at = $2, error_id = $3, error_msg = $4, error_msg_truncated = $5, reason = $6, cause = $7
-  WHERE transition_id = $1 AND settled_at IS NULL AND (claimed_by IS NULL OR claimed_by = $9)
-  RETURNING transition_id, project_key
+  FROM evalwatch.transition t
+  WHERE f.transition_id = $1 AND f.settled_at IS NULL AND (f.claimed_by IS NULL OR f.claimed_by = $9)
+    AND t.transition_id = f.transition_id AND t.at = $10
+  RETURNING f.transition_id, f.project_key
 ),
 numbered AS (
   INSERT INTO evalwatch.settlement (transition_id) SELECT transition_id FROM settled
@@ -89,7 +91,7 @@ ${countError('$8::text', '$2::bigint')}`,
 };
 
 export function settleParameters(
-  transitionId: number,
+  { transitionId, foundAt }: FailureKey,
   settlement: Settlement,
   at: number,
   worker: string,
@@ -105,23 +107,26 @@ export function settleParameters(
     causeOf(errorInfo).id,
     toStored(errorLabel(errorInfo)),
     worker,
+    foundAt,
   ];
 }
 
-/** Postpones a failure, and lets any worker claim it, unless another worker has claimed it meanwhile. */
+/** Postpones a failure, and lets any worker claim it. Leaves those that {@link SETTLE} leaves. */
 export const POSTPONE: Statement = {
   name: 'postpone_failure',
   text: `
-UPDATE evalwatch.failure
+UPDATE evalwatch.failure f
 SET tries = $2, useless_tries = $3, first_try_at = $4, last_try_at = $5, next_try_at = $6,
   claimed_by = NULL
-WHERE transition_id = $1 AND settled_at IS NULL AND (claimed_by IS NULL OR claimed_by = $7)`,
+FROM evalwatch.transition t
+WHERE f.transition_id = $1 AND f.settled_at IS NULL AND (f.claimed_by IS NULL OR f.claimed_by = $7)
+  AND t.transition_id = f.transition_id AND t.at = $8`,
 };
 
 export function postponeParameters(
-  transitionId: number,
+  { transitionId, foundAt }: FailureKey,
   { count, useless, firstAt, lastAt, nextAt }: Tries,
   worker: string,
 ): readonly unknown[] {
-  return [transitionId, count, useless, firstAt ?? null, lastAt ?? null, nextAt, worker];
+  return [transitionId, count, useless, firstAt ?? null, lastAt ?? null, nextAt, worker, foundAt];
 }

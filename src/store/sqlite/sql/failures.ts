@@ -1,6 +1,10 @@
 import { causeOf } from '../../../domain/cause.ts';
 import type { Settlement, Tries } from '../../../domain/failure.ts';
-import type { PendingFailure, PendingFailureQuery } from '../../../monitor/ports/store.ts';
+import type {
+  FailureKey,
+  PendingFailure,
+  PendingFailureQuery,
+} from '../../../monitor/ports/store.ts';
 import { type PendingColumns, toPendingFailure } from '../../rows.ts';
 import type { Connection } from '../connection.ts';
 import { createErrorCounter } from './error-totals.ts';
@@ -8,12 +12,16 @@ import { createErrorCounter } from './error-totals.ts';
 export interface Failures {
   readonly pending: (query: PendingFailureQuery) => readonly PendingFailure[];
   /**
-   * To be run in a transaction, as is `postpone`. A failure that is settled stays as it is; of another one, returns the
-   * project.
+   * To be run in a transaction, as is `postpone`. A failure that is settled, or was found at another time, stays as it is; of
+   * another one, returns the project.
    */
-  readonly settle: (transitionId: number, settlement: Settlement, at: number) => string | undefined;
-  readonly postpone: (transitionId: number, tries: Tries) => void;
+  readonly settle: (failure: FailureKey, settlement: Settlement, at: number) => string | undefined;
+  readonly postpone: (failure: FailureKey, tries: Tries) => void;
 }
+
+/** Holds for the failure with a number, unless it is settled or was found at another time. */
+const IS_PENDING = `transition_id = ? AND settled_at IS NULL
+  AND EXISTS (SELECT 1 FROM transition t WHERE t.transition_id = failure.transition_id AND t.at = ?)`;
 
 /** Reads and changes pending failures (docs/specification.md#pending-failures). */
 export function createFailures(db: Connection): Failures {
@@ -23,7 +31,7 @@ export function createFailures(db: Connection): Failures {
   );
   // The index finds the oldest failures of each project, so a long backlog costs no time.
   const pending = db.prepare<{ dueAt: number | null; limit: number }, PendingColumns>(
-    `SELECT f.transition_id, p.id AS project, t.record_id, t.record_name, p.removed_at,
+    `SELECT f.transition_id, t.at AS found_at, p.id AS project, t.record_id, t.record_name, p.removed_at,
        f.tries, f.useless_tries, f.first_try_at, f.last_try_at, f.next_try_at
      FROM listing l
      JOIN project p ON p.project_key = l.project_key
@@ -40,7 +48,7 @@ export function createFailures(db: Connection): Failures {
     .prepare<unknown[], number>(
       `UPDATE failure
        SET settled_at = ?, error_id = ?, error_msg = ?, error_msg_truncated = ?, reason = ?, cause = ?
-       WHERE transition_id = ? AND settled_at IS NULL
+       WHERE ${IS_PENDING}
        RETURNING listing_key`,
     )
     .pluck();
@@ -54,7 +62,7 @@ export function createFailures(db: Connection): Failures {
   const postpone = db.prepare(
     `UPDATE failure
      SET tries = ?, useless_tries = ?, first_try_at = ?, last_try_at = ?, next_try_at = ?
-     WHERE transition_id = ? AND settled_at IS NULL`,
+     WHERE ${IS_PENDING}`,
   );
   return {
     pending: ({ dueAt, projects, limitPerProject }) => {
@@ -66,7 +74,7 @@ export function createFailures(db: Connection): Failures {
       const asked = new Set(projects);
       return failures.filter(({ project }) => asked.has(project));
     },
-    settle: (transitionId, settlement, at) => {
+    settle: ({ transitionId, foundAt }, settlement, at) => {
       const { errorInfo, reason } = settlement;
       const listing = settle.get(
         at,
@@ -76,14 +84,16 @@ export function createFailures(db: Connection): Failures {
         reason ?? null,
         causeOf(errorInfo).id,
         transitionId,
+        foundAt,
       );
       if (listing === undefined) return undefined;
       note.run(transitionId);
       countError(listing, errorInfo, at);
       return projectOf.get(listing);
     },
-    postpone: (transitionId, { count, useless, firstAt, lastAt, nextAt }) => {
-      postpone.run(count, useless, firstAt ?? null, lastAt ?? null, nextAt, transitionId);
+    postpone: ({ transitionId, foundAt }, { count, useless, firstAt, lastAt, nextAt }) => {
+      const tries = [count, useless, firstAt ?? null, lastAt ?? null, nextAt];
+      postpone.run(...tries, transitionId, foundAt);
     },
   };
 }

@@ -42,11 +42,8 @@ describe('a backup', () => {
     const store = await openStoreInProcess({ path, clock: systemClock, emit: () => {} });
     const [failure] = await store.pendingFailures({ limitPerProject: 1 });
     const errorInfo = { error_id: 'E', error_msg: 'broken' };
-    await store.settleFailure(
-      failure?.transitionId ?? 0,
-      { errorInfo, errorMsgTruncated: false },
-      50,
-    );
+    if (failure === undefined) throw new Error('nothing is pending');
+    await store.settleFailure(failure, { errorInfo, errorMsgTruncated: false }, 50);
     await store.close();
     expect((await contents(path)).causes.causes).toMatchObject([{ count: 1, errorInfo }]);
     const bytes = await backUp({ path, target, replace: false });

@@ -41,8 +41,9 @@ describe('a store', () => {
   it('is sound while the daemon has it open, and after retention and the removal of a project', async () => {
     const store = await openStoreInProcess({ path, clock: systemClock, emit: () => {} });
     expect(await broken()).toEqual([]);
-    for (const { transitionId } of await store.pendingFailures({ limitPerProject: 9 })) {
-      if (transitionId > 2) await store.settleFailure(transitionId, { reason: 'not_found' }, 41);
+    for (const failure of await store.pendingFailures({ limitPerProject: 9 })) {
+      if (failure.transitionId <= 2) continue;
+      await store.settleFailure(failure, { reason: 'not_found' }, 41);
     }
     // The pending failure of the first move stays where what followed it is deleted.
     await store.prune({ before: 35, firstDay: 0 });

@@ -33,8 +33,8 @@ it('a pruned project leaves no row behind', async () => {
     const commit = { project: 'p', at: 5, health, version };
     await store.commitPoll({ ...commit, listings: new Map([['prompt', changes]]) });
   }
-  for (const { transitionId } of await store.pendingFailures({ limitPerProject: 9999 })) {
-    await store.settleFailure(transitionId, { reason: 'not_found' }, 6);
+  for (const failure of await store.pendingFailures({ limitPerProject: 9999 })) {
+    await store.settleFailure(failure, { reason: 'not_found' }, 6);
   }
   await store.configureProjects([], 10);
   await store.prune({ before: 11, firstDay: 0 });

@@ -234,13 +234,13 @@ describe('causes', () => {
       await poll(project, {});
       await poll(project, Object.fromEntries(ids.map((id) => [id, 'FAILED'])));
       const pending = await store.pendingFailures({ projects: [project], limitPerProject: 9 });
-      for (const [index, { transitionId }] of pending.entries()) {
+      for (const [index, failure] of pending.entries()) {
         const errorInfo = infos[index];
         const settlement =
           errorInfo === undefined
             ? ({ reason: 'not_found' } as const)
             : { errorInfo, errorMsgTruncated: false };
-        await store.settleFailure(transitionId, settlement, clock.now());
+        await store.settleFailure(failure, settlement, clock.now());
       }
       return clock.now();
     }

@@ -20,9 +20,10 @@ async function setUp() {
   await poll('p', { a: 'FAILED', b: 'FAILED', e: 'FAILED' }, { d: 'NONE' });
   await poll('q');
   const [first, second] = await store.pendingFailures({ limitPerProject: 9 });
+  if (first === undefined || second === undefined) throw new Error('too few failures');
   const errorInfo = { error_id: 'E1', error_msg: null };
-  await store.settleFailure(first?.transitionId ?? 0, { errorInfo, errorMsgTruncated: true }, 1);
-  await store.settleFailure(second?.transitionId ?? 0, { reason: 'unavailable' }, 2);
+  await store.settleFailure(first, { errorInfo, errorMsgTruncated: true }, 1);
+  await store.settleFailure(second, { reason: 'unavailable' }, 2);
   return started;
 }
 

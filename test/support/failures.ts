@@ -1,0 +1,30 @@
+import type { Settlement, Tries } from '../../src/domain/failure.ts';
+import type { FailureKey, Store } from '../../src/monitor/ports/store.ts';
+
+/** Settles the pending failure with this number; where none is pending, a failure that does not exist. */
+export async function settle(
+  store: Pick<Store, 'pendingFailures' | 'settleFailure'>,
+  transitionId: number,
+  settlement: Settlement,
+  at: number,
+): Promise<void> {
+  await store.settleFailure(await keyOf(store, transitionId), settlement, at);
+}
+
+/** Postpones the pending failure with this number; where none is pending, a failure that does not exist. */
+export async function postpone(
+  store: Pick<Store, 'pendingFailures' | 'postponeFailure'>,
+  transitionId: number,
+  tries: Tries,
+): Promise<void> {
+  await store.postponeFailure(await keyOf(store, transitionId), tries);
+}
+
+async function keyOf(
+  store: Pick<Store, 'pendingFailures'>,
+  transitionId: number,
+): Promise<FailureKey> {
+  const pending = await store.pendingFailures({ limitPerProject: Number.MAX_SAFE_INTEGER });
+  const found = pending.find((failure) => failure.transitionId === transitionId);
+  return found ?? { transitionId, foundAt: 0 };
+}
