@@ -16,8 +16,11 @@ export interface CuttingProxy extends AsyncDisposable {
    * is lost, or only the `answers`. New ones work.
    */
   silence(what: 'everything' | 'answers'): void;
-  /** Limits the connections that are open now to this many bytes a second; new ones are fast. */
-  slow(bytesPerSecond: number): void;
+  /**
+   * Limits the connections that are open now to this many bytes a second; new ones are fast. `onPassed` is called with the
+   * number of bytes of each piece that passes on them.
+   */
+  slow(bytesPerSecond: number, onPassed?: (bytes: number) => void): void;
   /** What is sent next gets lost with its connection. */
   loseRequest(): void;
   /** The same, but it reaches the server when the function that is returned is called. */
@@ -32,7 +35,7 @@ export async function startCuttingProxy(target: number): Promise<CuttingProxy> {
   const sockets = new Set<Socket>();
   const cuts = new Set<() => void>();
   const silences = new Set<(what: 'everything' | 'answers') => void>();
-  const slowings = new Set<(bytesPerSecond: number) => void>();
+  const slowings = new Set<CuttingProxy['slow']>();
   const server = createServer((client) => {
     if (isDown) {
       client.destroy();
@@ -57,15 +60,25 @@ export async function startCuttingProxy(target: number): Promise<CuttingProxy> {
     };
     silences.add(silence);
     let rate = Infinity;
-    const slow = (bytesPerSecond: number) => {
+    let onPassed: ((bytes: number) => void) | undefined;
+    const slow: CuttingProxy['slow'] = (bytesPerSecond, whenPassed) => {
       rate = bytesPerSecond;
+      onPassed = whenPassed;
       if (rate === 0) client.pause();
     };
     slowings.add(slow);
     client.on('data', (data) => {
       if (rate !== Infinity) {
         client.pause();
-        if (rate > 0) setTimeout(() => client.resume(), (data.length / rate) * 1000);
+        if (rate > 0) {
+          setTimeout(
+            () => {
+              onPassed?.(data.length);
+              client.resume();
+            },
+            (data.length / rate) * 1000,
+          );
+        }
       }
       if (silent === 'everything') return;
       if (trouble === undefined || trouble === 'answer') {
@@ -115,8 +128,8 @@ export async function startCuttingProxy(target: number): Promise<CuttingProxy> {
     silence: (what) => {
       for (const silence of silences) silence(what);
     },
-    slow: (bytesPerSecond) => {
-      for (const slow of slowings) slow(bytesPerSecond);
+    slow: (bytesPerSecond, onPassed) => {
+      for (const slow of slowings) slow(bytesPerSecond, onPassed);
     },
     loseRequest: () => {
       trouble = 'request';
