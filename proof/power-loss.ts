@@ -15,7 +15,7 @@ const AT_THE_START = 0.15;
 const LONG = { images: 10_000, polls: 320 };
 /** Enough to notice a deliberate mistake. */
 const SHORT = { images: 150, polls: 100 };
-const TESTS = { images: 60, polls: 40 };
+const TESTS = { images: 30, polls: 40 };
 /** So many kinds of wrong images are enough to know. */
 const ENOUGH = 8;
 
