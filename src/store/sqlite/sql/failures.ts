@@ -26,9 +26,7 @@ const IS_PENDING = `transition_id = ? AND settled_at IS NULL
 /** Reads and changes pending failures (docs/specification.md#pending-failures). */
 export function createFailures(db: Connection): Failures {
   // Nothing is pending most of the time, and the query below visits every project.
-  const anyPending = db.prepare<[], unknown>(
-    'SELECT 1 FROM failure WHERE settled_at IS NULL LIMIT 1',
-  );
+  const anyPending = db.prepare<[]>('SELECT 1 FROM failure WHERE settled_at IS NULL LIMIT 1');
   // The index finds the oldest failures of each project, so a long backlog costs no time.
   const pending = db.prepare<{ dueAt: number | null; limit: number }, PendingColumns>(
     `SELECT f.transition_id, t.at AS found_at, p.id AS project, t.record_id, t.record_name, p.removed_at,
