@@ -18,7 +18,7 @@ import { workerStatements } from './workers.ts';
  */
 const DIGESTS: Readonly<Record<string, string>> = {
   baae7c475b2f: 'causes',
-  aa514379ef2f: 'claim',
+  '298ddf37a464': 'claim',
   '180fa1036506': 'claim_failures',
   '53a3df61eb55': 'commit_poll',
   '5ba5e2809e21': 'configure_projects',

@@ -63,7 +63,8 @@ export function workerStatements(tables: Tables): Statements {
       worker.delete(name);
       return [];
     },
-    claim: ([name, ids, max]: [string, string[], number], nowUs) => {
+    claim: ([name, ids, max, newest]: [string, string[], number, number], nowUs) => {
+      last.epoch = Math.max(last.epoch, newest);
       if (!isLive(tables, name, nowUs)) return [];
       const wanted = new Set(ids);
       const free = [...project.values()]

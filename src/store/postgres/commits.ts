@@ -14,6 +14,7 @@ import {
   type ResolvedRow,
   withIds,
 } from './sql/poll-commit.ts';
+import type { Epochs } from './ownership/epochs.ts';
 import type { ListingAfter, Summaries } from './sql/summaries.ts';
 import { toStored } from './sql/text.ts';
 
@@ -44,6 +45,7 @@ export interface CommitsOptions {
   readonly emit: Observer;
   readonly summaries: Pick<Summaries, 'after'>;
   readonly emitRefused: EmitRefused;
+  readonly epochs: Pick<Epochs, 'add'>;
   /** Aborts when a shutdown has waited long enough. */
   readonly signal: AbortSignal;
 }
@@ -53,7 +55,7 @@ export interface CommitsOptions {
  * the poll was committed, so that its transitions are emitted once, even if half a minute later.
  */
 export function createCommits(options: CommitsOptions): Commits {
-  const { database, worker, clock, emit, summaries, emitRefused, signal } = options;
+  const { database, worker, clock, emit, summaries, emitRefused, epochs, signal } = options;
 
   function emitFailed(error: StoreError): void {
     emit({ type: 'store.commit_failed', reason: error.reason, error });
@@ -93,6 +95,7 @@ export function createCommits(options: CommitsOptions): Commits {
     const row = await findOut(poll, context.epoch);
     if (row.is_next === true || row.transition_ids !== null) return succeeded(poll, row, started);
     if (row.renewed === null) return await refuse(project, context.epoch);
+    epochs.add(row.renewed);
     context.epoch = row.renewed;
     return await commitUnder(context, poll, after);
   }

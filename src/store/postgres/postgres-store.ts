@@ -14,6 +14,7 @@ import {
 } from '../rows.ts';
 import { createConfigure } from './configure.ts';
 import { createCoordinator } from './ownership/coordinator.ts';
+import { createEpochs, type Epochs } from './ownership/epochs.ts';
 import { type Database, openDatabase, type Statement } from './database.ts';
 import {
   CLAIM_PENDING,
@@ -99,15 +100,16 @@ export async function openPostgres(options: PostgresOptions): Promise<Postgres> 
   const timeoutMs = Math.ceil(leaseMs / 3);
   const shared = open({ settings, connections: 1, timeoutMs, clock, signal });
   opened.defer(() => shared.close());
-  const coordinator = createCoordinator({ database: shared, clock, leaseMs });
+  const epochs = createEpochs();
+  const coordinator = createCoordinator({ database: shared, clock, leaseMs, epochs });
   const held = opened.move();
-  const store = createStore(database, options, first, () => held.disposeAsync());
+  const store = createStore(database, { ...options, epochs }, first, () => held.disposeAsync());
   return { store, coordinator };
 }
 
 function createStore(
   database: Database,
-  { clock, emit, worker, signal }: PostgresOptions,
+  { clock, emit, worker, signal, epochs }: PostgresOptions & { readonly epochs: Epochs },
   first: SizeRow | undefined,
   onClosed: () => Promise<void>,
 ): PostgresStore {
@@ -139,7 +141,8 @@ function createStore(
 
   const deleteRows: Database['query'] = (...asked) => inProjectQueue(() => write(...asked));
   const reads = createReads(database, clock);
-  const ownedProjects = createOwnedProjects({ database, read, write, worker, clock, emit, signal });
+  const io = { database, read, write };
+  const ownedProjects = createOwnedProjects({ ...io, worker, clock, emit, signal, epochs });
   const readOwned = createOwnedSnapshot(database, worker);
   const configure = createConfigure({ database, clock, emit, signal });
   note(first);

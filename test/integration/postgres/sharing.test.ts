@@ -53,6 +53,21 @@ describe.skipIf(postgresPrograms === undefined)('workers on one PostgreSQL', () 
       expect(await worker.claim(['a', 'b', 'd'])).toEqual(['a']);
     });
 
+    it('under a number that they never had, also after a failover that lost their last claim', async () => {
+      await using worker = await startWorker(url);
+      await worker.store.configureProjects(['p'], 1);
+      const [lost] = await worker.coordinator.claim(worker.id, ['p'], 1);
+      await server.query(database, 'UPDATE evalwatch.project SET owner = NULL');
+      await server.query(database, "SELECT setval('evalwatch.epoch', 1, false)");
+
+      const [claimed] = await worker.coordinator.claim(worker.id, ['p'], 1);
+
+      expect(claimed?.epoch).toBeGreaterThan(lost?.epoch ?? Infinity);
+      expect(
+        await server.query(database, 'SELECT owner, epoch::integer FROM evalwatch.project'),
+      ).toEqual([{ owner: worker.id, epoch: claimed?.epoch }]);
+    });
+
     it('of a worker whose lease ran out, which then owns nothing and can join again', async () => {
       await using paused = await startWorker(url);
       await using other = await startWorker(url);

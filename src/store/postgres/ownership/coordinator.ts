@@ -7,6 +7,7 @@ import type {
 import type { Clock } from '../../../monitor/ports/clock.ts';
 import { type HealthColumns, toHealth } from '../../rows.ts';
 import type { Database, Statement } from '../database.ts';
+import type { Epochs } from './epochs.ts';
 import { LEASE_HOLDS } from './lease.ts';
 import { type LeaseRow, watchLeases } from './lease-watch.ts';
 import { toStored } from '../sql/text.ts';
@@ -74,9 +75,15 @@ const OWNED_IDS: Statement = {
   text: 'SELECT id FROM evalwatch.project WHERE owner = $1 AND removed_at IS NULL',
 };
 
+/** The numbers of these ownerships are above $4, also if a standby without the last claims would give them again. */
 const CLAIM: Statement = {
   text: `
-WITH live AS MATERIALIZED (SELECT worker FROM evalwatch.worker WHERE ${LEASE_HOLDS}),
+WITH raised AS MATERIALIZED (
+  SELECT CASE WHEN last_value < $4 OR (last_value = $4 AND NOT is_called)
+    THEN setval('evalwatch.epoch', $4) END
+  FROM evalwatch.epoch
+),
+live AS MATERIALIZED (SELECT worker FROM evalwatch.worker WHERE ${LEASE_HOLDS}),
 free AS MATERIALIZED (
   SELECT p.project_key FROM evalwatch.project p
   WHERE (p.owner IS NULL OR p.owner NOT IN (SELECT worker FROM live)) AND p.removed_at IS NULL
@@ -85,7 +92,7 @@ free AS MATERIALIZED (
   LIMIT $3 FOR UPDATE SKIP LOCKED
 )
 UPDATE evalwatch.project p SET owner = $1, epoch = nextval('evalwatch.epoch')
-FROM free WHERE p.project_key = free.project_key
+FROM free CROSS JOIN raised WHERE p.project_key = free.project_key
 RETURNING p.id, p.epoch, p.next_tick_at, p.up, p.consecutive_failures, p.reason, p.last_poll_at,
   p.last_success_at`,
 };
@@ -143,9 +150,11 @@ export interface CoordinatorOptions {
   readonly database: Pick<Database, 'query'>;
   readonly clock: Clock;
   readonly leaseMs: number;
+  readonly epochs: Epochs;
 }
 
-export function createCoordinator({ database, clock, leaseMs }: CoordinatorOptions): Coordinator {
+export function createCoordinator(options: CoordinatorOptions): Coordinator {
+  const { database, clock, leaseMs, epochs } = options;
   const findExpired = watchLeases(clock);
 
   /** Counts the lease from before the request, so that it ends here before it ends in the database. */
@@ -193,7 +202,9 @@ export function createCoordinator({ database, clock, leaseMs }: CoordinatorOptio
         worker,
         projects.map((id) => toStored(id)),
         max,
+        epochs.newest(),
       ]);
+      for (const { epoch } of rows) epochs.add(epoch);
       return rows.map(toOwnedProject);
     },
     release: async (worker, projects) => {

@@ -11,6 +11,7 @@ import { createHealthQueue } from '../../health-queue.ts';
 import { createCommits, type EmitRefused } from '../commits.ts';
 import type { Database, Statement } from '../database.ts';
 import type { CommitContext } from '../sql/poll-commit.ts';
+import type { Epochs } from './epochs.ts';
 import { FLUSH, flushInput, OUTDATED, type WaitingHealth } from '../sql/projects.ts';
 import { createSummaries } from '../sql/summaries.ts';
 
@@ -31,13 +32,14 @@ export interface OwnedProjectsOptions {
   readonly worker: string;
   readonly clock: Clock;
   readonly emit: Observer;
+  readonly epochs: Pick<Epochs, 'add'>;
   /** Aborts when a shutdown has waited long enough. */
   readonly signal: AbortSignal;
 }
 
 /** Creates commits that the database refuses once the ownership, or the version of the project, has changed. */
 export function createOwnedProjects(options: OwnedProjectsOptions): OwnedProjects {
-  const { database, read, write, worker, clock, emit, signal } = options;
+  const { database, read, write, worker, clock, emit, epochs, signal } = options;
   const owned = new Map<string, CommitContext>();
 
   const emitRefused: EmitRefused = (project, epoch, reason) => {
@@ -53,6 +55,7 @@ export function createOwnedProjects(options: OwnedProjectsOptions): OwnedProject
     clock,
     emit,
     emitRefused,
+    epochs,
     signal,
   });
   const health = createHealthQueue(writeHealth, clock);
