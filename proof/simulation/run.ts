@@ -122,8 +122,8 @@ interface Life extends Reloading {
   steadySince: number | undefined;
   /** When it was last paused. */
   pausedAt: number;
-  /** By how much its clock was last set back, ms. */
-  setBackMs: number;
+  /** When its clock was set back, and by how much, ms. */
+  readonly setBacks: { readonly at: number; readonly ms: number }[];
 }
 
 interface Standby {
@@ -376,7 +376,7 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
       isReloading: false,
       steadySince: undefined,
       pausedAt: -Infinity,
-      setBackMs: 0,
+      setBacks: [],
     };
     host.life = own;
     kernel.note(`${name} starts`);
@@ -510,7 +510,7 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
     const most = kernel.chance(0.5) ? 3 * HOUR : 2 * MINUTE;
     const ms = isBeforeRun ? setbacks.step(own.machine) : kernel.between(-1, 1) * most;
     kernel.note(`${own.machine.name} set its clock by ${Math.round(ms)} ms`);
-    own.setBackMs = Math.max(0, -ms);
+    if (ms < 0) own.setBacks.push({ at: kernel.now(), ms: -ms });
     own.host.wallOffset += ms;
     own.machine.jump(ms);
     watch.clockSet(own.machine.name, ms);
@@ -680,8 +680,12 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
 
   /** The last tick does not repeat after the clock was set back by less than an interval. */
   function setBackWithin(periodMs: number): number {
-    const setBacks = hosts.map(({ life }) => life?.setBackMs ?? 0);
-    return Math.max(0, ...setBacks.filter((ms) => ms < periodMs));
+    const from = kernel.now() - periodMs - patienceMs;
+    const setBacks = hosts.map(({ life }) => {
+      const recent = life?.setBacks.filter(({ at, ms }) => at >= from && ms < periodMs) ?? [];
+      return recent.reduce((total, { ms }) => total + ms, 0);
+    });
+    return Math.max(...setBacks);
   }
 
   /** Looks for projects that are not polled although they are due. */
