@@ -56,6 +56,8 @@ export function createOracle(world: World, { isShared }: { readonly isShared: bo
   const batches = new Map<string, Batch[]>(projects.map((project) => [project, []]));
   /** By process and project: the listing that was read last, until it is committed. */
   const unread = new Map<string, JournalEntry>();
+  /** The listing that was committed last, in the same way: a poll commits it again if the store lost it. */
+  const taken = new Map<string, JournalEntry>();
   /** The moves that were told, by their ids. */
   const toldMoves = new Map<number, Move>();
   const toldFailures = new Map<number, Told[]>();
@@ -79,6 +81,7 @@ export function createOracle(world: World, { isShared }: { readonly isShared: bo
     const state = states.get(project);
     if (entry === undefined || state === undefined) return;
     unread.delete(key);
+    taken.set(key, entry);
     const next = takeNote(state, entry, { key: KEY, missingAfter: MISSING_AFTER });
     states.set(project, next.state);
     const moves = next.moves.map(textOf).toSorted();
@@ -296,6 +299,7 @@ export function createOracle(world: World, { isShared }: { readonly isShared: bo
     const savedStates = new Map(states);
     const savedBatches = Array.from(batches, ([project, list]) => [project, [...list]] as const);
     const savedSettled = new Map(settled);
+    const takenBefore = new Set(taken.values());
     return async (reader, before) => {
       const [moves, failures] = await Promise.all([reader.transitions({}), reader.failures({})]);
       const isStored = new Set(moves.map(({ transitionId }) => transitionId));
@@ -305,6 +309,9 @@ export function createOracle(world: World, { isShared }: { readonly isShared: bo
       refill(states, savedStates);
       refill(batches, savedBatches);
       refill(settled, savedSettled);
+      for (const [key, entry] of taken) {
+        if (!takenBefore.has(entry) && !unread.has(key)) unread.set(key, entry);
+      }
       for (const { transitionId, id } of before) {
         if (!isStored.has(transitionId)) lost.set(transitionId, id);
       }
