@@ -232,7 +232,7 @@ export const STATEMENTS: readonly (readonly [file: string, text: string])[] = [
   ],
   [
     'store/postgres/sql/failures.ts',
-    'WHERE f.transition_id = $1 AND f.settled_at IS NULL AND (f.claimed_by IS NULL OR f.claimed_by = $9)',
+    'WHERE f.transition_id = $1 AND f.settled_at IS NULL\n    AND t.transition_id = f.transition_id AND t.at = $9',
   ],
   [
     'store/postgres/sql/failures.ts',

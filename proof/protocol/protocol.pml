@@ -204,12 +204,12 @@ inline release(w, p) {
 }
 
 /* SETTLE in store/postgres/sql/failures.ts */
-inline settle(w, p) {
+inline settle(p) {
   if
 #ifdef SETTLE_AGAIN
   :: failure[p] != NONE ->
 #else
-  :: failure[p] == PENDING && (claimed[p] == NOBODY || claimed[p] == w) ->
+  :: failure[p] == PENDING ->
 #endif
     failure[p] = SETTLED; settlements[p]++;
     assert(settlements[p] == 1)
@@ -596,7 +596,7 @@ idle:
     fi
   }
 #ifdef SETTLE_FIRST
-  atomic { settle(w, p) }
+  atomic { settle(p) }
 #endif
   atomic { !dead[w] -> /* emit in logAndSettle */
     if :: lines[p] < 2 -> lines[p]++ :: else fi;
@@ -606,10 +606,10 @@ idle:
 settling:
   atomic {
     if
-    :: settle(w, p); logged[at(w, p)] = 0
+    :: settle(p); logged[at(w, p)] = 0
     :: unanswered > 0 && !dead[w] -> unanswered--;
       if
-      :: settle(w, p)
+      :: settle(p)
       :: true
       :: late == NO_STATEMENT -> keepLate(SETTLE, w, p, 0, 0, 0)
       fi
@@ -669,7 +669,7 @@ proctype World() {
        :: late == JOIN -> join(lateWorker)
        :: late == CLAIM -> claim(lateWorker, lateProject); answer[at(lateWorker, lateProject)] = 0
        :: late == RELEASE -> release(lateWorker, lateProject)
-       :: late == SETTLE -> settle(lateWorker, lateProject)
+       :: late == SETTLE -> settle(lateProject)
        :: late == POSTPONE -> postpone(lateWorker, lateProject)
        fi;
        forgetLate();

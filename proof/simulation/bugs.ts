@@ -207,8 +207,8 @@ export const OF_WORKERS: readonly Bug[] = [
     file: `${MODEL}/failures.ts`,
     replace: [
       [
-        'const row = pendingRow(id, values[9]);\n      if (row === undefined) return [];\n      if (row.claimed_by !== null && row.claimed_by !== worker) return [];\n',
-        'const row = failure.get(id);\n      if (transition.get(id)?.at !== values[9] || row === undefined) return [];\n',
+        'const row = pendingRow(id, foundAt);\n',
+        'const row = transition.get(id)?.at === foundAt ? failure.get(id) : undefined;\n',
       ],
     ],
     notice: /settled failures of|was settled twice/,

@@ -77,12 +77,11 @@ export function failureStatements(tables: Tables): Statements {
       const [id, at, error_id, error_msg, error_msg_truncated] = values as [
         ...[number, number, string | null, string | null, boolean],
       ];
-      const [reason, cause, label, worker] = values.slice(5) as [
-        ...[string | null, string | null, string, string],
+      const [reason, cause, label, foundAt] = values.slice(5) as [
+        ...[string | null, string | null, string, number],
       ];
-      const row = pendingRow(id, values[9]);
+      const row = pendingRow(id, foundAt);
       if (row === undefined) return [];
-      if (row.claimed_by !== null && row.claimed_by !== worker) return [];
       const settlement = { error_id, error_msg, error_msg_truncated, reason, cause };
       Object.assign(row, { settled_at: at, ...settlement });
       const rows = rowsOf(tables, row.project_key);

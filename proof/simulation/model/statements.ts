@@ -62,7 +62,7 @@ const DIGESTS: Readonly<Record<string, string>> = {
   '7b251f27b9a0': 'release',
   '127e0dc80d84': 'renew',
   '80c302043641': 'resolve_commit',
-  d8b5945f1dff: 'settle_failure',
+  '7bbae08caa87': 'settle_failure',
   c7c4beb5c835: 'size',
   '6a72fcead083': 'snapshot',
   '788e63d87cbf': 'statuses_newest',

@@ -192,7 +192,7 @@ function createStore(
     }),
     failingProjects: guarded(() => read<FailingProject>(FAILING, [])),
     settleFailure: guarded(async (failure, settlement, at) => {
-      await write(SETTLE, settleParameters(failure, settlement, at, worker));
+      await write(SETTLE, settleParameters(failure, settlement, at));
     }),
     postponeFailure: guarded(async (failure, tries) => {
       await write(POSTPONE, postponeParameters(failure, tries, worker));

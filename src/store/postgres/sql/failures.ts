@@ -70,8 +70,8 @@ export function claimParameters(
 }
 
 /**
- * Settles a failure and counts it by its error_id. One that is settled, or that another worker has claimed, stays as it is, and
- * so does one to which a database that lost commits gave the same number: it was found at another time.
+ * Settles a failure and counts it by its error_id, whoever has claimed it: its line is written. One that is settled stays as it
+ * is, and so does one to which a database that lost commits gave the same number: it was found at another time.
  */
 export const SETTLE: Statement = {
   name: 'settle_failure',
@@ -80,8 +80,8 @@ WITH settled AS (
   UPDATE evalwatch.failure f
   SET settled_at = $2, error_id = $3, error_msg = $4, error_msg_truncated = $5, reason = $6, cause = $7
   FROM evalwatch.transition t
-  WHERE f.transition_id = $1 AND f.settled_at IS NULL AND (f.claimed_by IS NULL OR f.claimed_by = $9)
-    AND t.transition_id = f.transition_id AND t.at = $10
+  WHERE f.transition_id = $1 AND f.settled_at IS NULL
+    AND t.transition_id = f.transition_id AND t.at = $9
   RETURNING f.transition_id, f.project_key
 ),
 numbered AS (
@@ -94,7 +94,6 @@ export function settleParameters(
   { transitionId, foundAt }: FailureKey,
   settlement: Settlement,
   at: number,
-  worker: string,
 ): readonly unknown[] {
   const { errorInfo, reason } = settlement;
   return [
@@ -106,12 +105,11 @@ export function settleParameters(
     reason ?? null,
     causeOf(errorInfo).id,
     toStored(errorLabel(errorInfo)),
-    worker,
     foundAt,
   ];
 }
 
-/** Postpones a failure, and lets any worker claim it. Leaves those that {@link SETTLE} leaves. */
+/** Postpones a failure, and lets any worker claim it, unless another worker has claimed it. Leaves those that {@link SETTLE} leaves. */
 export const POSTPONE: Statement = {
   name: 'postpone_failure',
   text: `
