@@ -21,8 +21,12 @@ export interface AccessOptions {
   readonly onClaiming: () => (projects: readonly string[]) => void;
   /** Called when the database has given the process a failure of a project that is configured. */
   readonly onFailureClaimed: (project: string) => void;
+  /** Called when the postponement of a failure is held up. */
+  readonly onPostponementHeldUp: () => void;
   /** Called when a request is lost, or answered late. */
   readonly onTrouble: () => void;
+  /** Called when a request that is no commit has failed, or was answered late: its worker may stop to poll for a moment. */
+  readonly onUnanswered: () => void;
   /** Called when the database begins or renews the lease of the process. */
   readonly onRenewed: () => void;
   /** Called when the process ends its lease. */

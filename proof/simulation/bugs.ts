@@ -382,4 +382,32 @@ export const OF_WORKERS: readonly Bug[] = [
     ],
     notice: /takes a failure of it/,
   },
+  {
+    what: 'a lease ends by the wall clock of its worker',
+    file: 'coordination/lease.ts',
+    replace: [
+      ['clock.monotonic() >= heldUntil', 'clock.now() >= heldUntil'],
+      ['heldUntil = beat.lease.until', 'heldUntil = beat.lease.expiresAt'],
+      ['heldUntil - clock.monotonic()', 'heldUntil - clock.now()'],
+    ],
+    notice: /which has no lease|was told by/,
+  },
+  {
+    what: 'a poll whose commit was refused is not made again',
+    file: 'app/work-sharing.ts',
+    replace: [['const MAX_ATTEMPTS = 3;', 'const MAX_ATTEMPTS = 1;']],
+    notice: /was not polled again/,
+  },
+  {
+    what: 'a late postponement frees a failure that another worker has claimed',
+    file: `${MODEL}/failures.ts`,
+    replace: [['if (row.claimed_by !== null && row.claimed_by !== values[6]) return [];', '']],
+    notice: /freed failure|was told by/,
+  },
+  {
+    what: 'transitions that another worker made under the same epoch are told',
+    file: `${MODEL}/polls.ts`,
+    replace: [[' && row.at === at)', ')']],
+    notice: /told twice|told, not stored|was not told|transitions of/,
+  },
 ];

@@ -52,6 +52,8 @@ export interface NetworkOptions {
   readonly weather: () => Weather;
   /** Called when a request goes out to a host, for a listing or the details of a prompt. */
   readonly onSent: (host: string, isDetail: boolean) => void;
+  /** Called when nothing but the end of an answer is on its way. */
+  readonly onEnding: (isDetail: boolean) => void;
   /** Called before the process reads the last byte of a usable listing. */
   readonly onListing: (listing: ServedListing) => void;
 }
@@ -64,7 +66,7 @@ export interface Network {
 }
 
 export function createNetwork(options: NetworkOptions): Network {
-  const { kernel, machine, answer, weather, onSent, onListing } = options;
+  const { kernel, machine, answer, weather, onSent, onEnding, onListing } = options;
   let underWay = 0;
 
   function dispatch(request: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler) {
@@ -139,6 +141,7 @@ export function createNetwork(options: NetworkOptions): Network {
             sendFrom(from + step);
           });
         } else {
+          onEnding(DETAIL.test(request.path));
           deliver(kernel.between(0, 2), () => {
             if (isCut) return fail('UND_ERR_SOCKET');
             end();

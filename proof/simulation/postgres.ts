@@ -22,6 +22,7 @@ const KINDS = {
   commits: /version = (?:\w+\.)?version \+ 1/,
   /** Gives a worker projects. */
   claims: /RETURNING p\.id, p\.epoch\b/,
+  postponesFailure: /UPDATE evalwatch\.failure f\s+SET tries = \$2/,
   claimsFailures: /UPDATE evalwatch\.failure f SET claimed_by = \$4\s+FROM due\b/,
   beginsLease: /INSERT INTO evalwatch\.worker\b/,
   /** Renews a lease if it returns a row. */
@@ -46,6 +47,8 @@ function kindOf(text: string): Readonly<Record<Kind, boolean>> {
 const REPETITION_FAILS = 0.5;
 /** How probable it is that the first commit of a project to another server is held up. */
 const FIRST_IS_HELD_UP = 0.3;
+/** How probable it is that the postponement of a failure is held up. */
+const POSTPONEMENT_IS_HELD_UP = 0.06;
 /** How much of its time a timer waits at least, by true time. */
 const TIMERS_ARE_EXACT = 0.999;
 
@@ -60,6 +63,8 @@ export interface StatementServer extends AsyncDisposable {
   openReader(): Promise<StoreReader>;
   /** Returns the function that takes back everything from now on. */
   readonly save?: () => () => void;
+  /** Returns the worker that has claimed a failure. */
+  readonly claimant?: (transitionId: number) => string | null;
 }
 
 type Awaitable<Value> = Value | Promise<Value>;
@@ -116,11 +121,21 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
   function makeWatched(
     machine: Machine,
     { text }: Statement,
-    { claims, claimsFailures, commits }: Readonly<Record<Kind, boolean>>,
+    { claims, claimsFailures, commits, postponesFailure }: Readonly<Record<Kind, boolean>>,
     values: readonly unknown[],
     calls: Pick<AccessOptions, 'onClaiming' | 'onFailureClaimed' | 'onCommitted'>,
   ): Awaitable<readonly unknown[]> {
     const nowUs = Math.round((START + kernel.now() + clockOffset()) * 1000);
+    if (postponesFailure && server.claimant !== undefined) {
+      const id = Number(values[0]);
+      const before = server.claimant(id);
+      return next(server.run(text, values, nowUs), (rows) => {
+        if (before !== null && before !== machine.name && server.claimant?.(id) !== before) {
+          fault(`${machine.name} freed failure ${id}, which ${before} has claimed`);
+        }
+        return rows;
+      });
+    }
     if (claimsFailures) {
       return next(server.run(text, values, nowUs), (rows) => {
         for (const { project, removed_at } of rows as readonly ClaimedFailure[]) {
@@ -162,8 +177,8 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
 
   return {
     access: async (calls) => {
-      const { machine, onWritten, onCommitting, onTrouble, onRenewed, onLeft, onGrantFailed } =
-        calls;
+      const { machine, onWritten, onCommitting, onPostponementHeldUp, onTrouble } = calls;
+      const { onUnanswered, onRenewed, onLeft, onGrantFailed } = calls;
       type Answer<Row> =
         { readonly rows: readonly Row[] } | { readonly error: unknown; readonly unknown: boolean };
 
@@ -213,6 +228,9 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
           const isFirst = (committedTo.get(project) ?? firstReign) !== reign;
           isHeldUp ||= isFirst && kernel.chance(FIRST_IS_HELD_UP);
           committedTo.set(project, reign);
+        } else if (fails > 0 && kind.postponesFailure) {
+          isHeldUp ||= kernel.chance(POSTPONEMENT_IS_HELD_UP);
+          if (isHeldUp) onPostponementHeldUp();
         }
         const takes = isHeldUp ? kernel.between(leaseMs / 2, 90_000) : way();
         const back = way();
@@ -268,7 +286,9 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
       const giveUpAll = () => inFlight.forEach((_, giveUp) => giveUp());
       const connect = (limits: Limits): Database => ({
         query: async <Row>(statement: Statement, values: readonly unknown[] = []) => {
+          const sentAt = kernel.now();
           const given = await send<Row>(statement, values, limits);
+          if ('error' in given || kernel.now() - sentAt > LATE_MS) onUnanswered();
           if ('error' in given) throw toStoreError(given.error, []);
           return given.rows;
         },

@@ -52,7 +52,11 @@ const SUDDEN_DEATH = 0.03;
 /** How probable it is that a process is paused while a request of it is on its way, with one project. */
 const SUDDEN_PAUSE = 0.02;
 /** The same while it requests the details of a failure, which it must not tell after its lease. */
-const SUDDEN_PAUSE_AT_DETAIL = 0.08;
+const SUDDEN_PAUSE_AT_DETAIL = 0.05;
+/** The same just before the end of their answer: the pause may outlast the lease, and then the answer counts. */
+const SUDDEN_PAUSE_AT_END = 0.05;
+/** How probable it is that a process dies while the postponement of a failure is held up. */
+const DEATH_AT_POSTPONEMENT = 0.5;
 /** How probable it is that a process is stopped soon after such a request, or after a request for places that failed. */
 const STOP_AT_DETAIL = 0.02;
 const STOP_AT_PLACES = 0.05;
@@ -321,9 +325,13 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
       weather: () => (isCalm ? CALM : weather),
       onSent: (address, isDetail) => {
         countRequest(address);
-        pauseSometimes(own, isDetail);
+        const probability = isDetail ? SUDDEN_PAUSE_AT_DETAIL : SUDDEN_PAUSE / projects.length;
+        pauseSometimes(own, probability, isDetail);
         if (isDetail) stopSometimes(own, STOP_AT_DETAIL);
         rollouts.sent(own);
+      },
+      onEnding: (isDetail) => {
+        if (isDetail) pauseSometimes(own, SUDDEN_PAUSE_AT_END, isDetail);
       },
       onListing: (listing) => oracle.read(name, listing),
     });
@@ -359,7 +367,9 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
             return;
           fault(`${name}, which has not configured ${project}, takes a failure of it`);
         },
+        onPostponementHeldUp: () => dieSometimes(own, DEATH_AT_POSTPONEMENT),
         onTrouble: () => watch.troubled(name),
+        onUnanswered: () => watch.unanswered(name),
         onRenewed: () => watch.renewed(name),
         onLeft: () => watch.left(name),
         onGrantFailed: () => stopSometimes(own, STOP_AT_PLACES),
@@ -444,8 +454,10 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
   }
 
   /** Kills the process at once, before anything else happens: between a commit and its answer, or after an event. */
-  function dieSometimes(own: Life): void {
-    const probability = SUDDEN_DEATH / projects.length / (isShared ? 2 : 1);
+  function dieSometimes(
+    own: Life,
+    probability = SUDDEN_DEATH / projects.length / (isShared ? 2 : 1),
+  ): void {
     if (isCalm || !has('kill') || !kernel.chance(probability)) return;
     kernel.after(0, () => {
       if (own.machine.isAlive() && !own.machine.isPaused()) void kill(own).catch(bug);
@@ -496,8 +508,7 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
   }
 
   /** Pauses the process before the answer to its request comes. */
-  function pauseSometimes(own: Life, isDetail: boolean): void {
-    const probability = isDetail ? SUDDEN_PAUSE_AT_DETAIL : SUDDEN_PAUSE / projects.length;
+  function pauseSometimes(own: Life, probability: number, isDetail: boolean): void {
     if (isCalm || !has('pause') || !kernel.chance(probability)) return;
     kernel.after(0, () => {
       if (own.machine.isAlive() && !own.machine.isPaused()) pause(own, isDetail ? 0.6 : 0.3);

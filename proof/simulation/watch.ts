@@ -8,6 +8,10 @@ const TROUBLE_MS = 30_000;
 const CLOCK_TOLERANCE_MS = 10;
 /** Time within which a poll whose commit was refused has to be made again: three attempts with all their retries, ms. */
 const REPEAT_MS = 60_000;
+/** Refusals after which a poll is not made again. */
+const MAX_REFUSALS = 3;
+/** Time after a request that failed within which a worker may not repeat a poll: a beat and its retry, ms. */
+const UNANSWERED_MS = 10_000;
 /** How far apart the due times of one run can seem: a timer may fire early, ms. */
 const SAME_RUN_MS = 20;
 
@@ -16,6 +20,8 @@ export interface Watch {
   observe(machine: Machine, event: MonitorEvent): void;
   /** A fault of this process, of its statements, or of their answers. */
   troubled(process: string): void;
+  /** A beat or another request of it to the database has failed, so that it may not poll until the next beat. */
+  unanswered(process: string): void;
   hasTroubleSince(process: string, at: number): boolean;
   /** Its lease begins or is renewed, in the database. */
   renewed(process: string): void;
@@ -42,13 +48,14 @@ export interface WatchOptions {
 
 export function createWatch({ kernel, leaseMs, periodMs, fault }: WatchOptions): Watch {
   const troubledAt = new Map<string, number>();
+  const unansweredAt = new Map<string, number>();
   let failedOverAt = -Infinity;
   const renewedAt = new Map<string, number>();
   const tellers = new Map<number, { readonly process: string; readonly at: number }[]>();
   /** By process and project: when its last poll was due, and by how much the clock was set back since. */
   const starts = new Map<string, { readonly dueAt: number; setBackMs: number }>();
   /** Polls that run, by process and project, with the commits that were refused since. */
-  const polls = new Map<string, { refusals: number }>();
+  const polls = new Map<string, { refusals: number; refusedAt: number }>();
 
   function hasTroubleSince(process: string, at: number): boolean {
     return Math.max(troubledAt.get(process) ?? -Infinity, failedOverAt) >= at;
@@ -77,7 +84,7 @@ export function createWatch({ kernel, leaseMs, periodMs, fault }: WatchOptions):
     const poll = polls.get(key);
     if (poll === undefined) return;
     const refusals = (poll.refusals += 1);
-    const at = kernel.now();
+    const at = (poll.refusedAt = kernel.now());
     kernel.after(REPEAT_MS, () => {
       const isSame = polls.get(key) === poll && poll.refusals === refusals;
       if (!isSame || hasTroubleSince(process, at)) return;
@@ -93,6 +100,14 @@ export function createWatch({ kernel, leaseMs, periodMs, fault }: WatchOptions):
     }
   }
 
+  /** The next run begins only after the poll of the last one was made again, or has been refused for the last time. */
+  function checkRepeated(process: string, project: string): void {
+    const { refusals = 0, refusedAt = 0 } = polls.get(`${process} ${project}`) ?? {};
+    if (refusals === 0 || refusals >= MAX_REFUSALS || hasTroubleSince(process, refusedAt)) return;
+    if ((unansweredAt.get(process) ?? -Infinity) >= refusedAt - UNANSWERED_MS) return;
+    fault(`${project} was not polled again by ${process}, whose commit was refused`);
+  }
+
   /** A run is started once, unless the clock was set back by an interval or more. */
   function started(machine: Machine, project: string, lagMs: number): void {
     const key = `${machine.name} ${project}`;
@@ -102,7 +117,8 @@ export function createWatch({ kernel, leaseMs, periodMs, fault }: WatchOptions):
       fault(`a run of ${project} was started twice by ${machine.name}`);
     }
     starts.set(key, { dueAt, setBackMs: 0 });
-    polls.set(key, { refusals: 0 });
+    checkRepeated(machine.name, project);
+    polls.set(key, { refusals: 0, refusedAt: -Infinity });
   }
 
   /**
@@ -138,6 +154,9 @@ export function createWatch({ kernel, leaseMs, periodMs, fault }: WatchOptions):
     },
     troubled: (process) => {
       troubledAt.set(process, kernel.now());
+    },
+    unanswered: (process) => {
+      unansweredAt.set(process, kernel.now());
     },
     hasTroubleSince,
     renewed: (process) => {

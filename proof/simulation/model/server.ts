@@ -55,6 +55,7 @@ export async function createModelServer(source: string): Promise<StatementServer
     run,
     projects: () => [...tables.project.values()],
     save: () => saveTables(tables),
+    claimant: (id) => tables.failure.get(id)?.claimed_by ?? null,
     openReader: async () => {
       const query = async <Row>({ text }: Statement, values: readonly unknown[] = []) =>
         (await run(text, values, 0)) as readonly Row[];
