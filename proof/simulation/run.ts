@@ -689,11 +689,10 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
     else worsenStore(own);
   }
 
-  /** The last tick does not repeat after the clock was set back by less than an interval. */
-  function setBackWithin(periodMs: number): number {
-    const from = kernel.now() - periodMs - patienceMs;
+  /** Each time the clock is set back by less than an interval, the last tick does not repeat. */
+  function setBackSince(at: number, periodMs: number): number {
     const setBacks = hosts.map(({ life }) => {
-      const recent = life?.setBacks.filter(({ at, ms }) => at >= from && ms < periodMs) ?? [];
+      const recent = life?.setBacks.filter((each) => each.at >= at && each.ms < periodMs) ?? [];
       return recent.reduce((total, { ms }) => total + ms, 0);
     });
     return Math.max(...setBacks);
@@ -711,22 +710,21 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
     for (const { id, periodMs } of projects) {
       if (!rollouts.isWatched(id)) continue;
       const last = lastStarts.get(id) ?? NEVER;
+      // Its tick was up to that much earlier.
+      const setBackMs = setBackSince(last.at - patienceMs, periodMs);
       const wall = START + (hosts[0]?.wallOffset ?? 0) + now - patienceMs;
       // The last run that was due by the clock of the machine.
       const dueAt = Math.floor((wall - JITTER_MS) / periodMs) * periodMs;
       // A kill can have taken the outcome of the last poll.
       const isForgotten =
-        Math.max(last.wall, last.before) + setBackWithin(periodMs) < dueAt &&
+        Math.max(last.wall, last.before) + setBackMs < dueAt &&
         // A process whose clock is behind the last poll cannot tell whether it missed a run since.
         last.latest < wall + patienceMs &&
         last.at < since &&
         now > since + patienceMs;
       if (isForgotten && !isShared) {
         fault(`${id} was due ${Math.round((wall - dueAt) / SECOND)} s ago and is not polled`);
-      } else if (
-        now - Math.max(last.at, since) >
-        periodMs + setBackWithin(periodMs) + JITTER_MS + patienceMs
-      ) {
+      } else if (now - Math.max(last.at, since) > periodMs + setBackMs + JITTER_MS + patienceMs) {
         fault(`${id} is not polled for ${Math.round((now - last.at) / SECOND)} s`);
       }
     }
