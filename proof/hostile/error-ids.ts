@@ -4,7 +4,7 @@ import { systemClock } from '../../src/app/clock.ts';
 import type { Settlement } from '../../src/domain/failure.ts';
 import type * as ErrorInfoRoom from '../../src/evaluation-api/error-info.ts';
 import { createSecrets } from '../../src/evaluation-api/secrets.ts';
-import type { Store } from '../../src/monitor/ports/store.ts';
+import type { FailureKey, Store } from '../../src/monitor/ports/store.ts';
 import type * as SqliteRoom from '../../src/store/sqlite/sqlite-store.ts';
 import { detectChanges, takeAtOnce } from '../../test/support/at-once.ts';
 import { healthAt, startWorker } from '../../test/support/postgres-store.ts';
@@ -139,14 +139,13 @@ async function fail(
     const at = started + round * HOUR;
     await store.prune({ before: at - rounds * KEPT * HOUR, firstDay: 0 });
     await see(store, 'RUNNING', failures, at);
-    const ids = await see(store, 'FAILED', failures, at);
-    const settlements = ids.map((_, index) => settlementOf(round * failures + index));
+    const failed = await see(store, 'FAILED', failures, at);
+    const settlements = failed.map((_, index) => settlementOf(round * failures + index));
     const before = process.cpuUsage();
     await Promise.all(
-      ids.map((transitionId, index) => {
-        const failure = { transitionId, foundAt: at };
-        return store.settleFailure(failure, settlements[index] as Settlement, at);
-      }),
+      failed.map((failure, index) =>
+        store.settleFailure(failure, settlements[index] as Settlement, at),
+      ),
     );
     const { user, system } = process.cpuUsage(before);
     const { projects } = await store.snapshot();
@@ -166,7 +165,7 @@ async function see(
   status: string,
   prompts: number,
   at: number,
-): Promise<readonly number[]> {
+): Promise<readonly FailureKey[]> {
   const statuses = Object.fromEntries(Array.from({ length: prompts }, (_, n) => [`p${n}`, status]));
   const { version, token, listings } = await store.loadKnown(PROJECT, ['prompt']);
   const known = listings.get('prompt') ?? { baselined: false, records: new Map() };
@@ -179,7 +178,9 @@ async function see(
     token,
     listings: new Map([['prompt', changes]]),
   });
-  return (committed ?? []).map(({ transitionId }) => transitionId);
+  return (committed ?? []).map(({ transitionId, id }) => {
+    return { transitionId, foundAt: at, promptId: id };
+  });
 }
 
 function judge(

@@ -207,7 +207,7 @@ export const OF_WORKERS: readonly Bug[] = [
     file: `${MODEL}/failures.ts`,
     replace: [
       [
-        'const row = pendingRow(id, foundAt);\n',
+        'const row = pendingRow(id, foundAt, values[9]);\n',
         'const row = transition.get(id)?.at === foundAt ? failure.get(id) : undefined;\n',
       ],
     ],

@@ -179,8 +179,8 @@ async function forEachOf<Item>(
   await Promise.all(Array.from({ length: limit }, reportNext));
 }
 
-function keyOf({ transitionId, foundAt }: FailureKey): string {
-  return `${transitionId} ${foundAt}`;
+function keyOf({ transitionId, foundAt, promptId }: FailureKey): string {
+  return `${transitionId} ${foundAt} ${promptId}`;
 }
 
 function promptFailed(

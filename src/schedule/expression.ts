@@ -20,7 +20,7 @@ const FIELDS: Readonly<Record<string, readonly [name: string, range: string]>> =
 
 const NEVER = 'must be a cron expression that matches at least one date; this one matches none';
 
-/** Maximum number of shared parts, more than configurations need. Further ones are not shared. */
+/** Maximum number of shared expressions, and of shared `Days`, more than configurations need. Further ones are not shared. */
 const MAX_SHARED = 100;
 const sharedExpressions = new Map<string, Expression>();
 

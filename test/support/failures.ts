@@ -26,5 +26,5 @@ async function keyOf(
 ): Promise<FailureKey> {
   const pending = await store.pendingFailures({ limitPerProject: Number.MAX_SAFE_INTEGER });
   const found = pending.find((failure) => failure.transitionId === transitionId);
-  return found ?? { transitionId, foundAt: 0 };
+  return found ?? { transitionId, foundAt: 0, promptId: '' };
 }

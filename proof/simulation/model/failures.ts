@@ -25,9 +25,11 @@ export function failureStatements(tables: Tables): Statements {
     return found;
   }
 
-  function pendingRow(id: number, foundAt: unknown): FailureRow | undefined {
+  function pendingRow(id: number, foundAt: unknown, promptId: unknown): FailureRow | undefined {
     const row = failure.get(id);
-    return row?.settled_at === null && transition.get(id)?.at === foundAt ? row : undefined;
+    const { at, record_id } = transition.get(id) ?? {};
+    const isSame = at === foundAt && record_id === promptId;
+    return row?.settled_at === null && isSame ? row : undefined;
   }
 
   return {
@@ -80,7 +82,7 @@ export function failureStatements(tables: Tables): Statements {
       const [reason, cause, label, foundAt] = values.slice(5) as [
         ...[string | null, string | null, string, number],
       ];
-      const row = pendingRow(id, foundAt);
+      const row = pendingRow(id, foundAt, values[9]);
       if (row === undefined) return [];
       const settlement = { error_id, error_msg, error_msg_truncated, reason, cause };
       Object.assign(row, { settled_at: at, ...settlement });
@@ -94,7 +96,7 @@ export function failureStatements(tables: Tables): Statements {
       const [id, tries, useless_tries, first_try_at, last_try_at, next_try_at] = values as [
         ...[number, number, number, number | null, number | null, number],
       ];
-      const row = pendingRow(id, values[7]);
+      const row = pendingRow(id, values[7], values[8]);
       if (row === undefined) return [];
       if (row.claimed_by !== null && row.claimed_by !== values[6]) return [];
       const times = { first_try_at, last_try_at, next_try_at };

@@ -18,7 +18,7 @@ import { workerStatements } from './workers.ts';
  */
 const DIGESTS: Readonly<Record<string, string>> = {
   baae7c475b2f: 'causes',
-  '298ddf37a464': 'claim',
+  a691cd51409b: 'claim',
   '180fa1036506': 'claim_failures',
   '53a3df61eb55': 'commit_poll',
   '5ba5e2809e21': 'configure_projects',
@@ -46,7 +46,7 @@ const DIGESTS: Readonly<Record<string, string>> = {
   '43e071d08530': 'owned_projects',
   '40a221d150fe': 'owned_stamps',
   b6db7e7c5e67: 'owner',
-  '8d124824343b': 'postpone_failure',
+  '9b5eeb274598': 'postpone_failure',
   e1b6b8490580: 'projects',
   '1b91dfde274d': 'prune_durations',
   '73315711b90c': 'prune_error_totals',
@@ -62,7 +62,7 @@ const DIGESTS: Readonly<Record<string, string>> = {
   '7b251f27b9a0': 'release',
   '127e0dc80d84': 'renew',
   '80c302043641': 'resolve_commit',
-  '7bbae08caa87': 'settle_failure',
+  '7dc64f6cf644': 'settle_failure',
   c7c4beb5c835: 'size',
   '6a72fcead083': 'snapshot',
   '788e63d87cbf': 'statuses_newest',

@@ -51,16 +51,19 @@ export interface CommittedTransition extends Transition {
   readonly kind: Kind;
 }
 
-/** What identifies a failure. After a failover that lost it, another one can have its `transitionId`. */
+/**
+ * Identity of a failure. After a failover that lost it, another one can have its `transitionId`, and its time too, because the
+ * poll may be committed again.
+ */
 export interface FailureKey {
   readonly transitionId: number;
-  /** When its transition was committed, epoch ms. */
+  /** Time of the poll that found it, `PollCommit.at`. */
   readonly foundAt: number;
+  readonly promptId: string;
 }
 
 export interface PendingFailure extends FailureKey {
   readonly project: string;
-  readonly promptId: string;
   readonly promptName: string | undefined;
   /** When the project was removed from the configuration, epoch ms; undefined if it is configured. */
   readonly removedAt: number | undefined;

@@ -99,7 +99,7 @@ export interface DatabasePaths {
 
 /**
  * Opens the store for its one daemon, and creates it if there is none.
- * @param remember records files, and returns the check that they are still the same; other than usual in a simulation
+ * @param remember records files, and returns the check that they are still the same; replaced in a simulation
  * @throws {StoreError}
  */
 export async function openDatabase(

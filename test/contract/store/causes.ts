@@ -38,7 +38,7 @@ export function describeCauses(h: Harness): void {
 
     it('are counted by error_id, each failure once', async () => {
       const [first = 0] = await fail('p', [TIMEOUT, TIMEOUT, PARSE, undefined]);
-      const again = { transitionId: first, foundAt: 1000 };
+      const again = { transitionId: first, foundAt: 1000, promptId: '1000 0' };
       await h.store.settleFailure(again, { errorInfo: PARSE, errorMsgTruncated: false }, 9000);
       await fail('p', [TIMEOUT], 2000);
       await fail('q', [PARSE], 3000);

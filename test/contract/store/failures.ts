@@ -105,7 +105,7 @@ export function describeFailures(h: Harness): void {
 
     it('once settled they stay so', async () => {
       const [transitionId = 0] = await h.fail('p', ['x'], 1000);
-      const failure = { transitionId, foundAt: 1000 };
+      const failure = { transitionId, foundAt: 1000, promptId: 'x' };
       await h.store.settleFailure(failure, { reason: 'not_found' }, 1500);
       await h.store.settleFailure(failure, { reason: 'unavailable' }, 1600);
       await h.store.postponeFailure(failure, UNTRIED);
@@ -114,17 +114,22 @@ export function describeFailures(h: Harness): void {
     });
 
     it('settling one that retention deleted is harmless', async () => {
-      const deleted = { transitionId: 4711, foundAt: 1000 };
+      const deleted = { transitionId: 4711, foundAt: 1000, promptId: 'x' };
       await h.store.settleFailure(deleted, { reason: 'not_found' }, 1500);
       await h.store.postponeFailure(deleted, UNTRIED);
       expect(await h.store.failures({})).toEqual([]);
     });
 
-    it('one that was found at another time is another one, and stays as it is', async () => {
+    it('one of another time or prompt is another one, and stays as it is', async () => {
       const [transitionId = 0] = await h.fail('p', ['x'], 1000);
-      for (const foundAt of [999, 1001]) {
-        await h.store.settleFailure({ transitionId, foundAt }, { reason: 'not_found' }, 1500);
-        await h.store.postponeFailure({ transitionId, foundAt }, { ...UNTRIED, count: 1 });
+      for (const [foundAt, promptId] of [
+        [999, 'x'],
+        [1001, 'x'],
+        [1000, 'y'],
+      ] as const) {
+        const other = { transitionId, foundAt, promptId };
+        await h.store.settleFailure(other, { reason: 'not_found' }, 1500);
+        await h.store.postponeFailure(other, { ...UNTRIED, count: 1 });
       }
       expect((await h.store.failures({}))[0]?.settlement).toBeUndefined();
       expect(await h.store.pendingFailures({ limitPerProject: 1 })).toMatchObject([

@@ -7,7 +7,7 @@ import { startWorker } from '../../support/postgres-store.ts';
 const WAITING = `SELECT FROM pg_stat_activity
   WHERE wait_event_type = 'Lock' AND datname = current_database()`;
 
-const NONE: FailureKey = { transitionId: 0, foundAt: 0 };
+const NONE: FailureKey = { transitionId: 0, foundAt: 0, promptId: '' };
 
 describe.skipIf(postgresPrograms === undefined)('failures counted by several workers', () => {
   let server: PostgresServer;
@@ -31,7 +31,9 @@ describe.skipIf(postgresPrograms === undefined)('failures counted by several wor
     await worker.claim(['p']);
     await worker.see('p', all('RUNNING'));
     const failed = await worker.see('p', all('FAILED'), 1000);
-    return (failed ?? []).map(({ transitionId }) => ({ transitionId, foundAt: 1000 }));
+    return (failed ?? []).map(({ transitionId, id }) => {
+      return { transitionId, foundAt: 1000, promptId: id };
+    });
   }
 
   const settle = ({ store }: Worker, failure: FailureKey, error_id: string) =>

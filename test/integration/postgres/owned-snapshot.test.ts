@@ -141,7 +141,7 @@ describe.skipIf(postgresPrograms === undefined)('the snapshot of what a worker o
     };
     const [p, q] = await read();
     expect(await read()).toEqual([p, q]);
-    const failure = { transitionId: failed?.transitionId ?? 0, foundAt: 1000 };
+    const failure = { transitionId: failed?.transitionId ?? 0, foundAt: 1000, promptId: 'x' };
     await settle(second, failure, 'E', 5000);
     const [changed, same] = await read();
     expect(same).toBe(q);

@@ -77,11 +77,13 @@ async function setUp() {
           await onTheWay;
           return afterFailover ?? found;
         },
-        settleFailure: ({ transitionId, foundAt }, ...given) =>
+        settleFailure: (failure, ...given) =>
           unlessBroken('settleFailure', async () => {
-            await store.settleFailure({ transitionId, foundAt }, ...given);
-            settled.push({ transitionId, foundAt });
-            afterFailover = afterFailover?.filter((failure) => failure.foundAt !== foundAt);
+            await store.settleFailure(failure, ...given);
+            settled.push(keyOf(failure));
+            afterFailover = afterFailover?.filter(
+              (other) => other.foundAt !== failure.foundAt || other.promptId !== failure.promptId,
+            );
           }),
         postponeFailure: (...given) => store.postponeFailure(...given),
       },
@@ -104,10 +106,10 @@ async function setUp() {
       onTheWay = until;
     },
     /** Loses the pending failure, and gives its number to a later one of this prompt. Returns both. */
-    failsOver: async (promptId: string) => {
+    failsOver: async (promptId: string, laterMs: number) => {
       const [lost] = await store.pendingFailures({ limitPerProject: 1 });
       if (lost === undefined) throw new Error('nothing is pending');
-      const found = { ...lost, promptId, foundAt: lost.foundAt + 1000 };
+      const found = { ...lost, promptId, foundAt: lost.foundAt + laterMs };
       afterFailover = [found];
       return { lost, found };
     },
@@ -386,20 +388,19 @@ it('logs no failure again that was settled while a read that shows it as pending
 });
 
 describe('a failover that gives the number of a lost failure to another one', () => {
-  const keyOf = ({ transitionId, foundAt }: FailureKey) => ({ transitionId, foundAt });
-
   it.each([
-    ['another prompt', 'b'],
-    ['the same prompt', 'a'],
+    ['another prompt', 'b', 1000],
+    ['the same prompt', 'a', 1000],
+    ['another prompt of the same poll', 'b', 0],
   ])(
     'does not take it for one whose settlement could not be stored, of %s',
-    async (_, promptId) => {
+    async (_, promptId, laterMs) => {
       const { fails, log, asked, settled, broken, reporterOf, failsOver } = given;
       await fails('a');
       broken.add('settleFailure');
       const reporter = reporterOf();
       await expect(reporter.drain(['p'])).rejects.toThrow(StoreError);
-      const { found } = await failsOver(promptId);
+      const { found } = await failsOver(promptId, laterMs);
       broken.clear();
       await reporter.drain(['p']);
 
@@ -410,26 +411,30 @@ describe('a failover that gives the number of a lost failure to another one', ()
   );
 
   it.each([
-    ['another prompt', 'b'],
-    ['the same prompt', 'a'],
-  ])('does not keep it waiting for the report of the lost one, of %s', async (_, promptId) => {
-    const { fails, log, asked, answers, settled, reporterOf, failsOver } = given;
-    await fails('a');
-    const slow = Promise.withResolvers<ErrorInfo>();
-    answers(() => slow.promise);
-    const reporter = reporterOf();
-    reporter.start();
-    await vi.waitFor(() => expect(asked).toEqual(['a']), SLOW);
-    answers(() => Promise.resolve(info));
-    const { lost, found } = await failsOver(promptId);
-    reporter.wake();
-    await vi.waitFor(() => expect(settled).toEqual([keyOf(found)]), SLOW);
-    expect(log.of('prompt.failed').map((line) => line.promptId)).toEqual([promptId]);
+    ['another prompt', 'b', 1000],
+    ['the same prompt', 'a', 1000],
+    ['another prompt of the same poll', 'b', 0],
+  ])(
+    'does not keep it waiting for the report of the lost one, of %s',
+    async (_, promptId, laterMs) => {
+      const { fails, log, asked, answers, settled, reporterOf, failsOver } = given;
+      await fails('a');
+      const slow = Promise.withResolvers<ErrorInfo>();
+      answers(() => slow.promise);
+      const reporter = reporterOf();
+      reporter.start();
+      await vi.waitFor(() => expect(asked).toEqual(['a']), SLOW);
+      answers(() => Promise.resolve(info));
+      const { lost, found } = await failsOver(promptId, laterMs);
+      reporter.wake();
+      await vi.waitFor(() => expect(settled).toEqual([keyOf(found)]), SLOW);
+      expect(log.of('prompt.failed').map((line) => line.promptId)).toEqual([promptId]);
 
-    slow.resolve(info);
-    await reporter.stop();
-    expect(settled).toEqual([keyOf(found), keyOf(lost)]);
-  });
+      slow.resolve(info);
+      await reporter.stop();
+      expect(settled).toEqual([keyOf(found), keyOf(lost)]);
+    },
+  );
 });
 
 it('drains every pending failure once, due or not', async () => {
@@ -523,3 +528,7 @@ describe('where others report, too', () => {
     expect(await store.pendingFailures({ limitPerProject: 10 })).toEqual([]);
   });
 });
+
+function keyOf({ transitionId, foundAt, promptId }: FailureKey): FailureKey {
+  return { transitionId, foundAt, promptId };
+}

@@ -75,13 +75,15 @@ const OWNED_IDS: Statement = {
   text: 'SELECT id FROM evalwatch.project WHERE owner = $1 AND removed_at IS NULL',
 };
 
-/** The numbers of these ownerships are above $4, also if a standby without the last claims would give them again. */
+/**
+ * Raises the sequence above $4, the greatest epoch that this worker has had: a promoted standby that lost the last claims would
+ * give their numbers again. Not by `setval`, which could lower it beside another claim.
+ */
 const CLAIM: Statement = {
   text: `
 WITH raised AS MATERIALIZED (
-  SELECT CASE WHEN last_value < $4 OR (last_value = $4 AND NOT is_called)
-    THEN setval('evalwatch.epoch', $4) END
-  FROM evalwatch.epoch
+  SELECT max(nextval('evalwatch.epoch'))
+  FROM evalwatch.epoch CROSS JOIN LATERAL generate_series(1, $4 - last_value + (NOT is_called)::integer)
 ),
 live AS MATERIALIZED (SELECT worker FROM evalwatch.worker WHERE ${LEASE_HOLDS}),
 free AS MATERIALIZED (

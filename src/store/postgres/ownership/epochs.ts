@@ -1,6 +1,7 @@
 /**
  * Numbers of the ownerships of this worker. A standby without the last claims gives their numbers again, while a commit under
- * such a number can still be on its way: a worker that has had a number must not get it once more.
+ * such a number can still be on its way: a worker that has had a number must not own a project under it once more. Another
+ * worker may, because commits are held to their owner, too.
  */
 export interface Epochs {
   add(epoch: number): void;

@@ -70,8 +70,8 @@ export function claimParameters(
 }
 
 /**
- * Settles a failure and counts it by its error_id, whoever has claimed it: its line is written. One that is settled stays as it
- * is, and so does one to which a database that lost commits gave the same number: it was found at another time.
+ * Settles a pending failure and counts it by its error_id, even if another worker has claimed it, because its line is written.
+ * Changes nothing if it is settled, or if a database that lost commits gave its number to another one.
  */
 export const SETTLE: Statement = {
   name: 'settle_failure',
@@ -81,7 +81,7 @@ WITH settled AS (
   SET settled_at = $2, error_id = $3, error_msg = $4, error_msg_truncated = $5, reason = $6, cause = $7
   FROM evalwatch.transition t
   WHERE f.transition_id = $1 AND f.settled_at IS NULL
-    AND t.transition_id = f.transition_id AND t.at = $9
+    AND t.transition_id = f.transition_id AND t.at = $9 AND t.record_id = $10
   RETURNING f.transition_id, f.project_key
 ),
 numbered AS (
@@ -91,7 +91,7 @@ ${countError('$8::text', '$2::bigint')}`,
 };
 
 export function settleParameters(
-  { transitionId, foundAt }: FailureKey,
+  { transitionId, foundAt, promptId }: FailureKey,
   settlement: Settlement,
   at: number,
 ): readonly unknown[] {
@@ -106,10 +106,14 @@ export function settleParameters(
     causeOf(errorInfo).id,
     toStored(errorLabel(errorInfo)),
     foundAt,
+    toStored(promptId),
   ];
 }
 
-/** Postpones a failure, and lets any worker claim it, unless another worker has claimed it. Leaves those that {@link SETTLE} leaves. */
+/**
+ * Postpones a failure, and lets any worker claim it, unless another worker has claimed it. Changes nothing where {@link SETTLE}
+ * would change nothing.
+ */
 export const POSTPONE: Statement = {
   name: 'postpone_failure',
   text: `
@@ -118,13 +122,14 @@ SET tries = $2, useless_tries = $3, first_try_at = $4, last_try_at = $5, next_tr
   claimed_by = NULL
 FROM evalwatch.transition t
 WHERE f.transition_id = $1 AND f.settled_at IS NULL AND (f.claimed_by IS NULL OR f.claimed_by = $7)
-  AND t.transition_id = f.transition_id AND t.at = $8`,
+  AND t.transition_id = f.transition_id AND t.at = $8 AND t.record_id = $9`,
 };
 
 export function postponeParameters(
-  { transitionId, foundAt }: FailureKey,
+  { transitionId, foundAt, promptId }: FailureKey,
   { count, useless, firstAt, lastAt, nextAt }: Tries,
   worker: string,
 ): readonly unknown[] {
-  return [transitionId, count, useless, firstAt ?? null, lastAt ?? null, nextAt, worker, foundAt];
+  const tries = [count, useless, firstAt ?? null, lastAt ?? null, nextAt];
+  return [transitionId, ...tries, worker, foundAt, toStored(promptId)];
 }

@@ -12,16 +12,17 @@ import { createErrorCounter } from './error-totals.ts';
 export interface Failures {
   readonly pending: (query: PendingFailureQuery) => readonly PendingFailure[];
   /**
-   * To be run in a transaction, as is `postpone`. A failure that is settled, or was found at another time, stays as it is; of
-   * another one, returns the project.
+   * To be run in a transaction, as is `postpone`. A failure that is settled, or is another one with its number, stays as it is;
+   * of one that it settles, returns the project.
    */
   readonly settle: (failure: FailureKey, settlement: Settlement, at: number) => string | undefined;
   readonly postpone: (failure: FailureKey, tries: Tries) => void;
 }
 
-/** Holds for the failure with a number, unless it is settled or was found at another time. */
+/** Holds for the failure with this key, unless it is settled. */
 const IS_PENDING = `transition_id = ? AND settled_at IS NULL
-  AND EXISTS (SELECT 1 FROM transition t WHERE t.transition_id = failure.transition_id AND t.at = ?)`;
+  AND EXISTS (SELECT 1 FROM transition t
+    WHERE t.transition_id = failure.transition_id AND t.at = ? AND t.record_id = ?)`;
 
 /** Reads and changes pending failures (docs/specification.md#pending-failures). */
 export function createFailures(db: Connection): Failures {
@@ -72,7 +73,7 @@ export function createFailures(db: Connection): Failures {
       const asked = new Set(projects);
       return failures.filter(({ project }) => asked.has(project));
     },
-    settle: ({ transitionId, foundAt }, settlement, at) => {
+    settle: ({ transitionId, foundAt, promptId }, settlement, at) => {
       const { errorInfo, reason } = settlement;
       const listing = settle.get(
         at,
@@ -83,15 +84,19 @@ export function createFailures(db: Connection): Failures {
         causeOf(errorInfo).id,
         transitionId,
         foundAt,
+        promptId,
       );
       if (listing === undefined) return undefined;
       note.run(transitionId);
       countError(listing, errorInfo, at);
       return projectOf.get(listing);
     },
-    postpone: ({ transitionId, foundAt }, { count, useless, firstAt, lastAt, nextAt }) => {
+    postpone: (
+      { transitionId, foundAt, promptId },
+      { count, useless, firstAt, lastAt, nextAt },
+    ) => {
       const tries = [count, useless, firstAt ?? null, lastAt ?? null, nextAt];
-      postpone.run(...tries, transitionId, foundAt);
+      postpone.run(...tries, transitionId, foundAt, promptId);
     },
   };
 }

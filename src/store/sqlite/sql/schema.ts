@@ -67,7 +67,7 @@ export function assertOwnSchema(db: Connection, migrations: readonly string[], p
   );
 }
 
-/** What migrations make, by their SQL: one process can open many stores. */
+/** Schemas that migrations make, by their SQL: one process can open many stores. */
 const madeSchemas = new Map<string, readonly SchemaObject[]>();
 
 function schemaOf(migrations: readonly string[]): readonly SchemaObject[] {
