@@ -20,23 +20,12 @@ const FIELDS: Readonly<Record<string, readonly [name: string, range: string]>> =
 
 const NEVER = 'must be a cron expression that matches at least one date; this one matches none';
 
-/** Maximum number of shared expressions, and of shared `Days`, more than configurations need. Further ones are not shared. */
-const MAX_SHARED = 100;
-const sharedExpressions = new Map<string, Expression>();
-
 /**
  * Reads an expression of 5 fields, or 6 with seconds first; day of month and weekday must both match
  * (docs/specification.md#cron-expressions).
  * White space of any kind separates fields.
  */
 export function readExpression(text: string): Expression {
-  // Thousands of projects may share one, and every reload reads it again.
-  const expression = sharedExpressions.get(text) ?? readNew(text);
-  if (sharedExpressions.size < MAX_SHARED) sharedExpressions.set(text, expression);
-  return expression;
-}
-
-function readNew(text: string): Expression {
   const given = text.split(/\s+/).filter((field) => field !== '');
   if (given.length !== 5 && given.length !== 6) {
     return {
@@ -58,13 +47,15 @@ function readNew(text: string): Expression {
   return days.next(0) === undefined ? { fault: NEVER } : { days, times: createTimesOfDay(fields) };
 }
 
+/** Maximum number of shared `Days`, more than configurations need. Further ones are not shared. */
+const MAX_SHARED_DAYS = 100;
 const sharedDays = new Map<string, Days>();
 
 /** Shares days between schedules: thousands may run on the same days. */
 function daysOf({ dayOfMonth, month, dayOfWeek }: ParsedFields): Days {
   const key = JSON.stringify([dayOfMonth, month, dayOfWeek]);
   const days = sharedDays.get(key) ?? createDays({ dayOfMonth, month, dayOfWeek });
-  if (sharedDays.size < MAX_SHARED) sharedDays.set(key, days);
+  if (sharedDays.size < MAX_SHARED_DAYS) sharedDays.set(key, days);
   return days;
 }
 

@@ -12,15 +12,14 @@ interface ProjectTimes {
  * once: thousands of projects may share one.
  */
 export function createLongestInterval(clock: Pick<Clock, 'now'>): (times: ProjectTimes) => number {
-  /** By time zone and schedule. */
-  const known = new Map<string, Map<string, number>>();
+  const known = new Map<string, number>();
   return ({ schedule, timezone }) => {
-    const ofZone = known.get(timezone) ?? new Map<string, number>();
-    let interval = ofZone.get(schedule);
+    // No name of a time zone has a space.
+    const key = `${timezone} ${schedule}`;
+    let interval = known.get(key);
     if (interval === undefined) {
       interval = parseSchedule(schedule, timezone).maxIntervalSeconds(clock.now()) * 1000;
-      ofZone.set(schedule, interval);
-      known.set(timezone, ofZone);
+      known.set(key, interval);
     }
     return interval;
   };

@@ -108,12 +108,9 @@ interface Instance {
   readonly constant: (name: string) => number;
 }
 
-/** Compiled once: each reload that changes the service makes another scanner. */
-let compiled: WebAssembly.Module | undefined;
-
 function instantiate(): Instance {
-  compiled ??= new WebAssembly.Module(readFileSync(join(import.meta.dirname, 'item-scanner.wasm')));
-  const { exports } = new WebAssembly.Instance(compiled);
+  const code = readFileSync(join(import.meta.dirname, 'item-scanner.wasm'));
+  const { exports } = new WebAssembly.Instance(new WebAssembly.Module(code));
   const { memory, scan } = exports;
   if (!(memory instanceof WebAssembly.Memory) || typeof scan !== 'function') {
     throw new TypeError(
