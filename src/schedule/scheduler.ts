@@ -171,8 +171,8 @@ function scheduleOf({ plan, isOwnedElsewhere, dueAt }: Entry, now: number): Proj
 
 /**
  * Returns when a project is next due after the clock was set back, epoch ms: the first tick after the moment of the setback.
- * The last tick is not repeated, unless the clock was set back by one interval or more. A poll at once, at a start, stands for
- * the tick before it.
+ * The last tick is not repeated, unless the clock was set back by one interval or more. A poll at once stands for the tick
+ * before it.
  */
 function dueAgain(entry: Entry, setback: Setback): number {
   const first = dueAfter(entry, setback.reached(entry.last?.at));

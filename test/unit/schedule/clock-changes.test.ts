@@ -120,17 +120,21 @@ describe('when the clock is set back', () => {
     ]);
   });
 
-  it('the tick before a poll at once, at the start, is not run too', async () => {
-    world.scheduler.set([project('bot', { lastPollAt: undefined })], 0);
-    world.scheduler.start();
-    await pass(2 * SECOND);
-    jump(-3 * SECOND);
-    await pass(12 * SECOND);
-    expect(world.polls.map(({ dueAt }) => new Date(dueAt).toISOString().slice(14))).toEqual([
-      '00:00.250Z',
-      '00:10.000Z',
-    ]);
-  });
+  it.each(['before', 'after'])(
+    'the tick that a poll at once stands for is not run too, of a project added %s the start',
+    async (when) => {
+      if (when === 'after') world.scheduler.start();
+      world.scheduler.set([project('bot', { lastPollAt: undefined })], 0);
+      world.scheduler.start();
+      await pass(2 * SECOND);
+      jump(-3 * SECOND);
+      await pass(12 * SECOND);
+      expect(world.polls.map(({ dueAt }) => new Date(dueAt).toISOString().slice(14))).toEqual([
+        '00:00.250Z',
+        '00:10.000Z',
+      ]);
+    },
+  );
 
   it('a second of jitter is waited for again', async () => {
     world.scheduler.set([project('bot', { schedule: '* * * * * *' })], 900);
