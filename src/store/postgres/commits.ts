@@ -5,6 +5,7 @@ import type { Clock } from '../../monitor/ports/clock.ts';
 import type { CommittedTransition, PollCommit } from '../../monitor/ports/store.ts';
 import { unknownProject } from '../rows.ts';
 import type { Database } from './database.ts';
+import type { Epochs } from './ownership/epochs.ts';
 import {
   type CommitContext,
   commitOf,
@@ -14,7 +15,6 @@ import {
   type ResolvedRow,
   withIds,
 } from './sql/poll-commit.ts';
-import type { Epochs } from './ownership/epochs.ts';
 import type { ListingAfter, Summaries } from './sql/summaries.ts';
 import { toStored } from './sql/text.ts';
 

@@ -11,9 +11,9 @@ import { createHealthQueue } from '../../health-queue.ts';
 import { createCommits, type EmitRefused } from '../commits.ts';
 import type { Database, Statement } from '../database.ts';
 import type { CommitContext } from '../sql/poll-commit.ts';
-import type { Epochs } from './epochs.ts';
 import { FLUSH, flushInput, OUTDATED, type WaitingHealth } from '../sql/projects.ts';
 import { createSummaries } from '../sql/summaries.ts';
+import type { Epochs } from './epochs.ts';
 
 /** Reads and commits of the projects that this worker owns. */
 export interface OwnedProjects extends Ownership, Pick<Store, 'loadKnown' | 'commitPoll'> {
