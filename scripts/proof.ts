@@ -5,7 +5,7 @@
  * `node scripts/proof.ts simulation --part daemon|workers|server [--seed N]` with
  * - `--days N` simulates seed after seed for so many days;
  * - `--repeat N` simulates N seeds twice, and compares their traces;
- * - `--searches N [--mistake TEXT]` searches N times for each planted mistake, or for those with this text.
+ * - `--searches N [--mistake TEXT]` (not `server`) searches N times for each planted mistake, or for those with this text.
  * `node scripts/proof.ts limits --durations FILE` prints the limits that are learned from the durations in a CSV file.
  * `node scripts/proof.ts causes --messages FILE [--out FILE]` groups the messages of a file.
  */
@@ -19,7 +19,7 @@ import { groupFile } from '../proof/causes/messages-file.ts';
 import { ROWS } from '../proof/rows.ts';
 import { rates } from '../proof/simulation/rates.ts';
 import { repeat } from '../proof/simulation/repeat.ts';
-import { type Part, PARTS } from '../proof/simulation/scenario.ts';
+import { type Part, type PartFromSeed, PARTS } from '../proof/simulation/scenario.ts';
 import { search } from '../proof/simulation/search.ts';
 import { environment, resolveFromUser } from '../src/config/environment.ts';
 
@@ -44,26 +44,36 @@ const { values, positionals } = parseArgs({
 const { short, durations, messages, out } = values;
 const givenSeed = values.seed === undefined ? undefined : Number(values.seed);
 const part = PARTS.find((one) => one === values.part);
-/** What to do with one part of the simulation, and how often. */
-const [[deed, count] = [undefined, Number.NaN], ...others] = (
-  ['days', 'repeat', 'searches'] as const
-).flatMap((name) => (values[name] === undefined ? [] : [[name, Number(values[name])] as const]));
+/** What can be done with one part of the simulation, by the option that says how often. */
+const DEEDS = {
+  days: (count: number, from: PartFromSeed) => search({ ...from, days: count }),
+  repeat: (count: number, from: PartFromSeed) => repeat({ ...from, seeds: count }),
+  searches: (count: number, from: PartFromSeed) => {
+    const { mistake = '' } = values;
+    return rates({ ...from, searches: count, mistake });
+  },
+};
+const asked = (['days', 'repeat', 'searches'] as const).filter((name) => name in values);
+const [deed = 'days'] = asked;
+const count = Number(values[deed]);
 const names = ROWS.map(({ name }) => name);
 const rows = positionals.join(' ');
+const isCount = count > 0 && (deed === 'days' || Number.isSafeInteger(count));
 const isUsable =
   positionals.every((name) => names.includes(name)) &&
   (givenSeed === undefined || Number.isSafeInteger(givenSeed)) &&
-  (values.part === undefined && deed === undefined
+  (values.part === undefined && asked.length === 0
     ? true
-    : rows === 'simulation' && part !== undefined && count > 0 && others.length === 0) &&
+    : rows === 'simulation' && part !== undefined && isCount && asked.length === 1) &&
   (values.mistake === undefined || deed === 'searches') &&
+  (deed !== 'searches' || part !== 'server') &&
   (durations === undefined || rows === 'limits') &&
   ((messages === undefined && out === undefined) || (messages !== undefined && rows === 'causes'));
 if (!isUsable) {
   console.error(`usage: proof.ts [${names.join('|')} …] [--short] [--seed N]
        proof.ts simulation --part ${PARTS.join('|')} --days N [--seed N]
        proof.ts simulation --part ${PARTS.join('|')} --repeat N [--seed N]
-       proof.ts simulation --part ${PARTS.join('|')} --searches N [--mistake TEXT] [--seed N]
+       proof.ts simulation --part daemon|workers --searches N [--mistake TEXT] [--seed N]
        proof.ts limits --durations FILE
        proof.ts causes --messages FILE [--out FILE]`);
   process.exit(2);
@@ -89,15 +99,14 @@ async function printLimits(file: string): Promise<void> {
 /** Simulates a part as often as asked. */
 async function simulate(simulated: Part): Promise<void> {
   const seed = givenSeed ?? randomInt(MAX_DRAWN_SEED);
-  const options = { part: simulated, seed, print: (line: string) => console.log(line) };
-  const { mistake = '' } = values;
-  const wrong =
-    deed === 'repeat'
-      ? await repeat({ ...options, seeds: count })
-      : deed === 'searches'
-        ? await rates({ ...options, searches: count, mistake })
-        : await search({ ...options, days: count });
-  process.exitCode = wrong === 0 ? 0 : 1;
+  const print = (line: string) => console.log(line);
+  try {
+    const wrong = await DEEDS[deed](count, { part: simulated, seed, print });
+    process.exitCode = wrong === 0 ? 0 : 1;
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : String(error));
+    process.exitCode = 1;
+  }
 }
 
 /** Runs the rows and prints their figures. */

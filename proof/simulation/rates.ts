@@ -3,7 +3,7 @@ import type { Bug } from '../row.ts';
 import { median } from '../../bench/statistics.ts';
 import { OF_DAEMON, OF_WORKERS } from './bugs.ts';
 import { openPlayer, type Player } from './play.ts';
-import { type Part, type Scenario, wholeScenario } from './scenario.ts';
+import { type PartFromSeed, type Scenario, wholeScenario } from './scenario.ts';
 
 const SIZE = { hours: 12, projects: 3 };
 /** CPU time after which a search gives up, seconds. */
@@ -11,26 +11,26 @@ const MAX_SECONDS = 600;
 /** Seeds of a search, more than it needs. */
 const SEEDS = 1000;
 
-export interface RatesOptions {
-  readonly part: Part;
-  /** First seed of the first search; the next search begins {@link SEEDS} later. */
-  readonly seed: number;
-  /** Searches for each mistake. */
+export interface RatesOptions extends PartFromSeed {
+  /** Searches for each mistake, {@link SEEDS} seeds apart. */
   readonly searches: number;
   /** Restricts them to the mistakes with this text. */
   readonly mistake: string;
-  readonly print: (line: string) => void;
 }
 
 /**
  * Searches for each planted mistake several times, each time from another seed, and prints how often it is found. Returns the
  * number of mistakes that fewer than nine searches of ten find.
+ * @throws {Error} if no mistake has the text
  */
 export async function rates(options: RatesOptions): Promise<number> {
   const { part, seed, searches, mistake, print } = options;
   const all = part === 'daemon' ? OF_DAEMON : OF_WORKERS;
+  const meant = all.filter(({ what }) => what.includes(mistake));
+  if (meant.length === 0)
+    throw new Error(`no planted mistake of ${part} has the text "${mistake}"`);
   let missed = 0;
-  for (const bug of all.filter(({ what }) => what.includes(mistake))) {
+  for (const bug of meant) {
     await using copy = await copyWithBug(bug);
     await using player = await openPlayer(part, copy.source);
     const seconds: number[] = [];

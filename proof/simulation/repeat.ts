@@ -1,15 +1,11 @@
 import { SOURCE } from '../row.ts';
 import { openPlayer } from './play.ts';
-import { type Part, type Scenario, wholeScenario } from './scenario.ts';
+import { type PartFromSeed, type Scenario, wholeScenario } from './scenario.ts';
 
 const SIZE = { hours: 1.25, projects: 3 };
 
-export interface RepeatOptions {
-  readonly part: Part;
-  /** The first of the seeds, which follow each other. */
-  readonly seed: number;
+export interface RepeatOptions extends PartFromSeed {
   readonly seeds: number;
-  readonly print: (line: string) => void;
 }
 
 /** Simulates each seed twice, in two processes and in opposite orders. Returns the number of seeds with two traces. */

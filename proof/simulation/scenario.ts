@@ -27,6 +27,13 @@ export interface Scenario {
   readonly kinds: readonly FaultKind[];
 }
 
+/** One part to simulate from a seed on, the first of seeds that follow each other. */
+export interface PartFromSeed {
+  readonly part: Part;
+  readonly seed: number;
+  readonly print: (line: string) => void;
+}
+
 export const MAX_PROJECTS = 20;
 
 /** The run of a seed with all kinds of faults that its part can have. */

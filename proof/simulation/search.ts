@@ -1,18 +1,14 @@
 import { SOURCE } from '../row.ts';
 import { openPlayer } from './play.ts';
-import { type Part, wholeScenario } from './scenario.ts';
+import { type PartFromSeed, wholeScenario } from './scenario.ts';
 
 /** Seeds that one process simulates. */
 const SEEDS_PER_PROCESS = 20;
 const SIZE = { hours: 12, projects: 20 };
 
-export interface SearchOptions {
-  readonly part: Part;
-  /** The first of the seeds, which follow each other. */
-  readonly seed: number;
+export interface SearchOptions extends PartFromSeed {
   /** Simulated days after which the search ends. */
   readonly days: number;
-  readonly print: (line: string) => void;
 }
 
 /** Simulates seeds of one part for so many days, and goes on after a finding. Returns the number of findings. */
