@@ -26,8 +26,12 @@ export function createConfigLook(options: ConfigWatchOptions): () => Promise<voi
   let seen = { content: '', looks: 0 };
   let attempt: { readonly content: string; readonly at: number } | undefined;
 
+  function isApplied(content: string): boolean {
+    return !reload.hasFailed() && content === contentOf(engine.config().sources);
+  }
+
   function isDone(content: string): boolean {
-    if (!reload.hasFailed()) return content === contentOf(engine.config().sources);
+    if (!reload.hasFailed()) return isApplied(content);
     return content === attempt?.content && clock.monotonic() - attempt.at < RETRY_MS;
   }
 
@@ -40,7 +44,8 @@ export function createConfigLook(options: ConfigWatchOptions): () => Promise<voi
     attempt = { content, at: clock.monotonic() };
     await reload.runWatched({
       content,
-      isCurrent: async () => (await readSources(sources)).content === content,
+      // Another reload that ran before this one may have applied it.
+      isWanted: async () => !isApplied(content) && (await readSources(sources)).content === content,
     });
   };
 }

@@ -11,8 +11,8 @@ export interface Reload {
   /** Reloads the configuration; concurrent calls run one after the other. Rejects only because of a bug. */
   run(): Promise<ReloadResult>;
   /**
-   * Reloads like `run`, unless the files have changed while they were read. Logs a failure only once for each content and
-   * reason.
+   * Reloads like `run`, unless the files changed or another reload applied them meanwhile. Logs a failure only once for each
+   * content and reason.
    */
   runWatched(watched: WatchedContent): Promise<void>;
   /** Whether the last reload failed. */
@@ -23,8 +23,8 @@ export interface Reload {
 interface WatchedContent {
   /** Identifies the content. */
   readonly content: string;
-  /** Resolves to whether the files still have this content. */
-  readonly isCurrent: () => Promise<boolean>;
+  /** Resolves to whether the files still have this content, and no other reload has applied it. */
+  readonly isWanted: () => Promise<boolean>;
 }
 
 interface Failure {
@@ -94,10 +94,10 @@ export function createReload(options: ReloadOptions): Reload {
     return result;
   }
 
-  async function reloadWatched({ content, isCurrent }: WatchedContent): Promise<void> {
+  async function reloadWatched({ content, isWanted }: WatchedContent): Promise<void> {
     const loading = loadConfig();
     await loading.catch(() => {});
-    if (await isCurrent()) await reload(loading, content);
+    if (await isWanted()) await reload(loading, content);
   }
 
   return {

@@ -21,9 +21,9 @@ async function watched() {
     engine: { config: () => ({ sources }) },
     reload: {
       hasFailed: () => hasFailed,
-      runWatched: async ({ content, isCurrent }) => {
+      runWatched: async ({ content, isWanted }) => {
         await meanwhile();
-        if (!(await isCurrent())) return;
+        if (!(await isWanted())) return;
         reloads += 1;
         hasFailed = isBad;
         if (!isBad) sources = [{ path: file, digest: content }];
@@ -102,6 +102,13 @@ it('repeats a failed reload after a minute, and at once for another content', as
   expect(await looks(9)).toBe(3);
   passes(600_000);
   expect(await looks(1)).toBe(3);
+});
+
+it('does not apply again what another reload applies meanwhile', async () => {
+  const { write, looks, whileItIsRead, reloadedElsewhere } = await watched();
+  await write('second');
+  whileItIsRead(async () => reloadedElsewhere('second'));
+  expect(await looks(5)).toBe(0);
 });
 
 it('leaves a content that another reload has applied, and repeats one that failed', async () => {

@@ -43,7 +43,7 @@ it('a bug in a reload is not told as a refusal: half of it may be in force', asy
 
 describe('a reload of watched files', () => {
   const bad = new ConfigError('invalid', [{ file: 'f', line: 1, column: 2, message: 'no' }]);
-  const now = (content: string) => ({ content, isCurrent: async () => true });
+  const now = (content: string) => ({ content, isWanted: async () => true });
 
   it('logs a failure once for each content, and again on request', async () => {
     const { reload, lines, results } = reloadThatThrows(bad);
@@ -62,7 +62,7 @@ describe('a reload of watched files', () => {
 
   it('does nothing if they changed while they were read', async () => {
     const { reload, lines, results } = reloadThatThrows(bad);
-    await reload.runWatched({ content: 'a', isCurrent: async () => false });
+    await reload.runWatched({ content: 'a', isWanted: async () => false });
     expect([lines, results, reload.hasFailed()]).toEqual([[], [], false]);
   });
 });
