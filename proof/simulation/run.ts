@@ -501,6 +501,8 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
     later(kernel.between(SECOND, kernel.chance(0.2) ? HOUR : 30 * SECOND), () => {
       if (isClockSet && own.machine.isAlive()) setClock(own);
       own.machine.resume();
+      // Polls from before a reload have waited, too.
+      if (own.pausedAt < reloadedAt + MINUTE) reloadedAt += kernel.now() - own.pausedAt;
       watch.troubled(own.machine.name);
       own.steadySince &&= kernel.now();
       disturbedAt = kernel.now();
