@@ -33,7 +33,7 @@ export interface Poller {
    * running poll commits nothing: another process may have polled the project meanwhile.
    */
   watch(project: string, health: PollHealth | undefined): void;
-  /** Stops watching a project. A running poll of it commits nothing. */
+  /** Stops watching a project. A running poll of it commits nothing, and one that waits for its request sends none. */
   unwatch(project: string): void;
   /** Drops the memory of all listings. Called when the service was replaced. */
   dropListings(): void;
@@ -136,12 +136,14 @@ export function createPoller(options: PollerOptions): Poller {
   async function readAndCompare(
     project: PolledProject,
     run: PollRun,
-    { health, memory }: ProjectState,
+    state: ProjectState,
     held: HeldRecords,
   ): Promise<PollReading | undefined> {
+    const { health, memory } = state;
     const readings = await readListings(project, {
       run,
       isFailing: health.consecutiveFailures > 0,
+      isWatched: () => states.get(project.id) === state,
       memory,
       held,
     });

@@ -36,6 +36,8 @@ export interface ReadingOptions {
 interface ReadingContext {
   readonly run: PollRun;
   readonly isFailing: boolean;
+  /** Asked when the first request gets its turn, which can be long after the start of the poll. */
+  readonly isWatched: () => boolean;
   readonly memory: ReadonlyMap<Kind, ListingMemory>;
   /** Receives the records of each listing as soon as it was read. */
   readonly held: Pick<HeldRecords, 'add'>;
@@ -46,9 +48,12 @@ export type ReadListings = (
   context: ReadingContext,
 ) => Promise<readonly Reading[] | undefined>;
 
+/** The project was unwatched before the first request of its poll went out. */
+class UnwatchedError extends Error {}
+
 /**
  * Creates a function that requests the listings of a project concurrently. The function resolves to undefined if a shutdown
- * aborted the requests.
+ * aborted the requests, or if the project was unwatched before they went out.
  */
 export function createReadListings(options: ReadingOptions): ReadListings {
   const { service, clock, emit, shutdown } = options;
@@ -66,8 +71,12 @@ export function createReadListings(options: ReadingOptions): ReadListings {
     };
   }
 
-  return async (project, { run, isFailing, memory, held }) => {
-    const onFirstRequest = createLagEmitter(project.id, run);
+  return async (project, { run, isFailing, isWatched, memory, held }) => {
+    const emitLag = createLagEmitter(project.id, run);
+    const onFirstRequest = () => {
+      if (!isWatched()) throw new UnwatchedError();
+      emitLag();
+    };
     const read = async (kind: Kind): Promise<Reading> => {
       try {
         const answer = await service.list(project.id, kind, {
@@ -85,12 +94,13 @@ export function createReadListings(options: ReadingOptions): ReadListings {
     };
     const kinds = KINDS.filter((kind) => kind === 'prompt' || project.datasets);
     const settled = await Promise.allSettled(kinds.map((kind) => read(kind)));
-    if (shutdown.waits.aborted && settled.some(({ status }) => status === 'rejected')) {
-      return undefined;
+    const isExpected = (reason: unknown) =>
+      shutdown.waits.aborted || reason instanceof UnwatchedError;
+    const readings: Reading[] = [];
+    for (const result of settled) {
+      if (result.status === 'fulfilled') readings.push(result.value);
+      else if (!isExpected(result.reason)) throw result.reason;
     }
-    return settled.map((result) => {
-      if (result.status === 'rejected') throw result.reason;
-      return result.value;
-    });
+    return readings.length < settled.length ? undefined : readings;
   };
 }

@@ -73,6 +73,7 @@ export function scriptedService() {
   let datasets: ListingAnswer | ApiError | undefined;
   let served = 0;
   let during: (() => void) | undefined;
+  let before: (() => void) | undefined;
   const asked: { project: string; kind: Kind; options: ListOptions }[] = [];
   let datasetsAfter: Promise<void> | undefined;
   const whole = (listing: Listing, recordBytes = 0) => {
@@ -107,6 +108,10 @@ export function scriptedService() {
     hangs: () => {
       next = 'hang';
     },
+    /** While the next request waits for its turn, once. */
+    whileItWaits: (act: () => void) => {
+      before = act;
+    },
     /** While the next listing is on its way, once. */
     meanwhile: (act: () => void) => {
       during = act;
@@ -119,6 +124,8 @@ export function scriptedService() {
           options.signal.waits.addEventListener('abort', () => reject(new Error('stopped')));
         });
       }
+      before?.();
+      before = undefined;
       options.onFirstRequest();
       if (kind === 'dataset') await datasetsAfter;
       during?.();

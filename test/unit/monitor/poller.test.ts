@@ -539,6 +539,17 @@ describe('a project that another process polls, too', () => {
     expect(previous()).toBeUndefined();
   });
 
+  it('ends without a request if its project was lost while it waited for its turn', async () => {
+    const { service, poll, poller, store, log } = given;
+    service.shows(listingOf({ a: 'RUNNING' }));
+    service.whileItWaits(() => poller.unwatch('p'));
+    expect(await poll()).toBeUndefined();
+    expect(log.of('scheduler.started_poll')).toEqual([]);
+    expect(await store.statuses({})).toEqual([]);
+    await poll();
+    expect(await store.statuses({})).toHaveLength(1);
+  });
+
   it.each([
     ['that changed', true, (s: typeof given.service) => s.shows(listingOf({ a: 'FAILED' }))],
     ['that did not change', true, (s: typeof given.service) => s.repeats()],
