@@ -2,6 +2,9 @@ import type { OpenStore, OpenStoreOptions } from '../../src/store/open.ts';
 import type { StoreReader } from '../../src/monitor/ports/store.ts';
 import type { Machine } from './machine.ts';
 
+/** Less than any statement takes to its server, ms. */
+export const BEFORE_ARRIVAL_MS = 0.05;
+
 /** What a process has of the store. */
 export interface Access {
   readonly open: (options: OpenStoreOptions) => Promise<OpenStore>;

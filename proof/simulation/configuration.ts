@@ -1,10 +1,8 @@
 import type { Config } from '../../src/config/config.ts';
+import { DAY, MINUTE, SECOND } from './durations.ts';
 import { KEY, MISSING_AFTER } from './oracle.ts';
 import { MAX_PROJECTS } from './scenario.ts';
 
-const SECOND = 1000;
-const MINUTE = 60 * SECOND;
-const DAY = 24 * 60 * MINUTE;
 export const JITTER_MS = 5 * SECOND;
 export const MAX_REQUESTS_PER_SECOND = 3;
 

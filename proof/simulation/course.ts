@@ -1,0 +1,92 @@
+import type { Project } from './configuration.ts';
+import type { Kernel } from './kernel.ts';
+import type { FaultKind, Scenario } from './scenario.ts';
+
+/** A run as it goes: what every part of it needs, and what it has led to so far. */
+export interface Course {
+  readonly kernel: Kernel;
+  readonly projects: readonly Project[];
+  /** Whether several workers share a database. */
+  readonly isShared: boolean;
+  /** Length of the workers' leases, ms. */
+  readonly leaseMs: number;
+  readonly has: (kind: FaultKind) => boolean;
+  /** Records a difference, and ends the run. */
+  readonly fault: (text: string) => void;
+  /** Records an error that should not have been thrown. */
+  readonly bug: (error: unknown) => void;
+  readonly faults: () => readonly string[];
+  /** Counts something that is done to the processes. */
+  readonly act: (name: string) => void;
+  readonly acts: () => Readonly<Record<string, number>>;
+  /** Something happens that can delay polls. */
+  readonly disturbed: () => void;
+  /** When the last fault that can delay polls began or ended. */
+  readonly disturbedAt: () => number;
+  /** Does this later, or when the calm begins. */
+  readonly later: (ms: number, work: () => void) => void;
+  /** Whether the time without faults has begun. */
+  readonly isCalm: () => boolean;
+  readonly beginCalm: () => void;
+  /** Does all that was put off. */
+  readonly catchUp: () => void;
+}
+
+export interface CourseOptions extends Pick<
+  Course,
+  'kernel' | 'projects' | 'isShared' | 'leaseMs'
+> {
+  readonly scenario: Scenario;
+}
+
+export function createCourse({ scenario, ...facts }: CourseOptions): Course {
+  const { kernel } = facts;
+  const faults: string[] = [];
+  const acts: Record<string, number> = {};
+  let isCalm = false;
+  let disturbedAt = 0;
+  /** What is put off until later. */
+  const put = new Set<() => void>();
+
+  function fault(text: string): void {
+    kernel.note(`FAULT ${text}`);
+    faults.push(text);
+    kernel.stop();
+  }
+
+  return {
+    ...facts,
+    has: (kind) => scenario.kinds.includes(kind),
+    fault,
+    bug: (error) =>
+      fault(`a bug: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`),
+    faults: () => faults,
+    act: (name) => {
+      acts[name] = (acts[name] ?? 0) + 1;
+      disturbedAt = kernel.now();
+      kernel.note(`ACT ${name}`);
+    },
+    acts: () => acts,
+    disturbed: () => {
+      disturbedAt = kernel.now();
+    },
+    disturbedAt: () => disturbedAt,
+    later: (ms, work) => {
+      let isDone = false;
+      const once = () => {
+        if (!isDone) work();
+        isDone = true;
+        put.delete(once);
+      };
+      put.add(once);
+      kernel.after(ms, once);
+    },
+    isCalm: () => isCalm,
+    beginCalm: () => {
+      isCalm = true;
+    },
+    catchUp: () => {
+      for (const work of put) work();
+    },
+  };
+}

@@ -1,0 +1,111 @@
+import { type Backend, BEFORE_ARRIVAL_MS } from '../backend.ts';
+import type { Course } from '../course.ts';
+import { MINUTE } from '../durations.ts';
+import type { Oracle } from '../oracle.ts';
+import type { Watch } from '../watch.ts';
+import type { Conditions } from './conditions.ts';
+import type { DatabaseClock } from './database-clock.ts';
+
+/** Standbys that take the place of the database, without the last commits, or without the last claim. */
+export interface Failovers {
+  failOver(): void;
+  /** A commit of a project is on its way. */
+  committing(project: string): void;
+  /** A commit of a project is stored. */
+  committed(project: string): void;
+  /** A worker is about to claim projects. Returns the function to call with those that it got. */
+  claiming(): ((claimed: readonly string[]) => void) | undefined;
+  /** Has no further standby wait for a claim. */
+  end(): void;
+}
+
+export interface FailoversOptions {
+  readonly course: Course;
+  readonly backend: Pick<Backend, 'makeStandby' | 'openReader'>;
+  readonly oracle: Pick<Oracle, 'save'>;
+  readonly watch: Pick<Watch, 'failedOver'>;
+  readonly databaseClock: Pick<DatabaseClock, 'tookOver'>;
+  readonly conditions: Pick<Conditions, 'slowService'>;
+}
+
+interface Standby {
+  /** Projects of which it lacks commits. */
+  readonly behind: Set<string>;
+  /** Whether it takes over while a commit of one of them is on its way. */
+  readonly meetsCommit: boolean;
+  readonly takeOver: () => void;
+}
+
+export function createFailovers(options: FailoversOptions): Failovers {
+  const { course, backend, oracle, watch, databaseClock, conditions } = options;
+  const { kernel } = course;
+  /** The standby that takes over next. */
+  let standby: Standby | undefined;
+  /** Whether a standby takes over once a worker has claimed projects, of which the standby knows nothing. */
+  let isAboutToFail = false;
+
+  /** Returns the function by which a standby that has everything until now takes the place of the database. */
+  function prepare(): (() => void) | undefined {
+    const promote = backend.makeStandby?.();
+    if (promote === undefined) return undefined;
+    const restore = oracle.save();
+    const preparedAt = kernel.now();
+    return () => {
+      // What an earlier standby had is lost by this one.
+      standby = undefined;
+      course.act('failover');
+      databaseClock.tookOver(preparedAt);
+      watch.failedOver();
+      // Virtual time stands still meanwhile.
+      void kernel
+        .real(async () => {
+          const reader = await backend.openReader();
+          const before = await reader.transitions({});
+          promote();
+          await restore(reader, before);
+          await reader.close();
+        })
+        .catch(course.bug);
+    };
+  }
+
+  return {
+    failOver: () => {
+      if (standby !== undefined || isAboutToFail || backend.makeStandby === undefined) return;
+      if (kernel.chance(0.3)) {
+        isAboutToFail = true;
+        return;
+      }
+      const promote = prepare();
+      const takeOver = () => {
+        if (standby?.takeOver === takeOver) promote?.();
+      };
+      const meetsCommit = kernel.chance(0.5);
+      standby = { behind: new Set(), meetsCommit, takeOver };
+      const most = kernel.chance(0.3) ? 30_000 : 3000;
+      course.later(meetsCommit ? 3 * MINUTE : kernel.between(10, most), takeOver);
+    },
+    committing: (project) => {
+      if (standby?.meetsCommit !== true || !standby.behind.has(project)) return;
+      kernel.after(BEFORE_ARRIVAL_MS, standby.takeOver);
+    },
+    committed: (project) => {
+      standby?.behind.add(project);
+    },
+    claiming: () => {
+      const takeOver = isAboutToFail ? prepare() : undefined;
+      return (
+        takeOver &&
+        ((claimed) => {
+          if (claimed.length === 0) return;
+          isAboutToFail = false;
+          kernel.after(kernel.between(5, 50), takeOver);
+          conditions.slowService();
+        })
+      );
+    },
+    end: () => {
+      isAboutToFail = false;
+    },
+  };
+}

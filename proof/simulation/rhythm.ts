@@ -1,0 +1,104 @@
+import { JITTER_MS, type Project } from './configuration.ts';
+import type { Course } from './course.ts';
+import { SECOND } from './durations.ts';
+import type { Conditions } from './faults/conditions.ts';
+import type { DatabaseClock } from './faults/database-clock.ts';
+import type { WallClocks } from './faults/wall-clocks.ts';
+import type { Host } from './hosts.ts';
+import { START } from './machine.ts';
+import type { Rollouts } from './rollouts.ts';
+
+const CHECKED_EVERY_MS = 20 * SECOND;
+
+/** The start of a poll. */
+interface Start {
+  /** Virtual time. */
+  readonly at: number;
+  /** By the clock of its process. */
+  readonly wall: number;
+  /** The same of the start before. */
+  readonly before: number;
+  /** The latest of all. */
+  readonly latest: number;
+}
+
+const NEVER: Start = { at: -Infinity, wall: -Infinity, before: -Infinity, latest: -Infinity };
+
+/** Checks that each project is polled as often as its schedule says. */
+export interface Rhythm {
+  /** A poll of a project starts at this time of its process. */
+  started(project: string, wall: number): void;
+  /** A run comes due while a poll runs. */
+  overlapped(project: string, wall: number): void;
+  /** Looks for projects that are not polled although they are due, again and again. */
+  check(): void;
+}
+
+export interface RhythmOptions {
+  readonly course: Course;
+  readonly hosts: readonly Host[];
+  /** Time within which a poll that is due has to begin, ms. */
+  readonly patienceMs: number;
+  readonly conditions: Pick<Conditions, 'isStoreUsual'>;
+  readonly databaseClock: Pick<DatabaseClock, 'oldLeasesUntil'>;
+  readonly wallClocks: Pick<WallClocks, 'setBackSince'>;
+  readonly rollouts: Pick<Rollouts, 'isWatched'>;
+}
+
+export function createRhythm(options: RhythmOptions): Rhythm {
+  const { course, hosts, patienceMs, conditions, databaseClock, wallClocks, rollouts } = options;
+  const { kernel, isShared, fault } = course;
+  const lastStarts = new Map<string, Start>();
+
+  /** Returns since when nothing can have delayed a poll; Infinity while something does. */
+  function undisturbedSince(): number {
+    const lived = hosts.map(({ life }) => life?.steadySince ?? Infinity);
+    if (!isShared) return lived[0] ?? Infinity;
+    return Math.max(course.disturbedAt(), databaseClock.oldLeasesUntil(), ...lived);
+  }
+
+  function checkProject({ id, periodMs }: Project, since: number): void {
+    const now = kernel.now();
+    const last = lastStarts.get(id) ?? NEVER;
+    // Its tick was up to that much earlier.
+    const setBackMs = wallClocks.setBackSince(last.at - patienceMs, periodMs);
+    const wall = START + (hosts[0]?.wallOffset ?? 0) + now - patienceMs;
+    // The last run that was due by the clock of the machine.
+    const dueAt = Math.floor((wall - JITTER_MS) / periodMs) * periodMs;
+    // A kill can have taken the outcome of the last poll.
+    const isForgotten =
+      Math.max(last.wall, last.before) + setBackMs < dueAt &&
+      // A process whose clock is behind the last poll cannot tell whether it missed a run since.
+      last.latest < wall + patienceMs &&
+      last.at < since &&
+      now > since + patienceMs;
+    if (isForgotten && !isShared) {
+      fault(`${id} was due ${Math.round((wall - dueAt) / SECOND)} s ago and is not polled`);
+    } else if (now - Math.max(last.at, since) > periodMs + setBackMs + JITTER_MS + patienceMs) {
+      fault(`${id} is not polled for ${Math.round((now - last.at) / SECOND)} s`);
+    }
+  }
+
+  function check(): void {
+    kernel.after(CHECKED_EVERY_MS, check);
+    const since = undisturbedSince();
+    if (!Number.isFinite(since) || !conditions.isStoreUsual()) return;
+    for (const project of course.projects) {
+      if (rollouts.isWatched(project.id)) checkProject(project, since);
+    }
+  }
+
+  return {
+    started: (project, wall) => {
+      const { wall: before, latest } = lastStarts.get(project) ?? NEVER;
+      const start = { at: kernel.now(), wall, before, latest: Math.max(latest, wall) };
+      lastStarts.set(project, start);
+    },
+    overlapped: (project, wall) => {
+      // It counts as started.
+      const last = lastStarts.get(project) ?? NEVER;
+      lastStarts.set(project, { ...last, wall });
+    },
+    check,
+  };
+}

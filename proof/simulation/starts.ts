@@ -1,0 +1,200 @@
+import type { MonitorEvent } from '../../src/monitor/events.ts';
+import type { Access, Backend } from './backend.ts';
+import type { Course } from './course.ts';
+import { MINUTE, SECOND } from './durations.ts';
+import type { Endings } from './endings.ts';
+import type { Conditions } from './faults/conditions.ts';
+import type { Failovers } from './faults/failovers.ts';
+import type { Outages } from './faults/outages.ts';
+import type { Host, Life } from './hosts.ts';
+import { createMachine, type Machine } from './machine.ts';
+import { createNetwork, type Network, type NetworkOptions } from './network.ts';
+import type { Oracle } from './oracle.ts';
+import { type Sources, startProcess } from './process.ts';
+import type { RequestRate } from './request-rate.ts';
+import type { Rhythm } from './rhythm.ts';
+import type { Rollouts } from './rollouts.ts';
+import type { Setbacks } from './setbacks.ts';
+import type { Watch } from './watch.ts';
+
+/** How probable it is that a process is paused while a request of it is on its way, with one project. */
+const SUDDEN_PAUSE = 0.02;
+/** The same while it requests the details of a failure, which it must not tell after its lease. */
+const SUDDEN_PAUSE_AT_DETAIL = 0.05;
+/** The same just before the end of their answer: the pause may outlast the lease, and then the answer counts. */
+const SUDDEN_PAUSE_AT_END = 0.05;
+/** How probable it is that a process dies while the postponement of a failure is held up. */
+const DEATH_AT_POSTPONEMENT = 0.5;
+/** How probable it is that a process is stopped soon after such a request, or after a request for places that failed. */
+const STOP_AT_DETAIL = 0.02;
+const STOP_AT_PLACES = 0.05;
+/** Time for which a project must have been missing from a configuration so that nothing that was sent before arrives, ms. */
+const FORGOTTEN_MS = 2 * MINUTE;
+/** Events between which and the next step a process may die. */
+const SHORT_LIVED: ReadonlySet<string> = new Set([
+  'record.transition',
+  'prompt.failed',
+  'poll.finished',
+]);
+
+export interface StartsOptions {
+  readonly course: Course;
+  readonly sources: Sources;
+  /** Answers the requests of the processes. */
+  readonly answer: NetworkOptions['answer'];
+  readonly backend: Pick<Backend, 'access'>;
+  readonly oracle: Pick<Oracle, 'read' | 'committed' | 'observe'>;
+  readonly watch: Watch;
+  readonly rhythm: Pick<Rhythm, 'started' | 'overlapped'>;
+  readonly setbacks: Pick<Setbacks, 'ticked' | 'ended'>;
+  readonly requestRate: Pick<RequestRate, 'watch'>;
+  readonly rollouts: Pick<Rollouts, 'atStart' | 'started' | 'sent'>;
+  readonly conditions: Pick<Conditions, 'network'>;
+  readonly failovers: Pick<Failovers, 'committing' | 'committed' | 'claiming'>;
+  readonly outages: Pick<Outages, 'committing'>;
+  readonly endings: Pick<Endings, 'dieSometimes' | 'stopSometimes' | 'pauseSometimes'>;
+}
+
+/** Returns the function that starts a process on a host, and another one if its store fails. */
+export function createStarts(options: StartsOptions): (host: Host) => void {
+  const { course, oracle, watch, rollouts, failovers, endings } = options;
+  const { kernel, fault, bug } = course;
+  let lives = 0;
+
+  /** Connects a process to the service. */
+  function connect(machine: Machine, life: () => Life): Network {
+    const countRequest = options.requestRate.watch(machine);
+    return createNetwork({
+      kernel,
+      machine,
+      answer: options.answer,
+      weather: options.conditions.network,
+      onSent: (address, isDetail) => {
+        countRequest(address);
+        const usual = SUDDEN_PAUSE / course.projects.length;
+        endings.pauseSometimes(life(), isDetail ? SUDDEN_PAUSE_AT_DETAIL : usual, isDetail);
+        if (isDetail) endings.stopSometimes(life(), STOP_AT_DETAIL);
+        rollouts.sent(life());
+      },
+      onEnding: (isDetail) => {
+        if (isDetail) endings.pauseSometimes(life(), SUDDEN_PAUSE_AT_END, isDetail);
+      },
+      onListing: (listing) => oracle.read(machine.name, listing),
+    });
+  }
+
+  /** Gives a process the store. */
+  function access(machine: Machine, life: () => Life): Promise<Access> {
+    const { name } = machine;
+    return options.backend.access({
+      machine,
+      onWritten: () => endings.dieSometimes(life()),
+      onCommitting: (project) => {
+        options.outages.committing(life());
+        failovers.committing(project);
+      },
+      onCommitted: (project) => {
+        failovers.committed(project);
+        oracle.committed(name, project);
+      },
+      onClaiming: () => {
+        const onClaimed = failovers.claiming();
+        return (claimed) => {
+          watch.claimed(name, claimed);
+          onClaimed?.(claimed);
+        };
+      },
+      onFailureClaimed: (project) => checkConfigured(life(), project),
+      onPostponementHeldUp: () => endings.dieSometimes(life(), DEATH_AT_POSTPONEMENT),
+      onTrouble: () => watch.troubled(name),
+      onUnanswered: () => watch.unanswered(name),
+      onRenewed: () => watch.renewed(name),
+      onLeft: () => watch.left(name),
+      onGrantFailed: () => endings.stopSometimes(life(), STOP_AT_PLACES),
+    });
+  }
+
+  function checkConfigured(own: Life, project: string): void {
+    const isConfigured = own.config.projects.some(({ id }) => id === project);
+    if (isConfigured || own.isReloading || kernel.now() < own.configuredAt + FORGOTTEN_MS) return;
+    fault(`${own.machine.name}, which has not configured ${project}, takes a failure of it`);
+  }
+
+  function observe(own: Life, event: MonitorEvent): void {
+    const { rhythm, setbacks } = options;
+    const { name, clock } = own.machine;
+    if (event.type === 'scheduler.started_poll') {
+      kernel.note(`${name} polls ${event.project}`);
+      setbacks.ticked(event.project);
+      rhythm.started(event.project, clock.now());
+    }
+    if (event.type === 'poll.finished') setbacks.ended(event.project);
+    if (event.type === 'scheduler.overlapped') {
+      setbacks.ticked(event.project);
+      rhythm.overlapped(event.project, clock.now());
+    }
+    oracle.observe(name, event);
+    watch.observe(own.machine, event);
+    if (SHORT_LIVED.has(event.type)) endings.dieSometimes(own);
+  }
+
+  async function begin(host: Host): Promise<void> {
+    lives += 1;
+    course.disturbed();
+    const drift = 1 + kernel.between(-0.0002, 0.0002);
+    const machine = createMachine(kernel, `${host.name}-${lives}`, {
+      wallOffset: host.wallOffset,
+      drift,
+    });
+    const life = () => own;
+    const network = connect(machine, life);
+    const store = await kernel.real(() => access(machine, life));
+    const own: Life = {
+      host,
+      machine,
+      network,
+      access: store,
+      config: rollouts.atStart(host.name),
+      configuredAt: kernel.now(),
+      isReloading: false,
+      steadySince: undefined,
+      pausedAt: -Infinity,
+      setBacks: [],
+    };
+    host.life = own;
+    kernel.note(`${machine.name} starts`);
+    try {
+      const process = await startProcess({
+        kernel,
+        machine,
+        sources: options.sources,
+        config: own.config,
+        outside: {
+          openStore: store.open,
+          service: { dispatcher: network.dispatcher, random: () => kernel.random() },
+        },
+        onEvent: (event) => observe(own, event),
+        onError: bug,
+      });
+      own.stop = process.stop;
+      own.reload = process.reload;
+      rollouts.started(own);
+      own.steadySince = kernel.now();
+      course.disturbed();
+    } catch (error) {
+      // The supervisor starts it again.
+      if (!(error instanceof Error && error.name === 'StoreError')) throw error;
+      kernel.note(`${machine.name} did not start: ${error.message}`);
+      machine.kill();
+      store.kill();
+      host.life = undefined;
+      course.later(5 * SECOND, () => start(host));
+    }
+  }
+
+  function start(host: Host): void {
+    void begin(host).catch(bug);
+  }
+
+  return start;
+}
