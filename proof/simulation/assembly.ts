@@ -10,7 +10,7 @@ import { createEndings } from './endings.ts';
 import type { Conditions } from './faults/conditions.ts';
 import type { DatabaseClock } from './faults/database-clock.ts';
 import { createFailovers } from './faults/failovers.ts';
-import { createOutages } from './faults/outages.ts';
+import { createOutages, type Outages } from './faults/outages.ts';
 import { createWallClocks } from './faults/wall-clocks.ts';
 import { currentLife, type Host } from './hosts.ts';
 import { openServer } from './open-server.ts';
@@ -81,7 +81,12 @@ export function assemble(given: Given) {
     periodMs: (project) => projects.find(({ id }) => id === project)?.periodMs ?? 0,
     fault,
   });
-  const rollouts = follow({ ...given, watch, requestRate });
+  const rollouts = follow({
+    ...given,
+    watch,
+    requestRate,
+    reloading: (life) => outages.reloading(life),
+  });
   const wallClocks = createWallClocks({ course, hosts, setbacks, watch, rollouts, conditions });
   const rhythm = createRhythm({
     course,
@@ -131,9 +136,11 @@ function follow({
   backend,
   watch,
   requestRate,
+  reloading,
 }: Given & {
   readonly watch: Watch;
   readonly requestRate: RequestRate;
+  readonly reloading: Outages['reloading'];
 }): Rollouts {
   const { kernel, fault, bug } = course;
   return createRollouts({
@@ -160,6 +167,7 @@ function follow({
       if (state === 'begins') {
         course.act('reload');
         requestRate.reloading();
+        if (own !== undefined) reloading(own);
       } else course.disturbed();
     },
     fault,

@@ -55,6 +55,11 @@ export interface StartsOptions {
   readonly endings: Pick<Endings, 'dieSometimes' | 'stopSometimes' | 'pauseSometimes'>;
 }
 
+/** Whether a process has a project in its configuration, or may have it. */
+function isConfigured({ config, isReloading }: Life, project: string): boolean {
+  return isReloading || config.projects.some(({ id }) => id === project);
+}
+
 /** Returns the function that starts a process on a host, and another one if its store fails. */
 export function createStarts(options: StartsOptions): (host: Host) => void {
   const { course, oracle, watch, rollouts, failovers, endings } = options;
@@ -115,8 +120,7 @@ export function createStarts(options: StartsOptions): (host: Host) => void {
   }
 
   function checkConfigured(own: Life, project: string): void {
-    const isConfigured = own.config.projects.some(({ id }) => id === project);
-    if (isConfigured || own.isReloading || kernel.now() < own.configuredAt + FORGOTTEN_MS) return;
+    if (isConfigured(own, project) || kernel.now() < own.configuredAt + FORGOTTEN_MS) return;
     fault(`${own.machine.name}, which has not configured ${project}, takes a failure of it`);
   }
 
@@ -125,6 +129,8 @@ export function createStarts(options: StartsOptions): (host: Host) => void {
     const { name, clock } = own.machine;
     if (event.type === 'scheduler.started_poll') {
       kernel.note(`${name} polls ${event.project}`);
+      if (!isConfigured(own, event.project))
+        fault(`${name} polls ${event.project}, a removed project`);
       setbacks.ticked(event.project);
       rhythm.started(event.project, clock.now());
     }

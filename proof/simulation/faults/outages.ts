@@ -5,12 +5,17 @@ import type { Host, Life } from '../hosts.ts';
 import type { Watch } from '../watch.ts';
 import type { Conditions } from './conditions.ts';
 
+/** How probable it is that the store fails now and then while a process reloads. */
+const FAILS_AT_RELOAD = 0.1;
+
 /** Phases in which the store fails, or is away. */
 export interface Outages {
   /** The store gets bad, or goes away with the next commit. Someone may restart this process because of it. */
   worsenStore(own: Life): void;
   /** A commit of this process is on its way. */
   committing(own: Life): void;
+  /** This process reloads its configuration. */
+  reloading(own: Life): void;
   /** Has the database no more go away. */
   end(): void;
 }
@@ -40,16 +45,20 @@ export function createOutages(options: OutagesOptions): Outages {
     endings.restartSoon(own, 0.5);
   }
 
+  function fail(own: Life): void {
+    course.act('bad store');
+    endings.restartSoon(own);
+    const trouble = { fails: kernel.between(0, 1), slow: kernel.between(0, 0.5) };
+    conditions.troubleStore(trouble, () => endings.restartSoon(own));
+  }
+
   return {
     worsenStore: (own) => {
-      if (course.isShared && kernel.chance(0.3)) {
-        isAboutToBreak = true;
-        return;
-      }
-      course.act('bad store');
-      endings.restartSoon(own);
-      const trouble = { fails: kernel.between(0, 1), slow: kernel.between(0, 0.5) };
-      conditions.troubleStore(trouble, () => endings.restartSoon(own));
+      if (course.isShared && kernel.chance(0.3)) isAboutToBreak = true;
+      else fail(own);
+    },
+    reloading: (own) => {
+      if (course.has('bad store') && !course.isCalm() && kernel.chance(FAILS_AT_RELOAD)) fail(own);
     },
     committing: (own) => {
       if (isAboutToBreak) kernel.after(kernel.between(BEFORE_ARRIVAL_MS, 4), () => breakOff(own));
