@@ -210,7 +210,7 @@ export async function serve(
     kill: () => stop('SIGKILL'),
     start,
     [Symbol.asyncDispose]: async () => {
-      await stop('SIGINT');
+      await stop('SIGQUIT');
       await place.remove();
     },
   };
