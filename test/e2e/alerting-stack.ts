@@ -4,7 +4,8 @@ import Database from 'better-sqlite3';
 import { startSimulator } from '../../src/simulator/server.ts';
 import type { ErrorInfo } from '../../src/simulator/world/error-info.ts';
 import { World } from '../../src/simulator/world/world.ts';
-import { startDaemon, workspace } from '../support/evalwatch.ts';
+import { startHere } from '../support/daemon-here.ts';
+import { workspace } from '../support/evalwatch.ts';
 import { freePort } from '../support/free-port.ts';
 import { withTeams } from '../support/team-routes.ts';
 import { startAlertmanager } from './alertmanager.ts';
@@ -80,7 +81,7 @@ export async function startAlerting(
   const place = opened.use(await workspace(simulator.url, configured(optionsOf)));
   const { directory } = place;
   for (const id of projects) await writeFile(join(directory, `${id}.key`), keyOf(id));
-  let daemon = startDaemon(place);
+  let daemon = await startHere(place);
   opened.defer(() => daemon[Symbol.asyncDispose]());
   for (const project of projects) await daemon.line('project.baseline', { project });
 
@@ -101,8 +102,7 @@ export async function startAlerting(
     query: (expression) => prometheus.query(expression),
     reload: async (options) => {
       await place.configure(configured(options));
-      daemon.process.kill('SIGHUP');
-      await daemon.line('config.reloaded');
+      await daemon.reload();
     },
     failPrompt: (project, errorInfo) =>
       world.setStatus(project, promptOf(project), 'FAILED', errorInfo),
@@ -123,17 +123,14 @@ export async function startAlerting(
         .filter(({ status }) => status.state === 'suppressed')
         .map(({ labels }) => labels['alertname'] ?? '');
     },
-    stopDaemon: async () => {
-      await daemon.stop();
-    },
+    stopDaemon: () => daemon.stop(),
     endFirstDay: () => {
       const db = new Database(join(directory, 'evalwatch.db'));
       db.exec('UPDATE project SET configured_at = configured_at - 86400000');
       db.close();
     },
     startDaemon: async () => {
-      daemon = startDaemon(place);
-      await daemon.line('daemon.started');
+      daemon = await startHere(place);
     },
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };

@@ -1,6 +1,7 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startDaemon, workspace } from '../support/evalwatch.ts';
+import { startHere } from '../support/daemon-here.ts';
+import { workspace } from '../support/evalwatch.ts';
 import {
   axeViolations,
   launchBrowser,
@@ -308,7 +309,7 @@ describe.runIf(runs)('the status page in Chromium', { timeout: 300_000 }, () => 
     await using service = await startAlpha();
     service.set({ quiet: 'RUNNING' });
     await using place = await workspace(service.url);
-    await using daemon = startDaemon(place);
+    await using daemon = await startHere(place);
     const url = await daemon.url();
     await daemon.line('project.baseline');
     await using opened = await openPage(browser, url, { viewport: PHONE }, () => Promise.resolve());
@@ -334,7 +335,7 @@ describe.runIf(runs)('the status page in Chromium', { timeout: 300_000 }, () => 
     service.set({ quiet: 'RUNNING' });
     const yearly = { schedule: '0 0 1 1 *', web: { enable_lifecycle: true } };
     await using place = await workspace(service.url, yearly);
-    await using daemon = startDaemon(place);
+    await using daemon = await startHere(place);
     const url = `${await daemon.url()}/projects/alpha`;
     await daemon.line('project.baseline');
     await using opened = await openPage(browser, url, { viewport: PHONE }, () => Promise.resolve());

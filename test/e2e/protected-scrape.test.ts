@@ -3,8 +3,9 @@ import { join } from 'node:path';
 import bcrypt from 'bcrypt';
 import { describe, expect, it, vi } from 'vitest';
 import { makeCertificate } from '../support/certificates.ts';
+import { startHere } from '../support/daemon-here.ts';
 import { debianTool } from '../support/debian-tool.ts';
-import { startDaemon, workspace } from '../support/evalwatch.ts';
+import { workspace } from '../support/evalwatch.ts';
 import { freePort } from '../support/free-port.ts';
 import { startAlpha } from '../support/service.ts';
 import { PATIENCE, startServer } from './server.ts';
@@ -35,7 +36,7 @@ describe.runIf(runs)('Prometheus', { timeout: 300_000 }, () => {
     makeCertificate(directory, 'client', authority);
     await writeFile(file('web.yaml'), TLS + users('prometheus'));
     await writeFile(file('password'), 'the password of prometheus');
-    await using daemon = startDaemon(place);
+    await using daemon = await startHere(place);
     await daemon.line('project.baseline');
 
     const address = `127.0.0.1:${await freePort()}`;
