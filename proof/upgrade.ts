@@ -94,14 +94,14 @@ async function upgradeFromEach(
     const chosen = short ? sample(kills, SHORT_KILLS, random) : kills;
     for (const [call, nth] of chosen) {
       await startFrom(old, path);
-      runOpen(strace, source, path, [`inject=${call}:signal=KILL:when=${nth}`]);
+      runTraced(strace, source, path, [`inject=${call}:signal=KILL:when=${nth}`]);
       const left = readContent(path);
       if (!wholes.some((whole) => isDeepStrictEqual(left, whole))) {
         throw new Error(
           `from schema ${from}, killed at ${call} ${nth}: neither the old store nor a newer one`,
         );
       }
-      const code = runOpen(strace, source, path, []);
+      const code = runOpen(process.execPath, [OPEN, source, path]);
       if (code !== 0 || !isDeepStrictEqual(readContent(path), after)) {
         throw new Error(`from schema ${from}, killed at ${call} ${nth}: not upgraded after that`);
       }
@@ -146,7 +146,7 @@ async function killPoints(
 ): Promise<readonly (readonly [call: string, nth: number])[]> {
   await startFrom(old, path);
   const trace = `${path}.trace`;
-  if (runOpen(strace, source, path, [`trace=${CALLS.join()}`], trace) !== 0) {
+  if (runTraced(strace, source, path, [], trace) !== 0) {
     throw new Error('the upgrade fails without a kill');
   }
   const lines = callsOf(await readFile(trace, 'latin1'));
@@ -155,7 +155,7 @@ async function killPoints(
   );
 }
 
-function runOpen(
+function runTraced(
   strace: string,
   source: string,
   path: string,
@@ -164,7 +164,11 @@ function runOpen(
 ): number | null {
   const traced = [`trace=${CALLS.join()}`, ...expressions].flatMap((each) => ['-e', each]);
   const args = [...EVERY_THREAD, '-o', trace, ...traced, process.execPath, OPEN, source, path];
-  return spawnSync(strace, args, { stdio: 'ignore' }).status;
+  return runOpen(strace, args);
+}
+
+function runOpen(program: string, args: readonly string[]): number | null {
+  return spawnSync(program, args, { stdio: 'ignore' }).status;
 }
 
 function sample<Item>(items: readonly Item[], count: number, random: () => number) {
