@@ -5,6 +5,7 @@ import type { Config } from '../../src/config/config.ts';
 import type { JournalEntry } from '../../src/simulator/world/journal.ts';
 import { checkStore } from '../../src/store/sqlite/check.ts';
 import { startSimulator } from '../../src/simulator/server.ts';
+import { commandLine } from '../../test/support/command-line.ts';
 import { differences } from '../../test/support/oracle.ts';
 import { errorTotalsOf } from '../../test/support/oracle/error-totals.ts';
 import type {
@@ -25,7 +26,7 @@ import {
 } from '../../test/support/soak/configuration.ts';
 import { answerTheDead, until } from '../../test/support/soak/disturbance.ts';
 import { createLivingWorld } from '../../test/support/soak/living-world.ts';
-import { runCommand, startDaemon } from '../../test/support/soak/processes.ts';
+import { startDaemon } from '../../test/support/soak/processes.ts';
 import { temporaryDirectory } from '../../test/support/temporary.ts';
 import { randomNumbers } from '../random.ts';
 import { type End, live, type Place } from './life.ts';
@@ -248,8 +249,8 @@ function checkIntegrity(path: string): string {
  * after five minutes. Returns the daemon's run, if there is anything to wait for.
  */
 async function outwait(config: string): Promise<readonly Run[]> {
-  const { rows } = await runCommand('failures', config);
-  const pending = (rows as readonly FailureRow[]).filter(({ settled }) => !settled);
+  const rows = await rowsOf<FailureRow>('failures', config);
+  const pending = rows.filter(({ settled }) => !settled);
   if (pending.length === 0) return [];
   const daemon = startDaemon(config, () => {}, { speed: SPEED });
   const { lines } = daemon.run;
@@ -268,14 +269,18 @@ async function show(config: string) {
   }
   const { samples } = await scrape(daemon.url() ?? '');
   await daemon.stop('SIGTERM');
-  const [transitions, failures, statuses] = await Promise.all(
-    ['transitions', 'failures', 'status'].map((command) => runCommand(command, config)),
-  );
   return {
     run: daemon.run,
     samples,
-    transitions: (transitions?.rows ?? []) as readonly TransitionRow[],
-    failures: (failures?.rows ?? []) as readonly FailureRow[],
-    statuses: (statuses?.rows ?? []) as readonly StatusRow[],
+    transitions: await rowsOf<TransitionRow>('transitions', config),
+    failures: await rowsOf<FailureRow>('failures', config),
+    statuses: await rowsOf<StatusRow>('status', config),
   };
+}
+
+/** What a command that reads the store prints. @throws if it fails */
+async function rowsOf<Row>(command: string, config: string): Promise<readonly Row[]> {
+  const { code, stdout, stderr } = await commandLine([command, '--json', '--config', config]);
+  if (code !== 0) throw new Error(`${command} ended with ${code}: ${stderr}`);
+  return JSON.parse(stdout) as readonly Row[];
 }
