@@ -10,7 +10,7 @@ import { type Figures, type RowOptions, SOURCE } from '../row.ts';
 import { GOOD } from './exchange.ts';
 import { formOf } from './form.ts';
 import { manyItems } from './many-items.ts';
-import type { Cost } from './measured-engine.ts';
+import type { Asked, Cost } from './measured-engine.ts';
 import { tinyChunks } from './tiny-chunks.ts';
 
 const ENGINE = fileURLToPath(new URL('measured-engine.ts', import.meta.url));
@@ -76,7 +76,7 @@ export async function measureCosts({
       service.be('good');
       await engine.poll(name);
       service.be('hostile');
-      const cost = await engine.poll(name);
+      const cost = await engine.measure(name);
       print(`${name}: ${cost.end}, ${describe(cost)}`);
       if (cost.end !== end) throw new Error(`${name}: ended with ${cost.end}`);
       if (cost.growthMib > attack.growthMib) {
@@ -160,7 +160,11 @@ async function startEngine(source: string, config: string) {
   await next(child);
   return {
     poll: async (project: string) => {
-      child.send(project);
+      child.send({ project, isMeasured: false } satisfies Asked);
+      await next(child);
+    },
+    measure: async (project: string) => {
+      child.send({ project, isMeasured: true } satisfies Asked);
       return (await next(child)) as Cost;
     },
     [Symbol.asyncDispose]: async () => {

@@ -7,6 +7,13 @@ import { setTimeout } from 'node:timers/promises';
 import { startBlockProbe } from './block-probe.ts';
 import { openEngine } from './engine.ts';
 
+/** A poll that it is told to make. */
+export interface Asked {
+  readonly project: string;
+  /** Whether it answers with the cost; measuring takes longer than most polls. */
+  readonly isMeasured: boolean;
+}
+
 /** What one poll cost. */
 export interface Cost {
   /** `ok`, or why it failed. */
@@ -22,11 +29,20 @@ const [source = '', config = ''] = process.argv.slice(2);
 const engine = await openEngine(source, config);
 const probe = startBlockProbe();
 
-process.on('message', (project: string) => void measure(project));
+process.on('message', ({ project, isMeasured }: Asked) => void answer(project, isMeasured));
 process.on('disconnect', () => process.exit());
 process.send?.('ready');
 
-async function measure(project: string): Promise<void> {
+async function answer(project: string, isMeasured: boolean): Promise<void> {
+  if (isMeasured) {
+    process.send?.(await measure(project));
+  } else {
+    await engine.poll(project);
+    process.send?.('polled');
+  }
+}
+
+async function measure(project: string): Promise<Cost> {
   globalThis.gc?.();
   // The probe has to be under way, without the collection.
   await setTimeout(20);
@@ -35,12 +51,11 @@ async function measure(project: string): Promise<void> {
   probe.reset();
   const finished = await engine.poll(project);
   await setTimeout(20);
-  const cost: Cost = {
+  return {
     end: finished?.failure?.reason ?? 'ok',
     blockMs: probe.longest(),
     growthMib: (await memoryMib('VmHWM')) - before,
   };
-  process.send?.(cost);
 }
 
 async function memoryMib(figure: 'VmRSS' | 'VmHWM'): Promise<number> {

@@ -2,10 +2,11 @@ import { fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { open, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Readable } from 'node:stream';
+import { PassThrough, type Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import type * as Cli from '../../src/cli/cli.ts';
 import { COMPILE_CACHE } from '../../test/support/compile-cache.ts';
 import { NODE_FLAGS } from '../../test/support/node-flags.ts';
 import type { LogLine } from '../../test/support/oracle/observation.ts';
@@ -120,9 +121,13 @@ export type WatchedDaemon = Awaited<ReturnType<typeof startWatchedDaemon>>;
 
 /** What a reading command of these sources prints with `--json`. */
 export async function ask(source: string, command: string, config: string): Promise<string> {
-  const args = [join(source, 'main.js'), command, '--json', '--config', config];
-  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
-  return await text(child.stdout);
+  const { main } = (await import(join(source, 'cli/cli.ts'))) as typeof Cli;
+  const stdout = new PassThrough();
+  const printed = text(stdout);
+  const args = [command, '--json', '--config', config];
+  await main(args, { stdout, stderr: process.stderr }, { onSignal: undefined });
+  stdout.end();
+  return await printed;
 }
 
 /** Waits for something to become true. @throws if it does not */
