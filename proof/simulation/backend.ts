@@ -16,6 +16,8 @@ export interface AccessOptions {
   readonly machine: Machine;
   /** Called when a statement is done, and its answer is not there yet. */
   readonly onWritten: () => void;
+  /** Called when the disk refuses a write. */
+  readonly onRefused: () => void;
   /** Called when a commit of a poll with listings is on its way. */
   readonly onCommitting: (project: string) => void;
   /** Called when a commit of a poll with listings is stored. */

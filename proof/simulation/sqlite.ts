@@ -25,13 +25,14 @@ export async function createSqliteBackend({
   const directory = await temporaryDirectory();
   const path = join(directory.path, 'store.db');
   return {
-    access: async ({ machine, onWritten, onCommitted }) => {
+    access: async ({ machine, onWritten, onRefused, onCommitted }) => {
       const threads = await createStoreThreads({
         kernel,
         machine,
         source,
         disk: weather,
         onWritten,
+        onRefused,
         onCommitted: ({ project }) => onCommitted(project),
       });
       return {

@@ -28,6 +28,8 @@ const DEATH_AT_POSTPONEMENT = 0.5;
 /** How probable it is that a process is stopped soon after such a request, or after a request for places that failed. */
 const STOP_AT_DETAIL = 0.02;
 const STOP_AT_PLACES = 0.05;
+/** The same after a single write that the disk refused: the stop finds a disk that takes everything. */
+const STOP_AT_REFUSAL = 0.6;
 /** Time for which a project must have been missing from a configuration so that nothing that was sent before arrives, ms. */
 const FORGOTTEN_MS = 2 * MINUTE;
 /** Events between which and the next step a process may die. */
@@ -49,7 +51,7 @@ export interface StartsOptions {
   readonly setbacks: Pick<Setbacks, 'ticked' | 'ended'>;
   readonly requestRate: Pick<RequestRate, 'watch'>;
   readonly rollouts: Pick<Rollouts, 'atStart' | 'started' | 'sent'>;
-  readonly conditions: Pick<Conditions, 'network'>;
+  readonly conditions: Pick<Conditions, 'network' | 'isStoreUsual'>;
   readonly failovers: Pick<Failovers, 'committing' | 'committed' | 'claiming'>;
   readonly outages: Pick<Outages, 'committing'>;
   readonly endings: Pick<Endings, 'dieSometimes' | 'stopSometimes' | 'pauseSometimes'>;
@@ -94,6 +96,9 @@ export function createStarts(options: StartsOptions): (host: Host) => void {
     return options.backend.access({
       machine,
       onWritten: () => endings.dieSometimes(life()),
+      onRefused: () => {
+        if (options.conditions.isStoreUsual()) endings.stopSometimes(life(), STOP_AT_REFUSAL);
+      },
       onCommitting: (project) => {
         options.outages.committing(life());
         failovers.committing(project);

@@ -15,6 +15,8 @@ export interface StoreThreadOptions {
   readonly disk: () => StoreWeather;
   /** Called when a write is on the disk, and its answer is not. */
   readonly onWritten: () => void;
+  /** Called when the disk refuses a write. */
+  readonly onRefused: () => void;
   /** Called when a commit of a poll with listings is on the disk. */
   readonly onCommitted: (poll: Pick<PollPart, 'project'>) => void;
 }
@@ -27,7 +29,7 @@ export interface SimulatedThreads {
 }
 
 export async function createStoreThreads(options: StoreThreadOptions): Promise<SimulatedThreads> {
-  const { kernel, machine, source, disk, onWritten, onCommitted } = options;
+  const { kernel, machine, source, disk, onWritten, onRefused, onCommitted } = options;
   const { openDatabase } = (await import(
     join(source, 'store/sqlite/database.ts')
   )) as typeof DatabaseRoom;
@@ -79,7 +81,10 @@ export async function createStoreThreads(options: StoreThreadOptions): Promise<S
         return inTurn(() => {
           if (place.begins) {
             written = [];
-            if (kernel.chance(disk().fails)) throw new StoreError('full', 'simulated: no space');
+            if (kernel.chance(disk().fails)) {
+              onRefused();
+              throw new StoreError('full', 'simulated: no space');
+            }
           }
           const answer = database.write(asked, place);
           for (const [index, call] of asked.entries()) {

@@ -3,7 +3,7 @@ import type { Course } from '../course.ts';
 import { MINUTE, SECOND } from '../durations.ts';
 import { CALM, FAIR, type Weather } from '../network.ts';
 
-const USUAL_DISK: StoreWeather = { fails: 0.001, slow: 0.003 };
+const USUAL_DISK: StoreWeather = { fails: 0.003, slow: 0.003 };
 const USUAL_DATABASE: StoreWeather = { fails: 0.002, slow: 0.003 };
 const CALM_STORE: StoreWeather = { fails: 0, slow: 0 };
 
