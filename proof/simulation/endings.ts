@@ -111,6 +111,7 @@ export function createEndings(options: EndingsOptions): Endings {
     later(kernel.between(SECOND, kernel.chance(0.2) ? HOUR : 30 * SECOND), () => {
       if (isClockSet && own.machine.isAlive()) wallClocks.set(own);
       own.machine.resume();
+      own.resumedAt = kernel.now();
       requestRate.resumed(own.pausedAt);
       watch.troubled(own.machine.name);
       own.steadySince &&= kernel.now();

@@ -24,6 +24,8 @@ export interface Life extends Reloading {
   steadySince: number | undefined;
   /** When it was last paused. */
   pausedAt: number;
+  /** When it last went on after a pause. */
+  resumedAt: number;
   /** When its clock was set back, and by how much, ms. */
   readonly setBacks: { readonly at: number; readonly ms: number }[];
 }

@@ -245,7 +245,8 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
         inFlight.set(giveUp, promise);
         const sentAt = kernel.now();
         const sentTo = reign;
-        if (!arrives || !returns) onTrouble();
+        // Others may repeat the work before it arrives.
+        if (!arrives || !returns || takes > LATE_MS) onTrouble();
         const leave = (given: Answer<Row>) => {
           const { beginsLease, endsLease, renewsLease, writes } = kind;
           if (kernel.now() - sentAt > LATE_MS) onTrouble();

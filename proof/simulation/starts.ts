@@ -125,7 +125,9 @@ export function createStarts(options: StartsOptions): (host: Host) => void {
   }
 
   function checkConfigured(own: Life, project: string): void {
-    if (isConfigured(own, project) || kernel.now() < own.configuredAt + FORGOTTEN_MS) return;
+    // What it had read before a reload or a pause, it may still act on.
+    const isRecent = kernel.now() < Math.max(own.configuredAt, own.resumedAt) + FORGOTTEN_MS;
+    if (isConfigured(own, project) || isRecent) return;
     fault(`${own.machine.name}, which has not configured ${project}, takes a failure of it`);
   }
 
@@ -170,6 +172,7 @@ export function createStarts(options: StartsOptions): (host: Host) => void {
       isReloading: false,
       steadySince: undefined,
       pausedAt: -Infinity,
+      resumedAt: -Infinity,
       setBacks: [],
     };
     host.life = own;
