@@ -5,6 +5,7 @@ import { randomNumbers } from '../random.ts';
 import type { Backend } from './backend.ts';
 import { configOf } from './configuration.ts';
 import type { Course } from './course.ts';
+import { createDeadLeases } from './dead-leases.ts';
 import { SECOND } from './durations.ts';
 import { createEndings } from './endings.ts';
 import type { Conditions } from './faults/conditions.ts';
@@ -88,12 +89,13 @@ export function assemble(given: Given) {
     reloading: (life) => outages.reloading(life),
   });
   const wallClocks = createWallClocks({ course, hosts, setbacks, watch, rollouts, conditions });
+  const deadLeases = createDeadLeases(kernel, hosts);
   const rhythm = createRhythm({
     course,
     hosts,
     patienceMs,
     conditions,
-    databaseClock,
+    deadLeases,
     wallClocks,
     rollouts,
   });
@@ -107,7 +109,7 @@ export function assemble(given: Given) {
     wallClocks,
     start: (host) => start(host),
   });
-  const failovers = createFailovers({ course, backend, oracle, watch, databaseClock, conditions });
+  const failovers = createFailovers({ course, backend, oracle, watch, conditions });
   const outages = createOutages({ course, backend, hosts, watch, conditions, endings });
   const start = createStarts({
     course,
@@ -123,6 +125,7 @@ export function assemble(given: Given) {
     conditions,
     failovers,
     outages,
+    deadLeases,
     endings,
   });
   return { oracle, rollouts, rhythm, endings, wallClocks, failovers, outages, start };

@@ -34,10 +34,23 @@ export interface AccessOptions {
   readonly onUnanswered: () => void;
   /** Called when the database begins or renews the lease of the process. */
   readonly onRenewed: () => void;
+  /** Called when the process has read the leases of all workers. */
+  readonly onLeasesRead: (leases: readonly ReadLease[]) => void;
   /** Called when the process ends its lease. */
   readonly onLeft: () => void;
   /** Called when a request for places in the queue of requests has failed. */
   readonly onGrantFailed: () => void;
+}
+
+/** The lease of a worker, as another one reads it. */
+export interface ReadLease {
+  readonly worker: string;
+  /** Whether it holds by the clock of the database, and its worker counts as living. */
+  readonly holds: boolean;
+  /** Epoch µs: each renewal changes it. */
+  readonly expires_us: number;
+  /** By the clock of the database. */
+  readonly remaining_ms: number;
 }
 
 /** How bad disk or database are: probabilities of each request. */

@@ -1,7 +1,7 @@
 import type { Backend } from './backend.ts';
 import type { Course } from './course.ts';
 import { HOUR, MINUTE, SECOND } from './durations.ts';
-import { type DatabaseClock, UNREAD } from './faults/database-clock.ts';
+import type { DatabaseClock } from './faults/database-clock.ts';
 import type { WallClocks } from './faults/wall-clocks.ts';
 import type { Host, Life } from './hosts.ts';
 import type { Oracle } from './oracle.ts';
@@ -13,6 +13,12 @@ export const MAX_STOP_MS = 60 * SECOND;
 const SUDDEN_DEATH = 0.03;
 /** How probable it is that the clock of the database is set back while the lease of a dead worker ends. */
 const CLOCK_SET_AT_DEATH = 0.1;
+/** Share of a lease after which the others have read its renewal: two beats, and a bit. */
+const READ = 0.8;
+/** Number of renewals while a lease lasts. */
+const RENEWALS_PER_LEASE = 4;
+/** How often an hour a worker dies right after a renewal, and the clock of the database is set back before another one reads it. */
+const DEATHS_AT_RENEWAL_AN_HOUR = 0.15;
 
 /** How the processes end, pause and go on. */
 export interface Endings {
@@ -20,6 +26,11 @@ export interface Endings {
   kill(own: Life): Promise<void>;
   /** Kills the process at once, before anything else happens: between a commit and its answer, or after an event. */
   dieSometimes(own: Life, probability?: number): void;
+  /**
+   * Kills a worker with a lease that nobody else has read, and sets the clock of the database back so far that it is longer than
+   * any lease, and would hold again half an hour later. Its host rests meanwhile: others should have its projects.
+   */
+  dieAtRenewalSometimes(own: Life): void;
   /** Stops the process in good order, and starts another one unless the run ends. */
   stop(own: Life, end?: 'not the last' | 'last'): Promise<void>;
   /** Stops the process while it waits for something. */
@@ -38,7 +49,7 @@ export interface EndingsOptions {
   readonly oracle: Pick<Oracle, 'compare'>;
   readonly watch: Pick<Watch, 'troubled' | 'hasTroubleSince'>;
   readonly requestRate: Pick<RequestRate, 'resumed'>;
-  readonly databaseClock: Pick<DatabaseClock, 'setBack' | 'workerDied'>;
+  readonly databaseClock: Pick<DatabaseClock, 'setBack'>;
   readonly wallClocks: Pick<WallClocks, 'set'>;
   /** Starts another process on a host. */
   readonly start: (host: Host) => void;
@@ -64,25 +75,23 @@ export function createEndings(options: EndingsOptions): Endings {
     return kernel.chance(0.2) ? kernel.between(MINUTE, 90 * MINUTE) : kernel.between(10, 5000);
   }
 
-  async function kill(own: Life): Promise<void> {
+  async function kill(own: Life, downMs = downtime()): Promise<void> {
     act('kill');
-    databaseClock.workerDied();
     watch.troubled(own.machine.name);
     own.machine.kill();
     own.access.kill();
     own.host.life = undefined;
     if (isShared && has('clock set') && kernel.chance(CLOCK_SET_AT_DEATH)) {
-      kernel.after(kernel.between(UNREAD * course.leaseMs, course.leaseMs), () =>
+      kernel.after(kernel.between(READ * course.leaseMs, course.leaseMs), () =>
         databaseClock.setBack(),
       );
     }
     await compare(false);
-    later(downtime(), () => start(own.host));
+    later(downMs, () => start(own.host));
   }
 
   async function stop(own: Life, end?: 'not the last' | 'last'): Promise<void> {
     act('stop');
-    databaseClock.workerDied();
     own.steadySince = undefined;
     const startedAt = kernel.now();
     const isStuck = kernel.after(MAX_STOP_MS, () => {
@@ -102,7 +111,6 @@ export function createEndings(options: EndingsOptions): Endings {
 
   function pause(own: Life, clockSet = 0.3): void {
     act('pause');
-    databaseClock.workerDied();
     own.pausedAt = kernel.now();
     own.machine.pause();
     own.steadySince &&= Infinity;
@@ -135,10 +143,19 @@ export function createEndings(options: EndingsOptions): Endings {
   }
 
   return {
-    kill,
+    kill: (own) => kill(own),
     dieSometimes: (own, probability = usualDeath) => {
       if (isCalm() || !has('kill') || !kernel.chance(probability)) return;
       soon(own, () => void kill(own).catch(bug));
+    },
+    dieAtRenewalSometimes: (own) => {
+      const probability =
+        (DEATHS_AT_RENEWAL_AN_HOUR / HOUR) * (course.leaseMs / RENEWALS_PER_LEASE);
+      if (isCalm() || !has('kill') || !has('clock set') || !kernel.chance(probability)) return;
+      soon(own, () => {
+        void kill(own, HOUR).catch(bug);
+        databaseClock.setBack(kernel.between(20, 40) * MINUTE);
+      });
     },
     stop,
     stopSometimes: (own, probability) => {

@@ -4,7 +4,7 @@ import type { StoreReader } from '../../src/monitor/ports/store.ts';
 import type { Database, DatabaseOptions, Statement } from '../../src/store/postgres/database.ts';
 import type * as PgErrorsRoom from '../../src/store/postgres/errors.ts';
 import type * as PostgresRoom from '../../src/store/postgres/postgres-store.ts';
-import type { AccessOptions, Backend, StoreWeather } from './backend.ts';
+import type { AccessOptions, Backend, ReadLease, StoreWeather } from './backend.ts';
 import type { Kernel } from './kernel.ts';
 import { type Machine, START } from './machine.ts';
 import { withoutStack } from './without-stack.ts';
@@ -27,6 +27,8 @@ const KINDS = {
   beginsLease: /INSERT INTO evalwatch\.worker\b/,
   /** Renews a lease if it returns a row. */
   renewsLease: /UPDATE evalwatch\.worker SET expires_at\b/,
+  /** Reads the leases of all workers. */
+  readsLeases: /\bAS expires_us\b/,
   endsLease: /DELETE FROM evalwatch\.worker WHERE worker = \$1$/,
   grants: /UPDATE evalwatch\.rate\b/,
 };
@@ -178,7 +180,7 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
   return {
     access: async (calls) => {
       const { machine, onWritten, onCommitting, onPostponementHeldUp, onTrouble } = calls;
-      const { onUnanswered, onRenewed, onLeft, onGrantFailed } = calls;
+      const { onUnanswered, onRenewed, onLeasesRead, onLeft, onGrantFailed } = calls;
       type Answer<Row> =
         { readonly rows: readonly Row[] } | { readonly error: unknown; readonly unknown: boolean };
 
@@ -291,6 +293,9 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
           const given = await send<Row>(statement, values, limits);
           if ('error' in given || kernel.now() - sentAt > LATE_MS) onUnanswered();
           if ('error' in given) throw toStoreError(given.error, []);
+          if (kindOf(statement.text).readsLeases) {
+            onLeasesRead(given.rows as unknown as readonly ReadLease[]);
+          }
           return given.rows;
         },
         // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- as the interface has it

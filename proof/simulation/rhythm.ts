@@ -1,8 +1,8 @@
 import { JITTER_MS, type Project } from './configuration.ts';
 import type { Course } from './course.ts';
+import type { DeadLeases } from './dead-leases.ts';
 import { SECOND } from './durations.ts';
 import type { Conditions } from './faults/conditions.ts';
-import type { DatabaseClock } from './faults/database-clock.ts';
 import type { WallClocks } from './faults/wall-clocks.ts';
 import type { Host } from './hosts.ts';
 import { START } from './machine.ts';
@@ -40,21 +40,22 @@ export interface RhythmOptions {
   /** Time within which a poll that is due has to begin, ms. */
   readonly patienceMs: number;
   readonly conditions: Pick<Conditions, 'isStoreUsual'>;
-  readonly databaseClock: Pick<DatabaseClock, 'oldLeasesUntil'>;
+  readonly deadLeases: Pick<DeadLeases, 'heldAt'>;
   readonly wallClocks: Pick<WallClocks, 'setBackSince'>;
-  readonly rollouts: Pick<Rollouts, 'isWatched'>;
+  readonly rollouts: Pick<Rollouts, 'isWatched' | 'stored'>;
 }
 
 export function createRhythm(options: RhythmOptions): Rhythm {
-  const { course, hosts, patienceMs, conditions, databaseClock, wallClocks, rollouts } = options;
-  const { kernel, isShared, fault } = course;
+  const { course, hosts, patienceMs, conditions, deadLeases, wallClocks, rollouts } = options;
+  const { kernel, isShared, fault, bug } = course;
   const lastStarts = new Map<string, Start>();
 
   /** Returns since when nothing can have delayed a poll; Infinity while something does. */
   function undisturbedSince(): number {
-    const lived = hosts.map(({ life }) => life?.steadySince ?? Infinity);
-    if (!isShared) return lived[0] ?? Infinity;
-    return Math.max(course.disturbedAt(), databaseClock.oldLeasesUntil(), ...lived);
+    // The others have the projects of a worker that is down.
+    const lived = hosts.flatMap(({ life }) => (life ? [life.steadySince ?? Infinity] : []));
+    if (!isShared || lived.length === 0) return lived[0] ?? Infinity;
+    return Math.max(course.disturbedAt(), deadLeases.heldAt(), ...lived);
   }
 
   function checkProject({ id, periodMs }: Project, since: number): void {
@@ -75,8 +76,14 @@ export function createRhythm(options: RhythmOptions): Rhythm {
     if (isForgotten && !isShared) {
       fault(`${id} was due ${Math.round((wall - dueAt) / SECOND)} s ago and is not polled`);
     } else if (now - Math.max(last.at, since) > periodMs + setBackMs + JITTER_MS + patienceMs) {
-      fault(`${id} is not polled for ${Math.round((now - last.at) / SECOND)} s`);
+      unlessRemoved(id, `${id} is not polled for ${Math.round((now - last.at) / SECOND)} s`);
     }
+  }
+
+  /** A worker that is down may have started with an earlier configuration, and removed the project. */
+  function unlessRemoved(project: string, text: string): void {
+    if (hosts.every(({ life }) => life !== undefined)) fault(text);
+    else void rollouts.stored().then((ids) => ids.includes(project) && fault(text), bug);
   }
 
   function check(): void {

@@ -36,6 +36,8 @@ export interface Rollouts {
   /** A process has started, or sent a request. */
   started(process: Reloading): void;
   sent(process: Reloading): void;
+  /** Returns the ids of the projects that the store regards as configured. */
+  stored(): Promise<readonly string[]>;
   /** Whether a project is configured in every process that runs, and none is about to reload. */
   isWatched(project: string): boolean;
 }
@@ -147,6 +149,7 @@ export function createRollouts(options: RolloutsOptions): Rollouts {
       if (!meeting.delete(process)) return;
       kernel.after(kernel.between(0, MEETING_MS), () => reload(process));
     },
+    stored,
     isWatched: (project) =>
       processes().every(({ config, isReloading }) => {
         return !isReloading && config.projects.some(({ id }) => id === project);

@@ -1,6 +1,7 @@
 import type { MonitorEvent } from '../../src/monitor/events.ts';
 import type { Access, Backend } from './backend.ts';
 import type { Course } from './course.ts';
+import type { DeadLeases } from './dead-leases.ts';
 import { MINUTE, SECOND } from './durations.ts';
 import type { Endings } from './endings.ts';
 import type { Conditions } from './faults/conditions.ts';
@@ -54,7 +55,11 @@ export interface StartsOptions {
   readonly conditions: Pick<Conditions, 'network' | 'isStoreUsual'>;
   readonly failovers: Pick<Failovers, 'committing' | 'committed' | 'claiming'>;
   readonly outages: Pick<Outages, 'committing'>;
-  readonly endings: Pick<Endings, 'dieSometimes' | 'stopSometimes' | 'pauseSometimes'>;
+  readonly deadLeases: Pick<DeadLeases, 'read'>;
+  readonly endings: Pick<
+    Endings,
+    'dieSometimes' | 'dieAtRenewalSometimes' | 'stopSometimes' | 'pauseSometimes'
+  >;
 }
 
 /** Whether a process has a project in its configuration, or may have it. */
@@ -118,7 +123,11 @@ export function createStarts(options: StartsOptions): (host: Host) => void {
       onPostponementHeldUp: () => endings.dieSometimes(life(), DEATH_AT_POSTPONEMENT),
       onTrouble: () => watch.troubled(name),
       onUnanswered: () => watch.unanswered(name),
-      onRenewed: () => watch.renewed(name),
+      onRenewed: () => {
+        watch.renewed(name);
+        endings.dieAtRenewalSometimes(life());
+      },
+      onLeasesRead: (leases) => options.deadLeases.read(name, leases),
       onLeft: () => watch.left(name),
       onGrantFailed: () => endings.stopSometimes(life(), STOP_AT_PLACES),
     });

@@ -4,7 +4,6 @@ import { MINUTE } from '../durations.ts';
 import type { Oracle } from '../oracle.ts';
 import type { Watch } from '../watch.ts';
 import type { Conditions } from './conditions.ts';
-import type { DatabaseClock } from './database-clock.ts';
 
 /** Standbys that take the place of the database, without the last commits, or without the last claim. */
 export interface Failovers {
@@ -24,7 +23,6 @@ export interface FailoversOptions {
   readonly backend: Pick<Backend, 'makeStandby' | 'openReader'>;
   readonly oracle: Pick<Oracle, 'save'>;
   readonly watch: Pick<Watch, 'failedOver'>;
-  readonly databaseClock: Pick<DatabaseClock, 'tookOver'>;
   readonly conditions: Pick<Conditions, 'slowService'>;
 }
 
@@ -37,7 +35,7 @@ interface Standby {
 }
 
 export function createFailovers(options: FailoversOptions): Failovers {
-  const { course, backend, oracle, watch, databaseClock, conditions } = options;
+  const { course, backend, oracle, watch, conditions } = options;
   const { kernel } = course;
   /** The standby that takes over next. */
   let standby: Standby | undefined;
@@ -49,12 +47,10 @@ export function createFailovers(options: FailoversOptions): Failovers {
     const promote = backend.makeStandby?.();
     if (promote === undefined) return undefined;
     const restore = oracle.save();
-    const preparedAt = kernel.now();
     return () => {
       // What an earlier standby had is lost by this one.
       standby = undefined;
       course.act('failover');
-      databaseClock.tookOver(preparedAt);
       watch.failedOver();
       // Virtual time stands still meanwhile.
       void kernel

@@ -1,0 +1,61 @@
+import type { ReadLease } from './backend.ts';
+import { MINUTE, SECOND } from './durations.ts';
+import type { Host } from './hosts.ts';
+import type { Kernel } from './kernel.ts';
+
+/** Time that no lease can have left, and within which every living worker renews one that seems to have more. */
+const MAX_REMAINING_MS = 10 * MINUTE;
+const RENEWED_WITHIN_MS = 150 * SECOND;
+
+/**
+ * Leases of workers that do not run any more, whose projects rest, and some that the others leave to them. A worker that has read
+ * one deletes it when its time is over, whatever the clock of the database does. One that a standby brings back, or that is read
+ * late, holds until it has ended by that clock.
+ */
+export interface DeadLeases {
+  /** A process has read all leases. */
+  read(reader: string, leases: readonly ReadLease[]): void;
+  /** Returns when one was last read that holds, and has not been known for too long. */
+  heldAt(): number;
+}
+
+export function createDeadLeases(kernel: Kernel, hosts: readonly Host[]): DeadLeases {
+  /** By reader and worker: when each lease that was read last is over, in virtual time. */
+  const known = new Map<string, ReadonlyMap<string, { readonly expires: number; until: number }>>();
+  let heldAt = -Infinity;
+
+  function note(reader: string, leases: readonly ReadLease[]): void {
+    const now = kernel.now();
+    const before = known.get(reader);
+    const after = new Map<string, { readonly expires: number; until: number }>();
+    for (const { worker, expires_us: expires, remaining_ms: remaining } of leases) {
+      const same = before?.get(worker);
+      const until = now + (remaining <= MAX_REMAINING_MS ? remaining : RENEWED_WITHIN_MS);
+      const earlier = same?.expires === expires ? same.until : Infinity;
+      after.set(worker, { expires, until: Math.min(until, earlier) });
+    }
+    known.set(reader, after);
+  }
+
+  /** Whether no process that can delete it has known it for too long. */
+  function mayHold({ worker, expires_us }: ReadLease): boolean {
+    return hosts.every(({ life }) => {
+      if (life?.steadySince === undefined || life.machine.isPaused()) return true;
+      const lease = known.get(life.machine.name)?.get(worker);
+      return lease?.expires !== expires_us || lease.until >= kernel.now();
+    });
+  }
+
+  return {
+    read: (reader, leases) => {
+      note(reader, leases);
+      const running = new Set(hosts.map(({ life }) => life?.machine.name));
+      for (const name of known.keys()) if (!running.has(name)) known.delete(name);
+      const isHeld = leases.some(
+        (lease) => lease.holds && !running.has(lease.worker) && mayHold(lease),
+      );
+      if (isHeld) heldAt = kernel.now();
+    },
+    heldAt: () => heldAt,
+  };
+}
