@@ -18,8 +18,11 @@ export interface AccessOptions {
   readonly onWritten: () => void;
   /** Called when the disk refuses a write. */
   readonly onRefused: () => void;
-  /** Called when a commit of a poll with listings is on its way. */
-  readonly onCommitting: (project: string) => void;
+  /**
+   * Called when a commit of a poll with listings is on its way. Returns whether a standby takes over before it is sent, so that
+   * it goes to the standby.
+   */
+  readonly onCommitting: (project: string) => boolean;
   /** Called when a commit of a poll with listings is stored. */
   readonly onCommitted: (project: string) => void;
   /** Called when the database is about to give the process projects; the result is called with those that it has given. */

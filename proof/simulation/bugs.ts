@@ -411,6 +411,12 @@ export const OF_WORKERS: readonly Bug[] = [
     notice: /told twice|told, not stored|was not told|transitions of/,
   },
   {
+    what: 'a commit whose answer was lost keeps its epoch after a failover that lost others',
+    file: `${MODEL}/polls.ts`,
+    replace: [['found.version <= version &&', 'found.version === version &&']],
+    notice: /was not told|transitions of|prompts of|counts of/,
+  },
+  {
     what: 'a lease that no worker had read before the clock of the database was set back counts later',
     file: 'store/postgres/ownership/lease-watch.ts',
     replace: [

@@ -49,6 +49,8 @@ function kindOf(text: string): Readonly<Record<Kind, boolean>> {
 const REPETITION_FAILS = 0.5;
 /** How probable it is that the first commit of a project to another server is held up. */
 const FIRST_IS_HELD_UP = 0.3;
+/** The same of a commit that is made from what the last server had. */
+const LATEST_IS_HELD_UP = 0.8;
 /** How probable it is that the postponement of a failure is held up. */
 const POSTPONEMENT_IS_HELD_UP = 0.06;
 /** How much of its time a timer waits at least, by true time. */
@@ -226,10 +228,13 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
         // What is on its way arrives even if its sender is dead by then.
         // Some are held up on the way for longer than their sender waits, or than its lease lasts.
         let isHeldUp = kernel.chance(slow);
+        let sentTo = reign;
         if (project !== undefined) {
-          const isFirst = (committedTo.get(project) ?? firstReign) !== reign;
-          isHeldUp ||= isFirst && kernel.chance(FIRST_IS_HELD_UP);
-          committedTo.set(project, reign);
+          const isPreceded = arrives && onCommitting(project);
+          if (isPreceded) sentTo += 1;
+          const isFirst = (committedTo.get(project) ?? firstReign) !== sentTo;
+          isHeldUp ||= isFirst && kernel.chance(isPreceded ? LATEST_IS_HELD_UP : FIRST_IS_HELD_UP);
+          committedTo.set(project, sentTo);
         } else if (fails > 0 && kind.postponesFailure) {
           isHeldUp ||= kernel.chance(POSTPONEMENT_IS_HELD_UP);
           if (isHeldUp) onPostponementHeldUp();
@@ -246,7 +251,6 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
         const answer = (ms: number, given: Answer<Row>) => machine.after(ms, () => end(given));
         inFlight.set(giveUp, promise);
         const sentAt = kernel.now();
-        const sentTo = reign;
         // Others may repeat the work before it arrives.
         if (!arrives || !returns || takes > LATE_MS) onTrouble();
         const leave = (given: Answer<Row>) => {
@@ -277,9 +281,8 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
           if (made instanceof Promise) void kernel.real(() => made.then(accept, refuse));
           else accept(made);
         };
-        if (arrives && project !== undefined) {
-          onCommitting(project);
-          if (takes > limitMs) heldUp.set(project, kernel.now() + takes);
+        if (arrives && project !== undefined && takes > limitMs) {
+          heldUp.set(project, kernel.now() + takes);
         }
         if (arrives) kernel.after(takes, arrive);
         else if (isReset) answer(back, cutOff());

@@ -106,7 +106,7 @@ export function createStarts(options: StartsOptions): (host: Host) => void {
       },
       onCommitting: (project) => {
         options.outages.committing(life());
-        failovers.committing(project);
+        return failovers.committing(project);
       },
       onCommitted: (project) => {
         failovers.committed(project);

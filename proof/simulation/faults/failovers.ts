@@ -1,20 +1,23 @@
 import { type Backend, BEFORE_ARRIVAL_MS } from '../backend.ts';
 import type { Course } from '../course.ts';
-import { MINUTE } from '../durations.ts';
+import { MINUTE, SECOND } from '../durations.ts';
 import type { Oracle } from '../oracle.ts';
 import type { Watch } from '../watch.ts';
 import type { Conditions } from './conditions.ts';
 
+/** Maximum age of a standby that lacks a commit and nothing else, ms: a lease of a minute, renewed before, still holds then. */
+const MAX_LAG_MS = 40 * SECOND;
+
 /** Standbys that take the place of the database, without the last commits, or without the last claim. */
 export interface Failovers {
   failOver(): void;
-  /** A commit of a project is on its way. */
-  committing(project: string): void;
+  /** A commit of a project is on its way. Returns whether a standby takes over before it is sent, so that it goes to the standby. */
+  committing(project: string): boolean;
   /** A commit of a project is stored. */
   committed(project: string): void;
   /** A worker is about to claim projects. Returns the function to call with those that it got. */
   claiming(): ((claimed: readonly string[]) => void) | undefined;
-  /** Has no further standby wait for a claim. */
+  /** Has no further standby wait for a claim or a commit. */
   end(): void;
 }
 
@@ -31,6 +34,8 @@ interface Standby {
   readonly behind: Set<string>;
   /** Whether it takes over while a commit of one of them is on its way. */
   readonly meetsCommit: boolean;
+  /** Whether it takes over before that, so that a commit of what the last server had goes to it. */
+  readonly precedesCommit: boolean;
   readonly takeOver: () => void;
 }
 
@@ -41,6 +46,11 @@ export function createFailovers(options: FailoversOptions): Failovers {
   let standby: Standby | undefined;
   /** Whether a standby takes over once a worker has claimed projects, of which the standby knows nothing. */
   let isAboutToFail = false;
+  /**
+   * Whether a standby is to lack the next commit, and to take over before the one after it. Nothing else is lost, so that the
+   * leases and ownerships of the workers hold.
+   */
+  let isAboutToLag = false;
 
   /** Returns the function by which a standby that has everything until now takes the place of the database. */
   function prepare(): (() => void) | undefined {
@@ -65,25 +75,52 @@ export function createFailovers(options: FailoversOptions): Failovers {
     };
   }
 
+  /** Makes a standby that lacks what is committed from now on. */
+  function follow(kind: Pick<Standby, 'meetsCommit' | 'precedesCommit'>): Standby {
+    const promote = prepare();
+    const takeOver = () => {
+      if (standby?.takeOver === takeOver) promote?.();
+    };
+    standby = { ...kind, behind: new Set(), takeOver };
+    return standby;
+  }
+
+  /** Makes a standby that lacks the next commit. If no other one follows soon, the next but one will do. */
+  function lag(): void {
+    isAboutToLag = false;
+    const own = follow({ meetsCommit: true, precedesCommit: true });
+    kernel.after(MAX_LAG_MS, () => {
+      if (standby !== own) return;
+      standby = undefined;
+      isAboutToLag = !course.isCalm();
+    });
+  }
+
   return {
     failOver: () => {
-      if (standby !== undefined || isAboutToFail || backend.makeStandby === undefined) return;
+      if (backend.makeStandby === undefined) return;
+      if (standby !== undefined || isAboutToFail || isAboutToLag) return;
       if (kernel.chance(0.3)) {
         isAboutToFail = true;
         return;
       }
-      const promote = prepare();
-      const takeOver = () => {
-        if (standby?.takeOver === takeOver) promote?.();
-      };
       const meetsCommit = kernel.chance(0.5);
-      standby = { behind: new Set(), meetsCommit, takeOver };
+      if (meetsCommit && kernel.chance(0.5)) {
+        isAboutToLag = true;
+        return;
+      }
       const most = kernel.chance(0.3) ? 30_000 : 3000;
+      const { takeOver } = follow({ meetsCommit, precedesCommit: false });
       course.later(meetsCommit ? 3 * MINUTE : kernel.between(10, most), takeOver);
     },
     committing: (project) => {
-      if (standby?.meetsCommit !== true || !standby.behind.has(project)) return;
+      if (isAboutToLag) {
+        lag();
+        return false;
+      }
+      if (standby?.meetsCommit !== true || !standby.behind.has(project)) return false;
       kernel.after(BEFORE_ARRIVAL_MS, standby.takeOver);
+      return standby.precedesCommit;
     },
     committed: (project) => {
       standby?.behind.add(project);
@@ -102,6 +139,7 @@ export function createFailovers(options: FailoversOptions): Failovers {
     },
     end: () => {
       isAboutToFail = false;
+      isAboutToLag = false;
     },
   };
 }
