@@ -5,6 +5,9 @@ import { vi } from 'vitest';
 /** For programs on a machine that is busy with others. */
 export const PATIENCE = { timeout: 100_000, interval: 50 };
 
+/** Settings of the Go programs: less garbage collection, and no cores that spin for work while other tests want them. */
+const SPARING = { GOGC: '800', GOMAXPROCS: '1' };
+
 /**
  * Starts a server and waits until this address answers 2xx. Disposing of it kills it and waits for its end.
  * @throws {Error} with what it said, when it ends or does not answer; then it is gone
@@ -15,7 +18,10 @@ export async function startServer(
   url: string,
 ): Promise<AsyncDisposable> {
   await using opened = new AsyncDisposableStack();
-  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(program, args, {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, ...SPARING },
+  });
   const closed = once(child, 'close');
   opened.defer(async () => {
     child.kill('SIGKILL');
