@@ -8,7 +8,7 @@ import { describeFailures } from './store/failures.ts';
 import { createHarness, type OpenStore } from './store/harness.ts';
 import { describePolls } from './store/polls.ts';
 import { describeProjects } from './store/projects.ts';
-import { describeRetention } from './store/retention.ts';
+import { describeLongRetention, describeRetention } from './store/retention.ts';
 import { describeMoves } from './store/moves.ts';
 import { describeRows } from './store/rows.ts';
 import { describeSnapshots } from './store/snapshots.ts';
@@ -34,6 +34,7 @@ export function describeContents(name: string, open: OpenStore): void {
     describeMoves(harness);
     describeDurations(harness);
     describeCauses(harness);
+    describeRetention(harness);
   });
 }
 
@@ -42,7 +43,7 @@ export function describeTurns(name: string, open: OpenStore): void {
   describe(`${name} store`, () => {
     const harness = createHarness(open);
     describeTogether(harness);
-    describeRetention(harness);
+    describeLongRetention(harness);
     describeClosing(harness);
   });
 }

@@ -75,6 +75,13 @@ export function describeRetention(h: Harness): void {
       expect(await h.pendingIds()).toEqual(['x']);
       expect(await h.store.projects()).toEqual(['p', 'q']);
     });
+  });
+}
+
+/** Retention that takes many turns. */
+export function describeLongRetention(h: Harness): void {
+  describe('retention of much', () => {
+    beforeEach(() => h.store.configureProjects(['p', 'q'], 500));
 
     it('deletes more than fits into one transaction, and lets others have their turn', async () => {
       const statuses = (status: string) =>
