@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { readHere, startHere } from '../support/daemon-here.ts';
-import { evalwatch, startDaemon, UNHURRIED, workspace } from '../support/evalwatch.ts';
+import { startDaemon, UNHURRIED, workspace } from '../support/evalwatch.ts';
 import { freePort } from '../support/free-port.ts';
 import { startAlpha } from '../support/service.ts';
 
@@ -65,7 +65,7 @@ describe('a store that a daemon holds', UNHURRIED, () => {
     await daemon.line('project.baseline');
     service.set({ p1: 'COMPLETED' });
 
-    const { code, stderr } = await evalwatch(place, ['poll', '--project', 'alpha']);
+    const { code, stderr } = await readHere(place, ['poll', '--project', 'alpha']);
     expect(code).toBe(1);
     expect(stderr).toMatch(new RegExp(`\\b${process.pid}\\b`));
     const [, url = ''] = /curl -X POST '(.*)'/.exec(stderr) ?? [];

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { ask } from '../support/ask.ts';
-import { startHere } from '../support/daemon-here.ts';
+import { readHere, startHere } from '../support/daemon-here.ts';
 import { evalwatch, type Lines, startDaemon, UNHURRIED, workspace } from '../support/evalwatch.ts';
 import { readEvents, take } from '../support/event-stream.ts';
 import { startPostgres } from '../support/postgres.ts';
@@ -246,15 +246,18 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
     const daemon = await given.start();
     const { worker } = await daemon.line('worker.claimed', { owned: 3 });
     await daemon.line('project.baseline', { project: 'beta' });
-    const refused = await evalwatch(given.place, ['poll', '--project', 'beta']);
+    const refused = await readHere(given.place, ['poll', '--project', 'beta']);
     expect(refused.code).toBe(1);
     expect(refused.stderr).toContain(
       `error: project "beta" is polled by daemon ${String(worker)}: stop that daemon first, or let it poll: `,
     );
     // Nor does a poll with another configuration take projects from those who watch them.
-    await given.place.configure({ projects: [{ id: 'new' }] });
-    const alone = await evalwatch(given.place, ['poll', '--json']);
-    await given.place.configure({ projects: PROJECTS.map((id) => ({ id })) });
+    await given.place.configure({ projects: [{ id: 'new' }], log: { level: 'error' } });
+    const alone = await readHere(given.place, ['poll', '--json']);
+    await given.place.configure({
+      projects: PROJECTS.map((id) => ({ id })),
+      log: { level: 'info' },
+    });
     expect(alone.json().map(({ project, ok }) => [project, ok])).toEqual([['new', true]]);
     const { samples } = await scrape(await daemon.url());
     for (const project of PROJECTS) {
