@@ -37,7 +37,7 @@ export const kills: Row = {
       replace: [
         [
           'settlement: Settlement): Promise<void> {\n    emit(',
-          'settlement: Settlement): Promise<void> {\n    await settle(failure.transitionId, settlement);\n    emit(',
+          'settlement: Settlement): Promise<void> {\n    await settle(failure, settlement);\n    emit(',
         ],
       ],
     },
