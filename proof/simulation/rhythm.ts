@@ -5,7 +5,7 @@ import { SECOND } from './durations.ts';
 import type { Conditions } from './faults/conditions.ts';
 import type { WallClocks } from './faults/wall-clocks.ts';
 import type { Host } from './hosts.ts';
-import { START } from './machine.ts';
+import { type Machine, START } from './machine.ts';
 import type { Rollouts } from './rollouts.ts';
 
 const CHECKED_EVERY_MS = 20 * SECOND;
@@ -26,10 +26,12 @@ const NEVER: Start = { at: -Infinity, wall: -Infinity, before: -Infinity, latest
 
 /** Checks that each project is polled as often as its schedule says. */
 export interface Rhythm {
-  /** A poll of a project starts at this time of its process. */
-  started(project: string, wall: number): void;
+  /** A poll of a project starts on this machine. */
+  started(project: string, machine: Machine): void;
+  /** A poll of a project ends. Without a start, it sent no request: the service had asked for a pause. */
+  ended(project: string, machine: Machine): void;
   /** A run comes due while a poll runs. */
-  overlapped(project: string, wall: number): void;
+  overlapped(project: string, machine: Machine): void;
   /** Looks for projects that are not polled although they are due, again and again. */
   check(): void;
 }
@@ -49,6 +51,8 @@ export function createRhythm(options: RhythmOptions): Rhythm {
   const { course, hosts, patienceMs, conditions, deadLeases, wallClocks, rollouts } = options;
   const { kernel, isShared, fault, bug } = course;
   const lastStarts = new Map<string, Start>();
+  /** Polls that have started and not ended, by process and project. */
+  const running = new Set<string>();
 
   /** Returns since when nothing can have delayed a poll; Infinity while something does. */
   function undisturbedSince(): number {
@@ -95,16 +99,24 @@ export function createRhythm(options: RhythmOptions): Rhythm {
     }
   }
 
+  function countStart(project: string, wall: number): void {
+    const { wall: before, latest } = lastStarts.get(project) ?? NEVER;
+    const start = { at: kernel.now(), wall, before, latest: Math.max(latest, wall) };
+    lastStarts.set(project, start);
+  }
+
   return {
-    started: (project, wall) => {
-      const { wall: before, latest } = lastStarts.get(project) ?? NEVER;
-      const start = { at: kernel.now(), wall, before, latest: Math.max(latest, wall) };
-      lastStarts.set(project, start);
+    started: (project, { name, clock }) => {
+      running.add(`${name} ${project}`);
+      countStart(project, clock.now());
     },
-    overlapped: (project, wall) => {
+    ended: (project, { name, clock }) => {
+      if (!running.delete(`${name} ${project}`)) countStart(project, clock.now());
+    },
+    overlapped: (project, { clock }) => {
       // It counts as started.
       const last = lastStarts.get(project) ?? NEVER;
-      lastStarts.set(project, { ...last, wall });
+      lastStarts.set(project, { ...last, wall: clock.now() });
     },
     check,
   };

@@ -48,7 +48,7 @@ export interface StartsOptions {
   readonly backend: Pick<Backend, 'access'>;
   readonly oracle: Pick<Oracle, 'read' | 'committed' | 'observe'>;
   readonly watch: Watch;
-  readonly rhythm: Pick<Rhythm, 'started' | 'overlapped'>;
+  readonly rhythm: Pick<Rhythm, 'started' | 'ended' | 'overlapped'>;
   readonly setbacks: Pick<Setbacks, 'ticked' | 'ended'>;
   readonly requestRate: Pick<RequestRate, 'watch'>;
   readonly rollouts: Pick<Rollouts, 'atStart' | 'started' | 'sent'>;
@@ -142,18 +142,21 @@ export function createStarts(options: StartsOptions): (host: Host) => void {
 
   function observe(own: Life, event: MonitorEvent): void {
     const { rhythm, setbacks } = options;
-    const { name, clock } = own.machine;
+    const { name } = own.machine;
     if (event.type === 'scheduler.started_poll') {
       kernel.note(`${name} polls ${event.project}`);
       if (!isConfigured(own, event.project))
         fault(`${name} polls ${event.project}, a removed project`);
       setbacks.ticked(event.project);
-      rhythm.started(event.project, clock.now());
+      rhythm.started(event.project, own.machine);
     }
-    if (event.type === 'poll.finished') setbacks.ended(event.project);
+    if (event.type === 'poll.finished') {
+      setbacks.ended(event.project);
+      rhythm.ended(event.project, own.machine);
+    }
     if (event.type === 'scheduler.overlapped') {
       setbacks.ticked(event.project);
-      rhythm.overlapped(event.project, clock.now());
+      rhythm.overlapped(event.project, own.machine);
     }
     oracle.observe(name, event);
     watch.observe(own.machine, event);

@@ -14,6 +14,8 @@ const MAX_REFUSALS = 3;
 const UNANSWERED_MS = 10_000;
 /** How far apart the due times of one run can seem: a timer may fire early, ms. */
 const SAME_RUN_MS = 20;
+/** Time for which a run that is due can wait for its first request: the longest pause, and a bit, ms. */
+const MAX_WAIT_MS = 70 * 60_000;
 
 /** Watches the processes while they run, for what the store does not show. */
 export interface Watch {
@@ -52,8 +54,10 @@ export function createWatch({ kernel, leaseMs, periodMs, fault }: WatchOptions):
   let failedOverAt = -Infinity;
   const renewedAt = new Map<string, number>();
   const tellers = new Map<number, { readonly process: string; readonly at: number }[]>();
-  /** By process and project: when its last poll was due, and by how much the clock was set back since. */
-  const starts = new Map<string, { readonly dueAt: number; setBackMs: number }>();
+  /** By process and project: when its last poll was due by the clock of the process, and when it started. */
+  const starts = new Map<string, { readonly dueAt: number; readonly at: number }>();
+  /** By process: when its clock was set back, and by how much, ms. */
+  const setBacks = new Map<string, { readonly at: number; readonly ms: number }[]>();
   /** Polls that run, by process and project, with the commits that were refused since. */
   const polls = new Map<string, { refusals: number; refusedAt: number }>();
 
@@ -113,10 +117,10 @@ export function createWatch({ kernel, leaseMs, periodMs, fault }: WatchOptions):
     const key = `${machine.name} ${project}`;
     const dueAt = machine.clock.now() - lagMs;
     const last = starts.get(key);
-    if (last !== undefined && isRepeated(project, dueAt, last)) {
+    if (last !== undefined && isRepeated(machine.name, project, dueAt, last)) {
       fault(`a run of ${project} was started twice by ${machine.name}`);
     }
-    starts.set(key, { dueAt, setBackMs: 0 });
+    starts.set(key, { dueAt, at: kernel.now() });
     checkRepeated(machine.name, project);
     polls.set(key, { refusals: 0, refusedAt: -Infinity });
   }
@@ -126,13 +130,19 @@ export function createWatch({ kernel, leaseMs, periodMs, fault }: WatchOptions):
    * was set back takes its own last poll for one of a worker whose clock is ahead, and may make it again.
    */
   function isRepeated(
+    process: string,
     project: string,
     dueAt: number,
-    last: { readonly dueAt: number; readonly setBackMs: number },
+    last: { readonly dueAt: number; readonly at: number },
   ): boolean {
-    const isOrdinary =
-      leaseMs === undefined ? last.setBackMs < periodMs(project) : last.setBackMs === 0;
-    return isOrdinary && Math.abs(dueAt - last.dueAt) < SAME_RUN_MS;
+    if (Math.abs(dueAt - last.dueAt) >= SAME_RUN_MS) return false;
+    const setBackMs = setBackSince(process, last.at - MAX_WAIT_MS);
+    return leaseMs === undefined ? setBackMs < periodMs(project) : setBackMs === 0;
+  }
+
+  function setBackSince(process: string, since: number): number {
+    const recent = (setBacks.get(process) ?? []).filter(({ at }) => at >= since);
+    return recent.reduce((total, { ms }) => total + ms, 0);
   }
 
   return {
@@ -174,9 +184,8 @@ export function createWatch({ kernel, leaseMs, periodMs, fault }: WatchOptions):
       tellers.clear();
     },
     clockSet: (process, ms) => {
-      for (const [key, start] of starts) {
-        if (key.startsWith(`${process} `)) start.setBackMs += Math.max(0, -ms);
-      }
+      const before = setBacks.get(process) ?? [];
+      if (ms < 0) setBacks.set(process, [...before, { at: kernel.now(), ms: -ms }]);
     },
   };
 }
