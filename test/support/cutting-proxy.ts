@@ -4,8 +4,8 @@ import { connect, createServer, type Socket } from 'node:net';
 /** A way to a server that can break at the worst moment. */
 export interface CuttingProxy extends AsyncDisposable {
   readonly port: number;
-  /** What is sent next reaches the server, and its answer nobody. */
-  loseAnswer(): void;
+  /** What is sent next, or `after` so many requests, reaches the server, and its answer nobody. */
+  loseAnswer(after?: number): void;
   /** Nothing gets through until it is up again, on no connection; after what else was asked for. */
   down(): void;
   up(): void;
@@ -21,15 +21,17 @@ export interface CuttingProxy extends AsyncDisposable {
    * number of bytes of each piece that passes on them.
    */
   slow(bytesPerSecond: number, onPassed?: (bytes: number) => void): void;
-  /** What is sent next gets lost with its connection. */
-  loseRequest(): void;
+  /** What is sent next, or `after` so many requests, gets lost with its connection. */
+  loseRequest(after?: number): void;
   /** The same, but it reaches the server when the function that is returned is called. */
-  delayRequest(): { readonly deliver: () => void };
+  delayRequest(after?: number): { readonly deliver: () => void };
 }
 
 type Trouble = 'answer' | 'request' | { held: (() => void) | undefined };
 
 export async function startCuttingProxy(target: number): Promise<CuttingProxy> {
+  /** Begins after so many further requests. */
+  let next: { readonly trouble: Trouble; after: number } | undefined;
   let trouble: Trouble | undefined;
   let isDown = false;
   const sockets = new Set<Socket>();
@@ -81,6 +83,10 @@ export async function startCuttingProxy(target: number): Promise<CuttingProxy> {
         }
       }
       if (silent === 'everything') return;
+      if (next?.after === 0) {
+        ({ trouble } = next);
+        next = undefined;
+      } else if (next !== undefined) next.after -= 1;
       if (trouble === undefined || trouble === 'answer') {
         upstream.write(data);
         return;
@@ -113,8 +119,8 @@ export async function startCuttingProxy(target: number): Promise<CuttingProxy> {
   if (address === null || typeof address === 'string') throw new Error('no port');
   return {
     port: address.port,
-    loseAnswer: () => {
-      trouble = 'answer';
+    loseAnswer: (after = 0) => {
+      next = { trouble: 'answer', after };
     },
     down: () => {
       isDown = true;
@@ -131,12 +137,12 @@ export async function startCuttingProxy(target: number): Promise<CuttingProxy> {
     slow: (bytesPerSecond, onPassed) => {
       for (const slow of slowings) slow(bytesPerSecond, onPassed);
     },
-    loseRequest: () => {
-      trouble = 'request';
+    loseRequest: (after = 0) => {
+      next = { trouble: 'request', after };
     },
-    delayRequest: () => {
-      const delayed: Trouble = { held: undefined };
-      trouble = delayed;
+    delayRequest: (after = 0) => {
+      const delayed: { held: (() => void) | undefined } = { held: undefined };
+      next = { trouble: delayed, after };
       return { deliver: () => delayed.held?.() };
     },
     [Symbol.asyncDispose]: async () => {

@@ -21,11 +21,12 @@ const DIGESTS: Readonly<Record<string, string>> = {
   a691cd51409b: 'claim',
   '180fa1036506': 'claim_failures',
   '53a3df61eb55': 'commit_poll',
-  '5ba5e2809e21': 'configure_projects',
+  '629579e50ca3': 'configure_projects',
   a85a9780d5c5: 'delete_expired',
   bd9f4cd475b3: 'durations',
   f274cb5fae01: 'event_numbers',
   '39386bcb27aa': 'event_settlements',
+  '22666bced7d6': 'next_epoch',
   '30e66a215124': 'event_transitions',
   '9d4c0d1e18a0': 'event_writers',
   e5cfa85f31ec: 'owned',
@@ -68,7 +69,7 @@ const DIGESTS: Readonly<Record<string, string>> = {
   '788e63d87cbf': 'statuses_newest',
   '18544bee6b91': 'statuses_oldest',
   d4675de4d47c: 'transitions',
-  '4e7e0a32ee5c': 'unconfigured_projects',
+  a2bb822ea0ed: 'unconfigured_projects',
   '739b866c767d': 'workers',
 };
 

@@ -213,7 +213,10 @@ export function isLive({ worker }: Tables, name: string, nowUs: number): boolean
 }
 
 /** Inserts a project, and makes room for its rows. */
-export function addProject(tables: Tables, id: string, at: number): void {
+export function addProject(
+  tables: Tables,
+  { id, at, epoch }: { readonly id: string; readonly at: number; readonly epoch: number },
+): void {
   const project_key = (tables.last.project += 1);
   const row: ProjectRow = {
     project_key,
@@ -221,7 +224,7 @@ export function addProject(tables: Tables, id: string, at: number): void {
     configured_at: at,
     removed_at: null,
     owner: null,
-    epoch: 0,
+    epoch,
     version: 0,
     prompts: Object.freeze({}),
     datasets: Object.freeze({}),

@@ -103,23 +103,29 @@ export function workerStatements(tables: Tables): Statements {
       if (row === undefined || !holds(row, nowUs)) return [];
       return [{ worker: row.worker, remaining_ms: ((row.expires_us - nowUs) / 1e6) * 1000 }];
     },
-    configure_projects: ([ids, at]: [string[], number]) => {
+    next_epoch: () => [{ epoch: (last.epoch += 1) }],
+    configure_projects: ([ids, at, epoch]: [string[], number, number]) => {
       const wanted = new Set(ids);
       // The statement does not see what it inserts.
       const stored = [...project.values()];
       for (const id of [...wanted].toSorted(compareTexts)) {
-        if (!project.has(id)) addProject(tables, id, at);
+        if (!project.has(id)) addProject(tables, { id, at, epoch });
       }
       for (const row of stored) {
-        if (wanted.has(row.id) === (row.removed_at === null)) continue;
+        if (wanted.has(row.id) === (row.removed_at === null) || row.epoch >= epoch) continue;
         row.removed_at = wanted.has(row.id) ? null : at;
         setOwner(row, null);
       }
       return [];
     },
     unconfigured_projects: ([ids]: [string[]]) => {
+      const wanted = new Set(ids);
       const missing = ids.find((id) => project.get(id)?.removed_at !== null);
-      return missing === undefined ? [] : [{ id: missing }];
+      const others = project
+        .values()
+        .find(({ id, removed_at }) => removed_at === null && !wanted.has(id));
+      const id = missing ?? others?.id;
+      return id === undefined ? [] : [{ id }];
     },
   };
 }

@@ -2,9 +2,9 @@ import { isPassing, StoreError } from '../../monitor/errors.ts';
 import type { Observer } from '../../monitor/events.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
 import type { Database, Statement } from './database.ts';
-import { CONFIGURE, UNCONFIGURED } from './sql/projects.ts';
+import { CONFIGURE, NEXT_EPOCH, UNCONFIGURED } from './sql/projects.ts';
 
-/** Maximum number of rounds: a concurrent prune can delete what was just configured. */
+/** Maximum number of rounds: a concurrent prune can delete what was just configured, and another worker can take a project. */
 const MAX_ROUNDS = 5;
 const AGAIN_MS = 500;
 
@@ -23,19 +23,20 @@ export type Configure = (ids: readonly string[], at: number) => Promise<void>;
 /**
  * Creates `Store.configureProjects`. Before the first change, a failure rejects at once. After a change or a lost answer,
  * the statement is repeated until the database answers: a project that is marked removed although its configuration was
- * refused would lose its failures. Repeating it changes nothing. If the database then refuses the statement, the error says
+ * refused would lose its failures. Repeating it changes nothing, and arriving late it changes nothing that was changed since
+ * (docs/design-decisions.md#reload). If the database then refuses the statement, the error says
  * that the change may have been made.
  */
 export function createConfigure({ database, clock, emit, signal }: ConfigureOptions): Configure {
   return async (ids, at) => {
     let mayBeMade = false;
 
-    async function run(statement: Statement, values: readonly unknown[]) {
+    async function run<Row>(statement: Statement, values: readonly unknown[]) {
       for (;;) {
-        const { rows, error, unknown } = await database.attempt(statement, values);
+        const { rows, error, unknown } = await database.attempt<Row>(statement, values);
         if (error === undefined) return rows;
         emit({ type: 'store.commit_failed', reason: error.reason, error });
-        mayBeMade ||= unknown;
+        mayBeMade ||= unknown && statement === CONFIGURE;
         if (!mayBeMade) throw error;
         if (signal.aborted || !isPassing(error)) throw possiblyChanged(error);
         await clock.sleep(AGAIN_MS);
@@ -44,7 +45,8 @@ export function createConfigure({ database, clock, emit, signal }: ConfigureOpti
 
     for (let round = 0; round < MAX_ROUNDS; round += 1) {
       const started = clock.monotonic();
-      await run(CONFIGURE, [ids, at]);
+      const [next] = await run<{ readonly epoch: number }>(NEXT_EPOCH, []);
+      await run(CONFIGURE, [ids, at, next?.epoch]);
       mayBeMade = true;
       emit({ type: 'store.committed', durationMs: clock.monotonic() - started });
       if ((await run(UNCONFIGURED, [ids])).length === 0) return;

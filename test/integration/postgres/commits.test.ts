@@ -326,6 +326,8 @@ describe.skipIf(postgresPrograms === undefined)('commits to PostgreSQL', () => {
   });
 
   describe('of a configuration whose answer is lost', () => {
+    /** Requests of a configuration before the one that changes something. */
+    const BEFORE_CHANGE = 1;
     const start = async () => {
       const proxy = await startCuttingProxy(server.port);
       const worker = await startWorker(url.replace(`:${server.port}/`, `:${proxy.port}/`));
@@ -352,7 +354,7 @@ describe.skipIf(postgresPrograms === undefined)('commits to PostgreSQL', () => {
       'is made all the same (%s)',
       async (trouble) => {
         await using given = await start();
-        given.proxy[trouble]();
+        given.proxy[trouble](BEFORE_CHANGE);
 
         await given.worker.store.configureProjects(['q'], 2);
 
@@ -361,9 +363,21 @@ describe.skipIf(postgresPrograms === undefined)('commits to PostgreSQL', () => {
       },
     );
 
+    it('does not undo a later one when it arrives', async () => {
+      await using given = await start();
+      await using other = await startWorker(url);
+      const late = given.proxy.delayRequest(BEFORE_CHANGE);
+      await given.worker.store.configureProjects(['q'], 2);
+      await other.store.configureProjects(['p', 'q', 'r'], 3);
+      late.deliver();
+      // What it sends after that arrives after that.
+      await setTimeout(500);
+      expect((await given.configured()).toSorted()).toEqual(['p', 'q', 'r']);
+    });
+
     it('waits until the database can be reached again', async () => {
       await using given = await start();
-      given.proxy.loseAnswer();
+      given.proxy.loseAnswer(BEFORE_CHANGE);
       given.proxy.down();
       const configuring = given.worker.store.configureProjects(['q'], 2);
       await vi.waitFor(
@@ -397,7 +411,7 @@ describe.skipIf(postgresPrograms === undefined)('commits to PostgreSQL', () => {
          CREATE TRIGGER refuse BEFORE UPDATE ON evalwatch.project EXECUTE FUNCTION refuse()`,
       );
       try {
-        given.proxy.loseRequest();
+        given.proxy.loseRequest(BEFORE_CHANGE);
         await expect(given.worker.store.configureProjects(['q'], 2)).rejects.toMatchObject({
           name: 'StoreError',
           reason: 'other',
@@ -416,7 +430,7 @@ describe.skipIf(postgresPrograms === undefined)('commits to PostgreSQL', () => {
 
     it('is given up by a shutdown that has waited long enough', async () => {
       await using given = await start();
-      given.proxy.loseAnswer();
+      given.proxy.loseAnswer(BEFORE_CHANGE);
       given.proxy.down();
       const configuring = given.worker.store.configureProjects(['q'], 2).catch((error) => error);
       given.worker.giveUp();
