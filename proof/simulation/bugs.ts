@@ -230,7 +230,7 @@ export const OF_WORKERS: readonly Bug[] = [
   {
     what: 'a reload whose answer was lost is not repeated',
     file: 'store/postgres/configure.ts',
-    replace: [['        mayBeMade ||= unknown && statement === CONFIGURE;\n', '']],
+    replace: [['        mayBeMade ||= unknown;\n', '']],
     notice: /a reload failed, and/,
   },
   {
@@ -238,8 +238,8 @@ export const OF_WORKERS: readonly Bug[] = [
     file: `${MODEL}/workers.ts`,
     replace: [
       [
-        '        setOwner(row, null);\n      }\n      return [];\n    },\n    unconf',
-        '      }\n      return [];\n    },\n    unconf',
+        '        setOwner(row, null);\n      }\n      return leftAlone',
+        '      }\n      return leftAlone',
       ],
     ],
     notice: /which nobody has configured|is not polled for/,

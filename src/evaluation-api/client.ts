@@ -42,8 +42,8 @@ export interface EvaluationServiceOptions {
 export type HttpEvaluationService = EvaluationService & { close(): Promise<void> };
 
 /**
- * Creates a client of the Evaluation Service (docs/specification.md#fetching). Its calls reject only with an `ApiError`
- * or a signal's reason. No error message contains a key.
+ * Creates a client of the Evaluation Service (docs/specification.md#fetching). Its calls reject only with an `ApiError`,
+ * a signal's reason, or what `onFirstRequest` throws. No error message contains a key.
  */
 export function createEvaluationService(options: EvaluationServiceOptions): HttpEvaluationService {
   const { service, keyOf, secrets, clock, emit, records, version, random = Math.random } = options;

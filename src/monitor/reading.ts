@@ -48,12 +48,12 @@ export type ReadListings = (
   context: ReadingContext,
 ) => Promise<readonly Reading[] | undefined>;
 
-/** The project was unwatched before the first request of its poll went out. */
+/** The project was unwatched before the first request of a listing went out. */
 class UnwatchedError extends Error {}
 
 /**
  * Creates a function that requests the listings of a project concurrently. The function resolves to undefined if a shutdown
- * aborted the requests, or if the project was unwatched before they went out.
+ * aborted the requests, or if the project was unwatched before one went out.
  */
 export function createReadListings(options: ReadingOptions): ReadListings {
   const { service, clock, emit, shutdown } = options;

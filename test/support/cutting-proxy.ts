@@ -4,7 +4,7 @@ import { connect, createServer, type Socket } from 'node:net';
 /** A way to a server that can break at the worst moment. */
 export interface CuttingProxy extends AsyncDisposable {
   readonly port: number;
-  /** What is sent next, or `after` so many requests, reaches the server, and its answer nobody. */
+  /** What is sent next, or `after` so many pieces of data on any connection, reaches the server, and its answer nobody. */
   loseAnswer(after?: number): void;
   /** Nothing gets through until it is up again, on no connection; after what else was asked for. */
   down(): void;
@@ -21,7 +21,7 @@ export interface CuttingProxy extends AsyncDisposable {
    * number of bytes of each piece that passes on them.
    */
   slow(bytesPerSecond: number, onPassed?: (bytes: number) => void): void;
-  /** What is sent next, or `after` so many requests, gets lost with its connection. */
+  /** What is sent next, or `after` so many pieces of data, gets lost with its connection. */
   loseRequest(after?: number): void;
   /** The same, but it reaches the server when the function that is returned is called. */
   delayRequest(after?: number): { readonly deliver: () => void };

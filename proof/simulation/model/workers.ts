@@ -109,23 +109,22 @@ export function workerStatements(tables: Tables): Statements {
       // The statement does not see what it inserts.
       const stored = [...project.values()];
       for (const id of [...wanted].toSorted(compareTexts)) {
-        if (!project.has(id)) addProject(tables, { id, at, epoch });
+        if (!project.has(id)) addProject(tables, { id, at, epoch: (last.epoch += 1) });
       }
-      for (const row of stored) {
-        if (wanted.has(row.id) === (row.removed_at === null) || row.epoch >= epoch) continue;
+      const differing = stored.filter(
+        ({ id, removed_at }) => wanted.has(id) !== (removed_at === null),
+      );
+      const leftAlone = differing.find((row) => row.epoch >= epoch);
+      for (const row of differing) {
+        if (row.epoch >= epoch) continue;
         row.removed_at = wanted.has(row.id) ? null : at;
         setOwner(row, null);
       }
-      return [];
+      return leftAlone === undefined ? [] : [{ id: leftAlone.id }];
     },
     unconfigured_projects: ([ids]: [string[]]) => {
-      const wanted = new Set(ids);
       const missing = ids.find((id) => project.get(id)?.removed_at !== null);
-      const others = project
-        .values()
-        .find(({ id, removed_at }) => removed_at === null && !wanted.has(id));
-      const id = missing ?? others?.id;
-      return id === undefined ? [] : [{ id }];
+      return missing === undefined ? [] : [{ id: missing }];
     },
   };
 }

@@ -23,9 +23,9 @@ export type Configure = (ids: readonly string[], at: number) => Promise<void>;
 /**
  * Creates `Store.configureProjects`. Before the first change, a failure rejects at once. After a change or a lost answer,
  * the statement is repeated until the database answers: a project that is marked removed although its configuration was
- * refused would lose its failures. Repeating it changes nothing, and arriving late it changes nothing that was changed since
- * (docs/design-decisions.md#reload). If the database then refuses the statement, the error says
- * that the change may have been made.
+ * refused would lose its failures. Repeating it changes nothing, and what has changed since it was sent, it leaves alone
+ * (docs/design-decisions.md#reload). If the database then refuses the statement, the error says that the change may have been
+ * made.
  */
 export function createConfigure({ database, clock, emit, signal }: ConfigureOptions): Configure {
   return async (ids, at) => {
@@ -36,7 +36,7 @@ export function createConfigure({ database, clock, emit, signal }: ConfigureOpti
         const { rows, error, unknown } = await database.attempt<Row>(statement, values);
         if (error === undefined) return rows;
         emit({ type: 'store.commit_failed', reason: error.reason, error });
-        mayBeMade ||= unknown && statement === CONFIGURE;
+        mayBeMade ||= unknown;
         if (!mayBeMade) throw error;
         if (signal.aborted || !isPassing(error)) throw possiblyChanged(error);
         await clock.sleep(AGAIN_MS);
@@ -46,10 +46,11 @@ export function createConfigure({ database, clock, emit, signal }: ConfigureOpti
     for (let round = 0; round < MAX_ROUNDS; round += 1) {
       const started = clock.monotonic();
       const [next] = await run<{ readonly epoch: number }>(NEXT_EPOCH, []);
-      await run(CONFIGURE, [ids, at, next?.epoch]);
+      const leftAlone = await run(CONFIGURE, [ids, at, next?.epoch]);
       mayBeMade = true;
       emit({ type: 'store.committed', durationMs: clock.monotonic() - started });
-      if ((await run(UNCONFIGURED, [ids])).length === 0) return;
+      const missing = await run(UNCONFIGURED, [ids]);
+      if (leftAlone.length === 0 && missing.length === 0) return;
     }
   };
 }

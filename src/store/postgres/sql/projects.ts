@@ -22,10 +22,10 @@ export const NEXT_EPOCH: Statement = {
 };
 
 /**
- * Makes these the configured projects, but for those that have changed hands since the number $3 was given: the statement
- * can be held up on its way, and must not undo a later one. A removed project loses its owner, even one whose configuration still has it: that
- * worker would go on polling a project without series. Locks rows in the order of their ids, so that two workers that do so
- * at the same time do not deadlock.
+ * Makes these the configured projects. It can be held up on its way, and must not undo what was done since: it leaves rows
+ * alone that have got an epoch since the number $3 was drawn, and selects whether there is one that it would have changed. A
+ * removed project loses its owner, even one whose configuration still has it: that worker would go on polling a project
+ * without series. Locks rows in the order of their ids, so that two workers that do so at the same time do not deadlock.
  */
 export const CONFIGURE: Statement = {
   name: 'configure_projects',
@@ -33,31 +33,28 @@ export const CONFIGURE: Statement = {
 WITH wanted AS MATERIALIZED (SELECT unnest($1::text[]) COLLATE "C" AS id),
 added AS (
   INSERT INTO evalwatch.project (id, configured_at, epoch)
-  SELECT w.id, $2, $3::bigint FROM wanted w
+  SELECT w.id, $2, nextval('evalwatch.epoch') FROM wanted w
   WHERE NOT EXISTS (SELECT FROM evalwatch.project p WHERE p.id = w.id)
   ORDER BY w.id
   ON CONFLICT (id) DO NOTHING
+),
+changed AS (
+  UPDATE evalwatch.project p
+  SET removed_at = CASE WHEN w.id IS NULL THEN $2 END, owner = NULL, epoch = nextval('evalwatch.epoch')
+  FROM evalwatch.project q LEFT JOIN wanted w ON w.id = q.id
+  WHERE p.project_key = q.project_key AND (w.id IS NULL) = (q.removed_at IS NULL) AND p.epoch < $3::bigint
 )
-UPDATE evalwatch.project p
-SET removed_at = CASE WHEN w.id IS NULL THEN $2 END, owner = NULL, epoch = nextval('evalwatch.epoch')
-FROM evalwatch.project q LEFT JOIN wanted w ON w.id = q.id
-WHERE p.project_key = q.project_key AND (w.id IS NULL) = (q.removed_at IS NULL) AND p.epoch < $3::bigint`,
+SELECT q.id FROM evalwatch.project q LEFT JOIN wanted w ON w.id = q.id
+WHERE (w.id IS NULL) = (q.removed_at IS NULL) AND q.epoch >= $3::bigint
+LIMIT 1`,
 };
 
-/**
- * Selects whether these are not the configured projects: a concurrent prune, which began earlier, has deleted one that was
- * just configured, or one has changed hands meanwhile.
- */
+/** Selects whether a concurrent prune, which began earlier, has deleted a project that was just configured. */
 export const UNCONFIGURED: Statement = {
   name: 'unconfigured_projects',
-  text: `
-WITH wanted AS MATERIALIZED (SELECT unnest($1::text[]) COLLATE "C" AS id)
-SELECT w.id FROM wanted w
-WHERE NOT EXISTS (SELECT FROM evalwatch.project p WHERE p.id = w.id AND p.removed_at IS NULL)
-UNION ALL
-SELECT p.id FROM evalwatch.project p LEFT JOIN wanted w ON w.id = p.id
-WHERE p.removed_at IS NULL AND w.id IS NULL
-LIMIT 1`,
+  text: `SELECT w.id FROM unnest($1::text[]) AS w(id)
+    WHERE NOT EXISTS (SELECT FROM evalwatch.project p WHERE p.id = w.id AND p.removed_at IS NULL)
+    LIMIT 1`,
 };
 
 export const HEALTH: Statement = {
