@@ -88,7 +88,7 @@ export function assemble(given: Given) {
     requestRate,
     reloading: (life) => outages.reloading(life),
   });
-  const wallClocks = createWallClocks({ course, hosts, setbacks, watch, rollouts, conditions });
+  const wallClocks = createWallClocks({ course, hosts, setbacks, rollouts, conditions });
   const deadLeases = createDeadLeases(kernel, hosts);
   const rhythm = createRhythm({
     course,

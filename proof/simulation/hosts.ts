@@ -26,8 +26,6 @@ export interface Life extends Reloading {
   pausedAt: number;
   /** When it last went on after a pause. */
   resumedAt: number;
-  /** When its clock was set back, and by how much, ms. */
-  readonly setBacks: { readonly at: number; readonly ms: number }[];
 }
 
 export function createHosts(names: readonly string[]): readonly Host[] {

@@ -11,12 +11,19 @@ export interface Machine {
   after(ms: number, run: () => void): () => void;
   /** Sets the wall clock forward or back. */
   jump(ms: number): void;
+  /** Times from then on, in virtual time, at which the wall clock was set back, and by how much, ms. */
+  setBacksSince(at: number): readonly SetBack[];
   pause(): void;
   resume(): void;
   /** Nothing of this process happens from now on. */
   kill(): void;
   /** Number of timers that wait and keep the process alive. */
   timers(): number;
+}
+
+export interface SetBack {
+  readonly at: number;
+  readonly ms: number;
 }
 
 /** Wall time at the start of a run: a Monday. */
@@ -38,6 +45,7 @@ export function createMachine(
   let timers = 0;
   /** What became due while the process stood still, in its order. */
   let late: (() => void)[] = [];
+  const setBacks: SetBack[] = [];
 
   const monotonic = () => 1000 + (kernel.now() - bornAt) * drift;
 
@@ -123,7 +131,9 @@ export function createMachine(
     after,
     jump: (ms) => {
       offset += ms;
+      if (ms < 0) setBacks.push({ at: kernel.now(), ms: -ms });
     },
+    setBacksSince: (at) => setBacks.filter((each) => each.at >= at),
     pause: () => {
       isPaused = true;
     },

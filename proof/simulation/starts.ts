@@ -185,7 +185,6 @@ export function createStarts(options: StartsOptions): (host: Host) => void {
       steadySince: undefined,
       pausedAt: -Infinity,
       resumedAt: -Infinity,
-      setBacks: [],
     };
     host.life = own;
     kernel.note(`${machine.name} starts`);

@@ -35,8 +35,6 @@ export interface Watch {
   reloaded(process: string): void;
   /** The database lost its last commits: failures are pending again. */
   failedOver(): void;
-  /** Its wall clock was set, forward or back. */
-  clockSet(process: string, ms: number): void;
 }
 
 export interface WatchOptions {
@@ -56,8 +54,6 @@ export function createWatch({ kernel, leaseMs, periodMs, fault }: WatchOptions):
   const tellers = new Map<number, { readonly process: string; readonly at: number }[]>();
   /** By process and project: when its last poll was due by the clock of the process, and when it started. */
   const starts = new Map<string, { readonly dueAt: number; readonly at: number }>();
-  /** By process: when its clock was set back, and by how much, ms. */
-  const setBacks = new Map<string, { readonly at: number; readonly ms: number }[]>();
   /** Polls that run, by process and project, with the commits that were refused since. */
   const polls = new Map<string, { refusals: number; refusedAt: number }>();
 
@@ -117,7 +113,7 @@ export function createWatch({ kernel, leaseMs, periodMs, fault }: WatchOptions):
     const key = `${machine.name} ${project}`;
     const dueAt = machine.clock.now() - lagMs;
     const last = starts.get(key);
-    if (last !== undefined && isRepeated(machine.name, project, dueAt, last)) {
+    if (last !== undefined && isRepeated(machine, project, dueAt, last)) {
       fault(`a run of ${project} was started twice by ${machine.name}`);
     }
     starts.set(key, { dueAt, at: kernel.now() });
@@ -130,19 +126,15 @@ export function createWatch({ kernel, leaseMs, periodMs, fault }: WatchOptions):
    * was set back takes its own last poll for one of a worker whose clock is ahead, and may make it again.
    */
   function isRepeated(
-    process: string,
+    machine: Machine,
     project: string,
     dueAt: number,
     last: { readonly dueAt: number; readonly at: number },
   ): boolean {
     if (Math.abs(dueAt - last.dueAt) >= SAME_RUN_MS) return false;
-    const setBackMs = setBackSince(process, last.at - MAX_WAIT_MS);
+    const setBacks = machine.setBacksSince(last.at - MAX_WAIT_MS);
+    const setBackMs = setBacks.reduce((total, { ms }) => total + ms, 0);
     return leaseMs === undefined ? setBackMs < periodMs(project) : setBackMs === 0;
-  }
-
-  function setBackSince(process: string, since: number): number {
-    const recent = (setBacks.get(process) ?? []).filter(({ at }) => at >= since);
-    return recent.reduce((total, { ms }) => total + ms, 0);
   }
 
   return {
@@ -182,10 +174,6 @@ export function createWatch({ kernel, leaseMs, periodMs, fault }: WatchOptions):
     failedOver: () => {
       failedOverAt = kernel.now();
       tellers.clear();
-    },
-    clockSet: (process, ms) => {
-      const before = setBacks.get(process) ?? [];
-      if (ms < 0) setBacks.set(process, [...before, { at: kernel.now(), ms: -ms }]);
     },
   };
 }

@@ -3,7 +3,6 @@ import { HOUR, MINUTE } from '../durations.ts';
 import type { Host, Life } from '../hosts.ts';
 import type { Rollouts } from '../rollouts.ts';
 import type { Setbacks } from '../setbacks.ts';
-import type { Watch } from '../watch.ts';
 import type { Conditions } from './conditions.ts';
 
 /** The wall clocks of the hosts, which are set forward and back. */
@@ -20,13 +19,12 @@ export interface WallClocksOptions {
   readonly course: Course;
   readonly hosts: readonly Host[];
   readonly setbacks: Pick<Setbacks, 'step' | 'happened'>;
-  readonly watch: Pick<Watch, 'clockSet'>;
   readonly rollouts: Pick<Rollouts, 'isWatched'>;
   readonly conditions: Pick<Conditions, 'isStoreUsual'>;
 }
 
 export function createWallClocks(options: WallClocksOptions): WallClocks {
-  const { course, hosts, setbacks, watch, rollouts, conditions } = options;
+  const { course, hosts, setbacks, rollouts, conditions } = options;
   const { kernel, isShared } = course;
 
   return {
@@ -36,10 +34,8 @@ export function createWallClocks(options: WallClocksOptions): WallClocks {
       const most = kernel.chance(0.5) ? 3 * HOUR : 2 * MINUTE;
       const ms = isBeforeRun ? setbacks.step(own.machine) : kernel.between(-1, 1) * most;
       kernel.note(`${own.machine.name} set its clock by ${Math.round(ms)} ms`);
-      if (ms < 0) own.setBacks.push({ at: kernel.now(), ms: -ms });
       own.host.wallOffset += ms;
       own.machine.jump(ms);
-      watch.clockSet(own.machine.name, ms);
       own.steadySince &&= kernel.now();
       const since = own.steadySince;
       if (isShared || since === undefined) return;
@@ -50,8 +46,8 @@ export function createWallClocks(options: WallClocksOptions): WallClocks {
     },
     setBackSince: (at, periodMs) => {
       const setBacks = hosts.map(({ life }) => {
-        const recent = life?.setBacks.filter((each) => each.at >= at && each.ms < periodMs) ?? [];
-        return recent.reduce((total, { ms }) => total + ms, 0);
+        const recent = life?.machine.setBacksSince(at) ?? [];
+        return recent.reduce((total, { ms }) => (ms < periodMs ? total + ms : total), 0);
       });
       return Math.max(...setBacks);
     },
