@@ -23,11 +23,11 @@ export interface CuttingProxy extends AsyncDisposable {
   slow(bytesPerSecond: number, onPassed?: (bytes: number) => void): void;
   /** What is sent next, or `after` so many pieces of data, gets lost with its connection. */
   loseRequest(after?: number): void;
-  /** The same, but it reaches the server when the function that is returned is called. */
-  delayRequest(after?: number): { readonly deliver: () => void };
+  /** The same, but it reaches the server when `deliver` is called, which waits until the server has answered. */
+  delayRequest(after?: number): { readonly deliver: () => Promise<void> };
 }
 
-type Trouble = 'answer' | 'request' | { held: (() => void) | undefined };
+type Trouble = 'answer' | 'request' | { held: (() => Promise<void>) | undefined };
 
 export async function startCuttingProxy(target: number): Promise<CuttingProxy> {
   /** Begins after so many further requests. */
@@ -92,7 +92,12 @@ export async function startCuttingProxy(target: number): Promise<CuttingProxy> {
         return;
       }
       if (trouble === 'request') upstream.destroy();
-      else trouble.held = () => upstream.write(data);
+      else {
+        trouble.held = async () => {
+          upstream.write(data);
+          await once(upstream, 'data');
+        };
+      }
       trouble = undefined;
       cut();
     });
@@ -141,9 +146,14 @@ export async function startCuttingProxy(target: number): Promise<CuttingProxy> {
       next = { trouble: 'request', after };
     },
     delayRequest: (after = 0) => {
-      const delayed: { held: (() => void) | undefined } = { held: undefined };
+      const delayed: { held: (() => Promise<void>) | undefined } = { held: undefined };
       next = { trouble: delayed, after };
-      return { deliver: () => delayed.held?.() };
+      return {
+        deliver: async () => {
+          if (delayed.held === undefined) throw new Error('no request was delayed');
+          await delayed.held();
+        },
+      };
     },
     [Symbol.asyncDispose]: async () => {
       for (const socket of sockets) socket.destroy();

@@ -244,8 +244,7 @@ describe.skipIf(postgresPrograms === undefined)('commits to PostgreSQL', () => {
       const late = given.proxy.delayRequest();
       expect(await given.commit()).toHaveLength(1);
 
-      late.deliver();
-      await setTimeout(300);
+      await late.deliver();
 
       expect(await given.worker.store.transitions({})).toHaveLength(1);
       expect((await given.worker.store.snapshot()).backlog.count).toBe(1);
@@ -259,8 +258,7 @@ describe.skipIf(postgresPrograms === undefined)('commits to PostgreSQL', () => {
       expect(refusals(given.worker.log)).toEqual([['p', 'version']]);
       await server.query(database, 'UPDATE evalwatch.project SET version = version + 1');
 
-      late.deliver();
-      await setTimeout(300);
+      await late.deliver();
 
       expect(await given.worker.store.transitions({})).toEqual([]);
     });
@@ -369,9 +367,7 @@ describe.skipIf(postgresPrograms === undefined)('commits to PostgreSQL', () => {
       const late = given.proxy.delayRequest(BEFORE_CHANGE);
       await given.worker.store.configureProjects(['q'], 2);
       await other.store.configureProjects(['p', 'q', 'r'], 3);
-      late.deliver();
-      // What it sends after that arrives after that.
-      await setTimeout(500);
+      await late.deliver();
       expect(await given.configured()).toEqual(['p', 'q', 'r']);
     });
 
