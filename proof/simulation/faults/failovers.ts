@@ -17,7 +17,7 @@ export interface Failovers {
   committed(project: string): void;
   /** A worker is about to claim projects. Returns the function to call with those that it got. */
   claiming(): ((claimed: readonly string[]) => void) | undefined;
-  /** Has no further standby wait for a claim or a commit. */
+  /** From now on, no standby waits for a claim or a commit. */
   end(): void;
 }
 

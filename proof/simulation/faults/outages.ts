@@ -16,7 +16,7 @@ export interface Outages {
   committing(own: Life): void;
   /** This process reloads its configuration. */
   reloading(own: Life): void;
-  /** Has the database no more go away. */
+  /** From now on, the database does not go away. */
   end(): void;
 }
 

@@ -15,15 +15,15 @@ export interface WaitingHealth {
 const HEALTH_COLUMNS =
   'up, consecutive_failures, reason, last_poll_at, last_success_at, steady_since';
 
-/** Gives the number that CONFIGURE needs. */
+/** Draws the number that {@link CONFIGURE} needs, before it is sent. */
 export const NEXT_EPOCH: Statement = {
   name: 'next_epoch',
   text: "SELECT nextval('evalwatch.epoch') AS epoch",
 };
 
 /**
- * Makes these the configured projects. It can be held up on its way, and must not undo what was done since: it leaves rows
- * alone that have got an epoch since the number $3 was drawn, and selects whether there is one that it would have changed. A
+ * Makes these the configured projects. It can be held up on its way, and must not undo what was done since. So it leaves each
+ * row alone that has got a newer epoch than the number $3, and returns one that it would have changed, if there is any. A
  * removed project loses its owner, even one whose configuration still has it: that worker would go on polling a project
  * without series. Locks rows in the order of their ids, so that two workers that do so at the same time do not deadlock.
  */
