@@ -21,7 +21,7 @@ export interface Machine {
   timers(): number;
 }
 
-export interface SetBack {
+interface SetBack {
   readonly at: number;
   readonly ms: number;
 }
