@@ -3,14 +3,14 @@ import { systemClock } from '../../src/app/clock.ts';
 import { openReader } from '../../src/store/sqlite/sqlite-reader.ts';
 import { openStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { openStoreInProcess } from '../support/store-in-process.ts';
-import { directoryInMemory } from '../support/temporary.ts';
+import { temporaryDirectory } from '../support/temporary.ts';
 import type { OpenStore } from './store/harness.ts';
 import { describeContents, describeTurns } from './store-suite.ts';
 
 /** Stores with files of their own, opened by this function. */
 function storesOf(openAt: typeof openStore): OpenStore {
   return async (emit) => {
-    const directory = await directoryInMemory();
+    const directory = await temporaryDirectory();
     const path = join(directory.path, 'store.db');
     const open = () => openAt({ path, clock: systemClock, emit });
     let store = await open();

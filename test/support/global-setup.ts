@@ -1,4 +1,5 @@
-import { chmod } from 'node:fs/promises';
+import { chmod, mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import { debianTool } from './debian-tool.ts';
 import { chromiumPath } from './page/chromium.ts';
 import { POSTGRES_TEMPLATE } from './postgres.ts';
@@ -16,15 +17,24 @@ const TOOLS: readonly (readonly [packageName: string, ...names: string[]])[] = [
   ['build-essential', 'gcc'],
 ];
 
-/** Sees to the tools, and to a directory in which the PostgreSQL servers of the tests share their first files. */
+/**
+ * Sees to the tools, and to a directory for all temporary files of the tests, in memory where there is room: what they
+ * wait for is otherwise often the disk. The PostgreSQL servers of the tests share their first files there.
+ */
 export default async function setup(): Promise<() => Promise<void>> {
-  const template = await directoryInMemory();
-  process.env[POSTGRES_TEMPLATE] = template.path;
+  const temporary = await directoryInMemory();
+  const template = join(temporary.path, 'postgres');
+  await mkdir(template);
+  process.env['TMPDIR'] = temporary.path;
+  process.env[POSTGRES_TEMPLATE] = template;
   // PostgreSQL does not run as root.
-  if (process.getuid?.() === 0) await chmod(template.path, 0o777);
+  if (process.getuid?.() === 0) {
+    await chmod(temporary.path, 0o777);
+    await chmod(template, 0o777);
+  }
   warnOfMissing();
   return async () => {
-    await template[Symbol.asyncDispose]();
+    await temporary[Symbol.asyncDispose]();
   };
 }
 

@@ -8,7 +8,7 @@ import { fillPackageDirectory } from '../../../scripts/package-directory.ts';
 import { shippedPackages } from '../../../scripts/shipped-packages.ts';
 import { KEY } from '../../support/evalwatch.ts';
 import { startAlpha } from '../../support/service.ts';
-import { directoryInMemory } from '../../support/temporary.ts';
+import { temporaryDirectory } from '../../support/temporary.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
 const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
@@ -23,7 +23,7 @@ const env = {
 
 // `npm run test:package` also has npm pack and install it.
 it('what the npm package contains runs below node_modules', async () => {
-  await using place = await directoryInMemory();
+  await using place = await temporaryDirectory();
   const cwd = place.path;
   const installed = join(cwd, 'node_modules/evalwatch');
   await mkdir(installed, { recursive: true });
