@@ -16,7 +16,7 @@ export default defineConfig({
     hookTimeout: 300_000,
     teardownTimeout: 60_000,
     // Most tests wait for processes and timers rather than for a core.
-    maxWorkers: 6,
+    maxWorkers: 7,
     sequence: { sequencer: LongestFirst },
     projects: [
       // Some of them measure their own process.
