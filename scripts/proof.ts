@@ -3,7 +3,7 @@
  * `node scripts/proof.ts [row …] [--short] [--seed N]`. Exits 1 if a guarantee is broken. `simulation` draws its seed if there is
  * none.
  * `node scripts/proof.ts simulation --part daemon|workers|server [--seed N]` with
- * - `--days N` simulates seed after seed for so many days;
+ * - `--days N [--projects N]` simulates seed after seed for so many days, with so many projects (20);
  * - `--repeat N` simulates N seeds twice, and compares their traces;
  * - `--searches N [--mistake TEXT]` (not `server`) searches N times for each planted mistake, or for those with this text.
  * `node scripts/proof.ts limits --durations FILE` prints the limits that are learned from the durations in a CSV file.
@@ -19,7 +19,7 @@ import { groupFile } from '../proof/causes/messages-file.ts';
 import { ROWS } from '../proof/rows.ts';
 import { rates } from '../proof/simulation/rates.ts';
 import { repeat } from '../proof/simulation/repeat.ts';
-import { type Part, type PartFromSeed, PARTS } from '../proof/simulation/scenario.ts';
+import { MAX_PROJECTS, type Part, type PartFromSeed, PARTS } from '../proof/simulation/scenario.ts';
 import { search } from '../proof/simulation/search.ts';
 import { environment, resolveFromUser } from '../src/config/environment.ts';
 
@@ -33,6 +33,7 @@ const { values, positionals } = parseArgs({
     seed: { type: 'string' },
     part: { type: 'string' },
     days: { type: 'string' },
+    projects: { type: 'string' },
     repeat: { type: 'string' },
     searches: { type: 'string' },
     mistake: { type: 'string' },
@@ -44,9 +45,10 @@ const { values, positionals } = parseArgs({
 const { short, durations, messages, out } = values;
 const givenSeed = values.seed === undefined ? undefined : Number(values.seed);
 const part = PARTS.find((one) => one === values.part);
+const projects = values.projects === undefined ? MAX_PROJECTS : Number(values.projects);
 /** What can be done with one part of the simulation, by the option that says how often. */
 const DEEDS = {
-  days: (count: number, from: PartFromSeed) => search({ ...from, days: count }),
+  days: (count: number, from: PartFromSeed) => search({ ...from, days: count, projects }),
   repeat: (count: number, from: PartFromSeed) => repeat({ ...from, seeds: count }),
   searches: (count: number, from: PartFromSeed) => {
     const { mistake = '' } = values;
@@ -66,12 +68,16 @@ const isUsable =
     ? true
     : rows === 'simulation' && part !== undefined && isCount && asked.length === 1) &&
   (values.mistake === undefined || deed === 'searches') &&
+  (values.projects === undefined || (asked.length === 1 && deed === 'days')) &&
+  Number.isSafeInteger(projects) &&
+  projects > 0 &&
+  projects <= MAX_PROJECTS &&
   (deed !== 'searches' || part !== 'server') &&
   (durations === undefined || rows === 'limits') &&
   ((messages === undefined && out === undefined) || (messages !== undefined && rows === 'causes'));
 if (!isUsable) {
   console.error(`usage: proof.ts [${names.join('|')} …] [--short] [--seed N]
-       proof.ts simulation --part ${PARTS.join('|')} --days N [--seed N]
+       proof.ts simulation --part ${PARTS.join('|')} --days N [--projects N] [--seed N]
        proof.ts simulation --part ${PARTS.join('|')} --repeat N [--seed N]
        proof.ts simulation --part daemon|workers --searches N [--mistake TEXT] [--seed N]
        proof.ts limits --durations FILE

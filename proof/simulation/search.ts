@@ -4,15 +4,17 @@ import { type PartFromSeed, wholeScenario } from './scenario.ts';
 
 /** Seeds that one process simulates. */
 const SEEDS_PER_PROCESS = 20;
-const SIZE = { hours: 12, projects: 20 };
+const HOURS = 12;
 
 export interface SearchOptions extends PartFromSeed {
   /** Simulated days after which the search ends. */
   readonly days: number;
+  readonly projects: number;
 }
 
 /** Simulates seeds of one part for so many days, and goes on after a finding. Returns the number of findings. */
-export async function search({ part, seed, days, print }: SearchOptions): Promise<number> {
+export async function search(options: SearchOptions): Promise<number> {
+  const { part, seed, days, projects, print } = options;
   await using player = await openPlayer(part, SOURCE);
   let next = seed;
   let simulated = 0;
@@ -20,7 +22,7 @@ export async function search({ part, seed, days, print }: SearchOptions): Promis
   const found: string[] = [];
   while (simulated < days) {
     const scenarios = Array.from({ length: SEEDS_PER_PROCESS }, (_, n) =>
-      wholeScenario(part, next + n, SIZE),
+      wholeScenario(part, next + n, { hours: HOURS, projects }),
     );
     const before = cpuSeconds;
     for await (const report of player.play(scenarios)) {
