@@ -28,7 +28,7 @@ export interface Kernel {
   between(least: number, most: number): number;
   /** Calls back `ms` from now. Returns the function that cancels it. */
   after(ms: number, run: () => void): () => void;
-  /** Waits for real input or output, for which virtual time stands still. */
+  /** Waits for real input or output, for which virtual time stands still. One follows the other: they take real time. */
   real<Result>(work: () => Promise<Result>): Promise<Result>;
   /** Adds a line to the trace. */
   note(text: string): void;
@@ -180,7 +180,7 @@ export function createKernel(random: () => number): Kernel {
       };
     },
     real: async (work) => {
-      const done = work();
+      const done = realWork.size === 0 ? work() : Promise.allSettled(realWork).then(work);
       realWork.add(done);
       try {
         return await done;
