@@ -158,8 +158,8 @@ async function startPrometheus(
     `--config.file=${join(directory, 'prometheus.yml')}`,
     `--storage.tsdb.path=${join(directory, 'prometheus')}`,
     `--web.listen-address=${address}`,
-    // Alertmanager gets the text of an alert anew with each evaluation.
-    '--rules.alert.resend-delay=1s',
+    // Alertmanager gets the text of an alert anew this often, and takes it for resolved after four times as long.
+    '--rules.alert.resend-delay=5s',
   ];
   const server = await startServer(program, args, `http://${address}/-/ready`);
   return {

@@ -18,9 +18,9 @@ export interface CuttingProxy extends AsyncDisposable {
   silence(what: 'everything' | 'answers'): void;
   /**
    * Limits the connections that are open now to this many bytes a second; new ones are fast. `onPassed` is called with the
-   * number of bytes of each piece that passes on them.
+   * number of bytes of each piece that passes on them, and the next one waits for it.
    */
-  slow(bytesPerSecond: number, onPassed?: (bytes: number) => void): void;
+  slow(bytesPerSecond: number, onPassed?: (bytes: number) => Promise<void>): void;
   /** What is sent next, or `after` so many pieces of data, gets lost with its connection. */
   loseRequest(after?: number): void;
   /** The same, but it reaches the server when `deliver` is called, which waits until the server has answered. */
@@ -62,7 +62,7 @@ export async function startCuttingProxy(target: number): Promise<CuttingProxy> {
     };
     silences.add(silence);
     let rate = Infinity;
-    let onPassed: ((bytes: number) => void) | undefined;
+    let onPassed: ((bytes: number) => Promise<void>) | undefined;
     const slow: CuttingProxy['slow'] = (bytesPerSecond, whenPassed) => {
       rate = bytesPerSecond;
       onPassed = whenPassed;
@@ -75,8 +75,8 @@ export async function startCuttingProxy(target: number): Promise<CuttingProxy> {
         if (rate > 0) {
           setTimeout(
             () => {
-              onPassed?.(data.length);
-              client.resume();
+              const passed = onPassed?.(data.length) ?? Promise.resolve();
+              void passed.then(() => client.resume());
             },
             (data.length / rate) * 1000,
           );

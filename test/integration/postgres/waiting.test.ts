@@ -23,24 +23,28 @@ const hurried: Clock = {
 };
 const SERIAL = { concurrent: false };
 /**
- * A connection is checked each time that so much has passed on it: on a slow machine too, something moves between the
- * checks. More than half of what can wait in the buffers when all has been sent.
+ * A connection is checked each time that so much has passed on it since the last check: on a slow machine too, something
+ * moves between the checks. More than half of what can wait in the buffers when all has been sent.
  */
 const CHECKED_EVERY = 3 * MIB;
 const CHECK_EVERY_MS = 1500;
 /** So many checks without an answer give up what is silent. */
 const MAX_DENIALS = 2;
 
-/** A hurried clock whose checks of silent connections come with what passes on a connection. */
+/** A hurried clock whose checks of silent connections come with what passes on a connection, which waits for them. */
 function clockOfTraffic() {
   let left = CHECKED_EVERY;
   let check: (() => void) | undefined;
   let checks = 0;
   let isByTraffic = false;
+  let ended = Promise.withResolvers<void>();
   const clock: Clock = {
     ...hurried,
     timeout: (ms, callback) => {
       if (!isByTraffic || ms !== CHECK_EVERY_MS) return hurried.timeout(ms, callback);
+      // The check before has ended.
+      ended.resolve();
+      left = CHECKED_EVERY;
       check = callback;
       const timer: Timer = {
         cancel: () => {
@@ -57,14 +61,19 @@ function clockOfTraffic() {
     start: () => {
       isByTraffic = true;
     },
-    onPassed: (bytes: number) => {
+    end: () => {
+      isByTraffic = false;
+      ended.resolve();
+    },
+    onPassed: async (bytes: number) => {
       left -= bytes;
       if (left > 0 || check === undefined) return;
-      left = CHECKED_EVERY;
       checks += 1;
       const callback = check;
       check = undefined;
+      ended = Promise.withResolvers<void>();
       callback();
+      await ended.promise;
     },
   };
 }
@@ -240,6 +249,7 @@ describe.runIf(runs)('a PostgreSQL that does not answer', { concurrent: true }, 
       proxy.slow(6 * MIB, traffic.onPassed);
 
       expect(await database.query(COUNT, ['x'.repeat(LARGE)])).toEqual([{ length: LARGE }]);
+      traffic.end();
 
       expect(traffic.checks()).toBeGreaterThan(MAX_DENIALS);
       expect(await database.query(BACKEND)).toEqual(before);
