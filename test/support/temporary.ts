@@ -13,7 +13,9 @@ export async function temporaryDirectory(
 /** A file system in memory, as Linux has it. */
 const MEMORY = '/dev/shm';
 /** Free space that it must have. Containers often have 64 MB. */
-const MEMORY_BYTES = 2 * 1024 ** 3;
+const FREE_BYTES = 2 * 1024 ** 3;
+/** Memory that must be available, also to a container: files there take it from the tests. */
+const AVAILABLE_BYTES = 6 * 1024 ** 3;
 
 /** A new directory in memory where there is room, for many files that no test has to find again after a crash of the computer. */
 export async function directoryInMemory(): ReturnType<typeof temporaryDirectory> {
@@ -21,5 +23,6 @@ export async function directoryInMemory(): ReturnType<typeof temporaryDirectory>
     ({ bavail, bsize }) => bavail * bsize,
     () => 0,
   );
-  return await temporaryDirectory(free < MEMORY_BYTES ? tmpdir() : MEMORY);
+  const hasRoom = free >= FREE_BYTES && process.availableMemory() >= AVAILABLE_BYTES;
+  return await temporaryDirectory(hasRoom ? MEMORY : tmpdir());
 }
