@@ -28,7 +28,10 @@ export interface Kernel {
   between(least: number, most: number): number;
   /** Calls back `ms` from now. Returns the function that cancels it. */
   after(ms: number, run: () => void): () => void;
-  /** Waits for real input or output, for which virtual time stands still. One follows the other: they take real time. */
+  /**
+   * Waits for real input or output, while virtual time stands still. Calls run one after the other, because real time would
+   * decide which ends first. `work` must not call `real`: it would wait for itself.
+   */
   real<Result>(work: () => Promise<Result>): Promise<Result>;
   /** Adds a line to the trace. */
   note(text: string): void;

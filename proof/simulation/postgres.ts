@@ -278,8 +278,10 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
             return refuse(error);
           }
           // Virtual time stands still meanwhile, so no two statements overlap.
-          if (made instanceof Promise) void kernel.real(() => made.then(accept, refuse));
-          else accept(made);
+          if (made instanceof Promise) {
+            const left = made.then(accept, refuse);
+            void kernel.real(() => left);
+          } else accept(made);
         };
         if (arrives && project !== undefined && takes > limitMs) {
           heldUp.set(project, kernel.now() + takes);

@@ -158,7 +158,7 @@ async function startPrometheus(
     `--config.file=${join(directory, 'prometheus.yml')}`,
     `--storage.tsdb.path=${join(directory, 'prometheus')}`,
     `--web.listen-address=${address}`,
-    // Alertmanager gets the text of an alert anew this often, and takes it for resolved after four times as long.
+    // Alertmanager gets the text of an alert anew with this. It resolves an alert that it has not received for 20 s.
     '--rules.alert.resend-delay=5s',
   ];
   const server = await startServer(program, args, `http://${address}/-/ready`);

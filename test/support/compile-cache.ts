@@ -3,7 +3,6 @@ import { join } from 'node:path';
 
 /** Environment of the processes that tests start: compiling is half of what a start costs, so it is done once for all. */
 export const COMPILE_CACHE = {
-  // That of `npm test` outlives the directory for its temporary files.
   NODE_COMPILE_CACHE:
     process.env['NODE_COMPILE_CACHE'] ?? join(tmpdir(), 'evalwatch-compile-cache'),
 };

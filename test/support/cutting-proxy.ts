@@ -18,7 +18,7 @@ export interface CuttingProxy extends AsyncDisposable {
   silence(what: 'everything' | 'answers'): void;
   /**
    * Limits the connections that are open now to this many bytes a second; new ones are fast. `onPassed` is called with the
-   * number of bytes of each piece that passes on them, and the next one waits for it.
+   * number of bytes of each piece that passes on them, and the next one is read when its promise resolves.
    */
   slow(bytesPerSecond: number, onPassed?: (bytes: number) => Promise<void>): void;
   /** What is sent next, or `after` so many pieces of data, gets lost with its connection. */

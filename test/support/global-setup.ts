@@ -1,5 +1,6 @@
 import { chmod, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { COMPILE_CACHE } from './compile-cache.ts';
 import { debianTool } from './debian-tool.ts';
 import { chromiumPath } from './page/chromium.ts';
 import { POSTGRES_TEMPLATE } from './postgres.ts';
@@ -18,18 +19,20 @@ const TOOLS: readonly (readonly [packageName: string, ...names: string[]])[] = [
 ];
 
 /**
- * Sees to the tools, and to a directory for all temporary files of the tests, in memory where there is room: what they
- * wait for is otherwise often the disk. The PostgreSQL servers of the tests share their first files there.
+ * Warns of missing tools, and makes one directory for all temporary files, in memory where there is room, because tests
+ * often wait for the disk. The PostgreSQL servers of the tests share their first files there.
  */
 export default async function setup(): Promise<() => Promise<void>> {
   const temporary = await directoryInMemory();
   const template = join(temporary.path, 'postgres');
   await mkdir(template);
+  // It outlives the directory.
+  Object.assign(process.env, COMPILE_CACHE);
   process.env['TMPDIR'] = temporary.path;
   process.env[POSTGRES_TEMPLATE] = template;
   // PostgreSQL does not run as root.
   if (process.getuid?.() === 0) {
-    await chmod(temporary.path, 0o777);
+    await chmod(temporary.path, 0o711);
     await chmod(template, 0o777);
   }
   warnOfMissing();

@@ -67,7 +67,7 @@ interface Account {
   readonly gid: number;
 }
 
-/** @param onDisk whether what is committed must be written to a disk */
+/** @param onDisk whether its files are kept out of memory, if `TMPDIR` is */
 export async function makePlace(onDisk: boolean): Promise<Place> {
   const programs = postgresPrograms;
   if (programs === undefined) throw new Error('there is no PostgreSQL here');

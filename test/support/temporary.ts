@@ -1,28 +1,45 @@
-import { mkdtemp, rm, statfs } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+
+/** A child that is ending may still write there. */
+const REMOVAL = { recursive: true, force: true, maxRetries: 5 };
 
 /** A new directory that goes away with `await using`. */
 export async function temporaryDirectory(
   parent = tmpdir(),
 ): Promise<AsyncDisposable & { readonly path: string }> {
   const path = await mkdtemp(join(parent, 'evalwatch-'));
-  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
+  return { path, [Symbol.asyncDispose]: () => rm(path, REMOVAL) };
 }
 
 /** A file system in memory, as Linux has it. */
 const MEMORY = '/dev/shm';
 /** Free space that it must have. Containers often have 64 MB. */
 const FREE_BYTES = 2 * 1024 ** 3;
-/** Memory that must be available, also to a container: files there take it from the tests. */
+/** Memory that must be available, within the limit of a container too: files there use memory that the tests need. */
 const AVAILABLE_BYTES = 6 * 1024 ** 3;
 
-/** A new directory in memory where there is room, for many files that no test has to find again after a crash of the computer. */
+/**
+ * A new directory for many files that no test has to find again after a crash of the computer: in `TMPDIR` if that is set,
+ * otherwise in memory if there is room, and programs may be run from there.
+ */
 export async function directoryInMemory(): ReturnType<typeof temporaryDirectory> {
-  const free = await statfs(MEMORY).then(
-    ({ bavail, bsize }) => bavail * bsize,
-    () => 0,
-  );
-  const hasRoom = free >= FREE_BYTES && process.availableMemory() >= AVAILABLE_BYTES;
-  return await temporaryDirectory(hasRoom ? MEMORY : tmpdir());
+  const isInMemory = process.env['TMPDIR'] === undefined && (await hasRoomInMemory());
+  return await temporaryDirectory(isInMemory ? MEMORY : tmpdir());
+}
+
+async function hasRoomInMemory(): Promise<boolean> {
+  if (process.availableMemory() < AVAILABLE_BYTES) return false;
+  try {
+    const { bavail, bsize } = await statfs(MEMORY);
+    const mounts = await readFile('/proc/self/mounts', 'utf8');
+    const lines = mounts.split('\n').map((line) => line.split(' '));
+    const isExecutable = !lines.some(
+      ([, place, , given = '']) => place === MEMORY && given.split(',').includes('noexec'),
+    );
+    return isExecutable && bavail * bsize >= FREE_BYTES;
+  } catch {
+    return false;
+  }
 }

@@ -42,7 +42,7 @@ function clockOfTraffic() {
     ...hurried,
     timeout: (ms, callback) => {
       if (!isByTraffic || ms !== CHECK_EVERY_MS) return hurried.timeout(ms, callback);
-      // The check before has ended.
+      // The previous check has ended.
       ended.resolve();
       left = CHECKED_EVERY;
       check = callback;
@@ -67,7 +67,7 @@ function clockOfTraffic() {
     },
     onPassed: async (bytes: number) => {
       left -= bytes;
-      if (left > 0 || check === undefined) return;
+      if (!isByTraffic || left > 0 || check === undefined) return;
       checks += 1;
       const callback = check;
       check = undefined;
