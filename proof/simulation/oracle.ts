@@ -201,7 +201,9 @@ export function createOracle(world: World, { isShared }: { readonly isShared: bo
       else if (failure.settlement === undefined) {
         if (settled.has(transitionId)) differences.push(`failure ${transitionId} is open again`);
         if (isOver) differences.push(`failure ${transitionId} is still pending`);
-        if (told.some(({ process }) => process === stopped)) {
+        // What was told may have been one with this number that the store lost.
+        const isNew = lost.get(transitionId) === id;
+        if (!isNew && told.some(({ process }) => process === stopped)) {
           differences.push(`failure ${transitionId} was told by ${stopped} and not settled`);
         }
       } else {

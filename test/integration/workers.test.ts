@@ -21,7 +21,7 @@ const OF_THE_PROCESS = /evalwatch_prompt_state_duration_seconds/;
 const runs = postgresPrograms !== undefined || process.env['CI'] === 'true';
 
 /** Workers that share a database, over a service whose every project has one prompt. */
-async function setUp(server: PostgresServer) {
+async function setUp(server: PostgresServer, lease = '5s') {
   await using opened = new AsyncDisposableStack();
   const statuses = new Map<string, string>(PROJECTS.map((id) => [id, 'RUNNING']));
   /** Single prompts are answered after it. */
@@ -38,7 +38,7 @@ async function setUp(server: PostgresServer) {
   const place = opened.use(
     await workspace(service.url, {
       projects: PROJECTS.map((id) => ({ id })),
-      store: { postgres_url_file: 'url', lease: '5s' },
+      store: { postgres_url_file: 'url', lease },
       web: { enable_lifecycle: true },
     }),
   );
@@ -120,7 +120,8 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
     { timeout: 300_000 },
     async () => {
       await using own = await startPostgres();
-      await using given = await setUp(own);
+      // It outlives the first scrapes on a slow machine, too.
+      await using given = await setUp(own, '20s');
       const daemon = await given.start();
       await daemon.line('worker.claimed', { owned: 3 });
       const url = await daemon.url();
