@@ -115,7 +115,7 @@ export function createStarts(options: StartsOptions): (host: Host) => void {
       onClaiming: () => {
         const onClaimed = failovers.claiming();
         return (claimed) => {
-          watch.claimed(name, claimed);
+          watch.claimed(claimed);
           onClaimed?.(claimed);
         };
       },

@@ -29,8 +29,8 @@ export interface Watch {
   renewed(process: string): void;
   /** It has ended its lease. */
   left(process: string): void;
-  /** A worker has claimed projects. */
-  claimed(process: string, projects: readonly string[]): void;
+  /** A worker has claimed projects: it polls them anew, and nothing is expected of earlier polls, of its own neither. */
+  claimed(projects: readonly string[]): void;
   /** It has reloaded its configuration. */
   reloaded(process: string): void;
   /** The database lost its last commits: failures are pending again. */
@@ -167,8 +167,8 @@ export function createWatch({ kernel, leaseMs, periodMs, fault }: WatchOptions):
     left: (process) => {
       renewedAt.delete(process);
     },
-    claimed: (process, projects) => {
-      forget((other, project) => other !== process && projects.includes(project));
+    claimed: (projects) => {
+      forget((_, project) => projects.includes(project));
     },
     reloaded: (process) => forget((other) => other === process),
     failedOver: () => {
