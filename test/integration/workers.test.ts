@@ -247,7 +247,12 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
     const daemon = await given.start();
     const { worker } = await daemon.line('worker.claimed', { owned: 3 });
     await daemon.line('project.baseline', { project: 'beta' });
-    const refused = await readHere(given.place, ['poll', '--project', 'beta']);
+    const refused = await vi.waitFor(async () => {
+      const command = await readHere(given.place, ['poll', '--project', 'beta']);
+      // A slow machine does not always connect in time.
+      expect(command.stderr).not.toContain('cannot be reached');
+      return command;
+    }, PATIENCE);
     expect(refused.code).toBe(1);
     expect(refused.stderr).toContain(
       `error: project "beta" is polled by daemon ${String(worker)}: stop that daemon first, or let it poll: `,
