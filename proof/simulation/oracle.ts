@@ -26,6 +26,8 @@ interface Told {
   readonly process: string;
   readonly promptId: string;
   readonly errorId: string;
+  /** Whether it was told after the store had lost its move, and before the one that got its number was told. */
+  readonly isOfLost: boolean;
 }
 
 /** Knows all that was served and committed, and compares it with what is stored and told. */
@@ -121,7 +123,8 @@ export function createOracle(world: World, { isShared }: { readonly isShared: bo
           faults.push(`failure ${transitionId} was told twice by ${process}`);
         }
       }
-      told.push({ process, promptId, errorId: errorInfo?.error_id ?? 'none' });
+      const isOfLost = lost.get(transitionId) === promptId && !toldMoves.has(transitionId);
+      told.push({ process, promptId, errorId: errorInfo?.error_id ?? 'none', isOfLost });
       toldFailures.set(transitionId, told);
     } else if (event.type === 'items.anomalous') {
       const key = `${process} ${event.project}`;
@@ -201,9 +204,7 @@ export function createOracle(world: World, { isShared }: { readonly isShared: bo
       else if (failure.settlement === undefined) {
         if (settled.has(transitionId)) differences.push(`failure ${transitionId} is open again`);
         if (isOver) differences.push(`failure ${transitionId} is still pending`);
-        // What was told may have been one with this number that the store lost.
-        const isNew = lost.get(transitionId) === id;
-        if (!isNew && told.some(({ process }) => process === stopped)) {
+        if (told.some(({ process, isOfLost }) => process === stopped && !isOfLost)) {
           differences.push(`failure ${transitionId} was told by ${stopped} and not settled`);
         }
       } else {
