@@ -68,7 +68,7 @@ const isUsable =
     ? true
     : rows === 'simulation' && part !== undefined && isCount && asked.length === 1) &&
   (values.mistake === undefined || deed === 'searches') &&
-  (values.projects === undefined || (asked.length === 1 && deed === 'days')) &&
+  (values.projects === undefined || asked.includes('days')) &&
   Number.isSafeInteger(projects) &&
   projects > 0 &&
   projects <= MAX_PROJECTS &&

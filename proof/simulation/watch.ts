@@ -29,7 +29,7 @@ export interface Watch {
   renewed(process: string): void;
   /** It has ended its lease. */
   left(process: string): void;
-  /** A worker has claimed projects: it polls them anew, and nothing is expected of earlier polls, of its own neither. */
+  /** A worker has claimed projects. It polls them anew, so no earlier poll of them has to be repeated. */
   claimed(projects: readonly string[]): void;
   /** It has reloaded its configuration. */
   reloaded(process: string): void;

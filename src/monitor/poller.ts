@@ -33,7 +33,9 @@ export interface Poller {
    * running poll commits nothing: another process may have polled the project meanwhile.
    */
   watch(project: string, health: PollHealth | undefined): void;
-  /** Stops watching a project. A running poll of it commits nothing, and one that waits to send its first request sends none. */
+  /**
+   * Stops watching a project. A running poll of it commits nothing, and one that waits to send its first request sends none.
+   */
   unwatch(project: string): void;
   /** Drops the memory of all listings. Called when the service was replaced. */
   dropListings(): void;
