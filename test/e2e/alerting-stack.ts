@@ -158,7 +158,7 @@ async function startPrometheus(
     `--config.file=${join(directory, 'prometheus.yml')}`,
     `--storage.tsdb.path=${join(directory, 'prometheus')}`,
     `--web.listen-address=${address}`,
-    // Alertmanager gets the text of an alert anew with this. It resolves an alert that it has not received for 20 s.
+    // Alertmanager gets the text of an alert anew this often, and resolves an alert that it has not received for 20 s.
     '--rules.alert.resend-delay=5s',
   ];
   const server = await startServer(program, args, `http://${address}/-/ready`);

@@ -93,17 +93,13 @@ describe('the event stream', HEAVY, () => {
     expect(new Set(gone.map(({ status }) => status))).toEqual(new Set([200]));
     const early = await open();
     for (const each of all) each.abort();
-    const answers = await Promise.all(
-      all.map(() =>
-        inGroups(() =>
-          vi.waitFor(async () => {
-            const answer = await open();
-            expect(answer.status).toBe(200);
-            return answer;
-          }, LONG),
-        ),
-      ),
-    );
+    const openAtLast = () =>
+      vi.waitFor(async () => {
+        const answer = await open();
+        expect(answer.status).toBe(200);
+        return answer;
+      }, LONG);
+    const answers = await Promise.all(all.map(() => inGroups(openAtLast)));
     const streams = answers.map(({ body }) => readEvents(body));
     const firsts = streams.map((events) => take(events, 1));
 

@@ -26,7 +26,7 @@ export default async function setup(): Promise<() => Promise<void>> {
   const temporary = await directoryInMemory();
   const template = join(temporary.path, 'postgres');
   await mkdir(template);
-  // It outlives the directory.
+  // The compile cache outlives the directory.
   Object.assign(process.env, COMPILE_CACHE);
   process.env['TMPDIR'] = temporary.path;
   process.env[POSTGRES_TEMPLATE] = template;

@@ -67,7 +67,7 @@ interface Account {
   readonly gid: number;
 }
 
-/** @param onDisk whether its files are kept out of memory, if `TMPDIR` is */
+/** @param onDisk whether the files go where temporary files usually go, even if there is room in memory */
 export async function makePlace(onDisk: boolean): Promise<Place> {
   const programs = postgresPrograms;
   if (programs === undefined) throw new Error('there is no PostgreSQL here');
