@@ -10,7 +10,7 @@ import { SECOND } from './durations.ts';
 import { createEndings } from './endings.ts';
 import type { Conditions } from './faults/conditions.ts';
 import type { DatabaseClock } from './faults/database-clock.ts';
-import { createFailovers } from './faults/failovers.ts';
+import { createFailovers, type Failovers } from './faults/failovers.ts';
 import { createOutages, type Outages } from './faults/outages.ts';
 import { createWallClocks } from './faults/wall-clocks.ts';
 import { currentLife, type Host } from './hosts.ts';
@@ -87,6 +87,7 @@ export function assemble(given: Given) {
     watch,
     requestRate,
     reloading: (life) => outages.reloading(life),
+    lastReload: (state) => failovers.reloading(state),
   });
   const wallClocks = createWallClocks({ course, hosts, setbacks, rollouts, conditions });
   const deadLeases = createDeadLeases(kernel, hosts);
@@ -140,10 +141,13 @@ function follow({
   watch,
   requestRate,
   reloading,
+  lastReload,
 }: Given & {
   readonly watch: Watch;
   readonly requestRate: RequestRate;
   readonly reloading: Outages['reloading'];
+  /** Called for the last reload of a change. */
+  readonly lastReload: Failovers['reloading'];
 }): Rollouts {
   const { kernel, fault, bug } = course;
   return createRollouts({
@@ -163,7 +167,7 @@ function follow({
         await reader.close();
         return stored.map(({ project }) => project);
       }),
-    onReload: (life, state) => {
+    onReload: (life, state, isLast) => {
       const own = currentLife(hosts, life);
       if (own?.steadySince !== undefined) own.steadySince = kernel.now();
       if (own !== undefined) watch.reloaded(own.machine.name);
@@ -172,6 +176,7 @@ function follow({
         requestRate.reloading();
         if (own !== undefined) reloading(own);
       } else course.disturbed();
+      if (isLast) lastReload(state);
     },
     fault,
     onError: bug,

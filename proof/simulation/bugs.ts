@@ -234,6 +234,12 @@ export const OF_WORKERS: readonly Bug[] = [
     notice: /a reload failed, and/,
   },
   {
+    what: 'projects that a failover lost are not configured again',
+    file: 'coordination/worker.ts',
+    replace: [['    restoration.check(answer, digest);\n', '']],
+    notice: /is not polled for/,
+  },
+  {
     what: 'a removed project keeps its owner',
     file: `${MODEL}/workers.ts`,
     replace: [
@@ -293,7 +299,12 @@ export const OF_WORKERS: readonly Bug[] = [
   {
     what: 'a stop ends the lease before the reports of failures have ended',
     file: 'coordination/worker.ts',
-    replace: [['await Promise.all([share.released(), work]);', 'await share.released();']],
+    replace: [
+      [
+        'await Promise.all([share.released(), work, restoration.idle()]);',
+        'await share.released();',
+      ],
+    ],
     notice: /was told by|told after its end/,
   },
   {

@@ -36,6 +36,8 @@ export interface Rollouts {
   /** A process has started, or sent a request. */
   started(process: Reloading): void;
   sent(process: Reloading): void;
+  /** A process has configured projects again that the database had lost. */
+  restored(): void;
   /** Returns the ids of the projects that the store regards as configured. */
   stored(): Promise<readonly string[]>;
   /** Whether a project is configured in every process that runs, and none is about to reload. */
@@ -54,8 +56,8 @@ export interface RolloutsOptions {
   readonly isRunning: (process: Reloading) => boolean;
   /** Ids of the projects that the store regards as configured. */
   readonly stored: () => Promise<readonly string[]>;
-  /** Called when a reload begins and when it ends. */
-  readonly onReload: (process: Reloading, state: 'begins' | 'ends') => void;
+  /** Called when a reload begins and when it ends, with whether all other processes have followed the change already. */
+  readonly onReload: (process: Reloading, state: 'begins' | 'ends', isLast: boolean) => void;
   readonly fault: (text: string) => void;
   readonly onError: (error: unknown) => void;
 }
@@ -69,7 +71,7 @@ export function createRollouts(options: RolloutsOptions): Rollouts {
   const lastOf = new Map<string, Config>();
   /** Processes whose next request a reload meets. */
   const meeting = new Set<Reloading>();
-  /** Number of starts and reloads that have begun, by which each finds out whether it was alone. */
+  /** Number of starts and reloads that have begun, and of restored configurations, by which each finds out whether it was alone. */
   let changes = 0;
 
   function change(): void {
@@ -103,13 +105,15 @@ export function createRollouts(options: RolloutsOptions): Rollouts {
   async function apply(process: Reloading, next: Config): Promise<void> {
     const before = await stored();
     const own = (changes += 1);
-    const isAlone = !processes().some((other) => other !== process && other.isReloading);
+    const others = processes().filter((other) => other !== process);
+    const isAlone = !others.some((other) => other.isReloading);
+    const isLast = isAlone && others.every(({ config }) => config === next);
     process.isReloading = true;
-    onReload(process, 'begins');
+    onReload(process, 'begins', isLast);
     const { ok, reasons } = (await process.reload?.(next)) ?? { ok: false, reasons: [] };
     process.isReloading = false;
     if (!processes().includes(process)) return;
-    onReload(process, 'ends');
+    onReload(process, 'ends', isLast);
     kernel.note(`${process.host.name} reloads: ${ok ? 'done' : reasons.join()}`);
     if (ok) {
       process.config = next;
@@ -148,6 +152,9 @@ export function createRollouts(options: RolloutsOptions): Rollouts {
     sent: (process) => {
       if (!meeting.delete(process)) return;
       kernel.after(kernel.between(0, MEETING_MS), () => reload(process));
+    },
+    restored: () => {
+      changes += 1;
     },
     stored,
     isWatched: (project) =>

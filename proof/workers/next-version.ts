@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { copyWithBug } from '../bug.ts';
 
-const LAST = "  { file: '0004-causes.sql', compatibleFrom: 1, after: countSettledFailures },\n";
+const LAST = "  { file: '0005-configuration.sql', compatibleFrom: 1 },\n";
 /** Of what a migration may do while workers of the version before it go on. */
 const MADE_UP = `
 ALTER TABLE evalwatch.project ADD COLUMN note text;
@@ -16,8 +16,8 @@ CREATE INDEX transition_record ON evalwatch.transition (record_id);
 export async function copyOfNextVersion() {
   const copy = await copyWithBug({
     file: 'store/postgres/sql/migrate.ts',
-    replace: [[LAST, `${LAST}  { file: '0005-made-up.sql', compatibleFrom: 1 },\n`]],
+    replace: [[LAST, `${LAST}  { file: '0006-made-up.sql', compatibleFrom: 1 },\n`]],
   });
-  await writeFile(join(copy.source, 'store/postgres/migrations/0005-made-up.sql'), MADE_UP);
-  return { ...copy, schemaVersion: 5 };
+  await writeFile(join(copy.source, 'store/postgres/migrations/0006-made-up.sql'), MADE_UP);
+  return { ...copy, schemaVersion: 6 };
 }

@@ -78,6 +78,7 @@ export function createWorkSharing(options: WorkSharingOptions): WorkSharing {
     leaseMs,
     coordinator,
     ownership: store,
+    restoreProjects: () => store.restoreProjects(clock.now()),
     clock,
     emit,
     onChange: (change) => {

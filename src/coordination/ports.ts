@@ -30,6 +30,8 @@ export interface Beat {
   readonly owned: number;
   /** Whether a configured project had no owner with a lease, so that a claim may find one. */
   readonly hasFree: boolean;
+  /** Whether the database has the projects that this process configured last. */
+  readonly isConfigured: boolean;
 }
 
 export interface OwnedProject {

@@ -5,7 +5,8 @@ import { watchAgreement } from './agreement.ts';
 import { createHeartbeat } from './heartbeat.ts';
 import { createLease } from './lease.ts';
 import { createLostProjects } from './lost-projects.ts';
-import type { Coordinator, Ownership, WorkerIdentity } from './ports.ts';
+import type { Coordinator, Ownership } from './ports.ts';
+import { createRestoration } from './restoration.ts';
 import { createShare, NO_CHANGE, type OwnershipChange } from './share.ts';
 import { withTimeout } from './timeout.ts';
 
@@ -56,8 +57,13 @@ export interface WorkerOptions {
   readonly leaseMs: number;
   readonly coordinator: Omit<Coordinator, 'grant' | 'owner'>;
   readonly ownership: Pick<Ownership, 'own' | 'disown' | 'flush'>;
+  /** Configures in the database again what this process configured last. @throws {StoreError} */
+  readonly restoreProjects: () => Promise<void>;
   readonly clock: Omit<Clock, 'now'>;
-  /** Receives `worker.claimed`, `worker.released`, `worker.lease_lost` and `worker.config_differs`. */
+  /**
+   * Receives `worker.claimed`, `worker.released`, `worker.lease_lost`, `worker.config_differs` and
+   * `worker.projects_restored`.
+   */
   readonly emit: Observer;
   /** Called whenever the set of projects that may be polled changes. */
   readonly onChange: (change: OwnershipChange) => void;
@@ -74,7 +80,7 @@ export interface WorkerOptions {
  * owns nothing, and ignores answers to earlier requests.
  */
 export function createWorker(options: WorkerOptions): Worker {
-  const { id, version, configDigest, leaseMs, coordinator, clock, emit, onChange } = options;
+  const { id, version, leaseMs, coordinator, clock, emit, onChange } = options;
   const beatMs = leaseMs / BEATS_PER_LEASE;
   const timeoutMs = Math.min(TIMEOUT_MS, leaseMs / 2);
   let state: 'new' | 'starting' | 'running' | 'stopping' = 'new';
@@ -84,6 +90,9 @@ export function createWorker(options: WorkerOptions): Worker {
   /** Receives failures before the first lease. */
   let onWaiting: ((error: StoreError) => void) | undefined;
   let waitsFor: StoreFailureReason | undefined;
+  /** While this worker stops, its digest is empty, so that others leave it no share. */
+  const ownDigest = () => (state === 'stopping' ? '' : options.configDigest());
+  const identity = () => ({ id, version, configDigest: ownDigest() });
 
   const lease = createLease({ coordinator, identity, clock, timeoutMs, onLost, lost });
   const share = createShare({
@@ -97,11 +106,7 @@ export function createWorker(options: WorkerOptions): Worker {
   const intervalMs = () => (isAnswered ? beatMs : Math.min(beatMs, MAX_RETRY_MS));
   const heartbeat = createHeartbeat({ beat: () => beat().catch(onFailure), intervalMs, clock });
   const compareConfigurations = watchAgreement({ id, clock, emit });
-
-  /** Returns the identity of this worker. While it stops, the digest is empty, so that others leave it no share. */
-  function identity(): WorkerIdentity {
-    return { id, version, configDigest: state === 'stopping' ? '' : configDigest() };
-  }
+  const restoration = createRestoration({ ...options, onFailure });
 
   function onLost(): void {
     const dropped = share.dropAll();
@@ -115,10 +120,11 @@ export function createWorker(options: WorkerOptions): Worker {
     if (answer === undefined) return;
     lost.clear();
     const { workers, owned, hasFree } = answer;
-    const { configDigest: digest } = identity();
+    const digest = ownDigest();
     liveWorkers = workers.length;
     setAnswered(true);
     compareConfigurations(workers, digest);
+    restoration.check(answer, digest);
     const hasReleased = await share.agree(owned);
     if (state === 'stopping') return;
     await share.balance(
@@ -172,7 +178,7 @@ export function createWorker(options: WorkerOptions): Worker {
         // Announces that this worker takes no share any more: others claim its projects only then.
         heartbeat.beatNow();
       }
-      await Promise.all([share.released(), work]);
+      await Promise.all([share.released(), work, restoration.idle()]);
       heartbeat.stop();
       lease.close();
       // A running beat may begin another lease.

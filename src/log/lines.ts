@@ -98,6 +98,16 @@ export function logConfigDifference(
   );
 }
 
+export function logRestoredProjects(
+  logger: Logger,
+  { worker }: EventOf<'worker.projects_restored'>,
+): void {
+  logger.warn(
+    { event: 'worker.projects_restored', worker },
+    'The database watched other projects than all workers have configured, so they were configured again',
+  );
+}
+
 export function logBaseline(logger: Logger, event: EventOf<'listing.baseline'>): void {
   const { project, kind, counts } = event;
   logger.info({ event: 'project.baseline', project, kind, counts }, 'First listing stored');

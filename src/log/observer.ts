@@ -8,6 +8,7 @@ import {
   logConfigDifference,
   logGone,
   logOwnership,
+  logRestoredProjects,
   logPollFailure,
   logPollSuccess,
   logPromptFailure,
@@ -109,6 +110,9 @@ export function createLogObserver(logger: Logger, clock: Clock): LogObserver {
           break;
         case 'worker.config_differs':
           logConfigDifference(logger, event);
+          break;
+        case 'worker.projects_restored':
+          logRestoredProjects(logger, event);
           break;
         case 'error_info.fetched':
         case 'api.responded':

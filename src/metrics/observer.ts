@@ -59,6 +59,7 @@ export function createMetricsObserver(
       case 'worker.released':
       case 'worker.lease_lost':
       case 'worker.config_differs':
+      case 'worker.projects_restored':
         break;
     }
   };

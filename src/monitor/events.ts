@@ -143,6 +143,11 @@ export type MonitorEvent =
       /** Workers with another configuration. */
       readonly others: readonly string[];
     }
+  | {
+      /** Emitted when a worker has configured its projects again, because the database had lost them. */
+      readonly type: 'worker.projects_restored';
+      readonly worker: string;
+    }
   | { readonly type: 'scheduler.started_poll'; readonly project: string; readonly lagMs: number }
   | { readonly type: 'scheduler.overlapped'; readonly project: string }
   | { readonly type: 'scheduler.missed'; readonly project: string; readonly count: number };

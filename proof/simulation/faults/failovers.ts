@@ -8,6 +8,11 @@ import type { Conditions } from './conditions.ts';
 /** Maximum age of a standby that lacks a commit and nothing else, ms: a lease of a minute, renewed before, still holds then. */
 const MAX_LAG_MS = 40 * SECOND;
 
+/** How probable it is that a standby lacks the last reload by which the processes follow a change of the configuration. */
+const LACKS_RELOAD = 0.1;
+/** Maximum time from the end of that reload until the standby takes over, ms. */
+const MAX_FORGETTING_MS = 2 * SECOND;
+
 /** Standbys that take the place of the database, without the last commits, or without the last claim. */
 export interface Failovers {
   failOver(): void;
@@ -17,6 +22,8 @@ export interface Failovers {
   committed(project: string): void;
   /** A worker is about to claim projects. Returns the function to call with those that it got. */
   claiming(): ((claimed: readonly string[]) => void) | undefined;
+  /** The last process that has not followed a change of the configuration begins to reload, or has ended its reload. */
+  reloading(state: 'begins' | 'ends'): void;
   /** From now on, no standby waits for a claim or a commit. */
   end(): void;
 }
@@ -51,6 +58,8 @@ export function createFailovers(options: FailoversOptions): Failovers {
    * leases and ownerships of the workers hold.
    */
   let isAboutToLag = false;
+  /** Has the standby take over that lacks the reload which has begun. */
+  let forgetReload: (() => void) | undefined;
 
   /** Returns the function by which a standby that has everything until now takes the place of the database. */
   function prepare(): (() => void) | undefined {
@@ -97,6 +106,19 @@ export function createFailovers(options: FailoversOptions): Failovers {
   }
 
   return {
+    reloading: (state) => {
+      if (state === 'ends') {
+        if (forgetReload) course.later(kernel.between(5, MAX_FORGETTING_MS), forgetReload);
+        forgetReload = undefined;
+        return;
+      }
+      if (course.isCalm() || !course.has('failover') || !kernel.chance(LACKS_RELOAD)) return;
+      if (backend.makeStandby === undefined) return;
+      if (standby !== undefined || isAboutToFail || isAboutToLag) return;
+      forgetReload = follow({ meetsCommit: false, precedesCommit: false }).takeOver;
+      // The process may die before the end of its reload.
+      course.later(3 * MINUTE, forgetReload);
+    },
     failOver: () => {
       if (backend.makeStandby === undefined) return;
       if (standby !== undefined || isAboutToFail || isAboutToLag) return;

@@ -73,6 +73,6 @@ export function snapshotStatements(tables: Tables): Statements {
       return [{ bytes: rows * ROW_BYTES, is_counted: true, server_version: 'model' }];
     },
     find_schema: () => [{ ours: true, taken: true }],
-    read_schema: () => [{ version: 4, compatible_from: 1 }],
+    read_schema: () => [{ version: 5, compatible_from: 1 }],
   };
 }

@@ -21,7 +21,7 @@ const DIGESTS: Readonly<Record<string, string>> = {
   a691cd51409b: 'claim',
   '180fa1036506': 'claim_failures',
   '53a3df61eb55': 'commit_poll',
-  d388a7cc5b41: 'configure_projects',
+  a436fb188fa8: 'configure_projects',
   a85a9780d5c5: 'delete_expired',
   bd9f4cd475b3: 'durations',
   f274cb5fae01: 'event_numbers',
@@ -70,7 +70,7 @@ const DIGESTS: Readonly<Record<string, string>> = {
   '18544bee6b91': 'statuses_oldest',
   d4675de4d47c: 'transitions',
   '4e7e0a32ee5c': 'unconfigured_projects',
-  '739b866c767d': 'workers',
+  '96db78d18681': 'workers',
 };
 
 /** The forms of the statement that knownQuery builds. */

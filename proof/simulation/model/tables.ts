@@ -119,6 +119,7 @@ export interface Tables {
   /** settlement_id by transition_id, in the order of the settlements. */
   readonly settlement: Map<number, number>;
   rateNextUs: number;
+  projectsDigest: string;
   /** Last numbers that the sequences gave. A statement that fails keeps those that it took. */
   readonly last: { epoch: number; project: number; transition: number; settlement: number };
 }
@@ -134,6 +135,7 @@ export function createTables(): Tables {
     failure: new Map(),
     settlement: new Map(),
     rateNextUs: -Infinity,
+    projectsDigest: '',
     last: { epoch: 0, project: 0, transition: 0, settlement: 0 },
   };
 }
@@ -153,6 +155,7 @@ export function saveTables(tables: Tables): () => void {
       }
     }
     tables.rateNextUs = saved.rateNextUs;
+    tables.projectsDigest = saved.projectsDigest;
     Object.assign(tables.last, saved.last);
   };
 }
@@ -185,6 +188,7 @@ function copyOf(tables: Tables): Tables {
     failure,
     settlement: new Map(tables.settlement),
     rateNextUs: tables.rateNextUs,
+    projectsDigest: tables.projectsDigest,
     last: { ...tables.last },
   };
 }

@@ -46,6 +46,7 @@ export function workerStatements(tables: Tables): Statements {
           owned:
             row.worker === name ? configured.filter(({ owner }) => owner === name).length : null,
           has_free: row.worker === name ? configured.some((one) => isFree(one, nowUs)) : null,
+          projects_digest: row.worker === name ? tables.projectsDigest : null,
         }));
     },
     owned: ([name]: [string]) =>
@@ -104,7 +105,8 @@ export function workerStatements(tables: Tables): Statements {
       return [{ worker: row.worker, remaining_ms: ((row.expires_us - nowUs) / 1e6) * 1000 }];
     },
     next_epoch: () => [{ epoch: (last.epoch += 1) }],
-    configure_projects: ([ids, at, epoch]: [string[], number, number]) => {
+    configure_projects: ([ids, at, epoch, digest]: [string[], number, number, string]) => {
+      tables.projectsDigest = digest;
       const wanted = new Set(ids);
       // The statement does not see what it inserts.
       const stored = [...project.values()];

@@ -2,6 +2,7 @@ import { isPassing, StoreError } from '../../monitor/errors.ts';
 import type { Observer } from '../../monitor/events.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
 import type { Database, Statement } from './database.ts';
+import { digestOf, type LastConfiguration } from './last-configuration.ts';
 import { CONFIGURE, NEXT_EPOCH, UNCONFIGURED } from './sql/projects.ts';
 
 /** Maximum number of rounds: a concurrent prune can delete what was just configured, and another worker can take a project. */
@@ -15,6 +16,8 @@ export interface ConfigureOptions {
   readonly emit: Observer;
   /** Aborts when the store closes. */
   readonly signal: AbortSignal;
+  /** Receives what was configured. */
+  readonly last: Pick<LastConfiguration, 'set'>;
 }
 
 /** `Store.configureProjects`. The ids are encoded (sql/text.ts). */
@@ -27,8 +30,10 @@ export type Configure = (ids: readonly string[], at: number) => Promise<void>;
  * (docs/design-decisions.md#reload). If the database then refuses the statement, the error says that the change may have been
  * made.
  */
-export function createConfigure({ database, clock, emit, signal }: ConfigureOptions): Configure {
+export function createConfigure(options: ConfigureOptions): Configure {
+  const { database, clock, emit, signal, last } = options;
   return async (ids, at) => {
+    const digest = digestOf(ids);
     let mayBeMade = false;
 
     async function run<Row>(statement: Statement, values: readonly unknown[]) {
@@ -46,8 +51,9 @@ export function createConfigure({ database, clock, emit, signal }: ConfigureOpti
     for (let round = 0; round < MAX_ROUNDS; round += 1) {
       const started = clock.monotonic();
       const [next] = await run<{ readonly epoch: number }>(NEXT_EPOCH, []);
-      const leftAlone = await run(CONFIGURE, [ids, at, next?.epoch]);
+      const leftAlone = await run(CONFIGURE, [ids, at, next?.epoch, digest]);
       mayBeMade = true;
+      last.set(ids);
       emit({ type: 'store.committed', durationMs: clock.monotonic() - started });
       const missing = await run(UNCONFIGURED, [ids]);
       if (leftAlone.length === 0 && missing.length === 0) return;

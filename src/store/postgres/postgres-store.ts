@@ -14,6 +14,7 @@ import {
 } from '../rows.ts';
 import { createConfigure } from './configure.ts';
 import { createCoordinator } from './ownership/coordinator.ts';
+import { createLastConfiguration, type LastConfiguration } from './last-configuration.ts';
 import { createEpochs, type Epochs } from './ownership/epochs.ts';
 import { type Database, openDatabase, type Statement } from './database.ts';
 import {
@@ -58,6 +59,8 @@ export interface PostgresStore extends Store, Ownership {
   ownedSnapshot(): Promise<OwnedSnapshot>;
   /** Returns projects with pending failures, also those of other workers. @throws {StoreError} */
   failingProjects(): Promise<readonly FailingProject[]>;
+  /** Configures the projects again that `configureProjects` configured last, at this time, epoch ms. @throws {StoreError} */
+  restoreProjects(at: number): Promise<void>;
 }
 
 /** A project with pending failures. */
@@ -101,15 +104,24 @@ export async function openPostgres(options: PostgresOptions): Promise<Postgres> 
   const shared = open({ settings, connections: 1, timeoutMs, clock, signal });
   opened.defer(() => shared.close());
   const epochs = createEpochs();
-  const coordinator = createCoordinator({ database: shared, clock, leaseMs, epochs });
+  const last = createLastConfiguration();
+  const coordinator = createCoordinator({ database: shared, clock, leaseMs, epochs, last });
   const held = opened.move();
-  const store = createStore(database, { ...options, epochs }, first, () => held.disposeAsync());
+  const store = createStore(database, { ...options, epochs, last }, first, () =>
+    held.disposeAsync(),
+  );
   return { store, coordinator };
+}
+
+/** What this process remembers of its own changes. */
+interface Remembered {
+  readonly epochs: Epochs;
+  readonly last: LastConfiguration;
 }
 
 function createStore(
   database: Database,
-  { clock, emit, worker, signal, epochs }: PostgresOptions & { readonly epochs: Epochs },
+  { clock, emit, worker, signal, epochs, last }: PostgresOptions & Remembered,
   first: SizeRow | undefined,
   onClosed: () => Promise<void>,
 ): PostgresStore {
@@ -144,7 +156,7 @@ function createStore(
   const io = { database, read, write };
   const ownedProjects = createOwnedProjects({ ...io, worker, clock, emit, signal, epochs });
   const readOwned = createOwnedSnapshot(database, worker);
-  const configure = createConfigure({ database, clock, emit, signal });
+  const configure = createConfigure({ database, clock, emit, signal, last });
   note(first);
 
   return {
@@ -170,6 +182,12 @@ function createStore(
     failureCounts: guarded(reads.failureCounts),
     durations: guarded(reads.durations),
     causes: guarded(reads.causes),
+    restoreProjects: guarded(async (at) => {
+      await inProjectQueue(async () => {
+        const ids = last.ids();
+        if (ids !== undefined) await configure(ids, at);
+      });
+    }),
     configureProjects: guarded(async (ids, at) => {
       await inProjectQueue(() =>
         configure(

@@ -128,6 +128,38 @@ describe.skipIf(postgresPrograms === undefined)('a PostgreSQL that lost its last
       'y RUNNING',
     ]);
   });
+
+  it('and with them a reload is configured again by a worker that remembers it', async () => {
+    await using worker = await startWorker(url);
+    await using other = await startWorker(url);
+    const isConfigured = async ({ coordinator, identity } = worker) =>
+      (await coordinator.beat(identity))?.isConfigured;
+    await other.store.configureProjects(['alpha', 'gamma'], 1);
+    await worker.store.configureProjects(['gamma', 'alpha'], 2);
+    expect([await isConfigured(), await isConfigured(other)]).toEqual([true, true]);
+    await server.query(
+      database,
+      `CREATE TABLE kept_project AS SELECT * FROM evalwatch.project;
+       CREATE TABLE kept_configuration AS SELECT * FROM evalwatch.configuration`,
+    );
+    await worker.store.configureProjects(['beta'], 3);
+    expect([await isConfigured(), await isConfigured(other)]).toEqual([true, false]);
+
+    await server.query(
+      database,
+      `DELETE FROM evalwatch.project;
+       INSERT INTO evalwatch.project SELECT * FROM kept_project;
+       DELETE FROM evalwatch.configuration;
+       INSERT INTO evalwatch.configuration SELECT * FROM kept_configuration`,
+    );
+    expect([await isConfigured(), await isConfigured(other)]).toEqual([false, true]);
+    await worker.store.restoreProjects(4);
+
+    expect(await isConfigured()).toBe(true);
+    const { projects } = await worker.store.snapshot();
+    expect(projects.map(({ project }) => project)).toEqual(['beta']);
+    expect(await worker.claim(['alpha', 'beta'])).toEqual(['beta']);
+  });
 });
 
 interface StatusesBasis extends ListingBasis {

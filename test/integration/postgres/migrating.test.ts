@@ -22,6 +22,7 @@ const TO_VERSION_1 = `
   DROP INDEX evalwatch.transition_failed;
   DROP TABLE evalwatch.prompt_duration;
   DROP TABLE evalwatch.error_total;
+  DROP TABLE evalwatch.configuration;
   DROP INDEX evalwatch.failure_cause;
   ALTER TABLE evalwatch.failure DROP COLUMN cause;
   ALTER TABLE evalwatch.project DROP COLUMN steady_since;
@@ -60,7 +61,7 @@ describe.skipIf(postgresPrograms === undefined)('the upgrade of a PostgreSQL sto
 
     await Promise.all([one.migrate(), other.migrate()]);
 
-    expect(await server.query(name, VERSION)).toEqual([{ version: 4 }]);
+    expect(await server.query(name, VERSION)).toEqual([{ version: 5 }]);
     expect(await server.query(name, INDEX)).toHaveLength(1);
     expect(await server.query(name, 'SELECT DISTINCT * FROM seen')).toEqual([
       { statement_timeout: '1d', check_interval: '10s' },
@@ -149,7 +150,7 @@ describe.skipIf(postgresPrograms === undefined)('the upgrade of a PostgreSQL sto
 
     await worker.migrate();
 
-    expect(await server.query(name, VERSION)).toEqual([{ version: 4 }]);
+    expect(await server.query(name, VERSION)).toEqual([{ version: 5 }]);
     expect(await server.query(name, INDEX)).toEqual([index]);
   });
 
@@ -180,6 +181,6 @@ describe.skipIf(postgresPrograms === undefined)('the upgrade of a PostgreSQL sto
     await blocking.end();
     await using next = await open(url);
     await next.migrate();
-    expect(await server.query(name, VERSION)).toEqual([{ version: 4 }]);
+    expect(await server.query(name, VERSION)).toEqual([{ version: 5 }]);
   });
 });

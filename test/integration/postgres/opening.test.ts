@@ -19,7 +19,7 @@ describe.skipIf(postgresPrograms === undefined)('a PostgreSQL store', () => {
     const { url, name } = await server.createDatabase();
     const workers = await Promise.all(Array.from({ length: 4 }, () => startWorker(url)));
     const [row] = await server.query(name, 'SELECT * FROM evalwatch.schema_version');
-    expect(row).toMatchObject({ version: 4, compatible_from: 1 });
+    expect(row).toMatchObject({ version: 5, compatible_from: 1 });
     expect(workers[0]?.store.serverVersion).toMatch(/^\d+\.\d+$/);
     for (const worker of workers) await worker[Symbol.asyncDispose]();
   });
@@ -42,7 +42,7 @@ describe.skipIf(postgresPrograms === undefined)('a PostgreSQL store', () => {
 
       const workers = await Promise.all(starting);
       const [row] = await server.query(name, 'SELECT * FROM evalwatch.schema_version');
-      expect(row).toMatchObject({ version: 4 });
+      expect(row).toMatchObject({ version: 5 });
       for (const worker of workers) await worker[Symbol.asyncDispose]();
     },
   );
@@ -65,8 +65,8 @@ describe.skipIf(postgresPrograms === undefined)('a PostgreSQL store', () => {
     ['of a newer version that this one can work with', 'version = 9, compatible_from = 1', 'done'],
     [
       'of a newer version that it cannot work with',
-      'version = 9, compatible_from = 5',
-      'the database of store.postgres_url_file or _env has schema version 9, this evalwatch supports 4: run the newer evalwatch that wrote it',
+      'version = 9, compatible_from = 6',
+      'the database of store.postgres_url_file or _env has schema version 9, this evalwatch supports 5: run the newer evalwatch that wrote it',
     ],
   ])('%s', async (_name, change, outcome) => {
     const { url, name } = await server.createDatabase();

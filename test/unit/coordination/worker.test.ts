@@ -321,6 +321,73 @@ describe('workers with different configurations', () => {
   });
 });
 
+describe('projects that the database has lost', () => {
+  it('are configured again once, when a lease has passed', async () => {
+    const restoreProjects = vi.fn<() => Promise<void>>(rows.restoreProjects);
+    const { worker, log } = workerOver(rows, 'w', ids(2), { restoreProjects });
+    await worker.start();
+    rows.loseReload();
+    await pass(LEASE);
+    expect(restoreProjects).not.toHaveBeenCalled();
+    await pass(BEAT);
+    expect(log.of('worker.projects_restored')).toEqual([
+      { type: 'worker.projects_restored', worker: 'w' },
+    ]);
+    await pass(4 * LEASE);
+    expect(restoreProjects).toHaveBeenCalledTimes(1);
+  });
+
+  it('are left alone while a worker has another configuration, or none', async () => {
+    const restoreProjects = vi.fn<() => Promise<void>>(rows.restoreProjects);
+    let digest = 'other';
+    const { worker } = workerOver(rows, 'w', ids(2), { restoreProjects });
+    const other = workerOver(rows, 'other', ids(1), {
+      configDigest: () => digest,
+      restoreProjects,
+    });
+    await worker.start();
+    await other.worker.start();
+    rows.loseReload();
+    await pass(2 * LEASE);
+    digest = '';
+    await pass(2 * LEASE);
+    digest = 'd';
+    await pass(LEASE);
+    expect(restoreProjects).not.toHaveBeenCalled();
+    await pass(2 * BEAT);
+    expect(restoreProjects).toHaveBeenCalledTimes(1);
+    await Promise.all([worker.stop(), other.worker.stop()]);
+  });
+
+  it('are left alone by a worker that takes no share', async () => {
+    const { worker, log } = workerOver(rows, 'w', ids(2), { configDigest: () => '' });
+    await worker.start();
+    rows.loseReload();
+    await pass(3 * LEASE);
+    expect(log.of('worker.projects_restored')).toEqual([]);
+  });
+
+  it('are configured again later if the database refuses, and a stop waits for that', async () => {
+    const ended = vi.fn<() => void>();
+    const hanging = Promise.withResolvers<void>();
+    const restoreProjects = vi
+      .fn<() => Promise<void>>(() => hanging.promise)
+      .mockRejectedValueOnce(new StoreError('io', 'no connection'));
+    const { worker, log } = workerOver(rows, 'w', ids(2), { restoreProjects });
+    await worker.start();
+    rows.loseReload();
+    await pass(LEASE + 2 * BEAT);
+    expect(restoreProjects).toHaveBeenCalledTimes(2);
+    void worker.stop().then(ended);
+    await pass(LEASE);
+    expect(ended).not.toHaveBeenCalled();
+    hanging.resolve();
+    await pass(BEAT);
+    expect(ended).toHaveBeenCalled();
+    expect(log.of('worker.projects_restored')).toHaveLength(1);
+  });
+});
+
 describe('a stop', () => {
   it('gives the projects back at once, and keeps its lease for the work that goes by it', async () => {
     const [first, second] = await crew(2, ids(2));

@@ -13,6 +13,7 @@ export function sharedRows() {
   const leases = new Map<string, number>();
   const digests = new Map<string, string>();
   const owners = new Map<string, { readonly worker: string; readonly epoch: number }>();
+  let hasLostReload = false;
   let epoch = 0;
   const now = () => performance.now();
   const isLive = (worker: string) => (leases.get(worker) ?? 0) > now();
@@ -27,7 +28,13 @@ export function sharedRows() {
     });
     const lease = { until: now() + LEASE, expiresAt: Date.now() + LEASE };
     // A project that nobody ever owned has no row here.
-    return { lease, workers, owned: projectsOf(worker).length, hasFree: true };
+    return {
+      lease,
+      workers,
+      owned: projectsOf(worker).length,
+      hasFree: true,
+      isConfigured: !hasLostReload,
+    };
   }
 
   const coordinator: Omit<Coordinator, 'grant' | 'owner'> = {
@@ -56,7 +63,18 @@ export function sharedRows() {
       }
     },
   };
-  return { coordinator, owners, leases, projectsOf };
+  return {
+    coordinator,
+    owners,
+    leases,
+    projectsOf,
+    loseReload: () => {
+      hasLostReload = true;
+    },
+    restoreProjects: async () => {
+      hasLostReload = false;
+    },
+  };
 }
 
 /** A worker over shared rows, as its process sees it. */
@@ -82,6 +100,7 @@ export function workerOver(
       disown: (project) => epochs.delete(project),
       flush: () => Promise.resolve(),
     },
+    restoreProjects: rows.restoreProjects,
     clock: systemClock,
     emit: log.emit,
     onChange: ({ taken, dropped }) => {

@@ -7,6 +7,7 @@ import type {
 import type { Clock } from '../../../monitor/ports/clock.ts';
 import { type HealthColumns, toHealth } from '../../rows.ts';
 import type { Database, Statement } from '../database.ts';
+import type { LastConfiguration } from '../last-configuration.ts';
 import type { Epochs } from './epochs.ts';
 import { LEASE_HOLDS } from './lease.ts';
 import { type LeaseRow, watchLeases } from './lease-watch.ts';
@@ -35,8 +36,8 @@ const RENEW: Statement = {
 const EXPIRES_US = '(extract(epoch FROM w.expires_at) * 1000000)::bigint';
 
 /**
- * Also selects, for the asking worker, how many projects it owns and whether any is free. Finding that out by a claim would
- * read every project. The index gives the owners one by one; a removed project has none.
+ * Also selects, for the asking worker, how many projects it owns, whether any is free, and which ones were configured last.
+ * Finding that out by a claim would read every project. The index gives the owners one by one; a removed project has none.
  */
 const WORKERS: Statement = {
   text: `
@@ -53,7 +54,8 @@ SELECT w.worker, w.program_version, w.config_digest, ${LEASE_HOLDS} AS holds,
         EXISTS (SELECT FROM evalwatch.project WHERE owner IS NULL AND removed_at IS NULL)
         OR EXISTS (SELECT FROM owners WHERE owner NOT IN (
           SELECT worker FROM evalwatch.worker WHERE ${LEASE_HOLDS}))
-      ) END AS has_free
+      ) END AS has_free,
+      CASE WHEN w.worker = $1 THEN (SELECT projects_digest FROM evalwatch.configuration) END AS projects_digest
     FROM evalwatch.worker w ORDER BY w.worker`,
 };
 
@@ -140,6 +142,8 @@ interface WorkerRow extends LeaseRow {
   readonly owned: number | null;
   /** Whether a configured project has no owner whose lease holds; null in the rows of others. */
   readonly has_free: boolean | null;
+  /** Digest of the projects that were configured last; null in the rows of others. */
+  readonly projects_digest: string | null;
 }
 
 interface ClaimedRow extends HealthColumns {
@@ -153,10 +157,11 @@ export interface CoordinatorOptions {
   readonly clock: Clock;
   readonly leaseMs: number;
   readonly epochs: Epochs;
+  readonly last: Pick<LastConfiguration, 'isStored'>;
 }
 
 export function createCoordinator(options: CoordinatorOptions): Coordinator {
-  const { database, clock, leaseMs, epochs } = options;
+  const { database, clock, leaseMs, epochs, last } = options;
   const findExpired = watchLeases(clock);
 
   /** Counts the lease from before the request, so that it ends here before it ends in the database. */
@@ -176,7 +181,13 @@ export function createCoordinator(options: CoordinatorOptions): Coordinator {
     const own = live.find((row) => row.worker === worker);
     // The expired leases still held for the query.
     const hasFree = own?.has_free === true || expired.length > 0;
-    return { lease, workers: live.map(toIdentity), owned: own?.owned ?? 0, hasFree };
+    return {
+      lease,
+      workers: live.map(toIdentity),
+      owned: own?.owned ?? 0,
+      hasFree,
+      isConfigured: own === undefined || last.isStored(own.projects_digest ?? ''),
+    };
   }
 
   return {

@@ -21,6 +21,7 @@ const MIGRATIONS: readonly Migration[] = [
   { file: '0002-transition-failed.sql', compatibleFrom: 1 },
   { file: '0003-durations.sql', compatibleFrom: 1 },
   { file: '0004-causes.sql', compatibleFrom: 1, after: countSettledFailures },
+  { file: '0005-configuration.sql', compatibleFrom: 1 },
 ];
 
 /** The schema version that this program writes. */

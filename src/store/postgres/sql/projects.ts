@@ -25,7 +25,7 @@ export const NEXT_EPOCH: Statement = {
  * Makes these the configured projects. It can be held up on its way, and must not undo what was done since. So it leaves each
  * row alone that has got a newer epoch than the number $3, and returns one that it would have changed, if there is any. A
  * removed project loses its owner, even one whose configuration still has it: that worker would go on polling a project
- * without series. Locks rows in the order of their ids, so that two workers that do so at the same time do not deadlock.
+ * without series. Stores the digest $4 of the configured projects, even if it leaves rows alone. Locks rows in the order of their ids, so that two workers that do so at the same time do not deadlock.
  */
 export const CONFIGURE: Statement = {
   name: 'configure_projects',
@@ -43,7 +43,8 @@ changed AS (
   SET removed_at = CASE WHEN w.id IS NULL THEN $2 END, owner = NULL, epoch = nextval('evalwatch.epoch')
   FROM evalwatch.project q LEFT JOIN wanted w ON w.id = q.id
   WHERE p.project_key = q.project_key AND (w.id IS NULL) = (q.removed_at IS NULL) AND p.epoch < $3::bigint
-)
+),
+noted AS (UPDATE evalwatch.configuration SET projects_digest = $4)
 SELECT q.id FROM evalwatch.project q LEFT JOIN wanted w ON w.id = q.id
 WHERE (w.id IS NULL) = (q.removed_at IS NULL) AND q.epoch >= $3::bigint
 LIMIT 1`,
