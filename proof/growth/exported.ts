@@ -85,7 +85,6 @@ export const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
     'web/page/project.ts unknownProjectPage',
   ],
   'takes what this program made': [
-    'store/postgres/last-configuration.ts digestOf',
     'store/postgres/postgres-reader.ts openPostgresReader',
     'store/postgres/sql/projects.ts flushInput',
     'simulator/answer.ts validationAnswer',

@@ -244,8 +244,8 @@ export const OF_WORKERS: readonly Bug[] = [
     file: `${MODEL}/workers.ts`,
     replace: [
       [
-        '        setOwner(row, null);\n      }\n      return leftAlone',
-        '      }\n      return leftAlone',
+        '        setOwner(row, null);\n      }\n      return [{ is_made: true',
+        '      }\n      return [{ is_made: true',
       ],
     ],
     notice: /which nobody has configured|is not polled for/,
@@ -299,12 +299,7 @@ export const OF_WORKERS: readonly Bug[] = [
   {
     what: 'a stop ends the lease before the reports of failures have ended',
     file: 'coordination/worker.ts',
-    replace: [
-      [
-        'await Promise.all([share.released(), work, restoration.idle()]);',
-        'await share.released();',
-      ],
-    ],
+    replace: [['await Promise.all([share.released(), work]);', 'await share.released();']],
     notice: /was told by|told after its end/,
   },
   {

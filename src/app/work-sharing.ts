@@ -78,7 +78,8 @@ export function createWorkSharing(options: WorkSharingOptions): WorkSharing {
     leaseMs,
     coordinator,
     ownership: store,
-    restoreProjects: () => store.restoreProjects(clock.now()),
+    restoreProjects: (projects, storedDigest) =>
+      store.restoreProjects(projects, clock.now(), storedDigest),
     clock,
     emit,
     onChange: (change) => {

@@ -30,8 +30,8 @@ export interface Beat {
   readonly owned: number;
   /** Whether a configured project had no owner with a lease, so that a claim may find one. */
   readonly hasFree: boolean;
-  /** Whether the database has the projects that this process configured last. */
-  readonly isConfigured: boolean;
+  /** Digest of the projects that were configured last (projects-digest.ts); empty if none were, or not all. */
+  readonly projectsDigest: string;
 }
 
 export interface OwnedProject {

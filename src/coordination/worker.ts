@@ -57,8 +57,11 @@ export interface WorkerOptions {
   readonly leaseMs: number;
   readonly coordinator: Omit<Coordinator, 'grant' | 'owner'>;
   readonly ownership: Pick<Ownership, 'own' | 'disown' | 'flush'>;
-  /** Configures in the database again what this process configured last. @throws {StoreError} */
-  readonly restoreProjects: () => Promise<void>;
+  /**
+   * Configures these projects in the database again if it still has this digest, and no reload is under way. Returns whether it
+   * did. @throws {StoreError}
+   */
+  readonly restoreProjects: (projects: readonly string[], storedDigest: string) => Promise<boolean>;
   readonly clock: Omit<Clock, 'now'>;
   /**
    * Receives `worker.claimed`, `worker.released`, `worker.lease_lost`, `worker.config_differs` and
@@ -106,7 +109,7 @@ export function createWorker(options: WorkerOptions): Worker {
   const intervalMs = () => (isAnswered ? beatMs : Math.min(beatMs, MAX_RETRY_MS));
   const heartbeat = createHeartbeat({ beat: () => beat().catch(onFailure), intervalMs, clock });
   const compareConfigurations = watchAgreement({ id, clock, emit });
-  const restoration = createRestoration({ ...options, onFailure });
+  const restoration = createRestoration(options);
 
   function onLost(): void {
     const dropped = share.dropAll();
@@ -153,6 +156,7 @@ export function createWorker(options: WorkerOptions): Worker {
   return {
     configure: (projects) => {
       share.configure(projects);
+      restoration.configure(projects);
       if (state === 'running') heartbeat.beatNow();
     },
     start: async (listener) => {
@@ -178,7 +182,7 @@ export function createWorker(options: WorkerOptions): Worker {
         // Announces that this worker takes no share any more: others claim its projects only then.
         heartbeat.beatNow();
       }
-      await Promise.all([share.released(), work, restoration.idle()]);
+      await Promise.all([share.released(), work]);
       heartbeat.stop();
       lease.close();
       // A running beat may begin another lease.

@@ -100,11 +100,11 @@ export function logConfigDifference(
 
 export function logRestoredProjects(
   logger: Logger,
-  { worker }: EventOf<'worker.projects_restored'>,
+  { worker, projects }: EventOf<'worker.projects_restored'>,
 ): void {
   logger.warn(
-    { event: 'worker.projects_restored', worker },
-    'The database watched other projects than all workers have configured, so they were configured again',
+    { event: 'worker.projects_restored', worker, projects },
+    'The database did not have the projects of the configuration that all workers share; they were configured again',
   );
 }
 

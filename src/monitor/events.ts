@@ -144,9 +144,11 @@ export type MonitorEvent =
       readonly others: readonly string[];
     }
   | {
-      /** Emitted when a worker has configured its projects again, because the database had lost them. */
+      /** Emitted when a worker has configured its projects again, because the database had others. */
       readonly type: 'worker.projects_restored';
       readonly worker: string;
+      /** Number of projects that are configured now. */
+      readonly projects: number;
     }
   | { readonly type: 'scheduler.started_poll'; readonly project: string; readonly lagMs: number }
   | { readonly type: 'scheduler.overlapped'; readonly project: string }

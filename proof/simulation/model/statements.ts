@@ -21,7 +21,7 @@ const DIGESTS: Readonly<Record<string, string>> = {
   a691cd51409b: 'claim',
   '180fa1036506': 'claim_failures',
   '53a3df61eb55': 'commit_poll',
-  a436fb188fa8: 'configure_projects',
+  '0b082fd1d57b': 'configure_projects',
   a85a9780d5c5: 'delete_expired',
   bd9f4cd475b3: 'durations',
   f274cb5fae01: 'event_numbers',
@@ -69,7 +69,7 @@ const DIGESTS: Readonly<Record<string, string>> = {
   '788e63d87cbf': 'statuses_newest',
   '18544bee6b91': 'statuses_oldest',
   d4675de4d47c: 'transitions',
-  '4e7e0a32ee5c': 'unconfigured_projects',
+  a22b0c49201c: 'unconfigured_projects',
   '96db78d18681': 'workers',
 };
 

@@ -119,7 +119,7 @@ export interface Tables {
   /** settlement_id by transition_id, in the order of the settlements. */
   readonly settlement: Map<number, number>;
   rateNextUs: number;
-  projectsDigest: string;
+  projectsDigest: string | null;
   /** Last numbers that the sequences gave. A statement that fails keeps those that it took. */
   readonly last: { epoch: number; project: number; transition: number; settlement: number };
 }
@@ -135,7 +135,7 @@ export function createTables(): Tables {
     failure: new Map(),
     settlement: new Map(),
     rateNextUs: -Infinity,
-    projectsDigest: '',
+    projectsDigest: null,
     last: { epoch: 0, project: 0, transition: 0, settlement: 0 },
   };
 }

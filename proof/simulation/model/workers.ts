@@ -105,28 +105,40 @@ export function workerStatements(tables: Tables): Statements {
       return [{ worker: row.worker, remaining_ms: ((row.expires_us - nowUs) / 1e6) * 1000 }];
     },
     next_epoch: () => [{ epoch: (last.epoch += 1) }],
-    configure_projects: ([ids, at, epoch, digest]: [string[], number, number, string]) => {
-      tables.projectsDigest = digest;
+    configure_projects: ([ids, at, epoch, digest, expected]: [
+      string[],
+      number,
+      number,
+      string,
+      string | null,
+    ]) => {
       const wanted = new Set(ids);
       // The statement does not see what it inserts.
-      const stored = [...project.values()];
+      const differing = [...project.values()].filter(
+        ({ id, removed_at }) => wanted.has(id) !== (removed_at === null),
+      );
+      const leaves_some = differing.some((row) => row.epoch >= epoch);
+      // Without a row, the digest is inserted.
+      const isExpected = expected === null || (tables.projectsDigest ?? expected) === expected;
+      if (!isExpected) return [{ is_made: false, leaves_some }];
+      tables.projectsDigest = leaves_some ? '' : digest;
       for (const id of [...wanted].toSorted(compareTexts)) {
         if (!project.has(id)) addProject(tables, { id, at, epoch: (last.epoch += 1) });
       }
-      const differing = stored.filter(
-        ({ id, removed_at }) => wanted.has(id) !== (removed_at === null),
-      );
-      const leftAlone = differing.find((row) => row.epoch >= epoch);
       for (const row of differing) {
         if (row.epoch >= epoch) continue;
         row.removed_at = wanted.has(row.id) ? null : at;
         setOwner(row, null);
       }
-      return leftAlone === undefined ? [] : [{ id: leftAlone.id }];
+      return [{ is_made: true, leaves_some }];
     },
     unconfigured_projects: ([ids]: [string[]]) => {
-      const missing = ids.find((id) => project.get(id)?.removed_at !== null);
-      return missing === undefined ? [] : [{ id: missing }];
+      const wanted = new Set(ids);
+      const isRemoved = (id: string) => project.get(id)?.removed_at !== null;
+      const missing = ids.find((id) => isRemoved(id));
+      const other = [...project.keys()].find((id) => !wanted.has(id) && !isRemoved(id));
+      const found = missing ?? other;
+      return found === undefined ? [] : [{ id: found }];
     },
   };
 }

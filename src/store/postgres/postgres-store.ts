@@ -12,9 +12,8 @@ import {
   toPendingFailure,
   unknownProject,
 } from '../rows.ts';
-import { createConfigure } from './configure.ts';
+import { createProjectChanges } from './configure.ts';
 import { createCoordinator } from './ownership/coordinator.ts';
-import { createLastConfiguration, type LastConfiguration } from './last-configuration.ts';
 import { createEpochs, type Epochs } from './ownership/epochs.ts';
 import { type Database, openDatabase, type Statement } from './database.ts';
 import {
@@ -59,8 +58,11 @@ export interface PostgresStore extends Store, Ownership {
   ownedSnapshot(): Promise<OwnedSnapshot>;
   /** Returns projects with pending failures, also those of other workers. @throws {StoreError} */
   failingProjects(): Promise<readonly FailingProject[]>;
-  /** Configures the projects again that `configureProjects` configured last, at this time, epoch ms. @throws {StoreError} */
-  restoreProjects(at: number): Promise<void>;
+  /**
+   * Does what `configureProjects` does, but only if the database still has the digest `storedDigest`, and `configureProjects` is
+   * not under way. Returns whether it did. @throws {StoreError}
+   */
+  restoreProjects(ids: readonly string[], at: number, storedDigest: string): Promise<boolean>;
 }
 
 /** A project with pending failures. */
@@ -104,24 +106,15 @@ export async function openPostgres(options: PostgresOptions): Promise<Postgres> 
   const shared = open({ settings, connections: 1, timeoutMs, clock, signal });
   opened.defer(() => shared.close());
   const epochs = createEpochs();
-  const last = createLastConfiguration();
-  const coordinator = createCoordinator({ database: shared, clock, leaseMs, epochs, last });
+  const coordinator = createCoordinator({ database: shared, clock, leaseMs, epochs });
   const held = opened.move();
-  const store = createStore(database, { ...options, epochs, last }, first, () =>
-    held.disposeAsync(),
-  );
+  const store = createStore(database, { ...options, epochs }, first, () => held.disposeAsync());
   return { store, coordinator };
-}
-
-/** What this process remembers of its own changes. */
-interface Remembered {
-  readonly epochs: Epochs;
-  readonly last: LastConfiguration;
 }
 
 function createStore(
   database: Database,
-  { clock, emit, worker, signal, epochs, last }: PostgresOptions & Remembered,
+  { clock, emit, worker, signal, epochs }: PostgresOptions & { readonly epochs: Epochs },
   first: SizeRow | undefined,
   onClosed: () => Promise<void>,
 ): PostgresStore {
@@ -133,6 +126,8 @@ function createStore(
 
   /** Serial queue of the operations that create and delete projects. */
   const inProjectQueue = limitConcurrency(1);
+  /** Number of calls of `configureProjects` that have not ended. */
+  let configuring = 0;
 
   async function measure(): Promise<void> {
     const [measured] = await database.query<SizeRow>(SIZE);
@@ -156,7 +151,7 @@ function createStore(
   const io = { database, read, write };
   const ownedProjects = createOwnedProjects({ ...io, worker, clock, emit, signal, epochs });
   const readOwned = createOwnedSnapshot(database, worker);
-  const configure = createConfigure({ database, clock, emit, signal, last });
+  const projects = createProjectChanges({ database, clock, emit, signal });
   note(first);
 
   return {
@@ -182,19 +177,17 @@ function createStore(
     failureCounts: guarded(reads.failureCounts),
     durations: guarded(reads.durations),
     causes: guarded(reads.causes),
-    restoreProjects: guarded(async (at) => {
-      await inProjectQueue(async () => {
-        const ids = last.ids();
-        if (ids !== undefined) await configure(ids, at);
-      });
-    }),
     configureProjects: guarded(async (ids, at) => {
-      await inProjectQueue(() =>
-        configure(
-          ids.map((id) => toStored(id)),
-          at,
-        ),
-      );
+      configuring += 1;
+      try {
+        await inProjectQueue(() => projects.configure(ids, at));
+      } finally {
+        configuring -= 1;
+      }
+    }),
+    restoreProjects: guarded(async (ids, at, storedDigest) => {
+      if (configuring > 0) return false;
+      return await inProjectQueue(() => projects.restore(ids, at, storedDigest));
     }),
     loadHealth: guarded(async (project) => {
       await ownedProjects.flush();

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { createRecordBudget } from '../../../src/evaluation-api/listing/record-budget.ts';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
+import { projectsDigestOf } from '../../../src/coordination/projects-digest.ts';
 import { createPoller } from '../../../src/monitor/poller.ts';
 import type {
   ListingAnswer,
@@ -131,20 +132,18 @@ describe.skipIf(postgresPrograms === undefined)('a PostgreSQL that lost its last
 
   it('and with them a reload is configured again by a worker that remembers it', async () => {
     await using worker = await startWorker(url);
-    await using other = await startWorker(url);
-    const isConfigured = async ({ coordinator, identity } = worker) =>
-      (await coordinator.beat(identity))?.isConfigured;
-    await other.store.configureProjects(['alpha', 'gamma'], 1);
-    await worker.store.configureProjects(['gamma', 'alpha'], 2);
-    expect([await isConfigured(), await isConfigured(other)]).toEqual([true, true]);
+    const stored = async () => (await worker.coordinator.beat(worker.identity))?.projectsDigest;
+    const configured = async () =>
+      (await worker.store.snapshot()).projects.map(({ project }) => project);
+    expect(await stored()).toBe('');
+    await worker.store.configureProjects(['alpha', 'gamma'], 1);
+    expect(await stored()).toBe(projectsDigestOf(['gamma', 'alpha']));
     await server.query(
       database,
       `CREATE TABLE kept_project AS SELECT * FROM evalwatch.project;
        CREATE TABLE kept_configuration AS SELECT * FROM evalwatch.configuration`,
     );
-    await worker.store.configureProjects(['beta'], 3);
-    expect([await isConfigured(), await isConfigured(other)]).toEqual([true, false]);
-
+    await worker.store.configureProjects(['beta', 'ü'], 2);
     await server.query(
       database,
       `DELETE FROM evalwatch.project;
@@ -152,13 +151,24 @@ describe.skipIf(postgresPrograms === undefined)('a PostgreSQL that lost its last
        DELETE FROM evalwatch.configuration;
        INSERT INTO evalwatch.configuration SELECT * FROM kept_configuration`,
     );
-    expect([await isConfigured(), await isConfigured(other)]).toEqual([false, true]);
-    await worker.store.restoreProjects(4);
+    const lost = projectsDigestOf(['alpha', 'gamma']);
+    expect(await stored()).toBe(lost);
 
-    expect(await isConfigured()).toBe(true);
-    const { projects } = await worker.store.snapshot();
-    expect(projects.map(({ project }) => project)).toEqual(['beta']);
-    expect(await worker.claim(['alpha', 'beta'])).toEqual(['beta']);
+    expect(await worker.store.restoreProjects(['beta', 'ü'], 3, 'another')).toBe(false);
+    expect(await configured()).toEqual(['alpha', 'gamma']);
+    expect(await worker.store.restoreProjects(['beta', 'ü'], 3, lost)).toBe(true);
+
+    expect(await stored()).toBe(projectsDigestOf(['ü', 'beta']));
+    expect(await configured()).toEqual(['beta', 'ü']);
+    expect((await worker.claim(['alpha', 'beta', 'ü'])).toSorted()).toEqual(['beta', 'ü']);
+  });
+
+  it('and a reload that is under way are not restored over it', async () => {
+    await using worker = await startWorker(url);
+    const reloading = worker.store.configureProjects(['beta'], 1);
+    expect(await worker.store.restoreProjects(['alpha'], 2, '')).toBe(false);
+    await reloading;
+    expect(await worker.store.projects()).toEqual(['beta']);
   });
 });
 

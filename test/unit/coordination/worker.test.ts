@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import type { Coordinator, WorkerIdentity } from '../../../src/coordination/ports.ts';
 import { StoreError } from '../../../src/monitor/errors.ts';
+import type { WorkerOptions } from '../../../src/coordination/worker.ts';
 import { LEASE, pass, sharedRows, workerOver } from './world.ts';
 
 const BEAT = LEASE / 4;
@@ -322,68 +323,95 @@ describe('workers with different configurations', () => {
 });
 
 describe('projects that the database has lost', () => {
-  it('are configured again once, when a lease has passed', async () => {
-    const restoreProjects = vi.fn<() => Promise<void>>(rows.restoreProjects);
-    const { worker, log } = workerOver(rows, 'w', ids(2), { restoreProjects });
-    await worker.start();
-    rows.loseReload();
+  /** A worker, and what it has configured again. */
+  function watched(id: string, projects: readonly string[], digest = () => 'd') {
+    const restoreProjects = vi.fn<WorkerOptions['restoreProjects']>(rows.restoreProjects);
+    const one = workerOver(rows, id, projects, { restoreProjects, configDigest: digest });
+    return { ...one, restoreProjects };
+  }
+
+  it('are configured again once, by one worker, when a lease has passed', async () => {
+    const one = watched('one', ids(2));
+    const other = watched('other', ids(2));
+    await one.worker.start();
+    await other.worker.start();
+    rows.store('before');
     await pass(LEASE);
-    expect(restoreProjects).not.toHaveBeenCalled();
-    await pass(BEAT);
-    expect(log.of('worker.projects_restored')).toEqual([
-      { type: 'worker.projects_restored', worker: 'w' },
-    ]);
+    expect(one.restoreProjects).not.toHaveBeenCalled();
+    expect(other.restoreProjects).not.toHaveBeenCalled();
+    await pass(2 * BEAT);
+    const told = [
+      ...one.log.of('worker.projects_restored'),
+      ...other.log.of('worker.projects_restored'),
+    ];
+    expect(told).toMatchObject([{ projects: 2 }]);
     await pass(4 * LEASE);
-    expect(restoreProjects).toHaveBeenCalledTimes(1);
+    expect(
+      one.restoreProjects.mock.calls.length + other.restoreProjects.mock.calls.length,
+    ).toBeLessThan(3);
+    expect(one.may().length + other.may().length).toBe(2);
   });
 
-  it('are left alone while a worker has another configuration, or none', async () => {
-    const restoreProjects = vi.fn<() => Promise<void>>(rows.restoreProjects);
-    let digest = 'other';
-    const { worker } = workerOver(rows, 'w', ids(2), { restoreProjects });
-    const other = workerOver(rows, 'other', ids(1), {
-      configDigest: () => digest,
-      restoreProjects,
-    });
+  it('are left alone for another lease if others are configured meanwhile', async () => {
+    const { worker, restoreProjects } = watched('w', ids(2));
     await worker.start();
-    await other.worker.start();
-    rows.loseReload();
+    rows.store('before');
+    await pass(LEASE);
+    rows.store('reloaded');
+    await pass(LEASE);
+    expect(restoreProjects).not.toHaveBeenCalled();
+    await pass(2 * BEAT);
+    expect(restoreProjects.mock.calls).toEqual([[ids(2), 'reloaded']]);
+  });
+
+  it('are left alone for another lease after a lost one', async () => {
+    const { worker, database, restoreProjects } = watched('w', ids(2));
+    await worker.start();
+    rows.store('before');
+    await pass(2 * BEAT);
+    database('fails');
     await pass(2 * LEASE);
-    digest = '';
-    await pass(2 * LEASE);
-    digest = 'd';
+    database('none');
     await pass(LEASE);
     expect(restoreProjects).not.toHaveBeenCalled();
     await pass(2 * BEAT);
     expect(restoreProjects).toHaveBeenCalledTimes(1);
-    await Promise.all([worker.stop(), other.worker.stop()]);
+  });
+
+  it('are left alone while a worker has another configuration, and while one stops', async () => {
+    let digest = 'other';
+    const { worker, restoreProjects } = watched('w', ids(2));
+    const other = watched('other', ids(1), () => digest);
+    await worker.start();
+    await other.worker.start();
+    rows.store('before');
+    await pass(2 * LEASE);
+    digest = '';
+    await pass(2 * LEASE);
+    expect(restoreProjects).not.toHaveBeenCalled();
+    await other.worker.stop();
+    await pass(BEAT);
+    expect(restoreProjects).toHaveBeenCalledTimes(1);
   });
 
   it('are left alone by a worker that takes no share', async () => {
-    const { worker, log } = workerOver(rows, 'w', ids(2), { configDigest: () => '' });
+    const { worker, restoreProjects } = watched('w', ids(2), () => '');
     await worker.start();
-    rows.loseReload();
+    rows.store('before');
     await pass(3 * LEASE);
-    expect(log.of('worker.projects_restored')).toEqual([]);
+    expect(restoreProjects).not.toHaveBeenCalled();
   });
 
-  it('are configured again later if the database refuses, and a stop waits for that', async () => {
-    const ended = vi.fn<() => void>();
-    const hanging = Promise.withResolvers<void>();
-    const restoreProjects = vi
-      .fn<() => Promise<void>>(() => hanging.promise)
-      .mockRejectedValueOnce(new StoreError('io', 'no connection'));
-    const { worker, log } = workerOver(rows, 'w', ids(2), { restoreProjects });
+  it('are configured again a lease later if that fails, and polls go on', async () => {
+    const { worker, may, restoreProjects, log } = watched('w', ids(2));
+    restoreProjects.mockRejectedValueOnce(new StoreError('other', 'permission denied'));
     await worker.start();
-    rows.loseReload();
+    rows.store('before');
+    await pass(LEASE + 2 * BEAT);
+    expect(restoreProjects).toHaveBeenCalledTimes(1);
+    expect(may()).toEqual(ids(2));
     await pass(LEASE + 2 * BEAT);
     expect(restoreProjects).toHaveBeenCalledTimes(2);
-    void worker.stop().then(ended);
-    await pass(LEASE);
-    expect(ended).not.toHaveBeenCalled();
-    hanging.resolve();
-    await pass(BEAT);
-    expect(ended).toHaveBeenCalled();
     expect(log.of('worker.projects_restored')).toHaveLength(1);
   });
 });

@@ -1,6 +1,7 @@
 import { vi } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import type { Beat, Coordinator, OwnedProject } from '../../../src/coordination/ports.ts';
+import { projectsDigestOf } from '../../../src/coordination/projects-digest.ts';
 import { createWorker, type Worker, type WorkerOptions } from '../../../src/coordination/worker.ts';
 import { StoreError } from '../../../src/monitor/errors.ts';
 import { NEVER_POLLED } from '../../../src/monitor/poll-health.ts';
@@ -13,7 +14,9 @@ export function sharedRows() {
   const leases = new Map<string, number>();
   const digests = new Map<string, string>();
   const owners = new Map<string, { readonly worker: string; readonly epoch: number }>();
-  let hasLostReload = false;
+  const configured = new Map<string, string>();
+  /** Undefined while every worker finds its own digest. */
+  let storedDigest: string | undefined;
   let epoch = 0;
   const now = () => performance.now();
   const isLive = (worker: string) => (leases.get(worker) ?? 0) > now();
@@ -28,13 +31,8 @@ export function sharedRows() {
     });
     const lease = { until: now() + LEASE, expiresAt: Date.now() + LEASE };
     // A project that nobody ever owned has no row here.
-    return {
-      lease,
-      workers,
-      owned: projectsOf(worker).length,
-      hasFree: true,
-      isConfigured: !hasLostReload,
-    };
+    const projectsDigest = storedDigest ?? configured.get(worker) ?? '';
+    return { lease, workers, owned: projectsOf(worker).length, hasFree: true, projectsDigest };
   }
 
   const coordinator: Omit<Coordinator, 'grant' | 'owner'> = {
@@ -68,11 +66,15 @@ export function sharedRows() {
     owners,
     leases,
     projectsOf,
-    loseReload: () => {
-      hasLostReload = true;
+    configured,
+    /** Has the database remember other projects. */
+    store: (digest: string) => {
+      storedDigest = digest;
     },
-    restoreProjects: async () => {
-      hasLostReload = false;
+    restoreProjects: async (projects: readonly string[], expected: string) => {
+      if (storedDigest !== expected) return false;
+      storedDigest = projectsDigestOf(projects);
+      return true;
     },
   };
 }
@@ -114,6 +116,7 @@ export function workerOver(
     ...changes,
   });
   worker.configure(projects);
+  rows.configured.set(id, projectsDigestOf(projects));
   return {
     worker,
     log,

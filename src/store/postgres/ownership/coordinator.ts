@@ -7,7 +7,6 @@ import type {
 import type { Clock } from '../../../monitor/ports/clock.ts';
 import { type HealthColumns, toHealth } from '../../rows.ts';
 import type { Database, Statement } from '../database.ts';
-import type { LastConfiguration } from '../last-configuration.ts';
 import type { Epochs } from './epochs.ts';
 import { LEASE_HOLDS } from './lease.ts';
 import { type LeaseRow, watchLeases } from './lease-watch.ts';
@@ -142,7 +141,7 @@ interface WorkerRow extends LeaseRow {
   readonly owned: number | null;
   /** Whether a configured project has no owner whose lease holds; null in the rows of others. */
   readonly has_free: boolean | null;
-  /** Digest of the projects that were configured last; null in the rows of others. */
+  /** Null if nothing was configured, and in the rows of others. */
   readonly projects_digest: string | null;
 }
 
@@ -157,11 +156,10 @@ export interface CoordinatorOptions {
   readonly clock: Clock;
   readonly leaseMs: number;
   readonly epochs: Epochs;
-  readonly last: Pick<LastConfiguration, 'isStored'>;
 }
 
 export function createCoordinator(options: CoordinatorOptions): Coordinator {
-  const { database, clock, leaseMs, epochs, last } = options;
+  const { database, clock, leaseMs, epochs } = options;
   const findExpired = watchLeases(clock);
 
   /** Counts the lease from before the request, so that it ends here before it ends in the database. */
@@ -186,7 +184,7 @@ export function createCoordinator(options: CoordinatorOptions): Coordinator {
       workers: live.map(toIdentity),
       owned: own?.owned ?? 0,
       hasFree,
-      isConfigured: own === undefined || last.isStored(own.projects_digest ?? ''),
+      projectsDigest: own?.projects_digest ?? '',
     };
   }
 

@@ -22,40 +22,57 @@ export const NEXT_EPOCH: Statement = {
 };
 
 /**
- * Makes these the configured projects. It can be held up on its way, and must not undo what was done since. So it leaves each
- * row alone that has got a newer epoch than the number $3, and returns one that it would have changed, if there is any. A
- * removed project loses its owner, even one whose configuration still has it: that worker would go on polling a project
- * without series. Stores the digest $4 of the configured projects, even if it leaves rows alone. Locks rows in the order of their ids, so that two workers that do so at the same time do not deadlock.
+ * Makes these the configured projects, if the stored digest is $5 or that is NULL. It can be held up on its way, and must not
+ * undo what was done since. So it leaves each row alone that has got a newer epoch than the number $3, and tells if there is
+ * one. Stores the digest $4 of the projects, or an empty one if it left a row alone. The row of the digest is locked first, so
+ * that one of these statements waits for the other. A removed project loses its owner, even one whose configuration still has
+ * it: that worker would go on polling a project without series.
  */
 export const CONFIGURE: Statement = {
   name: 'configure_projects',
   text: `
 WITH wanted AS MATERIALIZED (SELECT unnest($1::text[]) COLLATE "C" AS id),
+differing AS MATERIALIZED (
+  SELECT q.project_key, q.epoch, w.id IS NOT NULL AS is_wanted
+  FROM evalwatch.project q LEFT JOIN wanted w ON w.id = q.id
+  WHERE (w.id IS NULL) = (q.removed_at IS NULL)
+),
+noted AS (
+  INSERT INTO evalwatch.configuration AS c (projects_digest)
+  SELECT CASE WHEN EXISTS (SELECT FROM differing WHERE epoch >= $3::bigint) THEN '' ELSE $4::text END
+  ON CONFLICT (only_row) DO UPDATE SET projects_digest = excluded.projects_digest
+    WHERE $5::text IS NULL OR c.projects_digest = $5
+  RETURNING true
+),
 added AS (
   INSERT INTO evalwatch.project (id, configured_at, epoch)
   SELECT w.id, $2, nextval('evalwatch.epoch') FROM wanted w
-  WHERE NOT EXISTS (SELECT FROM evalwatch.project p WHERE p.id = w.id)
+  WHERE EXISTS (SELECT FROM noted) AND NOT EXISTS (SELECT FROM evalwatch.project p WHERE p.id = w.id)
   ORDER BY w.id
   ON CONFLICT (id) DO NOTHING
 ),
 changed AS (
   UPDATE evalwatch.project p
-  SET removed_at = CASE WHEN w.id IS NULL THEN $2 END, owner = NULL, epoch = nextval('evalwatch.epoch')
-  FROM evalwatch.project q LEFT JOIN wanted w ON w.id = q.id
-  WHERE p.project_key = q.project_key AND (w.id IS NULL) = (q.removed_at IS NULL) AND p.epoch < $3::bigint
-),
-noted AS (UPDATE evalwatch.configuration SET projects_digest = $4)
-SELECT q.id FROM evalwatch.project q LEFT JOIN wanted w ON w.id = q.id
-WHERE (w.id IS NULL) = (q.removed_at IS NULL) AND q.epoch >= $3::bigint
-LIMIT 1`,
+  SET removed_at = CASE WHEN NOT d.is_wanted THEN $2 END, owner = NULL, epoch = nextval('evalwatch.epoch')
+  FROM differing d
+  WHERE EXISTS (SELECT FROM noted) AND p.project_key = d.project_key AND p.epoch < $3::bigint
+)
+SELECT EXISTS (SELECT FROM noted) AS is_made,
+  EXISTS (SELECT FROM differing WHERE epoch >= $3::bigint) AS leaves_some`,
 };
 
-/** Selects whether a concurrent prune, which began earlier, has deleted a project that was just configured. */
+/**
+ * Selects whether the configured projects are others: a prune that began earlier has deleted one that was just configured, or
+ * another statement was making its changes at the same time.
+ */
 export const UNCONFIGURED: Statement = {
   name: 'unconfigured_projects',
-  text: `SELECT w.id FROM unnest($1::text[]) AS w(id)
-    WHERE NOT EXISTS (SELECT FROM evalwatch.project p WHERE p.id = w.id AND p.removed_at IS NULL)
-    LIMIT 1`,
+  text: `
+WITH wanted AS MATERIALIZED (SELECT unnest($1::text[]) COLLATE "C" AS id)
+SELECT coalesce(w.id, p.id) AS id
+FROM wanted w FULL JOIN (SELECT id FROM evalwatch.project WHERE removed_at IS NULL) p ON p.id = w.id
+WHERE w.id IS NULL OR p.id IS NULL
+LIMIT 1`,
 };
 
 export const HEALTH: Statement = {
