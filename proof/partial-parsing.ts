@@ -88,8 +88,8 @@ async function play(
   let step = sequence[0];
   const poller = modules.createPoller({
     service: {
-      list: async (_project, kind, { previous, allowDifference, onFirstRequest }) => {
-        onFirstRequest();
+      list: async (_project, kind, { previous, allowDifference, onRequest }) => {
+        onRequest();
         if (step === undefined) throw new Error('no step');
         if (step.notModified && previous !== undefined) return { unchanged: true, full: false };
         return await read({ step, kind, previous, allowDifference, secrets });

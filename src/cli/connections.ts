@@ -88,7 +88,7 @@ async function listOnce(service: EvaluationService, project: string): Promise<Li
     revalidate: 'bytes',
     allowDifference: false,
     isFailing: false,
-    onFirstRequest: () => {},
+    onRequest: () => {},
     signal: { waits: signal, requests: signal },
   });
 }

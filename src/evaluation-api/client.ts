@@ -2,7 +2,7 @@ import type { Dispatcher } from 'undici';
 import type { SecretSource } from '../domain/secret-source.ts';
 import { takeSteps } from '../monitor/steps.ts';
 import { ApiError } from '../monitor/errors.ts';
-import type { Observer } from '../monitor/events.ts';
+import type { Endpoint, Observer } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import type { RateLimit } from '../monitor/ports/rate-limit.ts';
 import type { EvaluationService, ServiceSettings } from '../monitor/ports/service.ts';
@@ -43,7 +43,7 @@ export type HttpEvaluationService = EvaluationService & { close(): Promise<void>
 
 /**
  * Creates a client of the Evaluation Service (docs/specification.md#fetching). Its calls reject only with an `ApiError`,
- * a signal's reason, or what `onFirstRequest` throws. No error message contains a key.
+ * a signal's reason, or what `onRequest` throws. No error message contains a key.
  */
 export function createEvaluationService(options: EvaluationServiceOptions): HttpEvaluationService {
   const { service, keyOf, secrets, clock, emit, records, version, random = Math.random } = options;
@@ -59,7 +59,6 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
   const request = createListingRequest({
     send,
     secrets,
-    emit,
     maxItems: service.maxItems,
     records,
   });
@@ -73,18 +72,15 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
   }
 
   /** Sends with the current key; if it is refused and was rotated meanwhile, sends again with the new one. */
-  async function withKey<T>(
-    project: string,
-    sendWith: (key: string, isRepeated: boolean) => Promise<T>,
-  ): Promise<T> {
+  async function withKey<T>(project: string, sendWith: (key: string) => Promise<T>): Promise<T> {
     const key = await keyFor(project);
     try {
-      return await sendWith(key, false);
+      return await sendWith(key);
     } catch (error) {
       if (!(error instanceof ApiError && error.reason === 'auth')) throw error;
       const newer = await keyFor(project);
       if (newer === key) throw error;
-      return await sendWith(newer, true);
+      return await sendWith(newer);
     }
   }
 
@@ -92,30 +88,31 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
     list: async (
       project,
       kind,
-      { previous, revalidate, allowDifference, isFailing, onFirstRequest, signal },
+      { previous, revalidate, allowDifference, isFailing, onRequest, signal },
     ) => {
       signal.waits.throwIfAborted();
       retryHolds.throwIfHeld(project, kind);
       const path = `/v2/projects/${segmentOf(project)}/${kind}s/`;
       const endpoint = kind === 'prompt' ? 'list_prompts' : 'list_datasets';
       const running = failingProjects.beginListing(project);
-      const requestListing = (key: string, onStart: () => void) =>
-        request({
-          kind,
-          endpoint,
-          path,
-          key,
-          previous,
-          revalidate,
-          allowDifference,
-          classOf: () => (isFailing || failingProjects.has(project) ? 'failing' : 'healthy'),
-          signal,
-          onStart,
-        });
-      const onRetry = () => emit({ type: 'api.retry_sent', endpoint });
-      const attempt = async (number: number) =>
-        await withKey(project, (key, isRepeated) =>
-          requestListing(key, number === 1 && !isRepeated ? onFirstRequest : onRetry),
+      const emitRetry = emitRetries(endpoint, emit);
+      const attempt = async () =>
+        await withKey(project, (key) =>
+          request({
+            kind,
+            endpoint,
+            path,
+            key,
+            previous,
+            revalidate,
+            allowDifference,
+            classOf: () => (isFailing || failingProjects.has(project) ? 'failing' : 'healthy'),
+            signal,
+            onStart: () => {
+              onRequest();
+              emitRetry();
+            },
+          }),
         );
       try {
         return await withRetries(attempt, {
@@ -141,14 +138,15 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
       signal.waits.throwIfAborted();
       const path = `/v2/prompts/${segmentOf(promptId)}/`;
       const endpoint = 'get_prompt';
-      return await withKey(project, (key, isRepeated) =>
+      const onStart = emitRetries(endpoint, emit);
+      return await withKey(project, (key) =>
         send({
           endpoint,
           path,
           key,
           classOf: () => 'detail',
           signal,
-          onStart: () => isRepeated && emit({ type: 'api.retry_sent', endpoint }),
+          onStart,
           interpret: async (body) =>
             body && (await takeSteps(readErrorInfo(body, scrub), signal.requests)),
         }),
@@ -156,6 +154,15 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
     },
 
     close: async () => await dispatcher.destroy(),
+  };
+}
+
+/** Returns the function to call when a request gets its slot: each one after the first is a retry. */
+function emitRetries(endpoint: Endpoint, emit: Observer): () => void {
+  let isRetry = false;
+  return () => {
+    if (isRetry) emit({ type: 'api.retry_sent', endpoint });
+    isRetry = true;
   };
 }
 

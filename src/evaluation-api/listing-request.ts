@@ -1,4 +1,4 @@
-import type { Endpoint, Observer } from '../monitor/events.ts';
+import type { Endpoint } from '../monitor/events.ts';
 import type { Kind } from '../domain/status.ts';
 import { steps } from '../monitor/steps.ts';
 import type { ListingAnswer, ListOptions } from '../monitor/ports/service.ts';
@@ -16,7 +16,6 @@ const SCANNED_PER_TURN = 512 * 1024;
 interface ListingRequestOptions {
   readonly send: Sender;
   readonly secrets: Secrets;
-  readonly emit: Observer;
   /** Largest number of items in one listing. */
   readonly maxItems: number;
   readonly records: Pick<RecordBudget, 'readListing'>;
@@ -28,7 +27,7 @@ interface ListingRequest
     Pick<ApiRequest<unknown>, 'path' | 'key' | 'classOf'> {
   readonly kind: Kind;
   readonly endpoint: Endpoint;
-  /** Called when the request gets its slot. */
+  /** Called when a request gets its slot. */
   readonly onStart: () => void;
 }
 
@@ -39,7 +38,7 @@ interface ListingRequest
 export function createListingRequest(
   options: ListingRequestOptions,
 ): (request: ListingRequest) => Promise<ListingAnswer> {
-  const { send, secrets, emit, maxItems, records } = options;
+  const { send, secrets, maxItems, records } = options;
   const startScan = createItemScanner(maxItems);
   const turn = createTurnLimit(SCANNED_PER_TURN);
   let last = 0;
@@ -85,7 +84,6 @@ export function createListingRequest(
       ...wanted,
       revalidate: 'bytes',
       allowDifference: false,
-      onStart: () => emit({ type: 'api.retry_sent', endpoint }),
     });
   };
 }

@@ -48,7 +48,7 @@ export type ReadListings = (
   context: ReadingContext,
 ) => Promise<readonly Reading[] | undefined>;
 
-/** The project was unwatched before the first request of a listing went out. */
+/** The project was unwatched before a request of a listing went out. */
 class UnwatchedError extends Error {}
 
 /**
@@ -73,7 +73,7 @@ export function createReadListings(options: ReadingOptions): ReadListings {
 
   return async (project, { run, isFailing, isWatched, memory, held }) => {
     const emitLag = createLagEmitter(project.id, run);
-    const onFirstRequest = () => {
+    const onRequest = () => {
       if (!isWatched()) throw new UnwatchedError();
       emitLag();
     };
@@ -82,7 +82,7 @@ export function createReadListings(options: ReadingOptions): ReadListings {
         const answer = await service.list(project.id, kind, {
           ...revalidationOf(memory.get(kind), run.nextAt, clock),
           isFailing,
-          onFirstRequest,
+          onRequest,
           signal: shutdown,
         });
         if (!answer.unchanged) held.add(answer.recordBytes);

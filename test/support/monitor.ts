@@ -126,7 +126,7 @@ export function scriptedService() {
       }
       before?.();
       before = undefined;
-      options.onFirstRequest();
+      options.onRequest();
       if (kind === 'dataset') await datasetsAfter;
       during?.();
       during = undefined;

@@ -61,8 +61,8 @@ export interface ListOptions {
   readonly allowDifference: boolean;
   /** Whether the project's last poll failed: its requests then queue behind those of healthy projects. */
   readonly isFailing: boolean;
-  /** Called just before the first request goes out; the call rejects with what it throws, and nothing is sent. */
-  readonly onFirstRequest: () => void;
+  /** Called just before each request goes out, also a repeated one; the call rejects with what it throws, and sends nothing. */
+  readonly onRequest: () => void;
   /** Aborts the whole call; it then rejects with the signal's reason. */
   readonly signal: Shutdown;
 }

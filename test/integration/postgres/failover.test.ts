@@ -184,7 +184,7 @@ function serviceThatKnowsWhatItTold() {
       now = statuses;
     },
     list: async (_project: string, _kind: string, options: ListOptions): Promise<ListingAnswer> => {
-      options.onFirstRequest();
+      options.onRequest();
       const { previous, allowDifference } = options;
       const before =
         previous !== undefined && isOfStatuses(previous) ? previous.statuses : undefined;

@@ -49,7 +49,7 @@ describe('a request', () => {
     const { url, requests } = await serve(answering(200, BODY));
     const { service, events } = connect({ baseUrl: url });
     let started = 0;
-    await service.list('p', kind, listOptions({ onFirstRequest: () => (started += 1) }));
+    await service.list('p', kind, listOptions({ onRequest: () => (started += 1) }));
     expect(requests[0]?.url).toBe(path);
     expect(started).toBe(1);
     expect(events).toEqual([
@@ -463,6 +463,20 @@ describe('a status code', () => {
 });
 
 describe('a failed attempt', () => {
+  it('is not repeated once the caller refuses', async () => {
+    const { url, requests } = await serve(answering(503));
+    const { service, events } = connect({ baseUrl: url, retries: 3 });
+    const refusal = new Error('the project was removed');
+    let started = 0;
+    const onRequest = () => {
+      started += 1;
+      if (started > 1) throw refusal;
+    };
+    await expect(service.list('p', 'prompt', listOptions({ onRequest }))).rejects.toBe(refusal);
+    expect(requests).toHaveLength(1);
+    expect(ofType(events, 'api.retry_sent')).toEqual([]);
+  });
+
   it.each([408, 429, 500, 502, 503, 504])('is repeated after %i', async (statusCode) => {
     const { url, requests } = await serve(inTurn(answering(statusCode), answering(200, BODY)));
     const { service, events } = connect({ baseUrl: url, retries: 1 });
@@ -470,11 +484,11 @@ describe('a failed attempt', () => {
     const answer = await service.list(
       'p',
       'prompt',
-      listOptions({ onFirstRequest: () => (started += 1) }),
+      listOptions({ onRequest: () => (started += 1) }),
     );
     expect(answer.unchanged).toBe(false);
     expect(requests).toHaveLength(2);
-    expect(started).toBe(1);
+    expect(started).toBe(2);
     expect(events.map(({ type }) => type)).toEqual([
       'api.responded',
       'api.request_finished',

@@ -142,7 +142,7 @@ export function listOptions(options: Partial<ListOptions> = {}): ListOptions {
     revalidate: 'bytes',
     allowDifference: true,
     isFailing: false,
-    onFirstRequest: () => {},
+    onRequest: () => {},
     signal: RUNNING,
     ...options,
   };
