@@ -1,7 +1,10 @@
-import { clearTimeout, setTimeout } from 'node:timers';
+import { clearInterval, setInterval } from 'node:timers';
 
-/** Maximum time of one piece of file work, including its wait; after it the file system counts as hanging. */
-const MAX_WORK_MS = 5000;
+/**
+ * Number of seconds after which file work, including its wait, counts as hanging. They are counted one by one: a process that
+ * was stopped, or got no processor, learns of an answer only after its timers.
+ */
+const MAX_WORK_SECONDS = 5;
 
 let last: Promise<unknown> = Promise.resolve();
 let pendingCount = 0;
@@ -18,13 +21,16 @@ export async function queueFileWork<Result>(
 ): Promise<Result | undefined> {
   if (isHanging) return undefined;
   let isGivenUp = false;
+  let seconds = 0;
   let timer: NodeJS.Timeout | undefined;
   const deadline = new Promise<undefined>((resolve) => {
-    timer = setTimeout(() => {
+    timer = setInterval(() => {
+      seconds += 1;
+      if (seconds < MAX_WORK_SECONDS) return;
       isGivenUp = true;
       isHanging = true;
       resolve(undefined);
-    }, MAX_WORK_MS);
+    }, 1000);
   });
   pendingCount += 1;
   const turn = last.then(async () => (isGivenUp ? undefined : await work()));
@@ -32,7 +38,7 @@ export async function queueFileWork<Result>(
   try {
     return await Promise.race([turn, deadline]);
   } finally {
-    clearTimeout(timer);
+    clearInterval(timer);
   }
 }
 

@@ -1,5 +1,6 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterEach, expect, it, vi } from 'vitest';
@@ -10,8 +11,8 @@ import { temporaryDirectory } from '../../support/temporary.ts';
 /** The timers of the module under test are out of reach of fake ones, so it is given the global ones. */
 vi.mock(import('node:timers'), async (original) => ({
   ...(await original()),
-  setTimeout: ((run: () => void, ms: number) => setTimeout(run, ms)) as typeof setTimeout,
-  clearTimeout: (timer) => clearTimeout(timer),
+  setInterval: ((run: () => void, ms: number) => setInterval(run, ms)) as typeof setInterval,
+  clearInterval: (timer) => clearInterval(timer),
 }));
 
 afterEach(() => {
@@ -50,6 +51,12 @@ it('gives up what hangs and what waits behind it after 5 s, and what comes then 
   await vi.waitUntil(() => !hasPendingWork(), PATIENCE);
   expect(waiting).not.toHaveBeenCalled();
   expect(await queueFileWork(waiting)).toBe('waited');
+});
+
+it('waits for what was done while the process stood still', async () => {
+  const file = queueFileWork(() => readFile(import.meta.filename, 'utf8'));
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 6000);
+  expect(await file).toContain('stood still');
 });
 
 it.each([
