@@ -118,6 +118,7 @@ describe('a reload', UNHURRIED, () => {
     });
     const beta = { id: 'beta', schedule: '* * * * * *' };
     await using place = await workspace(service.url, {
+      service: { timeout: '10m' },
       schedule: '0 0 1 1 *',
       projects: [{ id: 'alpha' }, beta],
     });
@@ -138,7 +139,7 @@ describe('a reload', UNHURRIED, () => {
     const polls = (await scrape(url)).value('evalwatch_polls_total{project="beta"}') ?? 0;
 
     await place.configure({
-      service: { timeout: '9s', max_concurrency: 4 },
+      service: { timeout: '9m', max_concurrency: 4 },
       projects: [{ id: 'alpha' }, { ...beta, schedule: '*/1 * * * * *' }, { id: 'gamma' }],
     });
     await daemon.reload();

@@ -16,7 +16,7 @@ describe('a failing project', () => {
     const { url, requests } = await serve((request, response) => {
       if (!projectOf(request.url).startsWith('hangs')) response.end(BODY);
     });
-    const { service } = connect({ baseUrl: url, maxConcurrency: 4, timeoutMs: 2000 });
+    const { service } = connect({ baseUrl: url, maxConcurrency: 4, timeoutMs: 60_000 });
     const hanging = Array.from({ length: 10 }, (_, index) =>
       failureOf(service.list(`hangs-${index}`, 'prompt', listOptions({ isFailing: true }))),
     );
@@ -37,7 +37,7 @@ describe('a failing project', () => {
       if (path.includes('well')) response.end(BODY);
       else if (path.endsWith('/prompts/')) response.writeHead(500).end();
     });
-    const { service } = connect({ baseUrl: url, maxConcurrency: 4, timeoutMs: 5000, retries: 1 });
+    const { service } = connect({ baseUrl: url, maxConcurrency: 4, timeoutMs: 60_000, retries: 1 });
     const failing = ['a', 'b'].flatMap((project) => [
       failureOf(service.list(project, 'prompt', listOptions())),
       failureOf(service.list(project, 'dataset', listOptions())),
