@@ -78,8 +78,7 @@ export function createWorkSharing(options: WorkSharingOptions): WorkSharing {
     leaseMs,
     coordinator,
     ownership: store,
-    restoreProjects: (projects, storedDigest) =>
-      store.restoreProjects(projects, clock.now(), storedDigest),
+    restoreProjects: (projects, newest) => store.restoreProjects(projects, clock.now(), newest),
     clock,
     emit,
     onChange: (change) => {

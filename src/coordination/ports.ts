@@ -21,6 +21,14 @@ interface LeaseEnd {
   readonly expiresAt: number;
 }
 
+/** The newest change of the configured projects. */
+export interface NewestConfiguration {
+  /** Number of the change. */
+  readonly epoch: number;
+  /** Digest of the projects (projects-digest.ts); empty while the change is being made, and before the first one. */
+  readonly digest: string;
+}
+
 /** Result of `join` and `beat`. */
 export interface Beat {
   readonly lease: LeaseEnd;
@@ -30,8 +38,7 @@ export interface Beat {
   readonly owned: number;
   /** Whether a configured project had no owner with a lease, so that a claim may find one. */
   readonly hasFree: boolean;
-  /** Digest of the projects that were configured last (projects-digest.ts); empty if none were, or not all. */
-  readonly projectsDigest: string;
+  readonly configured: NewestConfiguration;
 }
 
 export interface OwnedProject {

@@ -9,10 +9,11 @@ export interface RestorationOptions {
   readonly id: string;
   readonly leaseMs: number;
   readonly clock: Pick<Clock, 'monotonic'>;
-  /** As in `WorkerOptions`. */
-  readonly restoreProjects: (projects: readonly string[], storedDigest: string) => Promise<boolean>;
+  /** Same as `WorkerOptions.restoreProjects`. */
+  readonly restoreProjects: (projects: readonly string[], newest: number) => Promise<boolean>;
   /** Receives `worker.projects_restored`. */
   readonly emit: Observer;
+  readonly onRestored: () => void;
   /** Receives every error that is not a StoreError: a bug. */
   readonly onError: (error: unknown) => void;
 }
@@ -22,7 +23,7 @@ export interface Restoration {
   /** Sets the projects of this worker. */
   configure(projects: readonly string[]): void;
   /** Takes the result of each beat, and the digest of this worker's configuration. */
-  check(beat: Pick<Beat, 'workers' | 'projectsDigest'>, configDigest: string): void;
+  check(beat: Pick<Beat, 'workers' | 'configured'>, configDigest: string): void;
 }
 
 /**
@@ -30,19 +31,21 @@ export interface Restoration {
  * projects before it shows its new configuration.
  */
 export function createRestoration(options: RestorationOptions): Restoration {
-  const { id, leaseMs, clock, restoreProjects, emit, onError } = options;
+  const { id, leaseMs, clock, restoreProjects, emit, onRestored, onError } = options;
   let projects: readonly string[] = [];
   let ownDigest = '';
-  /** The stored digest, and since when it has differed. */
-  let other: { readonly digest: string; readonly since: number } | undefined;
+  /** A change that configured other projects, and since when that has been seen while all workers agree. */
+  let other: { readonly epoch: number; readonly since: number } | undefined;
   let isRestoring = false;
   let checkedAt = -Infinity;
 
-  async function restore(storedDigest: string): Promise<void> {
+  async function restore(newest: number): Promise<void> {
     isRestoring = true;
     try {
-      const isDone = await restoreProjects(projects, storedDigest);
-      if (isDone) emit({ type: 'worker.projects_restored', worker: id, projects: projects.length });
+      const { length } = projects;
+      if (!(await restoreProjects(projects, newest))) return;
+      emit({ type: 'worker.projects_restored', worker: id, projects: length });
+      onRestored();
     } catch (error) {
       // The store has emitted its own failures, and a later beat tries again.
       if (!(error instanceof StoreError)) onError(error);
@@ -57,23 +60,23 @@ export function createRestoration(options: RestorationOptions): Restoration {
       ownDigest = projectsDigestOf(next);
       other = undefined;
     },
-    check: ({ workers, projectsDigest }, configDigest) => {
-      const digests = new Set(workers.map((worker) => worker.configDigest)).add(configDigest);
-      // Workers without a digest, such as one that stops, show nothing: they only postpone it.
-      const isPostponed = digests.delete('');
+    check: ({ workers, configured }, configDigest) => {
       const before = checkedAt;
       checkedAt = clock.monotonic();
-      if (digests.size > 1 || configDigest === '' || projectsDigest === ownDigest) {
+      // A worker without a digest, such as one that stops, does not show what its configuration is.
+      const isAgreed =
+        configDigest !== '' && workers.every((worker) => worker.configDigest === configDigest);
+      if (!isAgreed || configured.digest === ownDigest) {
         other = undefined;
         return;
       }
       // After a lost lease, it waits anew.
-      if (other?.digest !== projectsDigest || checkedAt - before >= leaseMs) {
-        other = { digest: projectsDigest, since: checkedAt };
+      if (other?.epoch !== configured.epoch || checkedAt - before >= leaseMs) {
+        other = { epoch: configured.epoch, since: checkedAt };
       }
-      if (isPostponed || isRestoring || checkedAt - other.since < leaseMs) return;
+      if (isRestoring || checkedAt - other.since < leaseMs) return;
       other = undefined;
-      void restore(projectsDigest);
+      void restore(configured.epoch);
     },
   };
 }

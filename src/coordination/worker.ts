@@ -58,10 +58,10 @@ export interface WorkerOptions {
   readonly coordinator: Omit<Coordinator, 'grant' | 'owner'>;
   readonly ownership: Pick<Ownership, 'own' | 'disown' | 'flush'>;
   /**
-   * Configures these projects in the database again if it still has this digest, and no reload is under way. Returns whether it
-   * did. @throws {StoreError}
+   * Configures these projects in the database again, if the change with the number `newest` is still the newest one, and no
+   * reload is under way. Returns whether it did. @throws {StoreError}
    */
-  readonly restoreProjects: (projects: readonly string[], storedDigest: string) => Promise<boolean>;
+  readonly restoreProjects: (projects: readonly string[], newest: number) => Promise<boolean>;
   readonly clock: Omit<Clock, 'now'>;
   /**
    * Receives `worker.claimed`, `worker.released`, `worker.lease_lost`, `worker.config_differs` and
@@ -109,7 +109,7 @@ export function createWorker(options: WorkerOptions): Worker {
   const intervalMs = () => (isAnswered ? beatMs : Math.min(beatMs, MAX_RETRY_MS));
   const heartbeat = createHeartbeat({ beat: () => beat().catch(onFailure), intervalMs, clock });
   const compareConfigurations = watchAgreement({ id, clock, emit });
-  const restoration = createRestoration(options);
+  const restoration = createRestoration({ ...options, onRestored: () => heartbeat.beatSoon() });
 
   function onLost(): void {
     const dropped = share.dropAll();

@@ -104,7 +104,7 @@ export function logRestoredProjects(
 ): void {
   logger.warn(
     { event: 'worker.projects_restored', worker, projects },
-    'The database did not have the projects of the configuration that all workers share; they were configured again',
+    'The database had other projects than the configuration that all workers share; they were configured again',
   );
 }
 

@@ -5,11 +5,11 @@ import { startPostgres } from '../support/postgres.ts';
 import { postgresPrograms, type PostgresServer } from '../support/postgres-server.ts';
 import { describePostgres } from './postgres-suite.ts';
 
-/** Makes a store as it was when it was created, apart from the numbers of its ownerships. */
+/** Makes a store as it was when it was created, apart from the numbers of its ownerships and configurations. */
 const CLEAR = `DO $$ BEGIN
   EXECUTE (
     SELECT 'TRUNCATE ' || string_agg(format('evalwatch.%I', tablename), ', ') || ' RESTART IDENTITY'
-    FROM pg_tables WHERE schemaname = 'evalwatch' AND tablename NOT IN ('schema_version', 'rate'));
+    FROM pg_tables WHERE schemaname = 'evalwatch' AND tablename NOT IN ('schema_version', 'rate', 'configuration'));
 END $$`;
 
 describe.skipIf(postgresPrograms === undefined)('with PostgreSQL', () => {

@@ -21,7 +21,7 @@ const DIGESTS: Readonly<Record<string, string>> = {
   a691cd51409b: 'claim',
   '180fa1036506': 'claim_failures',
   '53a3df61eb55': 'commit_poll',
-  '0b082fd1d57b': 'configure_projects',
+  '649ccbe98ca4': 'configure_projects',
   a85a9780d5c5: 'delete_expired',
   bd9f4cd475b3: 'durations',
   f274cb5fae01: 'event_numbers',
@@ -69,8 +69,8 @@ const DIGESTS: Readonly<Record<string, string>> = {
   '788e63d87cbf': 'statuses_newest',
   '18544bee6b91': 'statuses_oldest',
   d4675de4d47c: 'transitions',
-  a22b0c49201c: 'unconfigured_projects',
-  '96db78d18681': 'workers',
+  c08037062341: 'confirm_projects',
+  b19da1be9a93: 'workers',
 };
 
 /** The forms of the statement that knownQuery builds. */

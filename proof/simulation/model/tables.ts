@@ -119,7 +119,8 @@ export interface Tables {
   /** settlement_id by transition_id, in the order of the settlements. */
   readonly settlement: Map<number, number>;
   rateNextUs: number;
-  projectsDigest: string | null;
+  /** Replaced as a whole. */
+  configuration: { readonly epoch: number; readonly digest: string };
   /** Last numbers that the sequences gave. A statement that fails keeps those that it took. */
   readonly last: { epoch: number; project: number; transition: number; settlement: number };
 }
@@ -135,7 +136,7 @@ export function createTables(): Tables {
     failure: new Map(),
     settlement: new Map(),
     rateNextUs: -Infinity,
-    projectsDigest: null,
+    configuration: { epoch: 0, digest: '' },
     last: { epoch: 0, project: 0, transition: 0, settlement: 0 },
   };
 }
@@ -155,7 +156,7 @@ export function saveTables(tables: Tables): () => void {
       }
     }
     tables.rateNextUs = saved.rateNextUs;
-    tables.projectsDigest = saved.projectsDigest;
+    tables.configuration = saved.configuration;
     Object.assign(tables.last, saved.last);
   };
 }
@@ -188,7 +189,7 @@ function copyOf(tables: Tables): Tables {
     failure,
     settlement: new Map(tables.settlement),
     rateNextUs: tables.rateNextUs,
-    projectsDigest: tables.projectsDigest,
+    configuration: tables.configuration,
     last: { ...tables.last },
   };
 }

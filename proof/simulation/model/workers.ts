@@ -46,7 +46,8 @@ export function workerStatements(tables: Tables): Statements {
           owned:
             row.worker === name ? configured.filter(({ owner }) => owner === name).length : null,
           has_free: row.worker === name ? configured.some((one) => isFree(one, nowUs)) : null,
-          projects_digest: row.worker === name ? tables.projectsDigest : null,
+          configured_epoch: row.worker === name ? tables.configuration.epoch : null,
+          projects_digest: row.worker === name ? tables.configuration.digest : null,
         }));
     },
     owned: ([name]: [string]) =>
@@ -105,40 +106,34 @@ export function workerStatements(tables: Tables): Statements {
       return [{ worker: row.worker, remaining_ms: ((row.expires_us - nowUs) / 1e6) * 1000 }];
     },
     next_epoch: () => [{ epoch: (last.epoch += 1) }],
-    configure_projects: ([ids, at, epoch, digest, expected]: [
-      string[],
-      number,
-      number,
-      string,
-      string | null,
-    ]) => {
+    configure_projects: ([ids, at, epoch, expected]: [string[], number, number, number | null]) => {
+      const { configuration } = tables;
+      const isNewest =
+        configuration.epoch <= epoch && (expected === null || configuration.epoch === expected);
+      if (!isNewest) return [{ is_newest: false }];
+      const isRepeated = configuration.epoch === epoch;
+      tables.configuration = { epoch, digest: isRepeated ? configuration.digest : '' };
       const wanted = new Set(ids);
       // The statement does not see what it inserts.
-      const differing = [...project.values()].filter(
-        ({ id, removed_at }) => wanted.has(id) !== (removed_at === null),
-      );
-      const leaves_some = differing.some((row) => row.epoch >= epoch);
-      // Without a row, the digest is inserted.
-      const isExpected = expected === null || (tables.projectsDigest ?? expected) === expected;
-      if (!isExpected) return [{ is_made: false, leaves_some }];
-      tables.projectsDigest = leaves_some ? '' : digest;
+      const stored = [...project.values()];
       for (const id of [...wanted].toSorted(compareTexts)) {
         if (!project.has(id)) addProject(tables, { id, at, epoch: (last.epoch += 1) });
       }
-      for (const row of differing) {
-        if (row.epoch >= epoch) continue;
+      for (const row of stored) {
+        if (wanted.has(row.id) === (row.removed_at === null)) continue;
         row.removed_at = wanted.has(row.id) ? null : at;
         setOwner(row, null);
       }
-      return [{ is_made: true, leaves_some }];
+      return [{ is_newest: true }];
     },
-    unconfigured_projects: ([ids]: [string[]]) => {
+    confirm_projects: ([ids, digest, epoch]: [string[], string, number]) => {
       const wanted = new Set(ids);
-      const isRemoved = (id: string) => project.get(id)?.removed_at !== null;
-      const missing = ids.find((id) => isRemoved(id));
-      const other = [...project.keys()].find((id) => !wanted.has(id) && !isRemoved(id));
-      const found = missing ?? other;
-      return found === undefined ? [] : [{ id: found }];
+      const differs =
+        ids.some((id) => project.get(id)?.removed_at !== null) ||
+        [...project.values()].some(({ id, removed_at }) => removed_at === null && !wanted.has(id));
+      if (tables.configuration.epoch === epoch && !differs)
+        tables.configuration = { epoch, digest };
+      return [{ differs }];
     },
   };
 }

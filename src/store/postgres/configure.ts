@@ -3,10 +3,10 @@ import { isPassing, StoreError } from '../../monitor/errors.ts';
 import type { Observer } from '../../monitor/events.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
 import type { Database, Statement } from './database.ts';
-import { CONFIGURE, NEXT_EPOCH, UNCONFIGURED } from './sql/projects.ts';
+import { CONFIGURE, CONFIRM, NEXT_EPOCH } from './sql/projects.ts';
 import { toStored } from './sql/text.ts';
 
-/** Maximum number of rounds: a concurrent prune can delete what was just configured, and another worker can take a project. */
+/** Maximum number of rounds, of which each repeats the one before it if a concurrent prune or another change disturbed that. */
 const MAX_ROUNDS = 5;
 const AGAIN_MS = 500;
 
@@ -24,51 +24,51 @@ export interface ProjectChanges {
   /**
    * `Store.configureProjects`. Before the first change, a failure rejects at once. After a change or a lost answer, the
    * statement is repeated until the database answers: a project that is marked removed although its configuration was refused
-   * would lose its failures. Repeating it changes nothing, and what has changed since it was sent, it leaves alone
+   * would lose its failures. Repeating it changes nothing, and it does not undo a later change
    * (docs/design-decisions.md#reload). If the database then refuses the statement, the error says that the change may have
    * been made.
    */
   configure(ids: readonly string[], at: number): Promise<void>;
   /** `PostgresStore.restoreProjects`. A failure rejects at once. */
-  restore(ids: readonly string[], at: number, storedDigest: string): Promise<boolean>;
+  restore(ids: readonly string[], at: number, newest: number): Promise<boolean>;
 }
 
 type Run = <Row>(statement: Statement, values: readonly unknown[]) => Promise<readonly Row[]>;
 
-interface Configured {
-  /** False if another digest was stored than expected: nothing was changed. */
-  readonly is_made: boolean;
-  /** Whether it left a project alone. */
-  readonly leaves_some: boolean;
-}
-
+/** Creates the changes of one store. Call them one at a time. */
 export function createProjectChanges(options: ProjectChangesOptions): ProjectChanges {
   const { database, clock, emit, signal } = options;
 
-  /** Makes the change in rounds, with the function that runs a statement. Returns whether it was made. */
+  /** Makes the change, if the newest one is `expected` or that is null. Returns whether it did. */
   async function change(
     run: Run,
     { ids, at }: { readonly ids: readonly string[]; readonly at: number },
-    storedDigest: string | null,
+    expected: number | null,
   ): Promise<boolean> {
     const stored = ids.map((id) => toStored(id));
-    const digest = projectsDigestOf(ids);
-    let expected = storedDigest;
+    let newest = expected;
     for (let round = 0; round < MAX_ROUNDS; round += 1) {
       const started = clock.monotonic();
       const [next] = await run<{ readonly epoch: number }>(NEXT_EPOCH, []);
-      const values = [stored, at, next?.epoch, digest, expected];
-      const [configured] = await run<Configured>(CONFIGURE, values);
-      if (configured?.is_made !== true) return round > 0;
+      const epoch = next?.epoch ?? 0;
+      const [made] = await run<{ readonly is_newest: boolean }>(CONFIGURE, [
+        stored,
+        at,
+        epoch,
+        newest,
+      ]);
+      // A later change was made, which decides.
+      if (made?.is_newest !== true) return round > 0;
       emit({ type: 'store.committed', durationMs: clock.monotonic() - started });
-      const differing = await run(UNCONFIGURED, [stored]);
-      if (!configured.leaves_some && differing.length === 0) return true;
-      if (expected !== null) expected = configured.leaves_some ? '' : digest;
+      const digest = projectsDigestOf(ids);
+      const [found] = await run<{ readonly differs: boolean }>(CONFIRM, [stored, digest, epoch]);
+      if (found?.differs !== true) return true;
+      newest = epoch;
     }
     return true;
   }
 
-  /** Runs the statements of one configuration. From the first change on, repeats each until the database answers. */
+  /** Returns what runs the statements of one change, and repeats each from the first one that changes something on. */
   function persistently(): Run {
     let mayBeMade = false;
     return async <Row>(statement: Statement, values: readonly unknown[]) => {
@@ -98,7 +98,7 @@ export function createProjectChanges(options: ProjectChangesOptions): ProjectCha
     configure: async (ids, at) => {
       await change(persistently(), { ids, at }, null);
     },
-    restore: (ids, at, storedDigest) => change(once, { ids, at }, storedDigest),
+    restore: (ids, at, newest) => change(once, { ids, at }, newest),
   };
 }
 

@@ -59,10 +59,10 @@ export interface PostgresStore extends Store, Ownership {
   /** Returns projects with pending failures, also those of other workers. @throws {StoreError} */
   failingProjects(): Promise<readonly FailingProject[]>;
   /**
-   * Does what `configureProjects` does, but only if the database still has the digest `storedDigest`, and `configureProjects` is
-   * not under way. Returns whether it did. @throws {StoreError}
+   * Does what `configureProjects` does, but only if the change with the number `newest` is still the newest one, and
+   * `configureProjects` is not under way. Returns whether it did. @throws {StoreError}
    */
-  restoreProjects(ids: readonly string[], at: number, storedDigest: string): Promise<boolean>;
+  restoreProjects(ids: readonly string[], at: number, newest: number): Promise<boolean>;
 }
 
 /** A project with pending failures. */
@@ -151,7 +151,7 @@ function createStore(
   const io = { database, read, write };
   const ownedProjects = createOwnedProjects({ ...io, worker, clock, emit, signal, epochs });
   const readOwned = createOwnedSnapshot(database, worker);
-  const projects = createProjectChanges({ database, clock, emit, signal });
+  const projectChanges = createProjectChanges({ database, clock, emit, signal });
   note(first);
 
   return {
@@ -180,14 +180,14 @@ function createStore(
     configureProjects: guarded(async (ids, at) => {
       configuring += 1;
       try {
-        await inProjectQueue(() => projects.configure(ids, at));
+        await inProjectQueue(() => projectChanges.configure(ids, at));
       } finally {
         configuring -= 1;
       }
     }),
-    restoreProjects: guarded(async (ids, at, storedDigest) => {
+    restoreProjects: guarded(async (ids, at, newest) => {
       if (configuring > 0) return false;
-      return await inProjectQueue(() => projects.restore(ids, at, storedDigest));
+      return await inProjectQueue(() => projectChanges.restore(ids, at, newest));
     }),
     loadHealth: guarded(async (project) => {
       await ownedProjects.flush();

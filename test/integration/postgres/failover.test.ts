@@ -130,20 +130,22 @@ describe.skipIf(postgresPrograms === undefined)('a PostgreSQL that lost its last
     ]);
   });
 
-  it('and with them a reload is configured again by a worker that remembers it', async () => {
+  it('and a reload with them has its projects configured again', async () => {
     await using worker = await startWorker(url);
-    const stored = async () => (await worker.coordinator.beat(worker.identity))?.projectsDigest;
+    const newest = async () => (await worker.coordinator.beat(worker.identity))?.configured;
     const configured = async () =>
       (await worker.store.snapshot()).projects.map(({ project }) => project);
-    expect(await stored()).toBe('');
+    expect(await newest()).toEqual({ epoch: 0, digest: '' });
     await worker.store.configureProjects(['alpha', 'gamma'], 1);
-    expect(await stored()).toBe(projectsDigestOf(['gamma', 'alpha']));
+    const lost = await newest();
+    expect(lost?.digest).toBe(projectsDigestOf(['gamma', 'alpha']));
     await server.query(
       database,
       `CREATE TABLE kept_project AS SELECT * FROM evalwatch.project;
        CREATE TABLE kept_configuration AS SELECT * FROM evalwatch.configuration`,
     );
     await worker.store.configureProjects(['beta', 'ü'], 2);
+    const reloaded = await newest();
     await server.query(
       database,
       `DELETE FROM evalwatch.project;
@@ -151,22 +153,28 @@ describe.skipIf(postgresPrograms === undefined)('a PostgreSQL that lost its last
        DELETE FROM evalwatch.configuration;
        INSERT INTO evalwatch.configuration SELECT * FROM kept_configuration`,
     );
-    const lost = projectsDigestOf(['alpha', 'gamma']);
-    expect(await stored()).toBe(lost);
+    expect(await newest()).toEqual(lost);
 
-    expect(await worker.store.restoreProjects(['beta', 'ü'], 3, 'another')).toBe(false);
+    const restore = (epoch = NaN) => worker.store.restoreProjects(['beta', 'ü'], 3, epoch);
+    expect(await restore(reloaded?.epoch)).toBe(false);
     expect(await configured()).toEqual(['alpha', 'gamma']);
-    expect(await worker.store.restoreProjects(['beta', 'ü'], 3, lost)).toBe(true);
+    expect(await restore(lost?.epoch)).toBe(true);
 
-    expect(await stored()).toBe(projectsDigestOf(['ü', 'beta']));
+    expect((await newest())?.digest).toBe(projectsDigestOf(['ü', 'beta']));
     expect(await configured()).toEqual(['beta', 'ü']);
     expect((await worker.claim(['alpha', 'beta', 'ü'])).toSorted()).toEqual(['beta', 'ü']);
   });
 
-  it('and a reload that is under way are not restored over it', async () => {
+  it('restores no projects while a reload is under way', async () => {
     await using worker = await startWorker(url);
+    const blocking = await server.connect(database);
+    await blocking.query('BEGIN');
+    await blocking.query('LOCK evalwatch.configuration');
     const reloading = worker.store.configureProjects(['beta'], 1);
-    expect(await worker.store.restoreProjects(['alpha'], 2, '')).toBe(false);
+
+    expect(await worker.store.restoreProjects(['alpha'], 2, 0)).toBe(false);
+
+    await blocking.end();
     await reloading;
     expect(await worker.store.projects()).toEqual(['beta']);
   });

@@ -335,7 +335,7 @@ describe('projects that the database has lost', () => {
     const other = watched('other', ids(2));
     await one.worker.start();
     await other.worker.start();
-    rows.store('before');
+    rows.store(7);
     await pass(LEASE);
     expect(one.restoreProjects).not.toHaveBeenCalled();
     expect(other.restoreProjects).not.toHaveBeenCalled();
@@ -355,19 +355,19 @@ describe('projects that the database has lost', () => {
   it('are left alone for another lease if others are configured meanwhile', async () => {
     const { worker, restoreProjects } = watched('w', ids(2));
     await worker.start();
-    rows.store('before');
+    rows.store(7);
     await pass(LEASE);
-    rows.store('reloaded');
+    rows.store(9);
     await pass(LEASE);
     expect(restoreProjects).not.toHaveBeenCalled();
     await pass(2 * BEAT);
-    expect(restoreProjects.mock.calls).toEqual([[ids(2), 'reloaded']]);
+    expect(restoreProjects.mock.calls).toEqual([[ids(2), 9]]);
   });
 
   it('are left alone for another lease after a lost one', async () => {
     const { worker, database, restoreProjects } = watched('w', ids(2));
     await worker.start();
-    rows.store('before');
+    rows.store(7);
     await pass(2 * BEAT);
     database('fails');
     await pass(2 * LEASE);
@@ -384,20 +384,22 @@ describe('projects that the database has lost', () => {
     const other = watched('other', ids(1), () => digest);
     await worker.start();
     await other.worker.start();
-    rows.store('before');
+    rows.store(7);
     await pass(2 * LEASE);
     digest = '';
     await pass(2 * LEASE);
     expect(restoreProjects).not.toHaveBeenCalled();
     await other.worker.stop();
-    await pass(BEAT);
+    await pass(LEASE);
+    expect(restoreProjects).not.toHaveBeenCalled();
+    await pass(2 * BEAT);
     expect(restoreProjects).toHaveBeenCalledTimes(1);
   });
 
   it('are left alone by a worker that takes no share', async () => {
     const { worker, restoreProjects } = watched('w', ids(2), () => '');
     await worker.start();
-    rows.store('before');
+    rows.store(7);
     await pass(3 * LEASE);
     expect(restoreProjects).not.toHaveBeenCalled();
   });
@@ -406,7 +408,7 @@ describe('projects that the database has lost', () => {
     const { worker, may, restoreProjects, log } = watched('w', ids(2));
     restoreProjects.mockRejectedValueOnce(new StoreError('other', 'permission denied'));
     await worker.start();
-    rows.store('before');
+    rows.store(7);
     await pass(LEASE + 2 * BEAT);
     expect(restoreProjects).toHaveBeenCalledTimes(1);
     expect(may()).toEqual(ids(2));

@@ -1,6 +1,11 @@
 import { vi } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
-import type { Beat, Coordinator, OwnedProject } from '../../../src/coordination/ports.ts';
+import type {
+  Beat,
+  Coordinator,
+  NewestConfiguration,
+  OwnedProject,
+} from '../../../src/coordination/ports.ts';
 import { projectsDigestOf } from '../../../src/coordination/projects-digest.ts';
 import { createWorker, type Worker, type WorkerOptions } from '../../../src/coordination/worker.ts';
 import { StoreError } from '../../../src/monitor/errors.ts';
@@ -16,7 +21,7 @@ export function sharedRows() {
   const owners = new Map<string, { readonly worker: string; readonly epoch: number }>();
   const configured = new Map<string, string>();
   /** Undefined while every worker finds its own digest. */
-  let storedDigest: string | undefined;
+  let stored: NewestConfiguration | undefined;
   let epoch = 0;
   const now = () => performance.now();
   const isLive = (worker: string) => (leases.get(worker) ?? 0) > now();
@@ -31,8 +36,8 @@ export function sharedRows() {
     });
     const lease = { until: now() + LEASE, expiresAt: Date.now() + LEASE };
     // A project that nobody ever owned has no row here.
-    const projectsDigest = storedDigest ?? configured.get(worker) ?? '';
-    return { lease, workers, owned: projectsOf(worker).length, hasFree: true, projectsDigest };
+    const newest = stored ?? { epoch: 0, digest: configured.get(worker) ?? '' };
+    return { lease, workers, owned: projectsOf(worker).length, hasFree: true, configured: newest };
   }
 
   const coordinator: Omit<Coordinator, 'grant' | 'owner'> = {
@@ -68,12 +73,12 @@ export function sharedRows() {
     projectsOf,
     configured,
     /** Has the database remember other projects. */
-    store: (digest: string) => {
-      storedDigest = digest;
+    store: (number: number) => {
+      stored = { epoch: number, digest: 'of others' };
     },
-    restoreProjects: async (projects: readonly string[], expected: string) => {
-      if (storedDigest !== expected) return false;
-      storedDigest = projectsDigestOf(projects);
+    restoreProjects: async (projects: readonly string[], newest: number) => {
+      if (stored?.epoch !== newest) return false;
+      stored = { epoch: newest + 1, digest: projectsDigestOf(projects) };
       return true;
     },
   };

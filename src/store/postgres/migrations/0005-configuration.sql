@@ -1,7 +1,11 @@
--- The projects that were configured last, once they were under this schema version. A failover can lose a configuration, and
--- the workers then notice it by its digest (docs/design-decisions.md#reload).
+-- Number of the newest change of the configured projects, and a digest of them. A failover can lose a change; workers notice it
+-- by the digest (docs/design-decisions.md#reload).
 CREATE TABLE evalwatch.configuration (
   only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
-  -- Digest of the ids of the configured projects; empty if not all of them could be configured.
+  -- Of the sequence evalwatch.epoch.
+  epoch bigint NOT NULL,
+  -- Empty while a change is being made, and before the first one under this schema version.
   projects_digest text NOT NULL
-);
+) WITH (fillfactor = 50);
+
+INSERT INTO evalwatch.configuration (epoch, projects_digest) VALUES (0, '');

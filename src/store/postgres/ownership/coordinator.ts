@@ -35,7 +35,7 @@ const RENEW: Statement = {
 const EXPIRES_US = '(extract(epoch FROM w.expires_at) * 1000000)::bigint';
 
 /**
- * Also selects, for the asking worker, how many projects it owns, whether any is free, and which ones were configured last.
+ * Also selects, for the asking worker, how many projects it owns, whether any is free, and the newest configuration.
  * Finding that out by a claim would read every project. The index gives the owners one by one; a removed project has none.
  */
 const WORKERS: Statement = {
@@ -54,8 +54,9 @@ SELECT w.worker, w.program_version, w.config_digest, ${LEASE_HOLDS} AS holds,
         OR EXISTS (SELECT FROM owners WHERE owner NOT IN (
           SELECT worker FROM evalwatch.worker WHERE ${LEASE_HOLDS}))
       ) END AS has_free,
-      CASE WHEN w.worker = $1 THEN (SELECT projects_digest FROM evalwatch.configuration) END AS projects_digest
-    FROM evalwatch.worker w ORDER BY w.worker`,
+      CASE WHEN w.worker = $1 THEN c.epoch END AS configured_epoch,
+      CASE WHEN w.worker = $1 THEN c.projects_digest END AS projects_digest
+    FROM evalwatch.worker w CROSS JOIN evalwatch.configuration c ORDER BY w.worker`,
 };
 
 /** Deletes expired leases, which would hold again after a clock was set back, unless they were renewed meanwhile. */
@@ -141,7 +142,8 @@ interface WorkerRow extends LeaseRow {
   readonly owned: number | null;
   /** Whether a configured project has no owner whose lease holds; null in the rows of others. */
   readonly has_free: boolean | null;
-  /** Null if nothing was configured, and in the rows of others. */
+  /** Number of the newest change of the configured projects, and their digest; null in the rows of others. */
+  readonly configured_epoch: number | null;
   readonly projects_digest: string | null;
 }
 
@@ -184,7 +186,7 @@ export function createCoordinator(options: CoordinatorOptions): Coordinator {
       workers: live.map(toIdentity),
       owned: own?.owned ?? 0,
       hasFree,
-      projectsDigest: own?.projects_digest ?? '',
+      configured: { epoch: own?.configured_epoch ?? 0, digest: own?.projects_digest ?? '' },
     };
   }
 

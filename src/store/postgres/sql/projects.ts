@@ -15,64 +15,64 @@ export interface WaitingHealth {
 const HEALTH_COLUMNS =
   'up, consecutive_failures, reason, last_poll_at, last_success_at, steady_since';
 
-/** Draws the number that {@link CONFIGURE} needs, before it is sent. */
+/** Draws the number of a change of the configured projects, before it is sent. */
 export const NEXT_EPOCH: Statement = {
   name: 'next_epoch',
   text: "SELECT nextval('evalwatch.epoch') AS epoch",
 };
 
 /**
- * Makes these the configured projects, if the stored digest is $5 or that is NULL. It can be held up on its way, and must not
- * undo what was done since. So it leaves each row alone that has got a newer epoch than the number $3, and tells if there is
- * one. Stores the digest $4 of the projects, or an empty one if it left a row alone. The row of the digest is locked first, so
- * that one of these statements waits for the other. A removed project loses its owner, even one whose configuration still has
- * it: that worker would go on polling a project without series.
+ * Makes these the configured projects, unless a change with a newer number than $3 was made, or the newest one is not $4, if
+ * that is not NULL: a statement can be held up on its way, and must not undo a later one. Locks the row of the number first.
+ * A removed project loses its owner, even one whose configuration still has it: that worker would go on polling a project
+ * without series.
  */
 export const CONFIGURE: Statement = {
   name: 'configure_projects',
   text: `
 WITH wanted AS MATERIALIZED (SELECT unnest($1::text[]) COLLATE "C" AS id),
-differing AS MATERIALIZED (
-  SELECT q.project_key, q.epoch, w.id IS NOT NULL AS is_wanted
-  FROM evalwatch.project q LEFT JOIN wanted w ON w.id = q.id
-  WHERE (w.id IS NULL) = (q.removed_at IS NULL)
-),
-noted AS (
-  INSERT INTO evalwatch.configuration AS c (projects_digest)
-  SELECT CASE WHEN EXISTS (SELECT FROM differing WHERE epoch >= $3::bigint) THEN '' ELSE $4::text END
-  ON CONFLICT (only_row) DO UPDATE SET projects_digest = excluded.projects_digest
-    WHERE $5::text IS NULL OR c.projects_digest = $5
+newest AS (
+  UPDATE evalwatch.configuration c
+  SET epoch = $3::bigint, projects_digest = CASE WHEN c.epoch = $3::bigint THEN c.projects_digest ELSE '' END
+  WHERE c.epoch <= $3::bigint AND ($4::bigint IS NULL OR c.epoch = $4::bigint)
   RETURNING true
 ),
 added AS (
   INSERT INTO evalwatch.project (id, configured_at, epoch)
   SELECT w.id, $2, nextval('evalwatch.epoch') FROM wanted w
-  WHERE EXISTS (SELECT FROM noted) AND NOT EXISTS (SELECT FROM evalwatch.project p WHERE p.id = w.id)
+  WHERE EXISTS (SELECT FROM newest) AND NOT EXISTS (SELECT FROM evalwatch.project p WHERE p.id = w.id)
   ORDER BY w.id
   ON CONFLICT (id) DO NOTHING
 ),
 changed AS (
   UPDATE evalwatch.project p
-  SET removed_at = CASE WHEN NOT d.is_wanted THEN $2 END, owner = NULL, epoch = nextval('evalwatch.epoch')
-  FROM differing d
-  WHERE EXISTS (SELECT FROM noted) AND p.project_key = d.project_key AND p.epoch < $3::bigint
+  SET removed_at = CASE WHEN w.id IS NULL THEN $2 END, owner = NULL, epoch = nextval('evalwatch.epoch')
+  FROM evalwatch.project q LEFT JOIN wanted w ON w.id = q.id
+  WHERE EXISTS (SELECT FROM newest) AND p.project_key = q.project_key
+    AND (w.id IS NULL) = (q.removed_at IS NULL)
 )
-SELECT EXISTS (SELECT FROM noted) AS is_made,
-  EXISTS (SELECT FROM differing WHERE epoch >= $3::bigint) AS leaves_some`,
+SELECT EXISTS (SELECT FROM newest) AS is_newest`,
 };
 
 /**
- * Selects whether the configured projects are others: a prune that began earlier has deleted one that was just configured, or
- * another statement was making its changes at the same time.
+ * Stores the digest $2 of these projects if the change with the number $3 is the newest, and they are what is configured. They
+ * are not if a prune that began earlier has deleted one of them, or another change was being made at the same time.
  */
-export const UNCONFIGURED: Statement = {
-  name: 'unconfigured_projects',
+export const CONFIRM: Statement = {
+  name: 'confirm_projects',
   text: `
-WITH wanted AS MATERIALIZED (SELECT unnest($1::text[]) COLLATE "C" AS id)
-SELECT coalesce(w.id, p.id) AS id
-FROM wanted w FULL JOIN (SELECT id FROM evalwatch.project WHERE removed_at IS NULL) p ON p.id = w.id
-WHERE w.id IS NULL OR p.id IS NULL
-LIMIT 1`,
+WITH wanted AS MATERIALIZED (SELECT unnest($1::text[]) COLLATE "C" AS id),
+differing AS MATERIALIZED (
+  SELECT FROM wanted w
+  FULL JOIN (SELECT id FROM evalwatch.project WHERE removed_at IS NULL) p ON p.id = w.id
+  WHERE w.id IS NULL OR p.id IS NULL
+  LIMIT 1
+),
+confirmed AS (
+  UPDATE evalwatch.configuration SET projects_digest = $2
+  WHERE epoch = $3::bigint AND NOT EXISTS (SELECT FROM differing)
+)
+SELECT EXISTS (SELECT FROM differing) AS differs`,
 };
 
 export const HEALTH: Statement = {
