@@ -79,6 +79,7 @@ export function assemble(given: Given) {
   const watch = createWatch({
     kernel,
     leaseMs: isShared ? leaseMs : undefined,
+    databaseClock,
     periodMs: (project) => projects.find(({ id }) => id === project)?.periodMs ?? 0,
     fault,
   });

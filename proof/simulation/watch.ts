@@ -1,4 +1,5 @@
 import type { MonitorEvent } from '../../src/monitor/events.ts';
+import type { DatabaseClock } from './faults/database-clock.ts';
 import type { Kernel } from './kernel.ts';
 import type { Machine } from './machine.ts';
 
@@ -43,10 +44,12 @@ export interface WatchOptions {
   readonly leaseMs: number | undefined;
   /** Returns the interval of a project's schedule, ms. */
   readonly periodMs: (project: string) => number;
+  readonly databaseClock: Pick<DatabaseClock, 'leasesDoubtedAt'>;
   readonly fault: (text: string) => void;
 }
 
-export function createWatch({ kernel, leaseMs, periodMs, fault }: WatchOptions): Watch {
+export function createWatch(options: WatchOptions): Watch {
+  const { kernel, leaseMs, periodMs, databaseClock, fault } = options;
   const troubledAt = new Map<string, number>();
   const unansweredAt = new Map<string, number>();
   let failedOverAt = -Infinity;
@@ -68,9 +71,11 @@ export function createWatch({ kernel, leaseMs, periodMs, fault }: WatchOptions):
     if (now > until) fault(`failure ${transitionId} was told by ${process}, which has no lease`);
     const before = tellers.get(transitionId) ?? [];
     const troubleMs = TROUBLE_MS + leaseMs;
+    const isDoubted = databaseClock.leasesDoubtedAt() >= now - troubleMs;
     for (const other of before) {
       const isExcused =
         other.process === process ||
+        isDoubted ||
         hasTroubleSince(process, now - troubleMs) ||
         hasTroubleSince(other.process, other.at - troubleMs);
       if (!isExcused) fault(`failure ${transitionId} was told by ${other.process} and ${process}`);

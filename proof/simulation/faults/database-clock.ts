@@ -1,23 +1,31 @@
 import type { Course } from '../course.ts';
 import { HOUR, MINUTE } from '../durations.ts';
 
+/** Time that no lease can have left, ms (src/store/postgres/ownership/lease.ts). */
+const MAX_REMAINDER_MS = 10 * MINUTE;
+
 /** The clock of the database. */
 export interface DatabaseClock {
   /** How far it is off, ms. */
   readonly offset: () => number;
   /** Sets it back: leases of the dead would hold again, and places for requests lie in the future. */
   setBack(ms?: number): void;
+  /** When it was last set back so far that no lease holds until it is renewed, virtual ms. */
+  readonly leasesDoubtedAt: () => number;
 }
 
 export function createDatabaseClock(course: Course): DatabaseClock {
-  const { kernel } = course;
+  const { kernel, leaseMs } = course;
   let offset = 0;
+  let leasesDoubtedAt = -Infinity;
   return {
     offset: () => offset,
     setBack: (ms = kernel.random() * (kernel.chance(0.5) ? 3 * HOUR : 10 * MINUTE)) => {
       if (course.isCalm()) return;
       course.act('database clock set back');
       offset -= ms;
+      if (ms > MAX_REMAINDER_MS - leaseMs) leasesDoubtedAt = kernel.now();
     },
+    leasesDoubtedAt: () => leasesDoubtedAt,
   };
 }
