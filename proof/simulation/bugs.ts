@@ -244,8 +244,8 @@ export const OF_WORKERS: readonly Bug[] = [
     file: `${MODEL}/workers.ts`,
     replace: [
       [
-        '        setOwner(row, null);\n      }\n      return [{ is_newest: true',
-        '      }\n      return [{ is_newest: true',
+        '        setOwner(row, null);\n      }\n      return [{ epoch',
+        '      }\n      return [{ epoch',
       ],
     ],
     notice: /which nobody has configured|is not polled for/,

@@ -21,7 +21,7 @@ const DIGESTS: Readonly<Record<string, string>> = {
   a691cd51409b: 'claim',
   '180fa1036506': 'claim_failures',
   '53a3df61eb55': 'commit_poll',
-  '649ccbe98ca4': 'configure_projects',
+  c69cc5e9dead: 'configure_projects',
   a85a9780d5c5: 'delete_expired',
   bd9f4cd475b3: 'durations',
   f274cb5fae01: 'event_numbers',

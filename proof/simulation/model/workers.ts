@@ -106,13 +106,13 @@ export function workerStatements(tables: Tables): Statements {
       return [{ worker: row.worker, remaining_ms: ((row.expires_us - nowUs) / 1e6) * 1000 }];
     },
     next_epoch: () => [{ epoch: (last.epoch += 1) }],
-    configure_projects: ([ids, at, epoch, expected]: [string[], number, number, number | null]) => {
+    configure_projects: ([ids, at, drawn, expected]: [string[], number, number, number | null]) => {
       const { configuration } = tables;
-      const isNewest =
-        configuration.epoch <= epoch && (expected === null || configuration.epoch === expected);
-      if (!isNewest) return [{ is_newest: false }];
-      const isRepeated = configuration.epoch === epoch;
-      tables.configuration = { epoch, digest: isRepeated ? configuration.digest : '' };
+      const isNext =
+        configuration.epoch < drawn && configuration.epoch === (expected ?? configuration.epoch);
+      if (!isNext) return [{ epoch: null }];
+      const epoch = (last.epoch += 1);
+      tables.configuration = { epoch, digest: '' };
       const wanted = new Set(ids);
       // The statement does not see what it inserts.
       const stored = [...project.values()];
@@ -124,7 +124,7 @@ export function workerStatements(tables: Tables): Statements {
         row.removed_at = wanted.has(row.id) ? null : at;
         setOwner(row, null);
       }
-      return [{ is_newest: true }];
+      return [{ epoch }];
     },
     confirm_projects: ([ids, digest, epoch]: [string[], string, number]) => {
       const wanted = new Set(ids);

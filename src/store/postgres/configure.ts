@@ -6,7 +6,7 @@ import type { Database, Statement } from './database.ts';
 import { CONFIGURE, CONFIRM, NEXT_EPOCH } from './sql/projects.ts';
 import { toStored } from './sql/text.ts';
 
-/** Maximum number of rounds, of which each repeats the one before it if a concurrent prune or another change disturbed that. */
+/** Maximum number of rounds: a concurrent prune or another change can disturb one, or an answer can be lost. */
 const MAX_ROUNDS = 5;
 const AGAIN_MS = 500;
 
@@ -24,7 +24,7 @@ export interface ProjectChanges {
   /**
    * `Store.configureProjects`. Before the first change, a failure rejects at once. After a change or a lost answer, the
    * statement is repeated until the database answers: a project that is marked removed although its configuration was refused
-   * would lose its failures. Repeating it changes nothing, and it does not undo a later change
+   * would lose its failures. A repetition that arrives late does not undo a later change
    * (docs/design-decisions.md#reload). If the database then refuses the statement, the error says that the change may have
    * been made.
    */
@@ -34,6 +34,11 @@ export interface ProjectChanges {
 }
 
 type Run = <Row>(statement: Statement, values: readonly unknown[]) => Promise<readonly Row[]>;
+
+interface Numbered {
+  /** Null if no change was made. */
+  readonly epoch: number | null;
+}
 
 /** Creates the changes of one store. Call them one at a time. */
 export function createProjectChanges(options: ProjectChangesOptions): ProjectChanges {
@@ -46,26 +51,25 @@ export function createProjectChanges(options: ProjectChangesOptions): ProjectCha
     expected: number | null,
   ): Promise<boolean> {
     const stored = ids.map((id) => toStored(id));
+    const digest = projectsDigestOf(ids);
+    /** Number of the change that was made in the round before, or the expected one. */
     let newest = expected;
+    let isMade = false;
     for (let round = 0; round < MAX_ROUNDS; round += 1) {
       const started = clock.monotonic();
-      const [next] = await run<{ readonly epoch: number }>(NEXT_EPOCH, []);
-      const epoch = next?.epoch ?? 0;
-      const [made] = await run<{ readonly is_newest: boolean }>(CONFIGURE, [
-        stored,
-        at,
-        epoch,
-        newest,
-      ]);
-      // A later change was made, which decides.
-      if (made?.is_newest !== true) return round > 0;
+      const [drawn] = await run<Numbered>(NEXT_EPOCH, []);
+      const [made] = await run<Numbered>(CONFIGURE, [stored, at, drawn?.epoch, newest]);
+      const epoch = made?.epoch ?? null;
+      // Another change came first. It decides if this one was made before, or is held to the expected one.
+      if (epoch === null && newest !== null) return isMade;
+      if (epoch === null) continue;
+      isMade = true;
+      newest = epoch;
       emit({ type: 'store.committed', durationMs: clock.monotonic() - started });
-      const digest = projectsDigestOf(ids);
       const [found] = await run<{ readonly differs: boolean }>(CONFIRM, [stored, digest, epoch]);
       if (found?.differs !== true) return true;
-      newest = epoch;
     }
-    return true;
+    return isMade;
   }
 
   /** Returns what runs the statements of one change, and repeats each from the first one that changes something on. */

@@ -371,6 +371,20 @@ describe.skipIf(postgresPrograms === undefined)('commits to PostgreSQL', () => {
       expect(await given.configured()).toEqual(['p', 'q', 'r']);
     });
 
+    it('keeps no later one from being made when it arrives after a failover', async () => {
+      await using given = await start();
+      await server.query(database, "SELECT setval('evalwatch.epoch', 1000)");
+      const late = given.proxy.delayRequest(BEFORE_CHANGE);
+      await given.worker.store.configureProjects(['q'], 2);
+      await server.query(
+        database,
+        "SELECT setval('evalwatch.epoch', 10); UPDATE evalwatch.configuration SET epoch = 9",
+      );
+      await late.deliver();
+      await given.worker.store.configureProjects(['r'], 3);
+      expect(await given.configured()).toEqual(['r']);
+    });
+
     it('waits until the database can be reached again', async () => {
       await using given = await start();
       given.proxy.loseAnswer(BEFORE_CHANGE);

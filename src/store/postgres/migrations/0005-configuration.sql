@@ -2,7 +2,7 @@
 -- by the digest (docs/design-decisions.md#reload).
 CREATE TABLE evalwatch.configuration (
   only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
-  -- Of the sequence evalwatch.epoch.
+  -- From the sequence evalwatch.epoch, drawn when the change was made.
   epoch bigint NOT NULL,
   -- Empty while a change is being made, and before the first one under this schema version.
   projects_digest text NOT NULL

@@ -15,27 +15,26 @@ export interface WaitingHealth {
 const HEALTH_COLUMNS =
   'up, consecutive_failures, reason, last_poll_at, last_success_at, steady_since';
 
-/** Draws the number of a change of the configured projects, before it is sent. */
+/** Draws the number that {@link CONFIGURE} needs, before it is sent. */
 export const NEXT_EPOCH: Statement = {
   name: 'next_epoch',
   text: "SELECT nextval('evalwatch.epoch') AS epoch",
 };
 
 /**
- * Makes these the configured projects, unless a change with a newer number than $3 was made, or the newest one is not $4, if
- * that is not NULL: a statement can be held up on its way, and must not undo a later one. Locks the row of the number first.
- * A removed project loses its owner, even one whose configuration still has it: that worker would go on polling a project
- * without series.
+ * Makes these the configured projects, unless another change was made since the number $3 was drawn, or the newest one is not
+ * $4, if that is not NULL: a statement can be held up on its way, and must not undo a later one. Returns the number of this
+ * change, drawn only now, so that a failover that sets the sequence back leaves none ahead of it. Locks its row first. A removed
+ * project loses its owner, even one whose configuration still has it: that worker would go on polling a project without series.
  */
 export const CONFIGURE: Statement = {
   name: 'configure_projects',
   text: `
 WITH wanted AS MATERIALIZED (SELECT unnest($1::text[]) COLLATE "C" AS id),
 newest AS (
-  UPDATE evalwatch.configuration c
-  SET epoch = $3::bigint, projects_digest = CASE WHEN c.epoch = $3::bigint THEN c.projects_digest ELSE '' END
-  WHERE c.epoch <= $3::bigint AND ($4::bigint IS NULL OR c.epoch = $4::bigint)
-  RETURNING true
+  UPDATE evalwatch.configuration c SET epoch = nextval('evalwatch.epoch'), projects_digest = ''
+  WHERE c.epoch < $3::bigint AND ($4::bigint IS NULL OR c.epoch = $4::bigint)
+  RETURNING epoch
 ),
 added AS (
   INSERT INTO evalwatch.project (id, configured_at, epoch)
@@ -51,7 +50,7 @@ changed AS (
   WHERE EXISTS (SELECT FROM newest) AND p.project_key = q.project_key
     AND (w.id IS NULL) = (q.removed_at IS NULL)
 )
-SELECT EXISTS (SELECT FROM newest) AS is_newest`,
+SELECT (SELECT epoch FROM newest) AS epoch`,
 };
 
 /**
