@@ -27,6 +27,8 @@ export interface AccessOptions {
   readonly onCommitted: (project: string) => void;
   /** Called when the database is about to give the process projects; the result is called with those that it has given. */
   readonly onClaiming: () => (projects: readonly string[]) => void;
+  /** Called when the database has changed the configured projects. */
+  readonly onConfigured: () => void;
   /** Called when the database has given the process a failure of a project that is configured. */
   readonly onFailureClaimed: (project: string) => void;
   /** Called when the postponement of a failure is held up. */

@@ -20,6 +20,8 @@ const KINDS = {
   /** Commits polls, or settles a failure. */
   writes: /INSERT INTO evalwatch\.(?:transition|settlement)\b/,
   commits: /version = (?:\w+\.)?version \+ 1/,
+  /** Changes the configured projects if it returns a number. */
+  configures: /UPDATE evalwatch\.configuration c SET epoch\b/,
   /** Gives a worker projects. */
   claims: /RETURNING p\.id, p\.epoch\b/,
   postponesFailure: /UPDATE evalwatch\.failure f\s+SET tries = \$2/,
@@ -125,10 +127,11 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
   function makeWatched(
     machine: Machine,
     { text }: Statement,
-    { claims, claimsFailures, commits, postponesFailure }: Readonly<Record<Kind, boolean>>,
+    kind: Readonly<Record<Kind, boolean>>,
     values: readonly unknown[],
-    calls: Pick<AccessOptions, 'onClaiming' | 'onFailureClaimed' | 'onCommitted'>,
+    calls: Pick<AccessOptions, 'onClaiming' | 'onConfigured' | 'onFailureClaimed' | 'onCommitted'>,
   ): Awaitable<readonly unknown[]> {
+    const { claims, claimsFailures, commits, configures, postponesFailure } = kind;
     const nowUs = Math.round((START + kernel.now() + clockOffset()) * 1000);
     if (postponesFailure && server.claimant !== undefined) {
       const id = Number(values[0]);
@@ -136,6 +139,16 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
       return next(server.run(text, values, nowUs), (rows) => {
         if (before !== null && before !== machine.name && server.claimant?.(id) !== before) {
           fault(`${machine.name} freed failure ${id}, which ${before} has claimed`);
+        }
+        return rows;
+      });
+    }
+    if (configures) {
+      return next(server.run(text, values, nowUs), (rows) => {
+        const [made] = rows as readonly { readonly epoch: number | null }[];
+        if (made !== undefined && made.epoch !== null) {
+          kernel.note(`${machine.name} configures ${String(values[0])}`);
+          calls.onConfigured();
         }
         return rows;
       });

@@ -36,8 +36,8 @@ export interface Rollouts {
   /** A process has started, or sent a request. */
   started(process: Reloading): void;
   sent(process: Reloading): void;
-  /** A process has configured projects again that the database had lost. */
-  restored(): void;
+  /** The database has changed the configured projects, as a process asked that may be dead by now. */
+  configured(process: Reloading): void;
   /** Returns the ids of the projects that the store regards as configured. */
   stored(): Promise<readonly string[]>;
   /** Whether a project is configured in every process that runs, and none is about to reload. */
@@ -71,7 +71,7 @@ export function createRollouts(options: RolloutsOptions): Rollouts {
   const lastOf = new Map<string, Config>();
   /** Processes whose next request a reload meets. */
   const meeting = new Set<Reloading>();
-  /** Number of starts and reloads that have begun, and of restored configurations, by which each finds out whether it was alone. */
+  /** Number of starts and reloads that have begun, and of changes by processes that do not reload, by which each finds out whether it was alone. */
   let changes = 0;
 
   function change(): void {
@@ -153,8 +153,8 @@ export function createRollouts(options: RolloutsOptions): Rollouts {
       if (!meeting.delete(process)) return;
       kernel.after(kernel.between(0, MEETING_MS), () => reload(process));
     },
-    restored: () => {
-      changes += 1;
+    configured: (process) => {
+      if (!processes().includes(process) || !process.isReloading) changes += 1;
     },
     stored,
     isWatched: (project) =>

@@ -51,7 +51,7 @@ export interface StartsOptions {
   readonly rhythm: Pick<Rhythm, 'started' | 'ended' | 'overlapped'>;
   readonly setbacks: Pick<Setbacks, 'ticked' | 'ended'>;
   readonly requestRate: Pick<RequestRate, 'watch'>;
-  readonly rollouts: Pick<Rollouts, 'atStart' | 'started' | 'sent' | 'restored'>;
+  readonly rollouts: Pick<Rollouts, 'atStart' | 'started' | 'sent' | 'configured'>;
   readonly conditions: Pick<Conditions, 'network' | 'isStoreUsual'>;
   readonly failovers: Pick<Failovers, 'committing' | 'committed' | 'claiming'>;
   readonly outages: Pick<Outages, 'committing'>;
@@ -119,6 +119,7 @@ export function createStarts(options: StartsOptions): (host: Host) => void {
           onClaimed?.(claimed);
         };
       },
+      onConfigured: () => rollouts.configured(life()),
       onFailureClaimed: (project) => checkConfigured(life(), project),
       onPostponementHeldUp: () => endings.dieSometimes(life(), DEATH_AT_POSTPONEMENT),
       onTrouble: () => watch.troubled(name),
@@ -157,10 +158,6 @@ export function createStarts(options: StartsOptions): (host: Host) => void {
     if (event.type === 'scheduler.overlapped') {
       setbacks.ticked(event.project);
       rhythm.overlapped(event.project, own.machine);
-    }
-    if (event.type === 'worker.projects_restored') {
-      kernel.note(`${name} restores the configured projects`);
-      rollouts.restored();
     }
     oracle.observe(name, event);
     watch.observe(own.machine, event);
