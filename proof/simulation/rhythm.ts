@@ -44,7 +44,7 @@ export interface RhythmOptions {
   readonly conditions: Pick<Conditions, 'isStoreUsual'>;
   readonly deadLeases: Pick<DeadLeases, 'heldAt'>;
   readonly wallClocks: Pick<WallClocks, 'setBackSince'>;
-  readonly rollouts: Pick<Rollouts, 'isWatched' | 'stored'>;
+  readonly rollouts: Pick<Rollouts, 'isAgreed' | 'isWatched' | 'stored'>;
 }
 
 export function createRhythm(options: RhythmOptions): Rhythm {
@@ -84,9 +84,12 @@ export function createRhythm(options: RhythmOptions): Rhythm {
     }
   }
 
-  /** A worker that is down may have started with an earlier configuration, and removed the project. */
+  /**
+   * A worker that is down may have started with an earlier configuration, and removed the project. The others configure it again,
+   * if they all have the same configuration.
+   */
   function unlessRemoved(project: string, text: string): void {
-    if (hosts.every(({ life }) => life !== undefined)) fault(text);
+    if (hosts.every(({ life }) => life !== undefined) || rollouts.isAgreed()) fault(text);
     else void rollouts.stored().then((ids) => ids.includes(project) && fault(text), bug);
   }
 

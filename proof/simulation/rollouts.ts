@@ -42,6 +42,8 @@ export interface Rollouts {
   stored(): Promise<readonly string[]>;
   /** Whether a project is configured in every process that runs, and none is about to reload. */
   isWatched(project: string): boolean;
+  /** Whether all processes that run have the same configuration. */
+  isAgreed(): boolean;
 }
 
 export interface RolloutsOptions {
@@ -157,6 +159,7 @@ export function createRollouts(options: RolloutsOptions): Rollouts {
       if (!processes().includes(process) || !process.isReloading) changes += 1;
     },
     stored,
+    isAgreed: () => new Set(processes().map(({ config }) => config)).size <= 1,
     isWatched: (project) =>
       processes().every(({ config, isReloading }) => {
         return !isReloading && config.projects.some(({ id }) => id === project);
