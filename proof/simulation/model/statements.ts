@@ -22,6 +22,7 @@ const DIGESTS: Readonly<Record<string, string>> = {
   '180fa1036506': 'claim_failures',
   '53a3df61eb55': 'commit_poll',
   c69cc5e9dead: 'configure_projects',
+  c08037062341: 'confirm_projects',
   a85a9780d5c5: 'delete_expired',
   bd9f4cd475b3: 'durations',
   f274cb5fae01: 'event_numbers',
@@ -69,7 +70,6 @@ const DIGESTS: Readonly<Record<string, string>> = {
   '788e63d87cbf': 'statuses_newest',
   '18544bee6b91': 'statuses_oldest',
   d4675de4d47c: 'transitions',
-  c08037062341: 'confirm_projects',
   b19da1be9a93: 'workers',
 };
 

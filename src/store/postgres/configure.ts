@@ -26,7 +26,7 @@ export interface ProjectChanges {
    * statement is repeated until the database answers: a project that is marked removed although its configuration was refused
    * would lose its failures. A repetition that arrives late does not undo a later change
    * (docs/design-decisions.md#reload). If the database then refuses the statement, the error says that the change may have
-   * been made.
+   * been made. Rejects with the reason `busy` if other changes come first in every round.
    */
   configure(ids: readonly string[], at: number): Promise<void>;
   /** `PostgresStore.restoreProjects`. A failure rejects at once. */
@@ -100,7 +100,11 @@ export function createProjectChanges(options: ProjectChangesOptions): ProjectCha
 
   return {
     configure: async (ids, at) => {
-      await change(persistently(), { ids, at }, null);
+      if (await change(persistently(), { ids, at }, null)) return;
+      throw new StoreError(
+        'busy',
+        'other changes of the watched projects came first, five times in a row: try again',
+      );
     },
     restore: (ids, at, newest) => change(once, { ids, at }, newest),
   };

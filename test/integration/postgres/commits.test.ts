@@ -385,6 +385,16 @@ describe.skipIf(postgresPrograms === undefined)('commits to PostgreSQL', () => {
       expect(await given.configured()).toEqual(['r']);
     });
 
+    it('fails if others come first again and again', async () => {
+      await using given = await start();
+      await server.query(database, 'UPDATE evalwatch.configuration SET epoch = 1000000');
+      await expect(given.worker.store.configureProjects(['q'], 2)).rejects.toMatchObject({
+        name: 'StoreError',
+        reason: 'busy',
+      });
+      expect(await given.configured()).toEqual(['p']);
+    });
+
     it('waits until the database can be reached again', async () => {
       await using given = await start();
       given.proxy.loseAnswer(BEFORE_CHANGE);

@@ -24,7 +24,7 @@ export const NEXT_EPOCH: Statement = {
 /**
  * Makes these the configured projects, unless another change was made since the number $3 was drawn, or the newest one is not
  * $4, if that is not NULL: a statement can be held up on its way, and must not undo a later one. Returns the number of this
- * change, drawn only now, so that a failover that sets the sequence back leaves none ahead of it. Locks its row first. A removed
+ * change, drawn only now, so that a failover that sets the sequence back leaves none ahead of it. Locks the row of the number first. A removed
  * project loses its owner, even one whose configuration still has it: that worker would go on polling a project without series.
  */
 export const CONFIGURE: Statement = {
