@@ -305,8 +305,14 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
       }
 
       const giveUpAll = () => inFlight.forEach((_, giveUp) => giveUp());
+      /** As the real one, refuses statements from its close on; what was given up goes on until then. */
+      let isClosed = false;
+      const refuseIfClosed = () => {
+        if (isClosed) throw new StoreError('other', 'simulated: the store is closed');
+      };
       const connect = (limits: Limits): Database => ({
         query: async <Row>(statement: Statement, values: readonly unknown[] = []) => {
+          refuseIfClosed();
           const sentAt = kernel.now();
           const given = await send<Row>(statement, values, limits);
           if ('error' in given || kernel.now() - sentAt > LATE_MS) onUnanswered();
@@ -318,6 +324,7 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
         },
         // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- as the interface has it
         attempt: async <Row>(statement: Statement, values: readonly unknown[]) => {
+          refuseIfClosed();
           const given = await send<Row>(statement, values, limits);
           if ('rows' in given) return { rows: given.rows };
           return { error: toStoreError(given.error, []), unknown: given.unknown };
@@ -325,7 +332,8 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
         transaction: () => Promise.reject(new Error('the tables were made before')),
         keepPlans: () => {},
         close: async () => {
-          await Promise.all(inFlight.values());
+          while (inFlight.size > 0) await Promise.all(inFlight.values());
+          isClosed = true;
         },
       });
 
