@@ -73,8 +73,8 @@ export function createRhythm(options: RhythmOptions): Rhythm {
     // A kill can have taken the outcome of the last poll.
     const isForgotten =
       Math.max(last.wall, last.before) + setBackMs < dueAt &&
-      // A process whose clock is behind the last poll cannot tell whether it missed a run since.
-      last.latest < wall + patienceMs &&
+      // A process that starts after its clock was set back cannot tell that the time of a poll has come again.
+      last.latest < dueAt &&
       last.at < since &&
       now > since + patienceMs;
     if (isForgotten && !isShared) {
