@@ -12,6 +12,7 @@ import type { Conditions } from './faults/conditions.ts';
 import type { DatabaseClock } from './faults/database-clock.ts';
 import { createFailovers, type Failovers } from './faults/failovers.ts';
 import { createOutages, type Outages } from './faults/outages.ts';
+import { createPartitions } from './faults/partitions.ts';
 import { createWallClocks } from './faults/wall-clocks.ts';
 import { currentLife, type Host } from './hosts.ts';
 import { openServer } from './open-server.ts';
@@ -92,11 +93,13 @@ export function assemble(given: Given) {
   });
   const wallClocks = createWallClocks({ course, hosts, setbacks, rollouts, conditions });
   const deadLeases = createDeadLeases(kernel, hosts);
+  const partitions = createPartitions(course, world);
   const rhythm = createRhythm({
     course,
     hosts,
     patienceMs,
     conditions,
+    partitions,
     deadLeases,
     wallClocks,
     rollouts,
@@ -112,7 +115,15 @@ export function assemble(given: Given) {
     start: (host) => start(host),
   });
   const failovers = createFailovers({ course, backend, oracle, watch, conditions });
-  const outages = createOutages({ course, backend, hosts, watch, conditions, endings });
+  const outages = createOutages({
+    course,
+    backend,
+    hosts,
+    watch,
+    conditions,
+    partitions,
+    endings,
+  });
   const start = createStarts({
     course,
     sources,
@@ -127,6 +138,7 @@ export function assemble(given: Given) {
     conditions,
     failovers,
     outages,
+    partitions,
     deadLeases,
     endings,
   });

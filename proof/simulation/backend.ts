@@ -23,6 +23,8 @@ export interface AccessOptions {
    * it goes to the standby.
    */
   readonly onCommitting: (project: string) => boolean;
+  /** Whether no statement of the process arrives. */
+  readonly isCutOff: () => boolean;
   /** Called when a commit of a poll with listings is stored. */
   readonly onCommitted: (project: string) => void;
   /** Called when the database is about to give the process projects; the result is called with those that it has given. */

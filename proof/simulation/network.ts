@@ -50,8 +50,11 @@ export interface NetworkOptions {
   readonly machine: Machine;
   readonly answer: (request: IncomingMessage) => FaultFreeAnswer;
   readonly weather: () => Weather;
-  /** Called when a request goes out to a host, for a listing or the details of a prompt. */
-  readonly onSent: (host: string, isDetail: boolean) => void;
+  /**
+   * Called when a request goes out to a host, for a listing or the details of a prompt. Returns how long the answer takes, ms;
+   * undefined if as usual.
+   */
+  readonly onSent: (host: string, isDetail: boolean) => number | undefined;
   /** Called when nothing but the end of an answer is on its way. */
   readonly onEnding: (isDetail: boolean) => void;
   /** Called before the process reads the last byte of a usable listing. */
@@ -159,7 +162,7 @@ export function createNetwork(options: NetworkOptions): Network {
       handler.onRequestStart?.(controller, {});
       if (isOver) return;
       const host = hostOf(String(request.origin));
-      onSent(host, DETAIL.test(request.path));
+      const lateMs = onSent(host, DETAIL.test(request.path));
       if (kernel.chance(silent)) return;
       const isLost = kernel.chance(lost);
       const failure = kernel.chance(error) ? errorAnswer(kernel) : undefined;
@@ -168,7 +171,7 @@ export function createNetwork(options: NetworkOptions): Network {
         const asked = { method: request.method, url: request.path, headers };
         const given = failure ?? answer(asked as unknown as IncomingMessage).answer;
         const ms = kernel.chance(slow) ? kernel.between(500, 15_000) : kernel.between(0.2, 60);
-        deliver(ms, () => (isLost ? fail('ECONNRESET') : respond(given)));
+        deliver(lateMs ?? ms, () => (isLost ? fail('ECONNRESET') : respond(given)));
       });
     });
     return true;

@@ -194,8 +194,8 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
 
   return {
     access: async (calls) => {
-      const { machine, onWritten, onCommitting, onPostponementHeldUp, onTrouble } = calls;
-      const { onUnanswered, onRenewed, onLeasesRead, onLeft, onGrantFailed } = calls;
+      const { machine, isCutOff, onWritten, onCommitting, onPostponementHeldUp } = calls;
+      const { onTrouble, onUnanswered, onRenewed, onLeasesRead, onLeft, onGrantFailed } = calls;
       type Answer<Row> =
         { readonly rows: readonly Row[] } | { readonly error: unknown; readonly unknown: boolean };
 
@@ -235,7 +235,7 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
         const cutOff = () => ({ error: lost(), unknown: true });
         const giveUp = () => end(cutOff());
         const limitMs = signal?.aborted === true ? AFTER_ABORT_TIMEOUT_MS : timeoutMs;
-        const arrives = !kernel.chance(fails / 2);
+        const arrives = !isCutOff() && !kernel.chance(fails / 2);
         const returns = !kernel.chance(fails / 2);
         const isReset = kernel.chance(0.7);
         // What is on its way arrives even if its sender is dead by then.

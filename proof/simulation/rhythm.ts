@@ -3,6 +3,7 @@ import type { Course } from './course.ts';
 import type { DeadLeases } from './dead-leases.ts';
 import { SECOND } from './durations.ts';
 import type { Conditions } from './faults/conditions.ts';
+import type { Partitions } from './faults/partitions.ts';
 import type { WallClocks } from './faults/wall-clocks.ts';
 import type { Host } from './hosts.ts';
 import { type Machine, START } from './machine.ts';
@@ -42,13 +43,15 @@ export interface RhythmOptions {
   /** Time within which a poll that is due has to begin, ms. */
   readonly patienceMs: number;
   readonly conditions: Pick<Conditions, 'isStoreUsual'>;
+  readonly partitions: Pick<Partitions, 'isCutOff'>;
   readonly deadLeases: Pick<DeadLeases, 'heldAt'>;
   readonly wallClocks: Pick<WallClocks, 'setBackSince'>;
   readonly rollouts: Pick<Rollouts, 'isAgreed' | 'isWatched' | 'stored'>;
 }
 
 export function createRhythm(options: RhythmOptions): Rhythm {
-  const { course, hosts, patienceMs, conditions, deadLeases, wallClocks, rollouts } = options;
+  const { course, hosts, patienceMs, conditions, partitions } = options;
+  const { deadLeases, wallClocks, rollouts } = options;
   const { kernel, isShared, fault, bug } = course;
   const lastStarts = new Map<string, Start>();
   /** Polls that have started and not ended, by process and project. */
@@ -56,8 +59,10 @@ export function createRhythm(options: RhythmOptions): Rhythm {
 
   /** Returns since when nothing can have delayed a poll; Infinity while something does. */
   function undisturbedSince(): number {
-    // The others have the projects of a worker that is down.
-    const lived = hosts.flatMap(({ life }) => (life ? [life.steadySince ?? Infinity] : []));
+    // The others have the projects of a worker that is down or cut off.
+    const lived = hosts.flatMap(({ life }) =>
+      life && !partitions.isCutOff(life.machine) ? [life.steadySince ?? Infinity] : [],
+    );
     if (!isShared || lived.length === 0) return lived[0] ?? Infinity;
     return Math.max(course.disturbedAt(), deadLeases.heldAt(), ...lived);
   }

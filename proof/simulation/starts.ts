@@ -7,6 +7,7 @@ import type { Endings } from './endings.ts';
 import type { Conditions } from './faults/conditions.ts';
 import type { Failovers } from './faults/failovers.ts';
 import type { Outages } from './faults/outages.ts';
+import type { Partitions } from './faults/partitions.ts';
 import type { Host, Life } from './hosts.ts';
 import { createMachine, type Machine } from './machine.ts';
 import { createNetwork, type Network, type NetworkOptions } from './network.ts';
@@ -55,6 +56,7 @@ export interface StartsOptions {
   readonly conditions: Pick<Conditions, 'network' | 'isStoreUsual'>;
   readonly failovers: Pick<Failovers, 'committing' | 'committed' | 'claiming'>;
   readonly outages: Pick<Outages, 'committing'>;
+  readonly partitions: Pick<Partitions, 'requested' | 'isCutOff'>;
   readonly deadLeases: Pick<DeadLeases, 'read'>;
   readonly endings: Pick<
     Endings,
@@ -87,6 +89,7 @@ export function createStarts(options: StartsOptions): (host: Host) => void {
         endings.pauseSometimes(life(), isDetail ? SUDDEN_PAUSE_AT_DETAIL : usual, isDetail);
         if (isDetail) endings.stopSometimes(life(), STOP_AT_DETAIL);
         rollouts.sent(life());
+        return isDetail ? undefined : options.partitions.requested(life());
       },
       onEnding: (isDetail) => {
         if (isDetail) endings.pauseSometimes(life(), SUDDEN_PAUSE_AT_END, isDetail);
@@ -104,6 +107,7 @@ export function createStarts(options: StartsOptions): (host: Host) => void {
       onRefused: () => {
         if (options.conditions.isStoreUsual()) endings.stopSometimes(life(), STOP_AT_REFUSAL);
       },
+      isCutOff: () => options.partitions.isCutOff(machine),
       onCommitting: (project) => {
         options.outages.committing(life());
         return failovers.committing(project);

@@ -4,13 +4,17 @@ import type { Endings } from '../endings.ts';
 import type { Host, Life } from '../hosts.ts';
 import type { Watch } from '../watch.ts';
 import type { Conditions } from './conditions.ts';
+import type { Partitions } from './partitions.ts';
 
 /** How probable it is that the store fails now and then while a process reloads. */
 const FAILS_AT_RELOAD = 0.1;
 
 /** Phases in which the store fails, or is away. */
 export interface Outages {
-  /** The store gets bad, or goes away with the next commit. Someone may restart this process because of it. */
+  /**
+   * The store gets bad, goes away with the next commit, or cannot be reached by this process alone. Someone may restart this
+   * process because of it.
+   */
   worsenStore(own: Life): void;
   /** A commit of this process is on its way. */
   committing(own: Life): void;
@@ -26,11 +30,12 @@ export interface OutagesOptions {
   readonly hosts: readonly Host[];
   readonly watch: Pick<Watch, 'troubled'>;
   readonly conditions: Pick<Conditions, 'troubleStore'>;
+  readonly partitions: Pick<Partitions, 'begin'>;
   readonly endings: Pick<Endings, 'restartSoon'>;
 }
 
 export function createOutages(options: OutagesOptions): Outages {
-  const { course, backend, hosts, watch, conditions, endings } = options;
+  const { course, backend, hosts, watch, conditions, partitions, endings } = options;
   const { kernel } = course;
   /** Whether the database goes away once a commit is on its way. */
   let isAboutToBreak = false;
@@ -55,6 +60,7 @@ export function createOutages(options: OutagesOptions): Outages {
   return {
     worsenStore: (own) => {
       if (course.isShared && kernel.chance(0.3)) isAboutToBreak = true;
+      else if (course.isShared && kernel.chance(0.4)) partitions.begin(own);
       else fail(own);
     },
     reloading: (own) => {
