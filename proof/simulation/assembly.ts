@@ -92,8 +92,8 @@ export function assemble(given: Given) {
     lastReload: (state) => failovers.reloading(state),
   });
   const wallClocks = createWallClocks({ course, hosts, setbacks, rollouts, conditions });
-  const deadLeases = createDeadLeases(kernel, hosts);
   const partitions = createPartitions(course, world);
+  const deadLeases = createDeadLeases(kernel, hosts, partitions);
   const rhythm = createRhythm({
     course,
     hosts,
@@ -115,15 +115,7 @@ export function assemble(given: Given) {
     start: (host) => start(host),
   });
   const failovers = createFailovers({ course, backend, oracle, watch, conditions });
-  const outages = createOutages({
-    course,
-    backend,
-    hosts,
-    watch,
-    conditions,
-    partitions,
-    endings,
-  });
+  const outages = createOutages({ course, backend, hosts, watch, conditions, endings });
   const start = createStarts({
     course,
     sources,
@@ -142,7 +134,7 @@ export function assemble(given: Given) {
     deadLeases,
     endings,
   });
-  return { oracle, rollouts, rhythm, endings, wallClocks, failovers, outages, start };
+  return { oracle, rollouts, rhythm, endings, wallClocks, failovers, outages, partitions, start };
 }
 
 /** Creates the changes of the configuration, which the processes follow. */

@@ -23,14 +23,14 @@ export interface AccessOptions {
    * it goes to the standby.
    */
   readonly onCommitting: (project: string) => boolean;
-  /** Whether no statement of the process arrives. */
+  /** Whether nothing passes between the process and the store. */
   readonly isCutOff: () => boolean;
   /** Called when a commit of a poll with listings is stored. */
   readonly onCommitted: (project: string) => void;
   /** Called when the database is about to give the process projects; the result is called with those that it has given. */
   readonly onClaiming: () => (projects: readonly string[]) => void;
-  /** Called when the database has changed the configured projects. */
-  readonly onConfigured: () => void;
+  /** Called when the database has changed the configured projects, with those that it did not regard as configured before. */
+  readonly onConfigured: (added: readonly string[]) => void;
   /** Called when the database has given the process a failure of a project that is configured. */
   readonly onFailureClaimed: (project: string) => void;
   /** Called when the postponement of a failure is held up. */
@@ -73,7 +73,7 @@ export interface Backend extends AsyncDisposable {
   access(options: AccessOptions): Promise<Access>;
   openReader(): Promise<StoreReader>;
   /** Loses what is under way. Undefined if the store has no connections. */
-  readonly cutOff?: () => void;
+  readonly loseStatements?: () => void;
   /**
    * Returns the function by which a standby takes the place of the server, which has everything until now: what is stored
    * later is lost, and so is what is under way then. Undefined if the store has none.

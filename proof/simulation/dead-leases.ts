@@ -1,5 +1,6 @@
 import type { ReadLease } from './backend.ts';
 import { MINUTE, SECOND } from './durations.ts';
+import type { Partitions } from './faults/partitions.ts';
 import type { Host } from './hosts.ts';
 import type { Kernel } from './kernel.ts';
 
@@ -8,7 +9,7 @@ const MAX_REMAINING_MS = 10 * MINUTE;
 const RENEWED_WITHIN_MS = 150 * SECOND;
 
 /**
- * Leases of workers that do not run any more. Their projects rest, and so do those that the others leave to them as their
+ * Leases of workers that do not run any more, or are cut off from the database. Their projects rest, and so do those that the others leave to them as their
  * share. A worker that has read one deletes it when its time is over, whatever the clock of the database does. One that a
  * standby brings back, or that is read late, holds until it has ended by that clock.
  */
@@ -19,7 +20,11 @@ export interface DeadLeases {
   heldAt(): number;
 }
 
-export function createDeadLeases(kernel: Kernel, hosts: readonly Host[]): DeadLeases {
+export function createDeadLeases(
+  kernel: Kernel,
+  hosts: readonly Host[],
+  { isCutOff }: Pick<Partitions, 'isCutOff'>,
+): DeadLeases {
   /** By reader and worker: when each lease that was read last is over, in virtual time. */
   const known = new Map<string, ReadonlyMap<string, { readonly expires: number; until: number }>>();
   let heldAt = -Infinity;
@@ -39,8 +44,10 @@ export function createDeadLeases(kernel: Kernel, hosts: readonly Host[]): DeadLe
 
   /** Whether no process that can delete it has known it for too long. */
   function mayHold({ worker, expires_us }: ReadLease): boolean {
-    return hosts.every(({ life }) => {
+    return hosts.every((host) => {
+      const { life } = host;
       if (life?.steadySince === undefined || life.machine.isPaused()) return true;
+      if (isCutOff(host)) return true;
       const lease = known.get(life.machine.name)?.get(worker);
       return lease?.expires !== expires_us || lease.until >= kernel.now();
     });
@@ -51,8 +58,11 @@ export function createDeadLeases(kernel: Kernel, hosts: readonly Host[]): DeadLe
       note(reader, leases);
       const running = new Set(hosts.map(({ life }) => life?.machine.name));
       for (const name of known.keys()) if (!running.has(name)) known.delete(name);
+      const connected = new Set(
+        hosts.flatMap((host) => (isCutOff(host) ? [] : [host.life?.machine.name])),
+      );
       const isHeld = leases.some(
-        (lease) => lease.holds && !running.has(lease.worker) && mayHold(lease),
+        (lease) => lease.holds && !connected.has(lease.worker) && mayHold(lease),
       );
       if (isHeld) heldAt = kernel.now();
     },

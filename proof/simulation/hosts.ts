@@ -18,6 +18,7 @@ export interface Life extends Reloading {
   readonly machine: Machine;
   readonly network: Network;
   readonly access: Access;
+  readonly startedAt: number;
   stop?: Process['stop'];
   reload?: Process['reload'];
   /** Since when it runs without a disturbance; undefined while it starts or stops. */

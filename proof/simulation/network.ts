@@ -50,11 +50,10 @@ export interface NetworkOptions {
   readonly machine: Machine;
   readonly answer: (request: IncomingMessage) => FaultFreeAnswer;
   readonly weather: () => Weather;
-  /**
-   * Called when a request goes out to a host, for a listing or the details of a prompt. Returns how long the answer takes, ms;
-   * undefined if as usual.
-   */
-  readonly onSent: (host: string, isDetail: boolean) => number | undefined;
+  /** Called when a request goes out to a host, for a listing or the details of a prompt. */
+  readonly onSent: (host: string, isDetail: boolean) => void;
+  /** Returns how long the answer to such a request takes, ms; undefined if as usual. */
+  readonly answerDelay: (isDetail: boolean) => number | undefined;
   /** Called when nothing but the end of an answer is on its way. */
   readonly onEnding: (isDetail: boolean) => void;
   /** Called before the process reads the last byte of a usable listing. */
@@ -69,7 +68,7 @@ export interface Network {
 }
 
 export function createNetwork(options: NetworkOptions): Network {
-  const { kernel, machine, answer, weather, onSent, onEnding, onListing } = options;
+  const { kernel, machine, answer, weather, onSent, answerDelay, onEnding, onListing } = options;
   let underWay = 0;
 
   function dispatch(request: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler) {
@@ -162,7 +161,9 @@ export function createNetwork(options: NetworkOptions): Network {
       handler.onRequestStart?.(controller, {});
       if (isOver) return;
       const host = hostOf(String(request.origin));
-      const lateMs = onSent(host, DETAIL.test(request.path));
+      const isDetail = DETAIL.test(request.path);
+      onSent(host, isDetail);
+      const lateMs = answerDelay(isDetail);
       if (kernel.chance(silent)) return;
       const isLost = kernel.chance(lost);
       const failure = kernel.chance(error) ? errorAnswer(kernel) : undefined;

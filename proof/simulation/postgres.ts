@@ -15,6 +15,11 @@ const URL_OF_WORKERS = 'postgres://nobody@simulated/database';
 /** Time limit of statements that begin after the abort, ms, as in src/store/postgres/database.ts. */
 const AFTER_ABORT_TIMEOUT_MS = 1000;
 
+/** Time limit of connecting, ms, as in src/store/postgres/session.ts. */
+const CONNECT_MS = 3000;
+/** How probable it is that a statement to a server that cannot be reached finds no open connection. */
+const NOT_CONNECTED = 0.5;
+
 /** What statements of these texts do. */
 const KINDS = {
   /** Commits polls, or settles a failure. */
@@ -144,13 +149,17 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
       });
     }
     if (configures) {
-      return next(server.run(text, values, nowUs), (rows) => {
-        const [made] = rows as readonly { readonly epoch: number | null }[];
-        if (made !== undefined && made.epoch !== null) {
-          kernel.note(`${machine.name} configures ${String(values[0])}`);
-          calls.onConfigured();
-        }
-        return rows;
+      const ids = values[0] as readonly string[];
+      return next(server.projects(), (projects) => {
+        const before = new Set(projects.flatMap((row) => (row.removed_at === null ? row.id : [])));
+        return next(server.run(text, values, nowUs), (rows) => {
+          const [made] = rows as readonly { readonly epoch: number | null }[];
+          if (made !== undefined && made.epoch !== null) {
+            kernel.note(`${machine.name} configures ${ids.join()}`);
+            calls.onConfigured(ids.filter((id) => !before.has(id)));
+          }
+          return rows;
+        });
       });
     }
     if (claimsFailures) {
@@ -222,22 +231,24 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
         const kind = kindOf(statement.text);
         const project = kind.commits ? String(values[0]) : undefined;
         const isRepetition = kernel.now() < (heldUp.get(project ?? '') ?? -Infinity);
-        if (kernel.chance(isRepetition ? REPETITION_FAILS : fails)) {
+        const isUnreachable = isCutOff();
+        const isNotConnected = isUnreachable && kernel.chance(NOT_CONNECTED);
+        if (isNotConnected || kernel.chance(isRepetition ? REPETITION_FAILS : fails)) {
           // Nothing was sent.
           if (kind.grants) onGrantFailed();
           const fail = () => {
             if (inFlight.delete(fail)) resolve({ error: lost(), unknown: false });
           };
           inFlight.set(fail, promise);
-          machine.after(way(), fail);
+          machine.after(isNotConnected ? CONNECT_MS : way(), fail);
           return promise;
         }
-        const cutOff = () => ({ error: lost(), unknown: true });
-        const giveUp = () => end(cutOff());
+        const unanswered = () => ({ error: lost(), unknown: true });
+        const giveUp = () => end(unanswered());
         const limitMs = signal?.aborted === true ? AFTER_ABORT_TIMEOUT_MS : timeoutMs;
-        const arrives = !isCutOff() && !kernel.chance(fails / 2);
+        const arrives = !isUnreachable && !kernel.chance(fails / 2);
         const returns = !kernel.chance(fails / 2);
-        const isReset = kernel.chance(0.7);
+        const isReset = !isUnreachable && kernel.chance(0.7);
         // What is on its way arrives even if its sender is dead by then.
         // Some are held up on the way for longer than their sender waits, or than its lease lasts.
         let isHeldUp = kernel.chance(slow);
@@ -273,8 +284,13 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
           if (beginsLease || isRenewed) onRenewed();
           if (endsLease) onLeft();
           if (machine.isAlive() && writes) onWritten();
-          if (returns) machine.after(back, () => end(reign === sentTo ? given : cutOff()));
-          else if (isReset) answer(back, cutOff());
+          if (isCutOff()) {
+            onTrouble();
+            // An answer that would be in time has no timer.
+            if (timer === undefined) answer(sentAt + limitMs - kernel.now(), unanswered());
+          } else if (returns) {
+            machine.after(back, () => end(reign === sentTo ? given : unanswered()));
+          } else if (isReset) answer(back, unanswered());
         };
         const refuse = (error: unknown) => {
           // A server refuses with a code.
@@ -283,7 +299,7 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
         };
         const accept = (rows: readonly unknown[]) => leave({ rows: rows as readonly Row[] });
         const arrive = () => {
-          if (reign !== sentTo) return void answer(back, cutOff());
+          if (reign !== sentTo) return void answer(back, unanswered());
           let made: Awaitable<readonly unknown[]>;
           try {
             made = makeWatched(machine, statement, kind, values, calls);
@@ -300,42 +316,44 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
           heldUp.set(project, kernel.now() + takes);
         }
         if (arrives) kernel.after(takes, arrive);
-        else if (isReset) answer(back, cutOff());
+        else if (isReset) answer(back, unanswered());
         return promise;
       }
 
       const giveUpAll = () => inFlight.forEach((_, giveUp) => giveUp());
-      /** As the real one, refuses statements from its close on; what was given up goes on until then. */
-      let isClosed = false;
-      const refuseIfClosed = () => {
-        if (isClosed) throw new StoreError('other', 'simulated: the store is closed');
+      const connect = (limits: Limits): Database => {
+        let isClosed = false;
+        /** Refuses statements after the close, as the real connections do. */
+        const refuseIfClosed = () => {
+          if (isClosed) throw new StoreError('other', 'simulated: the store is closed');
+        };
+        return {
+          query: async <Row>(statement: Statement, values: readonly unknown[] = []) => {
+            refuseIfClosed();
+            const sentAt = kernel.now();
+            const given = await send<Row>(statement, values, limits);
+            if ('error' in given || kernel.now() - sentAt > LATE_MS) onUnanswered();
+            if ('error' in given) throw toStoreError(given.error, []);
+            if (kindOf(statement.text).readsLeases) {
+              onLeasesRead(given.rows as unknown as readonly ReadLease[]);
+            }
+            return given.rows;
+          },
+          // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- as the interface has it
+          attempt: async <Row>(statement: Statement, values: readonly unknown[]) => {
+            refuseIfClosed();
+            const given = await send<Row>(statement, values, limits);
+            if ('rows' in given) return { rows: given.rows };
+            return { error: toStoreError(given.error, []), unknown: given.unknown };
+          },
+          transaction: () => Promise.reject(new Error('the tables were made before')),
+          keepPlans: () => {},
+          close: async () => {
+            while (inFlight.size > 0) await Promise.all(inFlight.values());
+            isClosed = true;
+          },
+        };
       };
-      const connect = (limits: Limits): Database => ({
-        query: async <Row>(statement: Statement, values: readonly unknown[] = []) => {
-          refuseIfClosed();
-          const sentAt = kernel.now();
-          const given = await send<Row>(statement, values, limits);
-          if ('error' in given || kernel.now() - sentAt > LATE_MS) onUnanswered();
-          if ('error' in given) throw toStoreError(given.error, []);
-          if (kindOf(statement.text).readsLeases) {
-            onLeasesRead(given.rows as unknown as readonly ReadLease[]);
-          }
-          return given.rows;
-        },
-        // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- as the interface has it
-        attempt: async <Row>(statement: Statement, values: readonly unknown[]) => {
-          refuseIfClosed();
-          const given = await send<Row>(statement, values, limits);
-          if ('rows' in given) return { rows: given.rows };
-          return { error: toStoreError(given.error, []), unknown: given.unknown };
-        },
-        transaction: () => Promise.reject(new Error('the tables were made before')),
-        keepPlans: () => {},
-        close: async () => {
-          while (inFlight.size > 0) await Promise.all(inFlight.values());
-          isClosed = true;
-        },
-      });
 
       const open = (limits: Limits): Database => {
         limits.signal?.addEventListener('abort', giveUpAll);
@@ -365,7 +383,7 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
       };
     },
     openReader: () => server.openReader(),
-    cutOff: () => {
+    loseStatements: () => {
       reign += 1;
     },
     makeStandby:

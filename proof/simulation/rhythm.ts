@@ -59,9 +59,9 @@ export function createRhythm(options: RhythmOptions): Rhythm {
 
   /** Returns since when nothing can have delayed a poll; Infinity while something does. */
   function undisturbedSince(): number {
-    // The others have the projects of a worker that is down or cut off.
-    const lived = hosts.flatMap(({ life }) =>
-      life && !partitions.isCutOff(life.machine) ? [life.steadySince ?? Infinity] : [],
+    // Other workers take over the projects of a worker that is down or cut off.
+    const lived = hosts.flatMap((host) =>
+      host.life && !partitions.isCutOff(host) ? [host.life.steadySince ?? Infinity] : [],
     );
     if (!isShared || lived.length === 0) return lived[0] ?? Infinity;
     return Math.max(course.disturbedAt(), deadLeases.heldAt(), ...lived);
@@ -72,14 +72,16 @@ export function createRhythm(options: RhythmOptions): Rhythm {
     const last = lastStarts.get(id) ?? NEVER;
     // Its tick was up to that much earlier.
     const setBackMs = wallClocks.setBackSince(last.at - patienceMs, periodMs);
-    const wall = START + (hosts[0]?.wallOffset ?? 0) + now - patienceMs;
+    const [host] = hosts;
+    const startedAt = host?.life?.startedAt ?? Infinity;
+    const wall = START + (host?.wallOffset ?? 0) + now - patienceMs;
     // The last run that was due by the clock of the machine.
     const dueAt = Math.floor((wall - JITTER_MS) / periodMs) * periodMs;
     // A kill can have taken the outcome of the last poll.
     const isForgotten =
       Math.max(last.wall, last.before) + setBackMs < dueAt &&
-      // A process that starts after its clock was set back cannot tell that the time of a poll has come again.
-      last.latest < dueAt &&
+      // A process that starts after its clock was set back may find a stored poll after this run, and skips it.
+      (last.latest < dueAt || last.at > startedAt) &&
       last.at < since &&
       now > since + patienceMs;
     if (isForgotten && !isShared) {

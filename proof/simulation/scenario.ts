@@ -11,6 +11,7 @@ const FAULT_KINDS = [
   'bad network',
   'bad store',
   'failover',
+  'partition',
   'reload',
 ] as const;
 

@@ -56,7 +56,7 @@ export interface StartsOptions {
   readonly conditions: Pick<Conditions, 'network' | 'isStoreUsual'>;
   readonly failovers: Pick<Failovers, 'committing' | 'committed' | 'claiming'>;
   readonly outages: Pick<Outages, 'committing'>;
-  readonly partitions: Pick<Partitions, 'requested' | 'isCutOff'>;
+  readonly partitions: Pick<Partitions, 'delayListing' | 'isCutOff'>;
   readonly deadLeases: Pick<DeadLeases, 'read'>;
   readonly endings: Pick<
     Endings,
@@ -74,6 +74,8 @@ export function createStarts(options: StartsOptions): (host: Host) => void {
   const { course, oracle, watch, rollouts, failovers, endings } = options;
   const { kernel, fault, bug } = course;
   let lives = 0;
+  /** When the database last began to regard a project as configured. */
+  const addedAt = new Map<string, number>();
 
   /** Connects a process to the service. */
   function connect(machine: Machine, life: () => Life): Network {
@@ -89,8 +91,8 @@ export function createStarts(options: StartsOptions): (host: Host) => void {
         endings.pauseSometimes(life(), isDetail ? SUDDEN_PAUSE_AT_DETAIL : usual, isDetail);
         if (isDetail) endings.stopSometimes(life(), STOP_AT_DETAIL);
         rollouts.sent(life());
-        return isDetail ? undefined : options.partitions.requested(life());
       },
+      answerDelay: (isDetail) => (isDetail ? undefined : options.partitions.delayListing(life())),
       onEnding: (isDetail) => {
         if (isDetail) endings.pauseSometimes(life(), SUDDEN_PAUSE_AT_END, isDetail);
       },
@@ -107,7 +109,7 @@ export function createStarts(options: StartsOptions): (host: Host) => void {
       onRefused: () => {
         if (options.conditions.isStoreUsual()) endings.stopSometimes(life(), STOP_AT_REFUSAL);
       },
-      isCutOff: () => options.partitions.isCutOff(machine),
+      isCutOff: () => options.partitions.isCutOff(life().host),
       onCommitting: (project) => {
         options.outages.committing(life());
         return failovers.committing(project);
@@ -123,7 +125,10 @@ export function createStarts(options: StartsOptions): (host: Host) => void {
           onClaimed?.(claimed);
         };
       },
-      onConfigured: () => rollouts.configured(life()),
+      onConfigured: (added) => {
+        for (const project of added) addedAt.set(project, kernel.now());
+        rollouts.configured(life());
+      },
       onFailureClaimed: (project) => checkConfigured(life(), project),
       onPostponementHeldUp: () => endings.dieSometimes(life(), DEATH_AT_POSTPONEMENT),
       onTrouble: () => watch.troubled(name),
@@ -139,9 +144,9 @@ export function createStarts(options: StartsOptions): (host: Host) => void {
   }
 
   function checkConfigured(own: Life, project: string): void {
-    // What it had read before a reload or a pause, it may still act on.
-    const isRecent = kernel.now() < Math.max(own.configuredAt, own.resumedAt) + FORGOTTEN_MS;
-    if (isConfigured(own, project) || isRecent) return;
+    // What it had read before a reload, a pause or the change of another worker, it may still act on.
+    const changedAt = Math.max(own.configuredAt, own.resumedAt, addedAt.get(project) ?? 0);
+    if (isConfigured(own, project) || kernel.now() < changedAt + FORGOTTEN_MS) return;
     fault(`${own.machine.name}, which has not configured ${project}, takes a failure of it`);
   }
 
@@ -185,6 +190,7 @@ export function createStarts(options: StartsOptions): (host: Host) => void {
       network,
       access: store,
       config: rollouts.atStart(host.name),
+      startedAt: kernel.now(),
       configuredAt: kernel.now(),
       isReloading: false,
       steadySince: undefined,

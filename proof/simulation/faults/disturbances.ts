@@ -7,6 +7,7 @@ import type { Conditions } from './conditions.ts';
 import type { DatabaseClock } from './database-clock.ts';
 import type { Failovers } from './failovers.ts';
 import type { Outages } from './outages.ts';
+import type { Partitions } from './partitions.ts';
 import type { WallClocks } from './wall-clocks.ts';
 
 /** Mean time between two faults where one host runs, minutes. */
@@ -23,6 +24,7 @@ export interface DisturbancesOptions {
   readonly conditions: Pick<Conditions, 'worsenNetwork'>;
   readonly failovers: Pick<Failovers, 'failOver'>;
   readonly outages: Pick<Outages, 'worsenStore'>;
+  readonly partitions: Pick<Partitions, 'begin'>;
 }
 
 /** Begins to disturb the hosts from time to time, until the calm. */
@@ -37,7 +39,8 @@ export function startDisturbances(options: DisturbancesOptions): void {
     if (drawn < 0.6) return 'pause';
     if (drawn < 0.7) return 'clock set';
     if (drawn < 0.85) return 'bad network';
-    return isShared && drawn > 0.92 ? 'failover' : 'bad store';
+    if (!isShared || drawn < 0.9) return 'bad store';
+    return drawn < 0.93 ? 'partition' : 'failover';
   }
 
   function disturb(): void {
@@ -57,6 +60,7 @@ export function startDisturbances(options: DisturbancesOptions): void {
       else wallClocks.set(own);
     } else if (kind === 'bad network') options.conditions.worsenNetwork();
     else if (kind === 'failover') options.failovers.failOver();
+    else if (kind === 'partition') options.partitions.begin(own.host);
     else options.outages.worsenStore(own);
   }
 

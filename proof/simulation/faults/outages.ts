@@ -4,17 +4,13 @@ import type { Endings } from '../endings.ts';
 import type { Host, Life } from '../hosts.ts';
 import type { Watch } from '../watch.ts';
 import type { Conditions } from './conditions.ts';
-import type { Partitions } from './partitions.ts';
 
 /** How probable it is that the store fails now and then while a process reloads. */
 const FAILS_AT_RELOAD = 0.1;
 
 /** Phases in which the store fails, or is away. */
 export interface Outages {
-  /**
-   * The store gets bad, goes away with the next commit, or cannot be reached by this process alone. Someone may restart this
-   * process because of it.
-   */
+  /** The store gets bad, or goes away with the next commit. Someone may restart this process because of it. */
   worsenStore(own: Life): void;
   /** A commit of this process is on its way. */
   committing(own: Life): void;
@@ -26,16 +22,15 @@ export interface Outages {
 
 export interface OutagesOptions {
   readonly course: Course;
-  readonly backend: Pick<Backend, 'cutOff'>;
+  readonly backend: Pick<Backend, 'loseStatements'>;
   readonly hosts: readonly Host[];
   readonly watch: Pick<Watch, 'troubled'>;
   readonly conditions: Pick<Conditions, 'troubleStore'>;
-  readonly partitions: Pick<Partitions, 'begin'>;
   readonly endings: Pick<Endings, 'restartSoon'>;
 }
 
 export function createOutages(options: OutagesOptions): Outages {
-  const { course, backend, hosts, watch, conditions, partitions, endings } = options;
+  const { course, backend, hosts, watch, conditions, endings } = options;
   const { kernel } = course;
   /** Whether the database goes away once a commit is on its way. */
   let isAboutToBreak = false;
@@ -44,7 +39,7 @@ export function createOutages(options: OutagesOptions): Outages {
   function breakOff(own: Life): void {
     if (course.isCalm()) return;
     course.act('database away');
-    backend.cutOff?.();
+    backend.loseStatements?.();
     for (const { life } of hosts) if (life !== undefined) watch.troubled(life.machine.name);
     conditions.troubleStore({ fails: 1, slow: 0 }, () => endings.restartSoon(own));
     endings.restartSoon(own, 0.5);
@@ -60,7 +55,6 @@ export function createOutages(options: OutagesOptions): Outages {
   return {
     worsenStore: (own) => {
       if (course.isShared && kernel.chance(0.3)) isAboutToBreak = true;
-      else if (course.isShared && kernel.chance(0.4)) partitions.begin(own);
       else fail(own);
     },
     reloading: (own) => {

@@ -1,55 +1,57 @@
 import type { World } from '../../../src/simulator/world/world.ts';
 import type { Course } from '../course.ts';
 import { MINUTE, SECOND } from '../durations.ts';
-import type { Life } from '../hosts.ts';
-import type { Machine } from '../machine.ts';
+import type { Host, Life } from '../hosts.ts';
 
-/** How probable it is that a worker is cut off while a listing is on its way to it, with one project. */
-const AT_POLL = 0.1;
+/** How probable it is that a worker is cut off while a listing is on its way to it, divided by the number of projects. */
+const AT_LISTING = 0.1;
 /** How long such a listing takes, ms: a bit less than the time limit of a request. */
-const LATE_MS = [9 * SECOND, 9.8 * SECOND] as const;
-/** Time after which a worker that was cut off for a lease can have its projects back, at least: leases, and ms. */
-const BACK_AFTER_LEASES = 1.25;
-const BACK_AFTER_MS = SECOND;
+const MIN_LATE_MS = 9 * SECOND;
+const MAX_LATE_MS = 9.8 * SECOND;
+/** Time within which a worker that is cut off for a lease cannot have a project back: leases, and ms. */
+const MIN_RETURN_LEASES = 1.25;
+const MIN_RETURN_MS = SECOND;
 
-/** Workers that are cut off from the database, while the others are not. */
+/** Hosts that are cut off from the database, while the others are not. */
 export interface Partitions {
-  /** Cuts a worker off for a while. */
-  begin(own: Life): void;
+  /** Cuts a host off for a while. */
+  begin(host: Host): void;
   /**
-   * A worker has sent a request for a listing. If it is cut off now, it loses the project to another one, and may get it back,
-   * before that listing arrives. Returns how long the listing takes then, ms.
+   * A worker has sent a request for a listing. Returns how long that takes if the host is cut off meanwhile: others take the
+   * project, and may give it back before the listing arrives, ms.
    */
-  requested(own: Life): number | undefined;
-  /** Whether no statement of this worker arrives. */
-  isCutOff(machine: Machine): boolean;
+  delayListing(own: Life): number | undefined;
+  /** Whether nothing passes between this host and the database. */
+  isCutOff(host: Host): boolean;
 }
 
 export function createPartitions(course: Course, world: Pick<World, 'step'>): Partitions {
   const { kernel, isShared, leaseMs } = course;
-  const [least, most] = LATE_MS;
-  const canComeBack = isShared && BACK_AFTER_LEASES * leaseMs + BACK_AFTER_MS < least;
-  const ends = new WeakMap<Machine, number>();
+  const isReturnPossible =
+    isShared &&
+    course.has('partition') &&
+    MIN_RETURN_LEASES * leaseMs + MIN_RETURN_MS < MIN_LATE_MS;
+  const ends = new Map<Host, number>();
 
-  function cutOff({ machine }: Life, ms: number): void {
+  function cutOff(host: Host, ms: number): void {
     course.act('partition');
-    ends.set(machine, Math.max(ends.get(machine) ?? 0, kernel.now() + ms));
-    kernel.after(ms, course.disturbed);
+    ends.set(host, Math.max(ends.get(host) ?? 0, kernel.now() + ms));
+    course.later(ms, course.disturbed);
   }
 
   return {
-    begin: (own) => {
-      const longest = kernel.chance(0.3) ? 10 * MINUTE : 2 * leaseMs;
-      cutOff(own, kernel.between(SECOND, longest));
+    begin: (host) => {
+      const maxMs = kernel.chance(0.3) ? 10 * MINUTE : 2 * leaseMs;
+      cutOff(host, kernel.between(SECOND, maxMs));
     },
-    requested: (own) => {
-      const isPossible = canComeBack && course.has('bad store') && !course.isCalm();
-      if (!isPossible || !kernel.chance(AT_POLL / course.projects.length)) return undefined;
-      cutOff(own, leaseMs + kernel.between(0, 0.2 * SECOND));
+    delayListing: ({ host }) => {
+      const mayCutOff = isReturnPossible && !course.isCalm();
+      if (!mayCutOff || !kernel.chance(AT_LISTING / course.projects.length)) return undefined;
+      cutOff(host, leaseMs + kernel.between(0, 0.2 * SECOND));
       // The others get another listing.
       kernel.after(kernel.between(SECOND, leaseMs), () => world.step());
-      return kernel.between(least, most);
+      return kernel.between(MIN_LATE_MS, MAX_LATE_MS);
     },
-    isCutOff: (machine) => !course.isCalm() && kernel.now() < (ends.get(machine) ?? 0),
+    isCutOff: (host) => !course.isCalm() && kernel.now() < (ends.get(host) ?? 0),
   };
 }
