@@ -51,8 +51,14 @@ export interface Oracle {
   figures(): { readonly listings: number; readonly moves: number; readonly failures: number };
 }
 
-/** @param isShared whether several workers poll */
-export function createOracle(world: World, { isShared }: { readonly isShared: boolean }): Oracle {
+interface OracleOptions {
+  /** Whether several workers poll. */
+  readonly isShared: boolean;
+  /** Whether two workers may tell the same failure just now. */
+  readonly areLeasesDoubted: () => boolean;
+}
+
+export function createOracle(world: World, { isShared, areLeasesDoubted }: OracleOptions): Oracle {
   const { projects } = world;
   const states = new Map<string, State>(projects.map((project) => [project, UNKNOWING]));
   const batches = new Map<string, Batch[]>(projects.map((project) => [project, []]));
@@ -116,7 +122,7 @@ export function createOracle(world: World, { isShared }: { readonly isShared: bo
       const { transitionId, errorInfo, promptId } = event;
       const told = toldFailures.get(transitionId) ?? [];
       if (lost.get(transitionId) !== promptId) {
-        if (settled.has(transitionId)) {
+        if (settled.has(transitionId) && !areLeasesDoubted()) {
           faults.push(`failure ${transitionId} was told after its end`);
         }
         if (told.some((each) => each.process === process && each.promptId === promptId)) {

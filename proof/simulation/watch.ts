@@ -44,7 +44,7 @@ export interface WatchOptions {
   readonly leaseMs: number | undefined;
   /** Returns the interval of a project's schedule, ms. */
   readonly periodMs: (project: string) => number;
-  readonly databaseClock: Pick<DatabaseClock, 'leasesDoubtedAt'>;
+  readonly databaseClock: Pick<DatabaseClock, 'areLeasesDoubted'>;
   readonly fault: (text: string) => void;
 }
 
@@ -71,7 +71,7 @@ export function createWatch(options: WatchOptions): Watch {
     if (now > until) fault(`failure ${transitionId} was told by ${process}, which has no lease`);
     const before = tellers.get(transitionId) ?? [];
     const troubleMs = TROUBLE_MS + leaseMs;
-    const isDoubted = databaseClock.leasesDoubtedAt() >= now - troubleMs;
+    const isDoubted = databaseClock.areLeasesDoubted();
     for (const other of before) {
       const isExcused =
         other.process === process ||

@@ -1,8 +1,10 @@
 import type { Course } from '../course.ts';
-import { HOUR, MINUTE } from '../durations.ts';
+import { HOUR, MINUTE, SECOND } from '../durations.ts';
 
 /** Time that no lease can have left, ms (src/store/postgres/ownership/lease.ts). */
 const MAX_REMAINDER_MS = 10 * MINUTE;
+/** Time after which a worker has noticed that its lease did not hold, ms; and a lease. */
+const NOTICED_AFTER_MS = 30 * SECOND;
 
 /** The clock of the database. */
 export interface DatabaseClock {
@@ -10,22 +12,22 @@ export interface DatabaseClock {
   readonly offset: () => number;
   /** Sets it back: leases of the dead would hold again, and places for requests lie in the future. */
   setBack(ms?: number): void;
-  /** When it was last set back so far that no lease holds until it is renewed, virtual ms. */
-  readonly leasesDoubtedAt: () => number;
+  /** Whether it was just set back so far that no lease holds until it is renewed: two workers may act as owners of a project. */
+  readonly areLeasesDoubted: () => boolean;
 }
 
 export function createDatabaseClock(course: Course): DatabaseClock {
   const { kernel, leaseMs } = course;
   let offset = 0;
-  let leasesDoubtedAt = -Infinity;
+  let doubtedAt = -Infinity;
   return {
     offset: () => offset,
     setBack: (ms = kernel.random() * (kernel.chance(0.5) ? 3 * HOUR : 10 * MINUTE)) => {
       if (course.isCalm()) return;
       course.act('database clock set back');
       offset -= ms;
-      if (ms > MAX_REMAINDER_MS - leaseMs) leasesDoubtedAt = kernel.now();
+      if (ms > MAX_REMAINDER_MS - leaseMs) doubtedAt = kernel.now();
     },
-    leasesDoubtedAt: () => leasesDoubtedAt,
+    areLeasesDoubted: () => kernel.now() <= doubtedAt + NOTICED_AFTER_MS + leaseMs,
   };
 }
