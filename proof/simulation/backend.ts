@@ -14,6 +14,8 @@ export interface Access {
 
 export interface AccessOptions {
   readonly machine: Machine;
+  /** Whether nothing that is sent now arrives, from the process or from the store. */
+  readonly isCutOff: () => boolean;
   /** Called when a statement is done, and its answer is not there yet. */
   readonly onWritten: () => void;
   /** Called when the disk refuses a write. */
@@ -23,8 +25,6 @@ export interface AccessOptions {
    * it goes to the standby.
    */
   readonly onCommitting: (project: string) => boolean;
-  /** Whether nothing passes between the process and the store. */
-  readonly isCutOff: () => boolean;
   /** Called when a commit of a poll with listings is stored. */
   readonly onCommitted: (project: string) => void;
   /** Called when the database is about to give the process projects; the result is called with those that it has given. */

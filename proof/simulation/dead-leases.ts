@@ -9,9 +9,9 @@ const MAX_REMAINING_MS = 10 * MINUTE;
 const RENEWED_WITHIN_MS = 150 * SECOND;
 
 /**
- * Leases of workers that do not run any more, or are cut off from the database. Their projects rest, and so do those that the others leave to them as their
- * share. A worker that has read one deletes it when its time is over, whatever the clock of the database does. One that a
- * standby brings back, or that is read late, holds until it has ended by that clock.
+ * Leases of workers that do not run any more, or are cut off from the database. Their projects rest, and so do those that the
+ * others leave to them as their share. A worker that has read one deletes it when its time is over, whatever the clock of the
+ * database does. One that a standby brings back, or that is read late, holds until it has ended by that clock.
  */
 export interface DeadLeases {
   /** A process has read all leases. */

@@ -18,6 +18,7 @@ export interface Life extends Reloading {
   readonly machine: Machine;
   readonly network: Network;
   readonly access: Access;
+  /** Virtual time, ms. */
   readonly startedAt: number;
   stop?: Process['stop'];
   reload?: Process['reload'];

@@ -80,7 +80,7 @@ export function createRhythm(options: RhythmOptions): Rhythm {
     // A kill can have taken the outcome of the last poll.
     const isForgotten =
       Math.max(last.wall, last.before) + setBackMs < dueAt &&
-      // A process that starts after its clock was set back may find a stored poll after this run, and skips it.
+      // A process that starts after its clock was set back may find a stored poll that is later than this run, and skip the run.
       (last.latest < dueAt || last.at > startedAt) &&
       last.at < since &&
       now > since + patienceMs;

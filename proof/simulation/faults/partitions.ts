@@ -17,11 +17,11 @@ export interface Partitions {
   /** Cuts a host off for a while. */
   begin(host: Host): void;
   /**
-   * A worker has sent a request for a listing. Returns how long that takes if the host is cut off meanwhile: others take the
-   * project, and may give it back before the listing arrives, ms.
+   * A worker has sent a request for a listing. Sometimes cuts its host off meanwhile, so that others take the project, and may
+   * give it back before the listing arrives. Returns how long that takes then, ms.
    */
   delayListing(own: Life): number | undefined;
-  /** Whether nothing passes between this host and the database. */
+  /** Whether nothing that is sent now arrives, from this host or from the database. */
   isCutOff(host: Host): boolean;
 }
 
