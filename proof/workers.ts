@@ -81,7 +81,8 @@ const ONLY_STOPS: Size = { ...SHORT, workers: 5, projects: 8, kills: 0, restarts
 const FEW: Readonly<Record<string, Size>> = {
   commits: { ...ONLY_STOPS, workers: 4, places: [...COMMITTING, 'polling'], stops: 2 },
   settlements: { ...ONLY_STOPS, workers: 2, projects: 4, places: ['between line and settlement'] },
-  restarts: { ...SHORT, workers: 2, every: 2, kills: 0, stops: 0, crashes: 0 },
+  // A busy machine must not lose a lease that no kill and no stop has to end.
+  restarts: { ...SHORT, workers: 2, every: 2, lease: '20s', kills: 0, stops: 0, crashes: 0 },
 };
 
 /** Several workers on one PostgreSQL: killed, stopped, restarted, and without their database for a while. */
