@@ -26,7 +26,8 @@ export interface ProjectChanges {
    * statement is repeated until the database answers: a project that is marked removed although its configuration was refused
    * would lose its failures. A repetition that arrives late does not undo a later change
    * (docs/design-decisions.md#reload). If the database then refuses the statement, the error says that the change may have
-   * been made. Rejects with the reason `busy` if other changes come first in every round.
+   * been made. Rejects with the reason `busy` if other changes come first in every round, and says the same if an answer was
+   * lost.
    */
   configure(ids: readonly string[], at: number): Promise<void>;
   /** `PostgresStore.restoreProjects`. A failure rejects at once. */
@@ -72,10 +73,11 @@ export function createProjectChanges(options: ProjectChangesOptions): ProjectCha
     return isMade;
   }
 
-  /** Returns what runs the statements of one change, and repeats each from the first one that changes something on. */
-  function persistently(): Run {
+  /** Creates what runs the statements of one change, and repeats each from the first one that changes something on. */
+  function createPersistence(): { readonly run: Run; readonly hasLostAnswer: () => boolean } {
     let mayBeMade = false;
-    return async <Row>(statement: Statement, values: readonly unknown[]) => {
+    let hasLostAnswer = false;
+    const run = async <Row>(statement: Statement, values: readonly unknown[]) => {
       for (;;) {
         const { rows, error, unknown } = await database.attempt<Row>(statement, values);
         if (error === undefined) {
@@ -84,11 +86,13 @@ export function createProjectChanges(options: ProjectChangesOptions): ProjectCha
         }
         emit({ type: 'store.commit_failed', reason: error.reason, error });
         mayBeMade ||= unknown;
+        hasLostAnswer ||= unknown;
         if (!mayBeMade) throw error;
         if (signal.aborted || !isPassing(error)) throw possiblyChanged(error);
         await clock.sleep(AGAIN_MS);
       }
     };
+    return { run, hasLostAnswer: () => hasLostAnswer };
   }
 
   async function once<Row>(statement: Statement, values: readonly unknown[]) {
@@ -100,17 +104,18 @@ export function createProjectChanges(options: ProjectChangesOptions): ProjectCha
 
   return {
     configure: async (ids, at) => {
-      if (await change(persistently(), { ids, at }, null)) return;
-      throw new StoreError(
-        'busy',
-        'other changes of the watched projects came first, five times in a row: try again',
-      );
+      const { run, hasLostAnswer } = createPersistence();
+      if (await change(run, { ids, at }, null)) return;
+      const what = 'other changes of the watched projects came first, five times in a row';
+      // What came first may have been this change itself.
+      if (hasLostAnswer()) throw possiblyChanged({ reason: 'busy', message: what });
+      throw new StoreError('busy', `${what}: try again`);
     },
     restore: (ids, at, newest) => change(once, { ids, at }, newest),
   };
 }
 
-function possiblyChanged({ reason, message }: StoreError): StoreError {
+function possiblyChanged({ reason, message }: Pick<StoreError, 'reason' | 'message'>): StoreError {
   return new StoreError(
     reason,
     `${message}; the watched projects may have changed already: repeat this once the database accepts it`,
