@@ -26,8 +26,8 @@ export interface ProjectChanges {
    * statement is repeated until the database answers: a project that is marked removed although its configuration was refused
    * would lose its failures. A repetition that arrives late does not undo a later change
    * (docs/design-decisions.md#reload). If the database then refuses the statement, the error says that the change may have
-   * been made. Rejects with the reason `busy` if other changes come first in every round, and says the same if an answer was
-   * lost.
+   * been made. Rejects with the reason `busy` if other changes come first in every round; that the change may have been made,
+   * if the answer to it was lost.
    */
   configure(ids: readonly string[], at: number): Promise<void>;
   /** `PostgresStore.restoreProjects`. A failure rejects at once. */
@@ -86,7 +86,7 @@ export function createProjectChanges(options: ProjectChangesOptions): ProjectCha
         }
         emit({ type: 'store.commit_failed', reason: error.reason, error });
         mayBeMade ||= unknown;
-        hasLostAnswer ||= unknown;
+        hasLostAnswer ||= unknown && statement === CONFIGURE;
         if (!mayBeMade) throw error;
         if (signal.aborted || !isPassing(error)) throw possiblyChanged(error);
         await clock.sleep(AGAIN_MS);
@@ -107,15 +107,18 @@ export function createProjectChanges(options: ProjectChangesOptions): ProjectCha
       const { run, hasLostAnswer } = createPersistence();
       if (await change(run, { ids, at }, null)) return;
       const what = 'other changes of the watched projects came first, five times in a row';
-      // What came first may have been this change itself.
-      if (hasLostAnswer()) throw possiblyChanged({ reason: 'busy', message: what });
-      throw new StoreError('busy', `${what}: try again`);
+      throw new StoreError(
+        'busy',
+        hasLostAnswer()
+          ? `${what}, or this one, whose answer was lost: the watched projects may have changed already, try again`
+          : `${what}: try again`,
+      );
     },
     restore: (ids, at, newest) => change(once, { ids, at }, newest),
   };
 }
 
-function possiblyChanged({ reason, message }: Pick<StoreError, 'reason' | 'message'>): StoreError {
+function possiblyChanged({ reason, message }: StoreError): StoreError {
   return new StoreError(
     reason,
     `${message}; the watched projects may have changed already: repeat this once the database accepts it`,
