@@ -6,7 +6,7 @@ import type { Database, Statement } from './database.ts';
 import { CONFIGURE, CONFIRM, NEXT_EPOCH } from './sql/projects.ts';
 import { toStored } from './sql/text.ts';
 
-/** Maximum number of rounds: a concurrent prune or another change can disturb one, or an answer can be lost. */
+/** Maximum number of rounds: a concurrent prune or another change can disturb one. */
 const MAX_ROUNDS = 5;
 const AGAIN_MS = 500;
 
@@ -26,15 +26,16 @@ export interface ProjectChanges {
    * statement is repeated until the database answers: a project that is marked removed although its configuration was refused
    * would lose its failures. A repetition that arrives late does not undo a later change
    * (docs/design-decisions.md#reload). If the database then refuses the statement, the error says that the change may have
-   * been made. Rejects with the reason `busy` if other changes come first in every round; that the change may have been made,
-   * if the answer to it was lost.
+   * been made. Rejects with the reason `busy` if other changes come first in every round.
    */
   configure(ids: readonly string[], at: number): Promise<void>;
   /** `PostgresStore.restoreProjects`. A failure rejects at once. */
   restore(ids: readonly string[], at: number, newest: number): Promise<boolean>;
 }
 
-type Run = <Row>(statement: Statement, values: readonly unknown[]) => Promise<readonly Row[]>;
+/** Runs a statement with the values that each attempt asks for. */
+type Run = <Row>(statement: Statement, values: () => Values) => Promise<readonly Row[]>;
+type Values = readonly unknown[] | Promise<readonly unknown[]>;
 
 interface Numbered {
   /** Null if no change was made. */
@@ -58,8 +59,12 @@ export function createProjectChanges(options: ProjectChangesOptions): ProjectCha
     let isMade = false;
     for (let round = 0; round < MAX_ROUNDS; round += 1) {
       const started = clock.monotonic();
-      const [drawn] = await run<Numbered>(NEXT_EPOCH, []);
-      const [made] = await run<Numbered>(CONFIGURE, [stored, at, drawn?.epoch, newest]);
+      const before = newest;
+      const [made] = await run<Numbered>(CONFIGURE, async () => {
+        // A new one for each attempt: the last one may have been made, and only its answer lost.
+        const [drawn] = await run<Numbered>(NEXT_EPOCH, () => []);
+        return [stored, at, drawn?.epoch, before];
+      });
       const epoch = made?.epoch ?? null;
       // Another change came first. It decides if this one was made before, or is held to the expected one.
       if (epoch === null && newest !== null) return isMade;
@@ -67,36 +72,37 @@ export function createProjectChanges(options: ProjectChangesOptions): ProjectCha
       isMade = true;
       newest = epoch;
       emit({ type: 'store.committed', durationMs: clock.monotonic() - started });
-      const [found] = await run<{ readonly differs: boolean }>(CONFIRM, [stored, digest, epoch]);
+      const [found] = await run<{ readonly differs: boolean }>(CONFIRM, () => [
+        stored,
+        digest,
+        epoch,
+      ]);
       if (found?.differs !== true) return true;
     }
     return isMade;
   }
 
-  /** Creates what runs the statements of one change, and repeats each from the first one that changes something on. */
-  function createPersistence(): { readonly run: Run; readonly hasLostAnswer: () => boolean } {
+  /** Returns what runs the statements of one change, and repeats each from the first one that changes something on. */
+  function persistently(): Run {
     let mayBeMade = false;
-    let hasLostAnswer = false;
-    const run = async <Row>(statement: Statement, values: readonly unknown[]) => {
+    return async <Row>(statement: Statement, values: () => Values) => {
       for (;;) {
-        const { rows, error, unknown } = await database.attempt<Row>(statement, values);
+        const { rows, error, unknown } = await database.attempt<Row>(statement, await values());
         if (error === undefined) {
           mayBeMade ||= statement === CONFIGURE;
           return rows;
         }
         emit({ type: 'store.commit_failed', reason: error.reason, error });
         mayBeMade ||= unknown;
-        hasLostAnswer ||= unknown && statement === CONFIGURE;
         if (!mayBeMade) throw error;
         if (signal.aborted || !isPassing(error)) throw possiblyChanged(error);
         await clock.sleep(AGAIN_MS);
       }
     };
-    return { run, hasLostAnswer: () => hasLostAnswer };
   }
 
-  async function once<Row>(statement: Statement, values: readonly unknown[]) {
-    const { rows, error } = await database.attempt<Row>(statement, values);
+  async function once<Row>(statement: Statement, values: () => Values) {
+    const { rows, error } = await database.attempt<Row>(statement, await values());
     if (error === undefined) return rows;
     emit({ type: 'store.commit_failed', reason: error.reason, error });
     throw error;
@@ -104,14 +110,10 @@ export function createProjectChanges(options: ProjectChangesOptions): ProjectCha
 
   return {
     configure: async (ids, at) => {
-      const { run, hasLostAnswer } = createPersistence();
-      if (await change(run, { ids, at }, null)) return;
-      const what = 'other changes of the watched projects came first, five times in a row';
+      if (await change(persistently(), { ids, at }, null)) return;
       throw new StoreError(
         'busy',
-        hasLostAnswer()
-          ? `${what}, or this one, whose answer was lost: the watched projects may have changed already, try again`
-          : `${what}: try again`,
+        'other changes of the watched projects came first, five times in a row: try again',
       );
     },
     restore: (ids, at, newest) => change(once, { ids, at }, newest),

@@ -396,17 +396,6 @@ describe.skipIf(postgresPrograms === undefined)('commits to PostgreSQL', () => {
       expect(await given.configured()).toEqual(['p']);
     });
 
-    it('says that it may be made if others come first after a lost answer', async () => {
-      await using given = await start();
-      await server.query(database, 'UPDATE evalwatch.configuration SET epoch = 1000000');
-      given.proxy.loseAnswer(BEFORE_CHANGE);
-      await expect(given.worker.store.configureProjects(['q'], 2)).rejects.toMatchObject({
-        name: 'StoreError',
-        reason: 'busy',
-        message: expect.stringContaining('may have changed already') as unknown,
-      });
-    });
-
     it('waits until the database can be reached again', async () => {
       await using given = await start();
       given.proxy.loseAnswer(BEFORE_CHANGE);
