@@ -13,7 +13,7 @@ const REPEAT_MS = 60_000;
 const MAX_REFUSALS = 3;
 /** Time after a request that failed within which a worker may not repeat a poll: a beat and its retry, ms. */
 const UNANSWERED_MS = 10_000;
-/** How far apart the due times of one run can seem, ms: a timer may fire early by one. No poll at once ends within it. */
+/** How far apart the due times of one run can seem, ms: a timer may fire early by one, and the times are whole. */
 const SAME_RUN_MS = 3;
 /** Time for which a run that is due can wait for its first request: the longest pause, and a bit, ms. */
 const MAX_WAIT_MS = 70 * 60_000;
