@@ -68,7 +68,11 @@ export function createProjectChanges(options: ProjectChangesOptions): ProjectCha
       const epoch = made?.epoch ?? null;
       // Another change came first. It decides if this one was made before, or is held to the expected one.
       if (epoch === null && newest !== null) return isMade;
-      if (epoch === null) continue;
+      if (epoch === null) {
+        // Several workers that reload at once would otherwise come before each other round after round.
+        await clock.sleep(AGAIN_MS);
+        continue;
+      }
       isMade = true;
       newest = epoch;
       emit({ type: 'store.committed', durationMs: clock.monotonic() - started });
