@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { vi } from 'vitest';
 
 /** For programs on a machine that is busy with others. */
-export const PATIENCE = { timeout: 100_000, interval: 50 };
+export const PATIENCE = { timeout: 100_000, interval: 100 };
 
 /** Settings of the Go programs: less garbage collection, and no cores that spin for work while other tests want them. */
 const SPARING = { GOGC: '800', GOMAXPROCS: '1' };

@@ -31,7 +31,7 @@ import { temporaryDirectory } from '../support/temporary.ts';
 import { detectChanges } from '../support/at-once.ts';
 
 const HEAVY = { timeout: 240_000 };
-const LONG = { timeout: 120_000, interval: 50 };
+const LONG = { timeout: 120_000, interval: 100 };
 const RARELY = '0 0 1 1 *';
 /** A daemon that ends an idle connection after 6 s instead of 30. */
 const IMPATIENT = [

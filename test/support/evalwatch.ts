@@ -16,7 +16,7 @@ import { COMPILE_CACHE } from './compile-cache.ts';
 const ENTRY = fileURLToPath(new URL('../../src/main.js', import.meta.url));
 export const KEY = 'correct-horse-battery-staple-42';
 /** For processes on a machine that is busy with others. */
-export const PATIENCE = { timeout: 100_000, interval: 50 };
+export const PATIENCE = { timeout: 100_000, interval: 100 };
 export const UNHURRIED = { concurrent: true, timeout: 300_000 };
 
 export interface Workspace extends AsyncDisposable {
