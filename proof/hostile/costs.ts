@@ -18,7 +18,7 @@ const ENGINE = fileURLToPath(new URL('measured-engine.ts', import.meta.url));
 const TIMEOUT = '5m';
 
 const FORMS = {
-  tests: { chunks: { plain: 100_000, coded: 5_000 }, items: 10_000, blockMs: 300 },
+  tests: { chunks: { plain: 20_000, coded: 2_000 }, items: 5_000, blockMs: 300 },
   short: { chunks: { plain: 1_000_000, coded: 50_000 }, items: 100_000, blockMs: 300 },
   long: { chunks: { plain: 30_000_000, coded: 3_000_000 }, items: 1_000_000, blockMs: 250 },
 };
