@@ -92,12 +92,9 @@ export function createProjectChanges(options: ProjectChangesOptions): ProjectCha
     return async <Row>(statement: Statement, values: () => Values) => {
       for (;;) {
         const { rows, error, unknown } = await database.attempt<Row>(statement, await values());
-        if (error === undefined) {
-          mayBeMade ||= statement === CONFIGURE;
-          return rows;
-        }
+        mayBeMade ||= statement === CONFIGURE && (error === undefined || unknown);
+        if (error === undefined) return rows;
         emit({ type: 'store.commit_failed', reason: error.reason, error });
-        mayBeMade ||= unknown;
         if (!mayBeMade) throw error;
         if (signal.aborted || !isPassing(error)) throw possiblyChanged(error);
         await clock.sleep(AGAIN_MS);
