@@ -336,7 +336,7 @@ export const OF_WORKERS: readonly Bug[] = [
   },
   {
     what: 'statements take the time of the worker',
-    file: '../proof/simulation/postgres.ts',
+    file: '../proof/simulation/postgres/watched-server.ts',
     replace: [
       [
         'Math.round((START + kernel.now() + clockOffset()) * 1000)',

@@ -3,7 +3,7 @@ import { systemClock } from '../../src/app/clock.ts';
 import type { Database, Statement } from '../../src/store/postgres/database.ts';
 import { toStoreError } from '../../src/store/postgres/errors.ts';
 import { createModelServer } from '../../proof/simulation/model/server.ts';
-import type { StatementServer } from '../../proof/simulation/postgres.ts';
+import type { StatementServer } from '../../proof/simulation/postgres/statement-server.ts';
 import { SOURCE } from '../../proof/row.ts';
 import { describePostgres } from './postgres-suite.ts';
 

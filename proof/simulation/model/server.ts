@@ -4,7 +4,7 @@ import type * as KnownRoom from '../../../src/store/postgres/sql/known.ts';
 import type * as CommitRoom from '../../../src/store/postgres/sql/poll-commit.ts';
 import type * as ReadsRoom from '../../../src/store/postgres/reads.ts';
 import type * as TextRoom from '../../../src/store/postgres/sql/text.ts';
-import type { StatementServer } from '../postgres.ts';
+import type { StatementServer } from '../postgres/statement-server.ts';
 import { createStatements } from './statements.ts';
 import { createTables, refusal, saveTables } from './tables.ts';
 

@@ -1,7 +1,7 @@
-import { SOURCE } from '../row.ts';
+import { SOURCE } from '../../row.ts';
 import { connectHeldServer } from './held-server.ts';
-import { createModelServer } from './model/server.ts';
-import type { StatementServer } from './postgres.ts';
+import { createModelServer } from '../model/server.ts';
+import type { StatementServer } from './statement-server.ts';
 import { connectRealServer } from './real-server.ts';
 
 /**

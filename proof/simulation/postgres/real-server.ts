@@ -1,12 +1,12 @@
 import { Socket } from 'node:net';
 import { join } from 'node:path';
 import { Client } from 'pg';
-import type * as ClockRoom from '../../src/app/clock.ts';
-import type * as ReaderRoom from '../../src/store/postgres/postgres-reader.ts';
-import type * as PostgresRoom from '../../src/store/postgres/postgres-store.ts';
-import type * as SessionRoom from '../../src/store/postgres/session.ts';
-import type * as UrlRoom from '../../src/store/postgres/url.ts';
-import type { StatementServer, StoredProject } from './postgres.ts';
+import type * as ClockRoom from '../../../src/app/clock.ts';
+import type * as ReaderRoom from '../../../src/store/postgres/postgres-reader.ts';
+import type * as PostgresRoom from '../../../src/store/postgres/postgres-store.ts';
+import type * as SessionRoom from '../../../src/store/postgres/session.ts';
+import type * as UrlRoom from '../../../src/store/postgres/url.ts';
+import type { StatementServer, StoredProject } from './statement-server.ts';
 
 /**
  * The functions of time that the statements call, in a schema that is searched before PostgreSQL's own: a real server in

@@ -1,5 +1,5 @@
-import { createModelServer } from './model/server.ts';
-import type { StatementServer } from './postgres.ts';
+import { createModelServer } from '../model/server.ts';
+import type { StatementServer } from './statement-server.ts';
 import { connectRealServer } from './real-server.ts';
 
 /** Columns that are the server's own. */

@@ -1,0 +1,215 @@
+import type { DatabaseOptions, Statement } from '../../../src/store/postgres/database.ts';
+import type { AccessOptions, StoreWeather } from '../backend.ts';
+import type { Kernel } from '../kernel.ts';
+import { kindsOf, type StatementKinds } from './statement-kinds.ts';
+import type { Awaitable } from './statement-server.ts';
+
+/** Time limit of statements that begin after the abort, ms, as in src/store/postgres/database.ts. */
+const AFTER_ABORT_TIMEOUT_MS = 1000;
+
+/** Time limit of connecting, ms, as in src/store/postgres/session.ts. */
+const CONNECT_MS = 3000;
+/** How probable it is that a statement to a server that cannot be reached finds no open connection. */
+const NOT_CONNECTED = 0.5;
+
+/** How probable it is that a commit fails which repeats one that is held up. */
+const REPETITION_FAILS = 0.5;
+/** How probable it is that the first commit of a project to another server is held up. */
+const FIRST_IS_HELD_UP = 0.3;
+/** The same of a commit that is made from what the last server had. */
+const LATEST_IS_HELD_UP = 0.8;
+/** How probable it is that the postponement of a failure is held up. */
+const POSTPONEMENT_IS_HELD_UP = 0.06;
+/** How probable it is that the sender of what is lost learns of it before its time limit. */
+const IS_RESET = 0.7;
+/** Longest time for which a statement is held up, ms: longer than its sender waits, or than its lease lasts. */
+const MAX_HOLD_UP_MS = 90_000;
+/** How much of its time a timer waits at least, by true time. */
+const TIMERS_ARE_EXACT = 0.999;
+
+/** Time after which an answer is late: something else may have happened meanwhile, ms. */
+export const LATE_MS = 2000;
+
+export type Limits = Pick<DatabaseOptions, 'timeoutMs' | 'signal'>;
+
+/** What comes of a statement for its sender. `unknown` is true if it may have been made, or may be yet. */
+type Answer<Row> =
+  { readonly rows: readonly Row[] } | { readonly error: unknown; readonly unknown: boolean };
+
+/** The connections of one process to the server: statements and answers take virtual time, and are late or lost on the way. */
+export interface Sender {
+  send<Row>(statement: Statement, values: readonly unknown[], limits: Limits): Promise<Answer<Row>>;
+  /** Ends the wait for every answer. */
+  giveUpAll(): void;
+}
+
+export interface SenderOptions {
+  readonly kernel: Kernel;
+  readonly process: AccessOptions;
+  /** Length of the workers' leases, ms. */
+  readonly leaseMs: number;
+  readonly weather: () => StoreWeather;
+  /** Number of the server that takes the statements: nothing that was sent to an earlier one arrives. */
+  readonly reign: () => number;
+  /** Makes a statement of the process now. @throws {DatabaseError} */
+  readonly make: (text: string, values: readonly unknown[]) => Awaitable<readonly unknown[]>;
+  /** Creates the error of a lost connection. */
+  readonly lost: () => unknown;
+  readonly fault: (text: string) => void;
+}
+
+/** What happens to a statement on its way. */
+interface Journey {
+  readonly arrives: boolean;
+  /** Whether its answer comes back. */
+  readonly returns: boolean;
+  /** Whether its sender learns that statement or answer is lost. */
+  readonly isReset: boolean;
+  /** Number of the server to which it goes. */
+  readonly sentTo: number;
+  /** Times of statement and answer on the way, ms. */
+  readonly takes: number;
+  readonly back: number;
+}
+
+export function createSender(options: SenderOptions): Sender {
+  const { kernel, process, leaseMs, weather, reign, make, lost, fault } = options;
+  const { machine, isCutOff, onTrouble } = process;
+  /** What gives up the answers that have not come. */
+  const inFlight = new Set<() => void>();
+  /** Until when a commit of a project is on its way, though its sender has given it up. */
+  const heldUp = new Map<string, number>();
+  const firstReign = reign();
+  /** To which server the last commit of a project went. */
+  const committedTo = new Map<string, number>();
+
+  function way(slow: number): number {
+    return kernel.chance(slow) ? kernel.between(100, 6000) : kernel.between(0.1, 3);
+  }
+
+  /** Draws what happens to a statement. Some are held up for longer than their sender waits. */
+  function depart(
+    kinds: StatementKinds,
+    project: string | undefined,
+    isUnreachable: boolean,
+    { fails, slow }: StoreWeather,
+  ): Journey {
+    const arrives = !isUnreachable && !kernel.chance(fails / 2);
+    const returns = !kernel.chance(fails / 2);
+    const isReset = !isUnreachable && kernel.chance(IS_RESET);
+    let isHeldUp = kernel.chance(slow);
+    let sentTo = reign();
+    if (project !== undefined) {
+      const isPreceded = arrives && process.onCommitting(project);
+      if (isPreceded) sentTo += 1;
+      const isFirst = (committedTo.get(project) ?? firstReign) !== sentTo;
+      isHeldUp ||= isFirst && kernel.chance(isPreceded ? LATEST_IS_HELD_UP : FIRST_IS_HELD_UP);
+      committedTo.set(project, sentTo);
+    } else if (fails > 0 && kinds.postponesFailure) {
+      isHeldUp ||= kernel.chance(POSTPONEMENT_IS_HELD_UP);
+      if (isHeldUp) process.onPostponementHeldUp();
+    }
+    const takes = isHeldUp ? kernel.between(leaseMs / 2, MAX_HOLD_UP_MS) : way(slow);
+    return { arrives, returns, isReset, sentTo, takes, back: way(slow) };
+  }
+
+  /** Reports what the database has made of a statement, before its sender knows. */
+  function report(kinds: StatementKinds, { isDone }: { readonly isDone: boolean }): void {
+    if (kinds.beginsLease || (kinds.renewsLease && isDone)) process.onRenewed();
+    if (kinds.endsLease) process.onLeft();
+    if (kinds.writes && machine.isAlive()) process.onWritten();
+  }
+
+  /** Waits `limitMs` for the answer of a statement that has left. */
+  function travel<Row>(
+    journey: Journey,
+    kinds: StatementKinds,
+    limitMs: number,
+    makeNow: () => Awaitable<readonly unknown[]>,
+  ): Promise<Answer<Row>> {
+    const { arrives, returns, isReset, sentTo, takes, back } = journey;
+    const { promise, resolve } = Promise.withResolvers<Answer<Row>>();
+    const unanswered = () => ({ error: lost(), unknown: true });
+    const giveUp = () => end(unanswered());
+    const isInTime = arrives && returns && takes + back < limitMs * TIMERS_ARE_EXACT;
+    // An answer that is in time needs no timer.
+    const timer = isInTime ? undefined : machine.clock.timeout(limitMs, giveUp);
+    const end = (given: Answer<Row>) => {
+      if (!inFlight.delete(giveUp)) return;
+      timer?.cancel();
+      resolve(given);
+    };
+    const answer = (ms: number, given: Answer<Row>) => machine.after(ms, () => end(given));
+    inFlight.add(giveUp);
+    const sentAt = kernel.now();
+    // Others may repeat the work before it arrives.
+    if (!arrives || !returns || takes > LATE_MS) onTrouble();
+    const leave = (given: Answer<Row>) => {
+      if (kernel.now() - sentAt > LATE_MS) onTrouble();
+      report(kinds, { isDone: 'rows' in given && given.rows.length > 0 });
+      if (isCutOff()) {
+        onTrouble();
+        if (timer === undefined) answer(sentAt + limitMs - kernel.now(), unanswered());
+      } else if (returns) {
+        machine.after(back, () => end(reign() === sentTo ? given : unanswered()));
+      } else if (isReset) answer(back, unanswered());
+    };
+    const refuse = (error: unknown) => {
+      // A server refuses with a code.
+      if (!(error instanceof Error && 'code' in error)) fault(`a bug: ${String(error)}`);
+      leave({ error, unknown: false });
+    };
+    const accept = (rows: readonly unknown[]) => leave({ rows: rows as readonly Row[] });
+    const arrive = () => {
+      if (reign() !== sentTo) return void answer(back, unanswered());
+      let made: Awaitable<readonly unknown[]>;
+      try {
+        made = makeNow();
+      } catch (error) {
+        return refuse(error);
+      }
+      // Virtual time stands still meanwhile, so no two statements overlap.
+      if (made instanceof Promise) {
+        const left = made.then(accept, refuse);
+        void kernel.real(() => left);
+      } else accept(made);
+    };
+    // What is on its way arrives even if its sender is dead by then.
+    if (arrives) kernel.after(takes, arrive);
+    else if (isReset) answer(back, unanswered());
+    return promise;
+  }
+
+  /** Rejects a statement after `ms`, of which nothing was sent. */
+  function failToSend<Row>(ms: number): Promise<Answer<Row>> {
+    const { promise, resolve } = Promise.withResolvers<Answer<Row>>();
+    const fail = () => {
+      if (inFlight.delete(fail)) resolve({ error: lost(), unknown: false });
+    };
+    inFlight.add(fail);
+    machine.after(ms, fail);
+    return promise;
+  }
+
+  return {
+    send: ({ text }, values, { timeoutMs, signal }) => {
+      const now = weather();
+      const kinds = kindsOf(text);
+      const project = kinds.commits ? String(values[0]) : undefined;
+      const isRepetition = kernel.now() < (heldUp.get(project ?? '') ?? -Infinity);
+      const isUnreachable = isCutOff();
+      const isNotConnected = isUnreachable && kernel.chance(NOT_CONNECTED);
+      if (isNotConnected || kernel.chance(isRepetition ? REPETITION_FAILS : now.fails)) {
+        if (kinds.grants) process.onGrantFailed();
+        return failToSend(isNotConnected ? CONNECT_MS : way(now.slow));
+      }
+      const limitMs = signal?.aborted === true ? AFTER_ABORT_TIMEOUT_MS : timeoutMs;
+      const journey = depart(kinds, project, isUnreachable, now);
+      if (journey.arrives && project !== undefined && journey.takes > limitMs) {
+        heldUp.set(project, kernel.now() + journey.takes);
+      }
+      return travel(journey, kinds, limitMs, () => make(text, values));
+    },
+    giveUpAll: () => inFlight.forEach((giveUp) => giveUp()),
+  };
+}

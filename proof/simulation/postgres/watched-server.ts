@@ -1,0 +1,115 @@
+import type { AccessOptions } from '../backend.ts';
+import type { Kernel } from '../kernel.ts';
+import { START } from '../machine.ts';
+import { kindsOf } from './statement-kinds.ts';
+import { type Awaitable, next, type StatementServer } from './statement-server.ts';
+
+/** The process that has sent a statement, and what is called with the effects of it. */
+export type Sending = Pick<
+  AccessOptions,
+  'machine' | 'onClaiming' | 'onConfigured' | 'onFailureClaimed' | 'onCommitted'
+>;
+
+export interface WatchedServerOptions {
+  readonly kernel: Kernel;
+  readonly server: StatementServer;
+  /** How far the clock of the database is off, ms. */
+  readonly clockOffset: () => number;
+  readonly fault: (text: string) => void;
+}
+
+type Rows = Awaitable<readonly unknown[]>;
+
+interface ClaimedFailure {
+  readonly project: string;
+  /** Null while it is configured. */
+  readonly removed_at: number | null;
+}
+
+/** Creates a function that makes a statement now, reports its effects, and compares them with what it may do. */
+export function watchServer({
+  kernel,
+  server,
+  clockOffset,
+  fault,
+}: WatchedServerOptions): (sending: Sending, text: string, values: readonly unknown[]) => Rows {
+  function postponeFailure({ machine }: Sending, values: readonly unknown[], run: () => Rows) {
+    if (server.claimant === undefined) return run();
+    const id = Number(values[0]);
+    const before = server.claimant(id);
+    return next(run(), (rows) => {
+      if (before !== null && before !== machine.name && server.claimant?.(id) !== before) {
+        fault(`${machine.name} freed failure ${id}, which ${before} has claimed`);
+      }
+      return rows;
+    });
+  }
+
+  function configure(sending: Sending, values: readonly unknown[], run: () => Rows) {
+    const ids = values[0] as readonly string[];
+    return next(server.projects(), (projects) => {
+      const before = new Set(projects.flatMap((row) => (row.removed_at === null ? row.id : [])));
+      return next(run(), (rows) => {
+        const [made] = rows as readonly { readonly epoch: number | null }[];
+        if (made !== undefined && made.epoch !== null) {
+          kernel.note(`${sending.machine.name} configures ${ids.join()}`);
+          sending.onConfigured(ids.filter((id) => !before.has(id)));
+        }
+        return rows;
+      });
+    });
+  }
+
+  function claimFailures({ onFailureClaimed }: Sending, run: () => Rows) {
+    return next(run(), (rows) => {
+      for (const { project, removed_at } of rows as readonly ClaimedFailure[]) {
+        if (removed_at === null) onFailureClaimed(project);
+      }
+      return rows;
+    });
+  }
+
+  function claim({ machine, onClaiming }: Sending, run: () => Rows) {
+    const onClaimed = onClaiming();
+    return next(run(), (rows) => {
+      const claimed = (rows as readonly { readonly id: string }[]).map(({ id }) => id);
+      if (claimed.length > 0) kernel.note(`${machine.name} owns ${claimed.join()}`);
+      onClaimed(claimed);
+      return rows;
+    });
+  }
+
+  function commit({ machine, onCommitted }: Sending, run: () => Rows) {
+    return next(server.projects(), (projects) => {
+      const before = new Map(projects.map(({ id, version, owner }) => [id, { version, owner }]));
+      return next(run(), (rows) =>
+        next(server.projects(), (after) => {
+          for (const { id, version, removed_at } of after) {
+            const earlier = before.get(id);
+            if (version === earlier?.version) continue;
+            if (earlier?.owner !== machine.name) {
+              fault(`${machine.name} committed ${id}, which ${earlier?.owner ?? 'nobody'} owns`);
+            }
+            if (removed_at !== null) {
+              fault(`${machine.name} committed ${id}, which nobody has configured`);
+            }
+            onCommitted(id);
+          }
+          return rows;
+        }),
+      );
+    });
+  }
+
+  return (sending, text, values) => {
+    const nowUs = Math.round((START + kernel.now() + clockOffset()) * 1000);
+    const run = () => server.run(text, values, nowUs);
+    const kinds = kindsOf(text);
+    if (kinds.postponesFailure) return postponeFailure(sending, values, run);
+    if (kinds.configures) return configure(sending, values, run);
+    if (kinds.claimsFailures) return claimFailures(sending, run);
+    if (kinds.claims) return claim(sending, run);
+    if (kinds.commits) return commit(sending, run);
+    return run();
+  };
+}
