@@ -230,7 +230,7 @@ export const OF_WORKERS: readonly Bug[] = [
   {
     what: 'a reload whose answer was lost is not repeated',
     file: 'store/postgres/configure.ts',
-    replace: [['(error === undefined || unknown)', 'error === undefined']],
+    replace: [['? attempt.unknown :', '? false :']],
     notice: /a reload failed, and/,
   },
   {

@@ -2,7 +2,7 @@ import { projectsDigestOf } from '../../coordination/projects-digest.ts';
 import { isPassing, StoreError } from '../../monitor/errors.ts';
 import type { Observer } from '../../monitor/events.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
-import type { Database, Statement } from './database.ts';
+import type { Attempt, Database } from './database.ts';
 import { CONFIGURE, CONFIRM, NEXT_EPOCH } from './sql/projects.ts';
 import { toStored } from './sql/text.ts';
 
@@ -11,7 +11,7 @@ const MAX_ROUNDS = 5;
 const AGAIN_MS = 500;
 
 export interface ProjectChangesOptions {
-  readonly database: Pick<Database, 'attempt'>;
+  readonly database: Pick<Database, 'attempt' | 'query'>;
   readonly clock: Pick<Clock, 'monotonic' | 'sleep'>;
   /** Receives `store.committed` and `store.commit_failed`. */
   readonly emit: Observer;
@@ -22,10 +22,10 @@ export interface ProjectChangesOptions {
 /** Changes of the configured projects. */
 export interface ProjectChanges {
   /**
-   * `Store.configureProjects`. Before the first change, a failure rejects at once. After a change or a lost answer, the
-   * statement is repeated until the database answers: a project that is marked removed although its configuration was refused
-   * would lose its failures. A repetition that arrives late does not undo a later change
-   * (docs/design-decisions.md#reload). If the database then refuses the statement, the error says that the change may have
+   * `Store.configureProjects`. A failure rejects at once as long as nothing has changed. Once the change was made, or its
+   * answer was lost, its statements are repeated until the database answers: a project that is marked removed although its
+   * configuration was refused would lose its failures. A repetition that arrives late does not undo a later change
+   * (docs/design-decisions.md#reload). If the database then refuses a statement, the error says that the change may have
    * been made. Rejects with the reason `busy` if other changes come first in every round.
    */
   configure(ids: readonly string[], at: number): Promise<void>;
@@ -33,9 +33,14 @@ export interface ProjectChanges {
   restore(ids: readonly string[], at: number, newest: number): Promise<boolean>;
 }
 
-/** Runs a statement with the values that each attempt asks for. */
-type Run = <Row>(statement: Statement, values: () => Values) => Promise<readonly Row[]>;
-type Values = readonly unknown[] | Promise<readonly unknown[]>;
+interface Change {
+  readonly ids: readonly string[];
+  readonly at: number;
+  /** Number that the newest change must have; null for any. */
+  readonly expected: number | null;
+  /** Whether statements are repeated once the change may have been made. */
+  readonly isPersistent: boolean;
+}
 
 interface Numbered {
   /** Null if no change was made. */
@@ -46,25 +51,39 @@ interface Numbered {
 export function createProjectChanges(options: ProjectChangesOptions): ProjectChanges {
   const { database, clock, emit, signal } = options;
 
-  /** Makes the change, if the newest one is `expected` or that is null. Returns whether it did. */
-  async function change(
-    run: Run,
-    { ids, at }: { readonly ids: readonly string[]; readonly at: number },
-    expected: number | null,
-  ): Promise<boolean> {
+  /** Makes a change. Returns whether it did: not if the newest one has another number, or others come first in every round. */
+  async function change({ ids, at, expected, isPersistent }: Change): Promise<boolean> {
     const stored = ids.map((id) => toStored(id));
     const digest = projectsDigestOf(ids);
     /** Number of the change that was made in the round before, or the expected one. */
     let newest = expected;
     let isMade = false;
+    /** Whether it was made, or the answer to it was lost. */
+    let mayBeMade = false;
+
+    async function run<Row>(attempt: () => Promise<Attempt<Row>>): Promise<readonly Row[]> {
+      for (;;) {
+        const { rows, error } = await attempt();
+        if (error === undefined) return rows;
+        emit({ type: 'store.commit_failed', reason: error.reason, error });
+        if (!isPersistent || !mayBeMade) throw error;
+        if (signal.aborted || !isPassing(error)) throw possiblyChanged(error);
+        await clock.sleep(AGAIN_MS);
+      }
+    }
+
+    /** Makes one attempt under a new number: the last one may have been made, and only its answer lost. */
+    async function attemptChange(): Promise<Attempt<Numbered>> {
+      const [drawn] = await run(drawNumber);
+      const values = [stored, at, drawn?.epoch, newest];
+      const attempt = await database.attempt<Numbered>(CONFIGURE, values);
+      mayBeMade ||= attempt.rows === undefined ? attempt.unknown : isChange(attempt.rows);
+      return attempt;
+    }
+
     for (let round = 0; round < MAX_ROUNDS; round += 1) {
       const started = clock.monotonic();
-      const before = newest;
-      const [made] = await run<Numbered>(CONFIGURE, async () => {
-        // A new one for each attempt: the last one may have been made, and only its answer lost.
-        const [drawn] = await run<Numbered>(NEXT_EPOCH, () => []);
-        return [stored, at, drawn?.epoch, before];
-      });
+      const [made] = await run(attemptChange);
       const epoch = made?.epoch ?? null;
       // Another change came first. It decides if this one was made before, or is held to the expected one.
       if (epoch === null && newest !== null) return isMade;
@@ -76,49 +95,39 @@ export function createProjectChanges(options: ProjectChangesOptions): ProjectCha
       isMade = true;
       newest = epoch;
       emit({ type: 'store.committed', durationMs: clock.monotonic() - started });
-      const [found] = await run<{ readonly differs: boolean }>(CONFIRM, () => [
-        stored,
-        digest,
-        epoch,
-      ]);
+      const confirmation = [stored, digest, epoch];
+      const [found] = await run(() =>
+        database.attempt<{ readonly differs: boolean }>(CONFIRM, confirmation),
+      );
       if (found?.differs !== true) return true;
     }
     return isMade;
   }
 
-  /** Returns what runs the statements of one change, and repeats each from the first one that changes something on. */
-  function persistently(): Run {
-    let mayBeMade = false;
-    return async <Row>(statement: Statement, values: () => Values) => {
-      for (;;) {
-        const { rows, error, unknown } = await database.attempt<Row>(statement, await values());
-        mayBeMade ||= statement === CONFIGURE && (error === undefined || unknown);
-        if (error === undefined) return rows;
-        emit({ type: 'store.commit_failed', reason: error.reason, error });
-        if (!mayBeMade) throw error;
-        if (signal.aborted || !isPassing(error)) throw possiblyChanged(error);
-        await clock.sleep(AGAIN_MS);
-      }
-    };
-  }
-
-  async function once<Row>(statement: Statement, values: () => Values) {
-    const { rows, error } = await database.attempt<Row>(statement, await values());
-    if (error === undefined) return rows;
-    emit({ type: 'store.commit_failed', reason: error.reason, error });
-    throw error;
+  /** Draws the number that a change needs. It is the first statement after a pause, and can meet a connection gone silent. */
+  async function drawNumber(): Promise<Attempt<Numbered>> {
+    try {
+      return { rows: await database.query<Numbered>(NEXT_EPOCH) };
+    } catch (error) {
+      if (!(error instanceof StoreError)) throw error;
+      return { error, unknown: true };
+    }
   }
 
   return {
     configure: async (ids, at) => {
-      if (await change(persistently(), { ids, at }, null)) return;
+      if (await change({ ids, at, expected: null, isPersistent: true })) return;
       throw new StoreError(
         'busy',
         'other changes of the watched projects came first, five times in a row: try again',
       );
     },
-    restore: (ids, at, newest) => change(once, { ids, at }, newest),
+    restore: (ids, at, newest) => change({ ids, at, expected: newest, isPersistent: false }),
   };
+}
+
+function isChange([made]: readonly Numbered[]): boolean {
+  return made !== undefined && made.epoch !== null;
 }
 
 function possiblyChanged({ reason, message }: StoreError): StoreError {

@@ -42,7 +42,7 @@ export type RunInTransaction = <Row>(
   values?: readonly unknown[],
 ) => Promise<readonly Row[]>;
 
-/** What came of a statement that was made once: its rows, or its error. */
+/** Outcome of one attempt at a statement: its rows, or its error. */
 export type Attempt<Row> =
   | { readonly rows: readonly Row[]; readonly error?: never; readonly unknown?: never }
   | { readonly rows?: never; readonly error: StoreError; readonly unknown: boolean };

@@ -3,90 +3,120 @@ import type { MonitorEvent } from '../../../../src/monitor/events.ts';
 import { StoreError } from '../../../../src/monitor/errors.ts';
 import { createProjectChanges } from '../../../../src/store/postgres/configure.ts';
 import type { Database, Statement } from '../../../../src/store/postgres/database.ts';
-import { CONFIGURE, CONFIRM, NEXT_EPOCH } from '../../../../src/store/postgres/sql/projects.ts';
+import { CONFIRM } from '../../../../src/store/postgres/sql/projects.ts';
 
 /** More than the rounds that others may disturb. */
 const LOST_ANSWERS = 8;
 
 describe('a change of the projects', () => {
   it('is made however often its answer is lost', async () => {
-    let losses = 0;
-    const database = startDatabase(({ name }, isMade) => {
-      if (name !== CONFIGURE.name || !isMade || losses === LOST_ANSWERS) return false;
-      losses += 1;
-      return true;
-    });
+    const database = setUp({ lostChanges: LOST_ANSWERS });
 
     await database.changes.configure(['p'], 1);
 
-    expect(losses).toBe(LOST_ANSWERS);
     expect(database.confirmed()).toBe(database.newest());
-    expect(database.told('store.commit_failed')).toBe(LOST_ANSWERS);
-    expect(database.told('store.committed')).toBe(1);
+    expect(database.countOf('store.commit_failed')).toBe(LOST_ANSWERS);
+    expect(database.countOf('store.committed')).toBe(1);
   });
 
-  it('fails at once if the answer to its number is lost: nothing has changed', async () => {
-    let isFirst = true;
-    const database = startDatabase(({ name }) => {
-      const isLost = isFirst && name === NEXT_EPOCH.name;
-      isFirst = false;
-      return isLost;
-    });
+  it('waits for a number once it may have been made', async () => {
+    const database = setUp({ lostChanges: 1, lostNumbers: [2, 3] });
+
+    await database.changes.configure(['p'], 1);
+
+    expect(database.confirmed()).toBe(database.newest());
+    expect(database.countOf('store.commit_failed')).toBe(3);
+  });
+
+  it('fails at once without a number: nothing has changed', async () => {
+    const database = setUp({ lostNumbers: [1] });
 
     await expect(database.changes.configure(['p'], 1)).rejects.toThrow(/^lost$/);
 
     expect(database.newest()).toBe(0);
-    expect(database.told('store.commit_failed')).toBe(1);
+    expect(database.countOf('store.commit_failed')).toBe(1);
   });
 
-  it('waits for a number once it may have been made', async () => {
-    const lost = [CONFIGURE.name, NEXT_EPOCH.name, NEXT_EPOCH.name];
-    const database = startDatabase(({ name }) => {
-      if (name !== lost[0]) return false;
-      lost.shift();
-      return true;
-    });
+  it('fails at once without another number after another change came first', async () => {
+    const database = setUp({ lostNumbers: [2], preceding: 1 });
+
+    await expect(database.changes.configure(['p'], 1)).rejects.toThrow(/^lost$/);
+
+    expect(database.countOf('store.commit_failed')).toBe(1);
+    expect(database.countOf('store.committed')).toBe(0);
+  });
+
+  it('is made again under a new number if other projects are found after it', async () => {
+    const database = setUp({ differing: 2 });
 
     await database.changes.configure(['p'], 1);
 
-    expect(lost).toEqual([]);
+    expect(database.countOf('store.committed')).toBe(3);
     expect(database.confirmed()).toBe(database.newest());
   });
 });
 
-/** A database that makes every statement, and whose answers are lost if `isLost` says so. */
-function startDatabase(isLost: (statement: Statement, isMade: boolean) => boolean) {
+interface Trouble {
+  /** How many changes that were made lose their answers. */
+  readonly lostChanges?: number;
+  /** Which numbers lose their answers, the first one is 1. */
+  readonly lostNumbers?: readonly number[];
+  /** How often another change comes between a number and its change. */
+  readonly preceding?: number;
+  /** How often a confirmation finds other projects. */
+  readonly differing?: number;
+}
+
+/** Sets up the changes on a database that makes every statement. */
+function setUp({ lostChanges = 0, lostNumbers = [], preceding = 0, differing = 0 }: Trouble) {
   const events: MonitorEvent[] = [];
+  const left = { lostChanges, preceding, differing };
   let sequence = 0;
+  let numbers = 0;
   let newest = 0;
   let confirmed: unknown;
-  /** The statements by their effect on the number of the newest change. */
-  const answer = ({ name }: Statement, values: readonly unknown[]) => {
-    if (name === CONFIRM.name) {
-      confirmed = values[2];
-      return { epoch: newest, differs: false };
+  const lost = { error: new StoreError('io', 'lost'), unknown: true };
+
+  function change(number: number) {
+    sequence += 1;
+    if (left.preceding > 0) {
+      left.preceding -= 1;
+      newest = sequence;
     }
-    if (name === CONFIGURE.name) {
-      if (newest >= Number(values[2])) return { epoch: null };
-      newest = sequence += 1;
-      return { epoch: newest };
-    }
-    return { epoch: (sequence += 1) };
+    if (newest >= number) return { rows: [{ epoch: null }] };
+    newest = sequence;
+    if (left.lostChanges === 0) return { rows: [{ epoch: newest }] };
+    left.lostChanges -= 1;
+    return lost;
+  }
+
+  function confirm(number: unknown) {
+    confirmed = number;
+    left.differing -= 1;
+    return { rows: [{ differs: left.differing >= 0 }] };
+  }
+
+  const attempt = async ({ name }: Statement, values: readonly unknown[]) =>
+    name === CONFIRM.name ? confirm(values[2]) : change(Number(values[2]));
+  const query = async () => {
+    sequence += 1;
+    numbers += 1;
+    if (lostNumbers.includes(numbers)) throw lost.error;
+    return [{ epoch: sequence }];
   };
-  const attempt = async (statement: Statement, values: readonly unknown[]) => {
-    const row = answer(statement, values);
-    if (!isLost(statement, row.epoch !== null)) return { rows: [row] };
-    return { error: new StoreError('io', 'lost'), unknown: true };
-  };
+
   return {
     changes: createProjectChanges({
-      database: { attempt: attempt as Database['attempt'] },
+      database: {
+        attempt: attempt as Database['attempt'],
+        query: query as Database['query'],
+      },
       clock: { monotonic: () => 0, sleep: async () => {} },
       emit: (event) => events.push(event),
       signal: new AbortController().signal,
     }),
     newest: () => newest,
     confirmed: () => confirmed,
-    told: (type: MonitorEvent['type']) => events.filter((event) => event.type === type).length,
+    countOf: (type: MonitorEvent['type']) => events.filter((event) => event.type === type).length,
   };
 }
