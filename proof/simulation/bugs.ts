@@ -340,7 +340,7 @@ export const OF_WORKERS: readonly Bug[] = [
     replace: [
       [
         'Math.round((START + kernel.now() + clockOffset()) * 1000)',
-        'Math.round((clockOffset() + machine.clock.now()) * 1000)',
+        'Math.round((clockOffset() + process.machine.clock.now()) * 1000)',
       ],
     ],
     notice: /requests of all workers|was told by|is not polled for|known as/,

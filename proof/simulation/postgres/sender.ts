@@ -32,12 +32,13 @@ export const LATE_MS = 2000;
 
 export type Limits = Pick<DatabaseOptions, 'timeoutMs' | 'signal'>;
 
-/** What comes of a statement for its sender. `unknown` is true if it may have been made, or may be yet. */
+/** Answer to a statement. `unknown` is true if it may have been made, or may be yet. */
 type Answer<Row> =
   { readonly rows: readonly Row[] } | { readonly error: unknown; readonly unknown: boolean };
 
 /** The connections of one process to the server: statements and answers take virtual time, and are late or lost on the way. */
 export interface Sender {
+  /** Sends a statement and resolves to its answer, or to an error when its time limit ends. */
   send<Row>(statement: Statement, values: readonly unknown[], limits: Limits): Promise<Answer<Row>>;
   /** Ends the wait for every answer. */
   giveUpAll(): void;
@@ -58,24 +59,25 @@ export interface SenderOptions {
   readonly fault: (text: string) => void;
 }
 
-/** What happens to a statement on its way. */
+/** Fate of a statement, drawn when it is sent. */
 interface Journey {
-  readonly arrives: boolean;
-  /** Whether its answer comes back. */
-  readonly returns: boolean;
-  /** Whether its sender learns that statement or answer is lost. */
+  readonly isDelivered: boolean;
+  readonly isAnswered: boolean;
+  /** Whether its sender learns before the time limit that statement or answer is lost. */
   readonly isReset: boolean;
   /** Number of the server to which it goes. */
   readonly sentTo: number;
-  /** Times of statement and answer on the way, ms. */
-  readonly takes: number;
-  readonly back: number;
+  /** Time of the statement on its way, ms. */
+  readonly outMs: number;
+  /** Time of the answer on its way, ms. */
+  readonly backMs: number;
 }
 
+/** Creates the connections of one process. */
 export function createSender(options: SenderOptions): Sender {
   const { kernel, process, leaseMs, weather, reign, make, lost, fault } = options;
   const { machine, isCutOff, onTrouble } = process;
-  /** What gives up the answers that have not come. */
+  /** Functions that end the wait for an answer, one for each statement in flight. */
   const inFlight = new Set<() => void>();
   /** Until when a commit of a project is on its way, though its sender has given it up. */
   const heldUp = new Map<string, number>();
@@ -83,24 +85,24 @@ export function createSender(options: SenderOptions): Sender {
   /** To which server the last commit of a project went. */
   const committedTo = new Map<string, number>();
 
-  function way(slow: number): number {
+  function drawDelayMs(slow: number): number {
     return kernel.chance(slow) ? kernel.between(100, 6000) : kernel.between(0.1, 3);
   }
 
-  /** Draws what happens to a statement. Some are held up for longer than their sender waits. */
-  function depart(
+  /** Draws the fate of a statement. Some are held up for longer than their sender waits. */
+  function drawJourney(
     kinds: StatementKinds,
     project: string | undefined,
     isUnreachable: boolean,
     { fails, slow }: StoreWeather,
   ): Journey {
-    const arrives = !isUnreachable && !kernel.chance(fails / 2);
-    const returns = !kernel.chance(fails / 2);
+    const isDelivered = !isUnreachable && !kernel.chance(fails / 2);
+    const isAnswered = !kernel.chance(fails / 2);
     const isReset = !isUnreachable && kernel.chance(IS_RESET);
     let isHeldUp = kernel.chance(slow);
     let sentTo = reign();
     if (project !== undefined) {
-      const isPreceded = arrives && process.onCommitting(project);
+      const isPreceded = isDelivered && process.onCommitting(project);
       if (isPreceded) sentTo += 1;
       const isFirst = (committedTo.get(project) ?? firstReign) !== sentTo;
       isHeldUp ||= isFirst && kernel.chance(isPreceded ? LATEST_IS_HELD_UP : FIRST_IS_HELD_UP);
@@ -109,8 +111,8 @@ export function createSender(options: SenderOptions): Sender {
       isHeldUp ||= kernel.chance(POSTPONEMENT_IS_HELD_UP);
       if (isHeldUp) process.onPostponementHeldUp();
     }
-    const takes = isHeldUp ? kernel.between(leaseMs / 2, MAX_HOLD_UP_MS) : way(slow);
-    return { arrives, returns, isReset, sentTo, takes, back: way(slow) };
+    const outMs = isHeldUp ? kernel.between(leaseMs / 2, MAX_HOLD_UP_MS) : drawDelayMs(slow);
+    return { isDelivered, isAnswered, isReset, sentTo, outMs, backMs: drawDelayMs(slow) };
   }
 
   /** Reports what the database has made of a statement, before its sender knows. */
@@ -120,18 +122,18 @@ export function createSender(options: SenderOptions): Sender {
     if (kinds.writes && machine.isAlive()) process.onWritten();
   }
 
-  /** Waits `limitMs` for the answer of a statement that has left. */
-  function travel<Row>(
+  /** Delivers a statement and resolves to its answer, or to an unknown outcome after `limitMs`. */
+  function deliver<Row>(
     journey: Journey,
     kinds: StatementKinds,
     limitMs: number,
     makeNow: () => Awaitable<readonly unknown[]>,
   ): Promise<Answer<Row>> {
-    const { arrives, returns, isReset, sentTo, takes, back } = journey;
+    const { isDelivered, isAnswered, isReset, sentTo, outMs, backMs } = journey;
     const { promise, resolve } = Promise.withResolvers<Answer<Row>>();
     const unanswered = () => ({ error: lost(), unknown: true });
     const giveUp = () => end(unanswered());
-    const isInTime = arrives && returns && takes + back < limitMs * TIMERS_ARE_EXACT;
+    const isInTime = isDelivered && isAnswered && outMs + backMs < limitMs * TIMERS_ARE_EXACT;
     // An answer that is in time needs no timer.
     const timer = isInTime ? undefined : machine.clock.timeout(limitMs, giveUp);
     const end = (given: Answer<Row>) => {
@@ -143,25 +145,25 @@ export function createSender(options: SenderOptions): Sender {
     inFlight.add(giveUp);
     const sentAt = kernel.now();
     // Others may repeat the work before it arrives.
-    if (!arrives || !returns || takes > LATE_MS) onTrouble();
-    const leave = (given: Answer<Row>) => {
+    if (!isDelivered || !isAnswered || outMs > LATE_MS) onTrouble();
+    const sendAnswer = (given: Answer<Row>) => {
       if (kernel.now() - sentAt > LATE_MS) onTrouble();
       report(kinds, { isDone: 'rows' in given && given.rows.length > 0 });
       if (isCutOff()) {
         onTrouble();
         if (timer === undefined) answer(sentAt + limitMs - kernel.now(), unanswered());
-      } else if (returns) {
-        machine.after(back, () => end(reign() === sentTo ? given : unanswered()));
-      } else if (isReset) answer(back, unanswered());
+      } else if (isAnswered) {
+        machine.after(backMs, () => end(reign() === sentTo ? given : unanswered()));
+      } else if (isReset) answer(backMs, unanswered());
     };
     const refuse = (error: unknown) => {
       // A server refuses with a code.
       if (!(error instanceof Error && 'code' in error)) fault(`a bug: ${String(error)}`);
-      leave({ error, unknown: false });
+      sendAnswer({ error, unknown: false });
     };
-    const accept = (rows: readonly unknown[]) => leave({ rows: rows as readonly Row[] });
+    const accept = (rows: readonly unknown[]) => sendAnswer({ rows: rows as readonly Row[] });
     const arrive = () => {
-      if (reign() !== sentTo) return void answer(back, unanswered());
+      if (reign() !== sentTo) return void answer(backMs, unanswered());
       let made: Awaitable<readonly unknown[]>;
       try {
         made = makeNow();
@@ -170,17 +172,17 @@ export function createSender(options: SenderOptions): Sender {
       }
       // Virtual time stands still meanwhile, so no two statements overlap.
       if (made instanceof Promise) {
-        const left = made.then(accept, refuse);
-        void kernel.real(() => left);
+        const answered = made.then(accept, refuse);
+        void kernel.real(() => answered);
       } else accept(made);
     };
     // What is on its way arrives even if its sender is dead by then.
-    if (arrives) kernel.after(takes, arrive);
-    else if (isReset) answer(back, unanswered());
+    if (isDelivered) kernel.after(outMs, arrive);
+    else if (isReset) answer(backMs, unanswered());
     return promise;
   }
 
-  /** Rejects a statement after `ms`, of which nothing was sent. */
+  /** Resolves after `ms` to the error of a statement that was never sent. */
   function failToSend<Row>(ms: number): Promise<Answer<Row>> {
     const { promise, resolve } = Promise.withResolvers<Answer<Row>>();
     const fail = () => {
@@ -193,22 +195,22 @@ export function createSender(options: SenderOptions): Sender {
 
   return {
     send: ({ text }, values, { timeoutMs, signal }) => {
-      const now = weather();
+      const { fails, slow } = weather();
       const kinds = kindsOf(text);
       const project = kinds.commits ? String(values[0]) : undefined;
       const isRepetition = kernel.now() < (heldUp.get(project ?? '') ?? -Infinity);
       const isUnreachable = isCutOff();
       const isNotConnected = isUnreachable && kernel.chance(NOT_CONNECTED);
-      if (isNotConnected || kernel.chance(isRepetition ? REPETITION_FAILS : now.fails)) {
+      if (isNotConnected || kernel.chance(isRepetition ? REPETITION_FAILS : fails)) {
         if (kinds.grants) process.onGrantFailed();
-        return failToSend(isNotConnected ? CONNECT_MS : way(now.slow));
+        return failToSend(isNotConnected ? CONNECT_MS : drawDelayMs(slow));
       }
       const limitMs = signal?.aborted === true ? AFTER_ABORT_TIMEOUT_MS : timeoutMs;
-      const journey = depart(kinds, project, isUnreachable, now);
-      if (journey.arrives && project !== undefined && journey.takes > limitMs) {
-        heldUp.set(project, kernel.now() + journey.takes);
+      const journey = drawJourney(kinds, project, isUnreachable, { fails, slow });
+      if (journey.isDelivered && project !== undefined && journey.outMs > limitMs) {
+        heldUp.set(project, kernel.now() + journey.outMs);
       }
-      return travel(journey, kinds, limitMs, () => make(text, values));
+      return deliver(journey, kinds, limitMs, () => make(text, values));
     },
     giveUpAll: () => inFlight.forEach((giveUp) => giveUp()),
   };

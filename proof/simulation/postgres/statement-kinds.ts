@@ -1,4 +1,4 @@
-/** What statements of these texts do. */
+/** Patterns that classify a statement by its text. */
 const PATTERNS = {
   /** Commits polls, or settles a failure. */
   writes: /INSERT INTO evalwatch\.(?:transition|settlement)\b/,
@@ -18,12 +18,12 @@ const PATTERNS = {
   grants: /UPDATE evalwatch\.rate\b/,
 };
 
-/** What a statement does; a statement can be of several kinds. */
+/** Kinds of a statement; it can have several. */
 export type StatementKinds = Readonly<Record<keyof typeof PATTERNS, boolean>>;
 
 const kindsOfTexts = new Map<string, StatementKinds>();
 
-/** Returns what a statement of this text does. */
+/** Returns the kinds of a statement. */
 export function kindsOf(text: string): StatementKinds {
   let kinds = kindsOfTexts.get(text);
   if (kinds === undefined) {

@@ -4,8 +4,8 @@ import { START } from '../machine.ts';
 import { kindsOf } from './statement-kinds.ts';
 import { type Awaitable, next, type StatementServer } from './statement-server.ts';
 
-/** The process that has sent a statement, and what is called with the effects of it. */
-export type Sending = Pick<
+/** The process that sends statements, and its callbacks for their effects. */
+type SendingProcess = Pick<
   AccessOptions,
   'machine' | 'onClaiming' | 'onConfigured' | 'onFailureClaimed' | 'onCommitted'
 >;
@@ -26,14 +26,22 @@ interface ClaimedFailure {
   readonly removed_at: number | null;
 }
 
-/** Creates a function that makes a statement now, reports its effects, and compares them with what it may do. */
+/** Creates a function that makes a statement, reports its effects, and reports a fault if its process may not cause them. */
 export function watchServer({
   kernel,
   server,
   clockOffset,
   fault,
-}: WatchedServerOptions): (sending: Sending, text: string, values: readonly unknown[]) => Rows {
-  function postponeFailure({ machine }: Sending, values: readonly unknown[], run: () => Rows) {
+}: WatchedServerOptions): (
+  process: SendingProcess,
+  text: string,
+  values: readonly unknown[],
+) => Rows {
+  function postponeFailure(
+    { machine }: SendingProcess,
+    values: readonly unknown[],
+    run: () => Rows,
+  ) {
     if (server.claimant === undefined) return run();
     const id = Number(values[0]);
     const before = server.claimant(id);
@@ -45,22 +53,22 @@ export function watchServer({
     });
   }
 
-  function configure(sending: Sending, values: readonly unknown[], run: () => Rows) {
+  function configure(process: SendingProcess, values: readonly unknown[], run: () => Rows) {
     const ids = values[0] as readonly string[];
     return next(server.projects(), (projects) => {
       const before = new Set(projects.flatMap((row) => (row.removed_at === null ? row.id : [])));
       return next(run(), (rows) => {
         const [made] = rows as readonly { readonly epoch: number | null }[];
         if (made !== undefined && made.epoch !== null) {
-          kernel.note(`${sending.machine.name} configures ${ids.join()}`);
-          sending.onConfigured(ids.filter((id) => !before.has(id)));
+          kernel.note(`${process.machine.name} configures ${ids.join()}`);
+          process.onConfigured(ids.filter((id) => !before.has(id)));
         }
         return rows;
       });
     });
   }
 
-  function claimFailures({ onFailureClaimed }: Sending, run: () => Rows) {
+  function claimFailures({ onFailureClaimed }: SendingProcess, run: () => Rows) {
     return next(run(), (rows) => {
       for (const { project, removed_at } of rows as readonly ClaimedFailure[]) {
         if (removed_at === null) onFailureClaimed(project);
@@ -69,7 +77,7 @@ export function watchServer({
     });
   }
 
-  function claim({ machine, onClaiming }: Sending, run: () => Rows) {
+  function claim({ machine, onClaiming }: SendingProcess, run: () => Rows) {
     const onClaimed = onClaiming();
     return next(run(), (rows) => {
       const claimed = (rows as readonly { readonly id: string }[]).map(({ id }) => id);
@@ -79,7 +87,7 @@ export function watchServer({
     });
   }
 
-  function commit({ machine, onCommitted }: Sending, run: () => Rows) {
+  function commit({ machine, onCommitted }: SendingProcess, run: () => Rows) {
     return next(server.projects(), (projects) => {
       const before = new Map(projects.map(({ id, version, owner }) => [id, { version, owner }]));
       return next(run(), (rows) =>
@@ -101,15 +109,15 @@ export function watchServer({
     });
   }
 
-  return (sending, text, values) => {
+  return (process, text, values) => {
     const nowUs = Math.round((START + kernel.now() + clockOffset()) * 1000);
     const run = () => server.run(text, values, nowUs);
     const kinds = kindsOf(text);
-    if (kinds.postponesFailure) return postponeFailure(sending, values, run);
-    if (kinds.configures) return configure(sending, values, run);
-    if (kinds.claimsFailures) return claimFailures(sending, run);
-    if (kinds.claims) return claim(sending, run);
-    if (kinds.commits) return commit(sending, run);
+    if (kinds.postponesFailure) return postponeFailure(process, values, run);
+    if (kinds.configures) return configure(process, values, run);
+    if (kinds.claimsFailures) return claimFailures(process, run);
+    if (kinds.claims) return claim(process, run);
+    if (kinds.commits) return commit(process, run);
     return run();
   };
 }
