@@ -72,6 +72,7 @@ describe.runIf(runs)('the status page in Chromium', { timeout: 300_000 }, () => 
       looks: [
         ['/', 'light', PHONE],
         ['/projects/__proto__', 'dark', DESK],
+        ['/?page=2', 'dark', PHONE],
       ],
     },
     {

@@ -307,6 +307,7 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
         if (project === 'beta') await given.query(change);
       });
       const rows = await evalwatch(given.place, ['poll', '--json']);
+      // Its lease would make the second poll refuse to start.
       await given.query("DELETE FROM evalwatch.worker WHERE worker = 'another'");
       const table = await evalwatch(given.place, ['poll']);
       expect(rows.json()).toMatchObject([
