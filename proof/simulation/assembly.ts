@@ -117,7 +117,15 @@ export function assemble(given: Given) {
     wallClocks,
     start: (host) => start(host),
   });
-  const failovers = createFailovers({ course, backend, oracle, watch, conditions });
+  const failovers = createFailovers({
+    course,
+    backend,
+    hosts,
+    oracle,
+    watch,
+    conditions,
+    endings,
+  });
   const outages = createOutages({ course, backend, hosts, watch, conditions, endings });
   const start = createStarts({
     course,

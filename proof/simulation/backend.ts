@@ -27,6 +27,11 @@ export interface AccessOptions {
   readonly onCommitting: (project: string) => boolean;
   /** Called when a commit of a poll with listings is stored. */
   readonly onCommitted: (project: string) => void;
+  /**
+   * Called when a claim of projects is on its way. Returns whether a standby takes over before it is sent, so that it goes to
+   * the standby; its answer is lost then.
+   */
+  readonly onClaimSent: () => boolean;
   /** Called when the database is about to give the process projects; the result is called with those that it has given. */
   readonly onClaiming: () => (projects: readonly string[]) => void;
   /** Called when the database has changed the configured projects, with those that it did not regard as configured before. */

@@ -23,7 +23,7 @@ const DEATHS_AT_RENEWAL_AN_HOUR = 0.15;
 /** How the processes end, pause and go on. */
 export interface Endings {
   /** Ends the process without warning, compares, and starts another one. */
-  kill(own: Life): Promise<void>;
+  kill(own: Life, downMs?: number): Promise<void>;
   /** Kills the process at once, before anything else happens: between a commit and its answer, or after an event. */
   dieSometimes(own: Life, probability?: number): void;
   /**
@@ -143,7 +143,7 @@ export function createEndings(options: EndingsOptions): Endings {
   }
 
   return {
-    kill: (own) => kill(own),
+    kill,
     dieSometimes: (own, probability = usualDeath) => {
       if (isCalm() || !has('kill') || !kernel.chance(probability)) return;
       soon(own, () => void kill(own).catch(bug));

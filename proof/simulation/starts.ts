@@ -54,7 +54,7 @@ export interface StartsOptions {
   readonly requestRate: Pick<RequestRate, 'watch'>;
   readonly rollouts: Pick<Rollouts, 'atStart' | 'started' | 'sent' | 'configured'>;
   readonly conditions: Pick<Conditions, 'network' | 'isStoreUsual'>;
-  readonly failovers: Pick<Failovers, 'committing' | 'committed' | 'claiming'>;
+  readonly failovers: Pick<Failovers, 'committing' | 'committed' | 'sendingClaim' | 'claiming'>;
   readonly outages: Pick<Outages, 'committing'>;
   readonly partitions: Pick<Partitions, 'delayListing' | 'isCutOff'>;
   readonly deadLeases: Pick<DeadLeases, 'read'>;
@@ -118,8 +118,9 @@ export function createStarts(options: StartsOptions): (host: Host) => void {
         failovers.committed(project);
         oracle.committed(name, project);
       },
+      onClaimSent: () => failovers.sendingClaim(name),
       onClaiming: () => {
-        const onClaimed = failovers.claiming();
+        const onClaimed = failovers.claiming(name);
         return (claimed) => {
           watch.claimed(claimed);
           onClaimed?.(claimed);

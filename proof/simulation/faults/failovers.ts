@@ -1,12 +1,20 @@
 import { type Backend, BEFORE_ARRIVAL_MS } from '../backend.ts';
 import type { Course } from '../course.ts';
 import { MINUTE, SECOND } from '../durations.ts';
+import type { Endings } from '../endings.ts';
+import type { Host } from '../hosts.ts';
 import type { Oracle } from '../oracle.ts';
 import type { Watch } from '../watch.ts';
 import type { Conditions } from './conditions.ts';
 
-/** Maximum age of a standby that lacks a commit and nothing else, ms: a lease of a minute, renewed before, still holds then. */
+/** Maximum age of a standby that lacks a commit or a claim, ms: a lease of a minute, renewed before, still holds then. */
 const MAX_LAG_MS = 40 * SECOND;
+/** For how long workers are down whose projects another one takes in two claims, ms. */
+const MIN_DOWN_MS = 5 * MINUTE;
+const MAX_DOWN_MS = 20 * MINUTE;
+/** Time from one of their deaths to the next, leases: more than a beat, and less than for what the lease of that one holds. */
+const MIN_BETWEEN = 0.3;
+const MAX_BETWEEN = 0.45;
 
 /** How probable it is that a standby lacks the last reload by which the processes follow a change of the configuration. */
 const LACKS_RELOAD = 0.1;
@@ -20,8 +28,13 @@ export interface Failovers {
   committing(project: string): boolean;
   /** A commit of a project is stored. */
   committed(project: string): void;
+  /**
+   * A claim of a worker is on its way. Returns whether a standby without its claim before takes over before it is sent, so that
+   * it goes to the standby.
+   */
+  sendingClaim(worker: string): boolean;
   /** A worker is about to claim projects. Returns the function to call with those that it got. */
-  claiming(): ((claimed: readonly string[]) => void) | undefined;
+  claiming(worker: string): ((claimed: readonly string[]) => void) | undefined;
   /** The last process that has not followed a change of the configuration begins to reload, or has ended its reload. */
   reloading(state: 'begins' | 'ends'): void;
   /** From now on, no standby waits for a claim or a commit. */
@@ -31,9 +44,11 @@ export interface Failovers {
 export interface FailoversOptions {
   readonly course: Course;
   readonly backend: Pick<Backend, 'makeStandby' | 'openReader'>;
+  readonly hosts: readonly Host[];
   readonly oracle: Pick<Oracle, 'save'>;
   readonly watch: Pick<Watch, 'failedOver'>;
   readonly conditions: Pick<Conditions, 'slowService'>;
+  readonly endings: Pick<Endings, 'kill'>;
 }
 
 interface Standby {
@@ -43,16 +58,18 @@ interface Standby {
   readonly meetsCommit: boolean;
   /** Whether it takes over before that, so that a commit of what the last server had goes to it. */
   readonly precedesCommit: boolean;
+  /** Worker whose next claim goes to it. */
+  readonly precedesClaimOf?: string;
   readonly takeOver: () => void;
 }
 
 export function createFailovers(options: FailoversOptions): Failovers {
-  const { course, backend, oracle, watch, conditions } = options;
+  const { course, backend, hosts, oracle, watch, conditions, endings } = options;
   const { kernel } = course;
   /** The standby that takes over next. */
   let standby: Standby | undefined;
-  /** Whether a standby takes over once a worker has claimed projects, of which the standby knows nothing. */
-  let isAboutToFail = false;
+  /** When a standby takes over that lacks the next claim: soon after it, or just before the next one of its worker. */
+  let nextClaim: 'is lost' | 'is lost at the next one' | undefined;
   /**
    * Whether a standby is to lack the next commit, and to take over before the one after it. Nothing else is lost, so that the
    * leases and ownerships of the workers hold.
@@ -85,7 +102,7 @@ export function createFailovers(options: FailoversOptions): Failovers {
   }
 
   /** Makes a standby that lacks what is committed from now on. */
-  function follow(kind: Pick<Standby, 'meetsCommit' | 'precedesCommit'>): Standby {
+  function follow(kind: Omit<Standby, 'behind' | 'takeOver'>): Standby {
     const promote = prepare();
     const takeOver = () => {
       if (standby?.takeOver === takeOver) promote?.();
@@ -105,6 +122,20 @@ export function createFailovers(options: FailoversOptions): Failovers {
     });
   }
 
+  /** Kills all workers but one, one after the other, so that it takes their projects in two claims. */
+  function killAllButOne(): void {
+    const others = [...hosts];
+    others.splice(Math.floor(kernel.random() * others.length), 1);
+    let afterMs = 0;
+    for (const host of others) {
+      course.later(afterMs, () => {
+        if (course.isCalm() || host.life?.machine.isPaused() !== false) return;
+        void endings.kill(host.life, kernel.between(MIN_DOWN_MS, MAX_DOWN_MS)).catch(course.bug);
+      });
+      afterMs += kernel.between(MIN_BETWEEN, MAX_BETWEEN) * course.leaseMs;
+    }
+  }
+
   return {
     reloading: (state) => {
       if (state === 'ends') {
@@ -114,16 +145,18 @@ export function createFailovers(options: FailoversOptions): Failovers {
       }
       if (course.isCalm() || !course.has('failover') || !kernel.chance(LACKS_RELOAD)) return;
       if (backend.makeStandby === undefined) return;
-      if (standby !== undefined || isAboutToFail || isAboutToLag) return;
+      if (standby !== undefined || nextClaim !== undefined || isAboutToLag) return;
       forgetReload = follow({ meetsCommit: false, precedesCommit: false }).takeOver;
       // The process may die before the end of its reload.
       course.later(3 * MINUTE, forgetReload);
     },
     failOver: () => {
       if (backend.makeStandby === undefined) return;
-      if (standby !== undefined || isAboutToFail || isAboutToLag) return;
+      if (standby !== undefined || nextClaim !== undefined || isAboutToLag) return;
       if (kernel.chance(0.3)) {
-        isAboutToFail = true;
+        nextClaim =
+          course.has('kill') && kernel.chance(0.5) ? 'is lost at the next one' : 'is lost';
+        if (nextClaim === 'is lost at the next one') killAllButOne();
         return;
       }
       const meetsCommit = kernel.chance(0.5);
@@ -147,20 +180,36 @@ export function createFailovers(options: FailoversOptions): Failovers {
     committed: (project) => {
       standby?.behind.add(project);
     },
-    claiming: () => {
-      const takeOver = isAboutToFail ? prepare() : undefined;
-      return (
-        takeOver &&
-        ((claimed) => {
-          if (claimed.length === 0) return;
-          isAboutToFail = false;
+    sendingClaim: (worker) => {
+      if (standby?.precedesClaimOf !== worker) return false;
+      kernel.after(BEFORE_ARRIVAL_MS, standby.takeOver);
+      return true;
+    },
+    claiming: (worker) => {
+      if (nextClaim === undefined) return undefined;
+      const own =
+        nextClaim === 'is lost'
+          ? undefined
+          : follow({ meetsCommit: false, precedesCommit: false, precedesClaimOf: worker });
+      const takeOver = own?.takeOver ?? prepare();
+      return (claimed) => {
+        if (claimed.length === 0) {
+          if (standby === own) standby = undefined;
+          return;
+        }
+        nextClaim = undefined;
+        if (own !== undefined) {
+          kernel.after(MAX_LAG_MS, () => {
+            if (standby === own) standby = undefined;
+          });
+        } else if (takeOver !== undefined) {
           kernel.after(kernel.between(5, 50), takeOver);
           conditions.slowService();
-        })
-      );
+        }
+      };
     },
     end: () => {
-      isAboutToFail = false;
+      nextClaim = undefined;
       isAboutToLag = false;
     },
   };

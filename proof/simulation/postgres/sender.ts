@@ -97,7 +97,7 @@ export function createSender(options: SenderOptions): Sender {
     { fails, slow }: StoreWeather,
   ): Journey {
     const isDelivered = !isUnreachable && !kernel.chance(fails / 2);
-    const isAnswered = !kernel.chance(fails / 2);
+    let isAnswered = !kernel.chance(fails / 2);
     const isReset = !isUnreachable && kernel.chance(IS_RESET);
     let isHeldUp = kernel.chance(slow);
     let sentTo = reign();
@@ -107,6 +107,9 @@ export function createSender(options: SenderOptions): Sender {
       const isFirst = (committedTo.get(project) ?? firstReign) !== sentTo;
       isHeldUp ||= isFirst && kernel.chance(isPreceded ? LATEST_IS_HELD_UP : FIRST_IS_HELD_UP);
       committedTo.set(project, sentTo);
+    } else if (kinds.claims && isDelivered && process.onClaimSent()) {
+      sentTo += 1;
+      isAnswered = false;
     } else if (fails > 0 && kinds.postponesFailure) {
       isHeldUp ||= kernel.chance(POSTPONEMENT_IS_HELD_UP);
       if (isHeldUp) process.onPostponementHeldUp();
