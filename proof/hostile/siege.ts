@@ -86,10 +86,18 @@ export async function besiege({ short, print, source = SOURCE }: RowOptions): Pr
     await setTimeout(LOOK_EVERY_MS);
     after = await look();
   }
-  for (const path of API_PATHS) {
-    // The daemon ends an answer that takes a busy machine too long to read.
-    told.push(await pRetry(async () => await (await fetch(`${daemon.url}/api/v1/${path}`)).text()));
-  }
+  // The error_infos come one by one.
+  await until('the failures of strange ids have ended', async () => {
+    const rows = await readApi(
+      daemon.url,
+      `failures?limit=1000&project=${encodeURIComponent(ODD)}`,
+    );
+    const { data } = JSON.parse(rows) as {
+      readonly data?: readonly { readonly settled: boolean }[];
+    };
+    return data?.every(({ settled }) => settled) === true;
+  });
+  for (const path of API_PATHS) told.push(await readApi(daemon.url, path));
   const report = await service.report();
   const blockMs = await daemon.blockMs();
   const { code, stderr } = await daemon.stop();
@@ -131,4 +139,9 @@ function scheduleOf(id: string, huge: readonly string[]): string {
 
 function rowsOf(text: string) {
   return JSON.parse(text) as readonly Readonly<Record<string, unknown>>[];
+}
+
+/** Reads a path of the API. The daemon ends an answer that takes a busy machine too long to read. */
+async function readApi(url: string, path: string): Promise<string> {
+  return await pRetry(async () => await (await fetch(`${url}/api/v1/${path}`)).text());
 }
