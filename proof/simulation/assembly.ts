@@ -123,6 +123,7 @@ export function assemble(given: Given) {
     hosts,
     oracle,
     watch,
+    rollouts,
     conditions,
     endings,
   });

@@ -38,6 +38,8 @@ export interface Rollouts {
   sent(process: Reloading): void;
   /** The database has changed the configured projects, as a process asked that may be dead by now. */
   configured(process: Reloading): void;
+  /** A standby has taken the place of the database, which may have lost changes. */
+  failedOver(): void;
   /** Returns the ids of the projects that the store regards as configured. */
   stored(): Promise<readonly string[]>;
   /** Whether a project is configured in every process that runs, and none is about to reload. */
@@ -73,7 +75,7 @@ export function createRollouts(options: RolloutsOptions): Rollouts {
   const lastOf = new Map<string, Config>();
   /** Processes whose next request a reload meets. */
   const meeting = new Set<Reloading>();
-  /** Number of starts and reloads that have begun, and of changes by processes that do not reload, by which each finds out whether it was alone. */
+  /** Number of starts and reloads that have begun, of changes by processes that do not reload, and of failovers, by which each reload finds out whether it was alone. */
   let changes = 0;
 
   function change(): void {
@@ -157,6 +159,9 @@ export function createRollouts(options: RolloutsOptions): Rollouts {
     },
     configured: (process) => {
       if (!processes().includes(process) || !process.isReloading) changes += 1;
+    },
+    failedOver: () => {
+      changes += 1;
     },
     stored,
     isAgreed: () => new Set(processes().map(({ config }) => config)).size <= 1,

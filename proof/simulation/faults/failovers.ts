@@ -4,6 +4,7 @@ import { MINUTE, SECOND } from '../durations.ts';
 import type { Endings } from '../endings.ts';
 import type { Host } from '../hosts.ts';
 import type { Oracle } from '../oracle.ts';
+import type { Rollouts } from '../rollouts.ts';
 import type { Watch } from '../watch.ts';
 import type { Conditions } from './conditions.ts';
 
@@ -47,6 +48,7 @@ export interface FailoversOptions {
   readonly hosts: readonly Host[];
   readonly oracle: Pick<Oracle, 'save'>;
   readonly watch: Pick<Watch, 'failedOver'>;
+  readonly rollouts: Pick<Rollouts, 'failedOver'>;
   readonly conditions: Pick<Conditions, 'slowService'>;
   readonly endings: Pick<Endings, 'kill'>;
 }
@@ -64,7 +66,7 @@ interface Standby {
 }
 
 export function createFailovers(options: FailoversOptions): Failovers {
-  const { course, backend, hosts, oracle, watch, conditions, endings } = options;
+  const { course, backend, hosts, oracle, watch, rollouts, conditions, endings } = options;
   const { kernel } = course;
   /** The standby that takes over next. */
   let standby: Standby | undefined;
@@ -88,6 +90,7 @@ export function createFailovers(options: FailoversOptions): Failovers {
       standby = undefined;
       course.act('failover');
       watch.failedOver();
+      rollouts.failedOver();
       // Virtual time stands still meanwhile.
       void kernel
         .real(async () => {
