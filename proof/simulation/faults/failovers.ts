@@ -13,7 +13,7 @@ const MAX_LAG_MS = 40 * SECOND;
 /** For how long workers are down whose projects another one takes in two claims, ms. */
 const MIN_DOWN_MS = 5 * MINUTE;
 const MAX_DOWN_MS = 20 * MINUTE;
-/** Time from one of their deaths to the next, leases: more than a beat, and less than for what the lease of that one holds. */
+/** Time from one of their deaths to the next, leases: more than a beat, so that their leases do not end within the same one. */
 const MIN_BETWEEN = 0.3;
 const MAX_BETWEEN = 0.45;
 
@@ -125,6 +125,33 @@ export function createFailovers(options: FailoversOptions): Failovers {
     });
   }
 
+  /** Makes a standby that lacks the claim which is about to be made, and takes over soon after it. */
+  function loseClaim(): ((claimed: readonly string[]) => void) | undefined {
+    const takeOver = prepare();
+    return (
+      takeOver &&
+      ((claimed) => {
+        if (claimed.length === 0) return;
+        nextClaim = undefined;
+        kernel.after(kernel.between(5, 50), takeOver);
+        conditions.slowService();
+      })
+    );
+  }
+
+  /** Makes a standby that lacks the claim which is about to be made, and takes over at the next one of its worker. */
+  function loseAtNextClaim(worker: string): (claimed: readonly string[]) => void {
+    const own = follow({ meetsCommit: false, precedesCommit: false, precedesClaimOf: worker });
+    const forget = () => {
+      if (standby === own) standby = undefined;
+    };
+    return (claimed) => {
+      if (claimed.length === 0) return forget();
+      nextClaim = undefined;
+      kernel.after(MAX_LAG_MS, forget);
+    };
+  }
+
   /** Kills all workers but one, one after the other, so that it takes their projects in two claims. */
   function killAllButOne(): void {
     const others = [...hosts];
@@ -190,26 +217,7 @@ export function createFailovers(options: FailoversOptions): Failovers {
     },
     claiming: (worker) => {
       if (nextClaim === undefined) return undefined;
-      const own =
-        nextClaim === 'is lost'
-          ? undefined
-          : follow({ meetsCommit: false, precedesCommit: false, precedesClaimOf: worker });
-      const takeOver = own?.takeOver ?? prepare();
-      return (claimed) => {
-        if (claimed.length === 0) {
-          if (standby === own) standby = undefined;
-          return;
-        }
-        nextClaim = undefined;
-        if (own !== undefined) {
-          kernel.after(MAX_LAG_MS, () => {
-            if (standby === own) standby = undefined;
-          });
-        } else if (takeOver !== undefined) {
-          kernel.after(kernel.between(5, 50), takeOver);
-          conditions.slowService();
-        }
-      };
+      return nextClaim === 'is lost' ? loseClaim() : loseAtNextClaim(worker);
     },
     end: () => {
       nextClaim = undefined;
