@@ -51,7 +51,10 @@ interface Numbered {
 export function createProjectChanges(options: ProjectChangesOptions): ProjectChanges {
   const { database, clock, emit, signal } = options;
 
-  /** Makes a change. Returns whether it did: not if the newest one has another number, or others come first in every round. */
+  /**
+   * Makes a change. Returns whether it did: not if the newest one has another number than expected.
+   * @throws {StoreError} `busy` if others come first in every round
+   */
   async function change({ ids, at, expected, isPersistent }: Change): Promise<boolean> {
     const stored = ids.map((id) => toStored(id));
     const digest = projectsDigestOf(ids);
@@ -85,7 +88,8 @@ export function createProjectChanges(options: ProjectChangesOptions): ProjectCha
       const started = clock.monotonic();
       const [made] = await run(attemptChange);
       const epoch = made?.epoch ?? null;
-      // Another change came first. It decides if this one was made before, or is held to the expected one.
+      // Another change came first, or the last repetition of this one, whose answer was lost; then a beat restores the digest. It
+      // decides if this one was made before, or is held to the expected one.
       if (epoch === null && newest !== null) return isMade;
       if (epoch === null) {
         // Several workers that reload at once would otherwise come before each other round after round.
@@ -101,26 +105,27 @@ export function createProjectChanges(options: ProjectChangesOptions): ProjectCha
       );
       if (found?.differs !== true) return true;
     }
-    return isMade;
+    if (isMade) return true;
+    const busy = new StoreError(
+      'busy',
+      'other changes of the watched projects came first, five times in a row: try again',
+    );
+    throw mayBeMade ? possiblyChanged(busy) : busy;
   }
 
-  /** Draws the number that a change needs. It is the first statement after a pause, and can meet a connection gone silent. */
+  /** Draws the number that a change needs. `query` sends it once more if the connection went silent during a pause. */
   async function drawNumber(): Promise<Attempt<Numbered>> {
     try {
       return { rows: await database.query<Numbered>(NEXT_EPOCH) };
     } catch (error) {
       if (!(error instanceof StoreError)) throw error;
-      return { error, unknown: true };
+      return { error, unknown: false };
     }
   }
 
   return {
     configure: async (ids, at) => {
-      if (await change({ ids, at, expected: null, isPersistent: true })) return;
-      throw new StoreError(
-        'busy',
-        'other changes of the watched projects came first, five times in a row: try again',
-      );
+      await change({ ids, at, expected: null, isPersistent: true });
     },
     restore: (ids, at, newest) => change({ ids, at, expected: newest, isPersistent: false }),
   };

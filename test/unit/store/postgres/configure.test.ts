@@ -46,6 +46,25 @@ describe('a change of the projects', () => {
     expect(database.countOf('store.committed')).toBe(0);
   });
 
+  it('fails if others come first in every round, and says if it may have been made', async () => {
+    const others = setUp({ preceding: Infinity });
+    await expect(others.changes.configure(['p'], 1)).rejects.toThrow(/row: try again$/);
+
+    const lost = setUp({ lostChanges: 1, preceding: Infinity });
+    await expect(lost.changes.configure(['p'], 1)).rejects.toThrow(
+      /row: .* may have changed already/,
+    );
+  });
+
+  it('is not repeated if it restores: the next beat looks again', async () => {
+    const database = setUp({ lostChanges: 1 });
+
+    await expect(database.changes.restore(['p'], 1, 0)).rejects.toThrow(/^lost$/);
+    await expect(database.changes.restore(['p'], 1, 0)).resolves.toBe(false);
+
+    expect(database.countOf('store.committed')).toBe(0);
+  });
+
   it('is made again under a new number if other projects are found after it', async () => {
     const database = setUp({ differing: 2 });
 
@@ -61,7 +80,7 @@ interface Trouble {
   readonly lostChanges?: number;
   /** Which numbers lose their answers, the first one is 1. */
   readonly lostNumbers?: readonly number[];
-  /** How often another change comes between a number and its change. */
+  /** How often another change comes between a number and its change, after the lost ones. */
   readonly preceding?: number;
   /** How often a confirmation finds other projects. */
   readonly differing?: number;
@@ -77,13 +96,13 @@ function setUp({ lostChanges = 0, lostNumbers = [], preceding = 0, differing = 0
   let confirmed: unknown;
   const lost = { error: new StoreError('io', 'lost'), unknown: true };
 
-  function change(number: number) {
+  function change(number: number, expected: unknown) {
     sequence += 1;
-    if (left.preceding > 0) {
+    if (left.preceding > 0 && left.lostChanges === 0) {
       left.preceding -= 1;
       newest = sequence;
     }
-    if (newest >= number) return { rows: [{ epoch: null }] };
+    if (newest >= number || (expected ?? newest) !== newest) return { rows: [{ epoch: null }] };
     newest = sequence;
     if (left.lostChanges === 0) return { rows: [{ epoch: newest }] };
     left.lostChanges -= 1;
@@ -97,7 +116,7 @@ function setUp({ lostChanges = 0, lostNumbers = [], preceding = 0, differing = 0
   }
 
   const attempt = async ({ name }: Statement, values: readonly unknown[]) =>
-    name === CONFIRM.name ? confirm(values[2]) : change(Number(values[2]));
+    name === CONFIRM.name ? confirm(values[2]) : change(Number(values[2]), values[3]);
   const query = async () => {
     sequence += 1;
     numbers += 1;
