@@ -86,16 +86,16 @@ export async function besiege({ short, print, source = SOURCE }: RowOptions): Pr
     await setTimeout(LOOK_EVERY_MS);
     after = await look();
   }
-  // The error_infos come one by one.
+  // The error_infos are fetched one by one, and all of them are judged.
   await until('the failures of strange ids have ended', async () => {
-    const rows = await readApi(
+    const body = await readApi(
       daemon.url,
       `failures?limit=1000&project=${encodeURIComponent(ODD)}`,
     );
-    const { data } = JSON.parse(rows) as {
+    const { data } = JSON.parse(body) as {
       readonly data?: readonly { readonly settled: boolean }[];
     };
-    return data?.every(({ settled }) => settled) === true;
+    return data !== undefined && data.length > 0 && data.every(({ settled }) => settled);
   });
   for (const path of API_PATHS) told.push(await readApi(daemon.url, path));
   const report = await service.report();

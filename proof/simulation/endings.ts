@@ -22,7 +22,7 @@ const DEATHS_AT_RENEWAL_AN_HOUR = 0.15;
 
 /** How the processes end, pause and go on. */
 export interface Endings {
-  /** Ends the process without warning, compares, and starts another one. */
+  /** Ends the process without warning, compares, and starts another one. @param downMs time until then, drawn by default */
   kill(own: Life, downMs?: number): Promise<void>;
   /** Kills the process at once, before anything else happens: between a commit and its answer, or after an event. */
   dieSometimes(own: Life, probability?: number): void;

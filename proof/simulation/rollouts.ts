@@ -75,7 +75,7 @@ export function createRollouts(options: RolloutsOptions): Rollouts {
   const lastOf = new Map<string, Config>();
   /** Processes whose next request a reload meets. */
   const meeting = new Set<Reloading>();
-  /** Number of starts and reloads that have begun, of changes by processes that do not reload, and of failovers, by which each reload finds out whether it was alone. */
+  /** Number of starts, reloads, failovers and changes by processes that do not reload: a reload was alone if it has not grown. */
   let changes = 0;
 
   function change(): void {

@@ -10,7 +10,7 @@ import type { Conditions } from './conditions.ts';
 
 /** Maximum age of a standby that lacks a commit or a claim, ms: a lease of a minute, renewed before, still holds then. */
 const MAX_LAG_MS = 40 * SECOND;
-/** For how long workers are down whose projects another one takes in two claims, ms. */
+/** Downtime of the workers whose projects another one takes in two claims, ms. */
 const MIN_DOWN_MS = 5 * MINUTE;
 const MAX_DOWN_MS = 20 * MINUTE;
 /** Time from one of their deaths to the next, leases: more than a beat, so that their leases do not end within the same one. */
@@ -22,7 +22,7 @@ const LACKS_RELOAD = 0.1;
 /** Maximum time from the end of that reload until the standby takes over, ms. */
 const MAX_FORGETTING_MS = 2 * SECOND;
 
-/** Standbys that take the place of the database, without the last commits, or without the last claim. */
+/** Standbys that take the place of the database, without the last commits, the last claim or the last reload. */
 export interface Failovers {
   failOver(): void;
   /** A commit of a project is on its way. Returns whether a standby takes over before it is sent, so that it goes to the standby. */
@@ -70,8 +70,8 @@ export function createFailovers(options: FailoversOptions): Failovers {
   const { kernel } = course;
   /** The standby that takes over next. */
   let standby: Standby | undefined;
-  /** When a standby takes over that lacks the next claim: soon after it, or just before the next one of its worker. */
-  let nextClaim: 'is lost' | 'is lost at the next one' | undefined;
+  /** Time at which a standby takes over that lacks the claim to come; undefined if none is to do so. */
+  let losesClaim: 'soon after it' | 'at the next claim' | undefined;
   /**
    * Whether a standby is to lack the next commit, and to take over before the one after it. Nothing else is lost, so that the
    * leases and ownerships of the workers hold.
@@ -132,7 +132,7 @@ export function createFailovers(options: FailoversOptions): Failovers {
       takeOver &&
       ((claimed) => {
         if (claimed.length === 0) return;
-        nextClaim = undefined;
+        losesClaim = undefined;
         kernel.after(kernel.between(5, 50), takeOver);
         conditions.slowService();
       })
@@ -147,7 +147,7 @@ export function createFailovers(options: FailoversOptions): Failovers {
     };
     return (claimed) => {
       if (claimed.length === 0) return forget();
-      nextClaim = undefined;
+      losesClaim = undefined;
       kernel.after(MAX_LAG_MS, forget);
     };
   }
@@ -175,18 +175,18 @@ export function createFailovers(options: FailoversOptions): Failovers {
       }
       if (course.isCalm() || !course.has('failover') || !kernel.chance(LACKS_RELOAD)) return;
       if (backend.makeStandby === undefined) return;
-      if (standby !== undefined || nextClaim !== undefined || isAboutToLag) return;
+      if (standby !== undefined || losesClaim !== undefined || isAboutToLag) return;
       forgetReload = follow({ meetsCommit: false, precedesCommit: false }).takeOver;
       // The process may die before the end of its reload.
       course.later(3 * MINUTE, forgetReload);
     },
     failOver: () => {
       if (backend.makeStandby === undefined) return;
-      if (standby !== undefined || nextClaim !== undefined || isAboutToLag) return;
+      if (standby !== undefined || losesClaim !== undefined || isAboutToLag) return;
       if (kernel.chance(0.3)) {
-        nextClaim =
-          course.has('kill') && kernel.chance(0.5) ? 'is lost at the next one' : 'is lost';
-        if (nextClaim === 'is lost at the next one') killAllButOne();
+        losesClaim =
+          course.has('kill') && kernel.chance(0.5) ? 'at the next claim' : 'soon after it';
+        if (losesClaim === 'at the next claim') killAllButOne();
         return;
       }
       const meetsCommit = kernel.chance(0.5);
@@ -216,11 +216,14 @@ export function createFailovers(options: FailoversOptions): Failovers {
       return true;
     },
     claiming: (worker) => {
-      if (nextClaim === undefined) return undefined;
-      return nextClaim === 'is lost' ? loseClaim() : loseAtNextClaim(worker);
+      if (losesClaim === undefined) return undefined;
+      return losesClaim === 'soon after it' ? loseClaim() : loseAtNextClaim(worker);
     },
     end: () => {
-      nextClaim = undefined;
+      losesClaim = undefined;
+      if (standby?.precedesCommit === true || standby?.precedesClaimOf !== undefined) {
+        standby = undefined;
+      }
       isAboutToLag = false;
     },
   };
