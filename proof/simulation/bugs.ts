@@ -230,7 +230,7 @@ export const OF_WORKERS: readonly Bug[] = [
   {
     what: 'a reload whose answer was lost is not repeated',
     file: 'store/postgres/configure.ts',
-    replace: [['? attempt.unknown :', '? false :']],
+    replace: [['attempt.unknown === true || ', '']],
     notice: /a reload failed, and/,
   },
   {

@@ -60,7 +60,7 @@ export function createProjectChanges(options: ProjectChangesOptions): ProjectCha
     const digest = projectsDigestOf(ids);
     /** Number of the change that was made in the round before, or the expected one. */
     let newest = expected;
-    let isMade = false;
+    const isMade = () => newest !== expected;
     /** Whether it was made, or the answer to it was lost. */
     let mayBeMade = false;
 
@@ -80,23 +80,21 @@ export function createProjectChanges(options: ProjectChangesOptions): ProjectCha
       const [drawn] = await run(drawNumber);
       const values = [stored, at, drawn?.epoch, newest];
       const attempt = await database.attempt<Numbered>(CONFIGURE, values);
-      mayBeMade ||= attempt.rows === undefined ? attempt.unknown : isChange(attempt.rows);
+      mayBeMade ||= attempt.unknown === true || numberOf(attempt.rows) !== null;
       return attempt;
     }
 
     for (let round = 0; round < MAX_ROUNDS; round += 1) {
       const started = clock.monotonic();
-      const [made] = await run(attemptChange);
-      const epoch = made?.epoch ?? null;
-      // Another change came first, or the last repetition of this one, whose answer was lost; then a beat restores the digest. It
-      // decides if this one was made before, or is held to the expected one.
-      if (epoch === null && newest !== null) return isMade;
+      const epoch = numberOf(await run(attemptChange));
+      // Another change came first. It decides if this one was made before, or is held to the expected one. It can also be an
+      // attempt of this one whose answer was lost: then the digest is missing until a beat finds that.
+      if (epoch === null && newest !== null) return isMade();
       if (epoch === null) {
         // Several workers that reload at once would otherwise come before each other round after round.
         await clock.sleep(AGAIN_MS);
         continue;
       }
-      isMade = true;
       newest = epoch;
       emit({ type: 'store.committed', durationMs: clock.monotonic() - started });
       const confirmation = [stored, digest, epoch];
@@ -105,7 +103,7 @@ export function createProjectChanges(options: ProjectChangesOptions): ProjectCha
       );
       if (found?.differs !== true) return true;
     }
-    if (isMade) return true;
+    if (isMade()) return true;
     const busy = new StoreError(
       'busy',
       'other changes of the watched projects came first, five times in a row: try again',
@@ -131,8 +129,9 @@ export function createProjectChanges(options: ProjectChangesOptions): ProjectCha
   };
 }
 
-function isChange([made]: readonly Numbered[]): boolean {
-  return made !== undefined && made.epoch !== null;
+/** Returns the number of the change that was made; null if none was. */
+function numberOf(rows: readonly Numbered[] = []): number | null {
+  return rows[0]?.epoch ?? null;
 }
 
 function possiblyChanged({ reason, message }: StoreError): StoreError {
