@@ -28,8 +28,8 @@ export interface AccessOptions {
   /** Called when a commit of a poll with listings is stored. */
   readonly onCommitted: (project: string) => void;
   /**
-   * Called when a claim of projects is on its way. Returns whether a standby takes over before it is sent, so that it goes to
-   * the standby; its answer is lost then.
+   * Called when a claim of projects is on its way. Returns whether a standby takes over before it is sent. It goes to the
+   * standby then, and its answer is lost.
    */
   readonly onClaimSent: () => boolean;
   /** Called when the database is about to give the process projects; the result is called with those that it has given. */

@@ -30,8 +30,8 @@ export interface Failovers {
   /** A commit of a project is stored. */
   committed(project: string): void;
   /**
-   * A claim of a worker is on its way. Returns whether a standby without its claim before takes over before it is sent, so that
-   * it goes to the standby.
+   * A claim of a worker is on its way. Returns whether a standby that lacks the previous one takes over before it is sent, so
+   * that it goes to the standby.
    */
   sendingClaim(worker: string): boolean;
   /** A worker is about to claim projects. Returns the function to call with those that it got. */
@@ -79,6 +79,12 @@ export function createFailovers(options: FailoversOptions): Failovers {
   let isAboutToLag = false;
   /** Has the standby take over that lacks the reload which has begun. */
   let forgetReload: (() => void) | undefined;
+
+  /** Whether the server can have a standby, and none is waited for. */
+  function mayFollow(): boolean {
+    const isAwaited = standby !== undefined || losesClaim !== undefined || isAboutToLag;
+    return backend.makeStandby !== undefined && !isAwaited;
+  }
 
   /** Returns the function by which a standby that has everything until now takes the place of the database. */
   function prepare(): (() => void) | undefined {
@@ -174,15 +180,13 @@ export function createFailovers(options: FailoversOptions): Failovers {
         return;
       }
       if (course.isCalm() || !course.has('failover') || !kernel.chance(LACKS_RELOAD)) return;
-      if (backend.makeStandby === undefined) return;
-      if (standby !== undefined || losesClaim !== undefined || isAboutToLag) return;
+      if (!mayFollow()) return;
       forgetReload = follow({ meetsCommit: false, precedesCommit: false }).takeOver;
       // The process may die before the end of its reload.
       course.later(3 * MINUTE, forgetReload);
     },
     failOver: () => {
-      if (backend.makeStandby === undefined) return;
-      if (standby !== undefined || losesClaim !== undefined || isAboutToLag) return;
+      if (!mayFollow()) return;
       if (kernel.chance(0.3)) {
         losesClaim =
           course.has('kill') && kernel.chance(0.5) ? 'at the next claim' : 'soon after it';
