@@ -19,9 +19,13 @@ const LONGEST = [
   'test/integration/',
 ];
 
-/** Starts the longest files first; the others in the order of vitest. */
+/**
+ * Starts the files with processes of their own, then those that share processes, in each the longest first. Between two files
+ * that share a process, one of another project would end it, and a new one loads every module again.
+ */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const shares = ({ project }: TestSpecification) => Number(!project.config.isolate);
     const rank = ({ moduleId }: TestSpecification) => {
       const path = relative(this.ctx.config.root, moduleId);
       const place = LONGEST.findIndex((beginning) => path.startsWith(beginning));
@@ -29,6 +33,6 @@ export class LongestFirst extends BaseSequencer {
     };
     // oxlint-disable-next-line unicorn/no-array-sort -- it is no array's
     const inOrder = await super.sort(files);
-    return inOrder.toSorted((one, other) => rank(one) - rank(other));
+    return inOrder.toSorted((one, other) => shares(one) - shares(other) || rank(one) - rank(other));
   }
 }
