@@ -2,132 +2,169 @@ import { Argument, Command, InvalidArgumentError, Option } from 'commander';
 import { positiveInteger } from '../src/cli/options.ts';
 import type { Row } from './row.ts';
 import { ROWS } from './rows.ts';
-import { MAX_PROJECTS, type Part, PARTS } from './simulation/scenario.ts';
+import { MAX_PROJECTS, type Part, type PartFromSeed, PARTS } from './simulation/scenario.ts';
 
-/** What `npm run proof` is asked for: rows, or one of the tasks `days` to `messages`. */
-export interface Options {
+/** Rows to run, or one task in place of them. */
+export type Options =
+  | RowsTask
+  | SimulationTask
+  | { readonly task: 'durations'; readonly file: string }
+  | { readonly task: 'messages'; readonly file: string; readonly out: string | undefined };
+
+export interface RowsTask {
+  readonly task: 'rows';
   readonly rows: readonly Row[];
   readonly short: boolean;
+  readonly seed: number | undefined;
+}
+
+/** Something to do with one part of the simulation. Without a seed, one is drawn. */
+export type SimulationTask = Pick<PartFromSeed, 'part'> & { readonly seed: number | undefined } & (
+    | { readonly task: 'days'; readonly days: number; readonly projects: number }
+    | { readonly task: 'repeat'; readonly seeds: number }
+    | { readonly task: 'searches'; readonly searches: number; readonly mistake: string }
+  );
+
+/** The options as commander returns them. */
+interface Given {
+  readonly short?: true;
   readonly seed?: number;
-  /** The part of the simulation that `days`, `repeat` or `searches` is about; absent without them. */
   readonly part?: Part;
   readonly days?: number;
+  readonly projects?: number;
   readonly repeat?: number;
   readonly searches?: number;
-  readonly projects: number;
-  /** Text of the planted mistakes to search for. Every one has the empty text. */
-  readonly mistake: string;
-  /** Path of a CSV file. */
+  readonly mistake?: string;
   readonly durations?: string;
-  /** Path of a file of JSON lines, and of the file for their groups. */
   readonly messages?: string;
   readonly out?: string;
 }
 
-type Given = Omit<Options, 'rows' | 'projects' | 'mistake'> &
-  Partial<Pick<Options, 'projects' | 'mistake'>>;
-
-/** The options that say what to do in place of running rows, with the row that each belongs to. */
-const TASKS = {
-  days: 'simulation',
-  repeat: 'simulation',
-  searches: 'simulation',
-  durations: 'limits',
-  messages: 'causes',
-} as const;
-type Task = keyof typeof TASKS;
-const isTask = (name: string): name is Task => name in TASKS;
-/** The options that need one of these tasks. */
-const NEEDS: Readonly<Record<string, readonly Task[]>> = {
+/** Options that work only with another one, or with one of several. */
+const NEEDS: Partial<Record<keyof Given, readonly (keyof Given)[]>> = {
+  days: ['part'],
+  repeat: ['part'],
+  searches: ['part'],
   part: ['days', 'repeat', 'searches'],
   projects: ['days'],
   mistake: ['searches'],
   out: ['messages'],
 };
 
+/** Options that work only with one row. */
+const ROW_OF: Partial<Record<keyof Given, string>> = {
+  days: 'simulation',
+  repeat: 'simulation',
+  searches: 'simulation',
+  durations: 'limits',
+  messages: 'causes',
+};
+
+const FORMS = `
+Forms:
+  npm run proof -- [row...] [--short] [--seed N]
+  npm run proof -- simulation --part daemon|workers|server --days N [--projects N] [--seed N]
+  npm run proof -- simulation --part daemon|workers|server --repeat N [--seed N]
+  npm run proof -- simulation --part daemon|workers --searches N [--mistake TEXT] [--seed N]
+  npm run proof -- limits --durations FILE
+  npm run proof -- causes --messages FILE [--out FILE]
+
+docs/reliability.md describes the rows, docs/simulation.md the simulation.`;
+
 /**
- * Reads what `npm run proof` is asked for.
- * @throws {CommanderError} after it has printed what is wrong, or the help that was asked for (exit code 0)
+ * Parses the command line of `npm run proof`.
+ * @throws {CommanderError} after commander has printed what is wrong, or help (exit code 0)
  */
 export function readOptions(args: readonly string[]): Options {
   const command = createCommand().exitOverride().parse(args, { from: 'user' });
   const given = command.opts<Given>();
-  const names = command.args;
-  const wrong = findWrong(given, names);
-  if (wrong !== undefined) command.error(`error: ${wrong}`, { exitCode: 1 });
-  return {
-    ...given,
-    rows: names.length === 0 ? ROWS : ROWS.filter(({ name }) => names.includes(name)),
-    projects: given.projects ?? MAX_PROJECTS,
-    mistake: given.mistake ?? '',
-  };
+  const wrong = findWrong(given, command.args);
+  if (wrong !== undefined) command.error(`error: ${wrong}`);
+  const { short = false, seed, part, days, repeat, searches, durations, messages, out } = given;
+  if (part !== undefined) {
+    const { projects = MAX_PROJECTS, mistake = '' } = given;
+    if (days !== undefined) return { task: 'days', part, seed, days, projects };
+    if (repeat !== undefined) return { task: 'repeat', part, seed, seeds: repeat };
+    if (searches !== undefined) return { task: 'searches', part, seed, searches, mistake };
+  }
+  if (durations !== undefined) return { task: 'durations', file: durations };
+  if (messages !== undefined) return { task: 'messages', file: messages, out };
+  const { args: names } = command;
+  const rows = names.length === 0 ? ROWS : ROWS.filter(({ name }) => names.includes(name));
+  return { task: 'rows', rows, short, seed };
 }
 
 function createCommand(): Command {
-  return new Command('npm run proof --')
-    .description('Exposes evalwatch to faults and compares the result with its guarantees.')
-    .addArgument(
-      new Argument('[row...]', 'what to prove; without it, everything').choices(
-        ROWS.map(({ name }) => name),
-      ),
+  const rows = ROWS.map(({ name }) => name);
+  const command = new Command('npm run proof --')
+    .description('Expose evalwatch to faults and compare the result with its guarantees.')
+    .addArgument(new Argument('[row...]', 'what to prove; by default everything').choices(rows))
+    .option('--short', 'run few rounds')
+    .option(
+      '--seed <n>',
+      'seed of the random choices (default: 1; simulation draws one)',
+      wholeNumber,
     )
-    .option('--short', 'few rounds', false)
-    .option('--seed <number>', 'makes the same faults again', wholeNumber)
     .addOption(new Option('--part <name>', 'part of the simulation').choices(PARTS))
-    .option('--days <number>', 'simulation: simulates a part for so many days', positive)
-    .option(
-      '--projects <number>',
-      `with --days: number of projects (default: ${MAX_PROJECTS})`,
-      projectCount,
-    )
-    .option(
-      '--repeat <number>',
-      'simulation: simulates so many seeds of a part twice and compares their traces',
+    .option('--projects <n>', `number of projects (default: ${MAX_PROJECTS})`, projectCount)
+    .option('--mistake <text>', 'search only for mistakes with this text')
+    .option('--out <file>', 'write the groups of messages here');
+  const tasks = [
+    new Option('--days <n>', 'simulate this many days of a part').argParser(positiveNumber),
+    new Option('--repeat <n>', 'simulate this many seeds twice, and compare').argParser(
       positiveInteger,
-    )
-    .option(
-      '--searches <number>',
-      'simulation: searches so many times for each planted mistake of a part',
-      positiveInteger,
-    )
-    .option('--mistake <text>', 'with --searches: only mistakes with this text')
-    .option('--durations <file>', 'limits: prints the limits learned from durations in a CSV file')
-    .option('--messages <file>', 'causes: groups messages and prints the score')
-    .option('--out <file>', 'with --messages: writes the groups')
-    .showHelpAfterError('(--help lists rows and options)');
+    ),
+    new Option(
+      '--searches <n>',
+      'search this many times for each planted mistake of a part',
+    ).argParser(positiveInteger),
+    new Option(
+      '--durations <file>',
+      'print the limits learned from a CSV file of durations',
+    ).conflicts('seed'),
+    new Option('--messages <file>', 'group the messages of a file, and print the score').conflicts(
+      'seed',
+    ),
+  ];
+  const names = tasks.map((task) => task.attributeName());
+  for (const task of tasks) {
+    const others = names.filter((name) => name !== task.attributeName());
+    command.addOption(task.conflicts(['short', ...others]));
+  }
+  return command
+    .addHelpText('after', FORMS)
+    .showHelpAfterError('(npm run proof -- --help lists rows and options)');
 }
 
-/** Returns what is wrong with options that do not fit each other. */
+/** Returns what is wrong with options that do not fit the rows or each other. */
 function findWrong(given: Given, names: readonly string[]): string | undefined {
-  const tasks = Object.keys(given).filter(isTask);
-  const [task, second] = tasks;
-  if (task !== undefined && second !== undefined)
-    return `--${task} and --${second} exclude each other`;
-  for (const [option, needed] of Object.entries(NEEDS)) {
-    if (option in given && needed.every((one) => one !== task)) {
-      return `--${option} needs ${needed.map((one) => `--${one}`).join(' or ')}`;
+  for (const option of Object.keys(given) as (keyof Given)[]) {
+    const needed = NEEDS[option];
+    if (needed?.every((one) => given[one] === undefined) === true) {
+      const listed = needed.map((one) => `--${one}`).join(', ');
+      return `--${option} needs ${needed.length > 1 ? 'one of ' : ''}${listed}`;
+    }
+    const row = ROW_OF[option];
+    if (row !== undefined && names.join(' ') !== row) {
+      return `--${option} works only with the row ${row}: npm run proof -- ${row} --${option} …`;
     }
   }
-  if (task === undefined) return undefined;
-  const row = TASKS[task];
-  if (names.join(' ') !== row) return `--${task} needs the row ${row}, and no other`;
-  if (given.short) return `--short is not for --${task}`;
-  if (row === 'simulation' && given.part === undefined) return `--${task} needs --part`;
-  if (row !== 'simulation' && given.seed !== undefined) return `--seed is not for --${task}`;
   // The mistakes in statements are planted in the model.
-  if (task === 'searches' && given.part === 'server') return '--searches is not for --part server';
+  if (given.searches !== undefined && given.part === 'server') {
+    return '--searches works only with --part daemon and --part workers';
+  }
   return undefined;
 }
 
 function wholeNumber(text: string): number {
   const number = Number(text);
   if (/^\d+$/.test(text) && Number.isSafeInteger(number)) return number;
-  throw new InvalidArgumentError('It must be a whole number.');
+  throw new InvalidArgumentError('It must be a whole number, 0 or more.');
 }
 
-function positive(text: string): number {
+function positiveNumber(text: string): number {
   const number = Number(text);
-  if (number > 0 && Number.isFinite(number)) return number;
+  if (number > 0) return number;
   throw new InvalidArgumentError('It must be a number above 0.');
 }
 

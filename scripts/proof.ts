@@ -1,4 +1,4 @@
-/** Exposes the daemon and its store to faults (docs/reliability.md); `--help` says how. Exits 1 if a guarantee is broken. */
+/** Exposes the daemon and its store to faults (docs/reliability.md); `--help` says how. Exits 1 if a guarantee is broken, 2 for wrong options. */
 import { randomInt } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -6,10 +6,9 @@ import { CommanderError } from 'commander';
 import { groupFile } from '../proof/causes/messages-file.ts';
 import { limitsOfFile } from '../proof/limits/durations-file.ts';
 import { noticeOf } from '../proof/bug.ts';
-import { type Options, readOptions } from '../proof/options.ts';
+import { type Options, readOptions, type RowsTask, type SimulationTask } from '../proof/options.ts';
 import { rates } from '../proof/simulation/rates.ts';
 import { repeat } from '../proof/simulation/repeat.ts';
-import type { Part } from '../proof/simulation/scenario.ts';
 import { search } from '../proof/simulation/search.ts';
 import { environment, resolveFromUser } from '../src/config/environment.ts';
 
@@ -17,17 +16,16 @@ import { environment, resolveFromUser } from '../src/config/environment.ts';
 const MAX_DRAWN_SEED = 1_000_000;
 
 const options = optionsOrExit();
-const { durations, messages, out, part } = options;
-if (durations !== undefined) await printLimits(durations);
-else if (messages !== undefined) process.exit(await printGrouping(messages, out));
-else if (part !== undefined) await simulate(part);
-else await runRows();
+if (options.task === 'rows') await runRows(options);
+else if (options.task === 'durations') await printLimits(options.file);
+else if (options.task === 'messages') process.exit(await printGrouping(options.file, options.out));
+else await simulate(options);
 
 function optionsOrExit(): Options {
   try {
     return readOptions(process.argv.slice(2));
   } catch (error) {
-    // It was printed.
+    // Commander has printed the message.
     if (error instanceof CommanderError) return process.exit(error.exitCode === 0 ? 0 : 2);
     throw error;
   }
@@ -47,15 +45,9 @@ async function printLimits(file: string): Promise<void> {
 }
 
 /** Simulates a part as often as asked. */
-async function simulate(simulated: Part): Promise<void> {
-  const { days, repeat: seeds, searches = 0, projects, mistake } = options;
-  const seed = options.seed ?? randomInt(MAX_DRAWN_SEED);
-  const from = { part: simulated, seed, print: (line: string) => console.log(line) };
+async function simulate(task: SimulationTask): Promise<void> {
   try {
-    let wrong: number;
-    if (days !== undefined) wrong = await search({ ...from, days, projects });
-    else if (seeds !== undefined) wrong = await repeat({ ...from, seeds });
-    else wrong = await rates({ ...from, searches, mistake });
+    const wrong = await findIn(task);
     process.exitCode = wrong === 0 ? 0 : 1;
   } catch (error) {
     console.error(error instanceof Error ? error.message : String(error));
@@ -63,12 +55,21 @@ async function simulate(simulated: Part): Promise<void> {
   }
 }
 
+/** Returns the number of findings: wrong runs, different traces, or mistakes that were not found often enough. */
+async function findIn(task: SimulationTask): Promise<number> {
+  const { part, seed = randomInt(MAX_DRAWN_SEED) } = task;
+  const from = { part, seed, print: (line: string) => console.log(line) };
+  if (task.task === 'days')
+    return await search({ ...from, days: task.days, projects: task.projects });
+  if (task.task === 'repeat') return await repeat({ ...from, seeds: task.seeds });
+  return await rates({ ...from, searches: task.searches, mistake: task.mistake });
+}
+
 /** Runs the rows and prints their figures. */
-async function runRows(): Promise<void> {
-  const { rows, short } = options;
+async function runRows({ rows, short, seed: given }: RowsTask): Promise<void> {
   const broken: string[] = [];
   for (const row of rows) {
-    const seed = options.seed ?? (row.drawsSeed === true ? randomInt(MAX_DRAWN_SEED) : 1);
+    const seed = given ?? (row.drawsSeed === true ? randomInt(MAX_DRAWN_SEED) : 1);
     console.log(`${row.name}, seed ${seed}${short ? ', short' : ''}`);
     const started = performance.now();
     try {

@@ -20,8 +20,8 @@ const LONGEST = [
 ];
 
 /**
- * Starts the files with processes of their own, then those that share processes, in each the longest first. Between two files
- * that share a process, one of another project would end it, and a new one loads every module again.
+ * Starts the files with processes of their own before those that share processes, in each group the longest first. Vitest ends a
+ * shared process when the next file belongs to another project, and a new process loads every module again.
  */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

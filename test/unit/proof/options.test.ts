@@ -1,65 +1,76 @@
 import { CommanderError } from 'commander';
-import { describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { readOptions } from '../../../proof/options.ts';
 import { ROWS } from '../../../proof/rows.ts';
 
-/** Reads a command line that is wrong. Returns the error that is printed. */
-function errorOf(line: string): string {
-  const printed: string[] = [];
-  const write = vi.spyOn(process.stderr, 'write').mockImplementation((text) => {
-    printed.push(String(text));
-    return true;
-  });
-  try {
-    readOptions(line.split(' '));
-  } catch (error) {
-    if (!(error instanceof CommanderError)) throw error;
-    return printed[0] ?? '';
-  } finally {
-    write.mockRestore();
-  }
-  return '';
-}
+const named = (...names: readonly string[]) => ROWS.filter(({ name }) => names.includes(name));
 
-describe('what a proof is asked for', () => {
-  it('is every row if none is named', () => {
-    expect(readOptions([]).rows).toEqual(ROWS);
+describe('the command line of the proofs', () => {
+  beforeEach(() => {
+    // Commander prints help and errors.
+    const streams = [process.stdout, process.stderr].map((stream) =>
+      vi.spyOn(stream, 'write').mockReturnValue(true),
+    );
+    return () => streams.forEach((stream) => stream.mockRestore());
   });
 
-  it('is the named rows, few rounds and a seed', () => {
-    const { rows, short, seed } = readOptions(['kill', 'simulation', '--short', '--seed', '7']);
-    expect(rows.map(({ name }) => name)).toEqual(['kill', 'simulation']);
-    expect({ short, seed }).toEqual({ short: true, seed: 7 });
+  it.each([
+    ['', { task: 'rows', rows: ROWS, short: false, seed: undefined }],
+    ['protocol --short', { task: 'rows', rows: named('protocol'), short: true }],
+    [
+      'upgrade power-loss --seed 0',
+      { task: 'rows', rows: named('upgrade', 'power-loss'), seed: 0 },
+    ],
+    ['simulation --seed 7', { task: 'rows', rows: named('simulation'), seed: 7 }],
+    [
+      'simulation --part workers --days 100 --seed 1',
+      { task: 'days', part: 'workers', days: 100, projects: 20, seed: 1 },
+    ],
+    [
+      'simulation --part server --days 0.5 --projects 3',
+      { part: 'server', days: 0.5, projects: 3 },
+    ],
+    ['simulation --part daemon --repeat 9', { task: 'repeat', part: 'daemon', seeds: 9 }],
+    ['simulation --part daemon --searches 9', { task: 'searches', searches: 9, mistake: '' }],
+    ['simulation --part daemon --searches 9 --mistake x', { task: 'searches', mistake: 'x' }],
+    ['limits --durations f', { task: 'durations', file: 'f' }],
+    ['causes --messages f', { task: 'messages', file: 'f', out: undefined }],
+    ['causes --messages f --out g', { task: 'messages', file: 'f', out: 'g' }],
+  ])('takes: %s', (line, expected) => {
+    expect(readOptions(line.split(' ').filter(Boolean))).toMatchObject(expected);
   });
 
-  it('is days of one part, by default of twenty projects', () => {
-    const line = ['simulation', '--part', 'workers', '--days', '0.5'];
-    expect(readOptions(line)).toMatchObject({ part: 'workers', days: 0.5, projects: 20 });
-    expect(readOptions([...line, '--projects', '3'])).toMatchObject({ projects: 3 });
+  it('has a help', () => {
+    expect(() => readOptions(['--help'])).toThrow(expect.objectContaining({ exitCode: 0 }));
   });
 
   it.each([
     ['nothing', "'nothing' is invalid for argument 'row'. Allowed choices are power-loss, "],
     ['--sed 7', "unknown option '--sed'\n(Did you mean --seed?)"],
-    ['--seed', "option '--seed <number>' argument missing"],
-    ['--seed x', "argument 'x' is invalid. It must be a whole number."],
-    ['simulation --part worker --days 1', "argument 'worker' is invalid. Allowed choices are"],
-    ['simulation --part daemon --days 0', "argument '0' is invalid. It must be a number above 0."],
+    ['--seed', "option '--seed <n>' argument missing"],
+    ['--seed x', "'x' is invalid. It must be a whole number, 0 or more."],
+    ['simulation --part worker --days 1', "'worker' is invalid. Allowed choices are daemon, "],
+    ['simulation --part daemon --days 0', "'0' is invalid. It must be a number above 0."],
     ['simulation --part daemon --days 1 --projects 21', 'It must be at most 20.'],
-    ['simulation --part daemon --repeat 1.5', "argument '1.5' is invalid. It must be a whole"],
-    ['simulation --part daemon --days 1 --repeat 1', '--days and --repeat exclude each other'],
+    ['simulation --part daemon --repeat 1.5', "'1.5' is invalid. It must be a whole number, 1 or"],
+    [
+      'simulation --part daemon --days 1 --repeat 1',
+      "option '--days <n>' cannot be used with option '--repeat <n>'",
+    ],
+    ['simulation --part daemon --days 1 --short', "cannot be used with option '--short'"],
     ['simulation --days 1', '--days needs --part'],
-    ['simulation --part daemon', '--part needs --days or --repeat or --searches'],
-    ['simulation kill --part daemon --days 1', '--days needs the row simulation, and no other'],
-    ['--part daemon --days 1', '--days needs the row simulation, and no other'],
-    ['simulation --part daemon --days 1 --short', '--short is not for --days'],
+    ['simulation --part daemon', '--part needs one of --days, --repeat, --searches'],
+    ['simulation kill --part daemon --days 1', '--days works only with the row simulation: npm'],
+    ['--part daemon --days 1', '--days works only with the row simulation: npm'],
     ['simulation --part daemon --repeat 1 --projects 3', '--projects needs --days'],
     ['simulation --part daemon --days 1 --mistake x', '--mistake needs --searches'],
-    ['simulation --part server --searches 1', '--searches is not for --part server'],
-    ['kill --durations f', '--durations needs the row limits, and no other'],
-    ['limits --durations f --seed 1', '--seed is not for --durations'],
+    ['simulation --part server --searches 1', '--searches works only with --part daemon and'],
+    ['kill --durations f', '--durations works only with the row limits: npm run proof -- limits'],
+    ['limits --durations f --seed 1', "cannot be used with option '--seed <n>'"],
     ['causes --out f', '--out needs --messages'],
-  ])('%s says what is wrong', (line, expected) => {
-    expect(errorOf(line)).toContain(expected);
+  ])('says what is wrong: %s', (line, expected) => {
+    const read = () => readOptions(line.split(' '));
+    expect(read).toThrow(CommanderError);
+    expect(read).toThrow(expected);
   });
 });
