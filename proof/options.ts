@@ -8,11 +8,11 @@ import { MAX_PROJECTS, type Part, type PartFromSeed, PARTS } from './simulation/
 export type Options =
   | RowsTask
   | SimulationTask
-  | { readonly task: 'durations'; readonly file: string }
-  | { readonly task: 'messages'; readonly file: string; readonly out: string | undefined };
+  | { readonly kind: 'durations'; readonly file: string }
+  | { readonly kind: 'messages'; readonly file: string; readonly out: string | undefined };
 
 export interface RowsTask {
-  readonly task: 'rows';
+  readonly kind: 'rows';
   readonly rows: readonly Row[];
   readonly short: boolean;
   readonly seed: number | undefined;
@@ -20,9 +20,9 @@ export interface RowsTask {
 
 /** Something to do with one part of the simulation. Without a seed, one is drawn. */
 export type SimulationTask = Pick<PartFromSeed, 'part'> & { readonly seed: number | undefined } & (
-    | { readonly task: 'days'; readonly days: number; readonly projects: number }
-    | { readonly task: 'repeat'; readonly seeds: number }
-    | { readonly task: 'searches'; readonly searches: number; readonly mistake: string }
+    | { readonly kind: 'days'; readonly days: number; readonly projects: number }
+    | { readonly kind: 'repeat'; readonly seeds: number }
+    | { readonly kind: 'searches'; readonly searches: number; readonly mistake: string }
   );
 
 /** The options as commander returns them. */
@@ -83,15 +83,15 @@ export function readOptions(args: readonly string[]): Options {
   const { short = false, seed, part, days, repeat, searches, durations, messages, out } = given;
   if (part !== undefined) {
     const { projects = MAX_PROJECTS, mistake = '' } = given;
-    if (days !== undefined) return { task: 'days', part, seed, days, projects };
-    if (repeat !== undefined) return { task: 'repeat', part, seed, seeds: repeat };
-    if (searches !== undefined) return { task: 'searches', part, seed, searches, mistake };
+    if (days !== undefined) return { kind: 'days', part, seed, days, projects };
+    if (repeat !== undefined) return { kind: 'repeat', part, seed, seeds: repeat };
+    if (searches !== undefined) return { kind: 'searches', part, seed, searches, mistake };
   }
-  if (durations !== undefined) return { task: 'durations', file: durations };
-  if (messages !== undefined) return { task: 'messages', file: messages, out };
+  if (durations !== undefined) return { kind: 'durations', file: durations };
+  if (messages !== undefined) return { kind: 'messages', file: messages, out };
   const { args: names } = command;
   const rows = names.length === 0 ? ROWS : ROWS.filter(({ name }) => names.includes(name));
-  return { task: 'rows', rows, short, seed };
+  return { kind: 'rows', rows, short, seed };
 }
 
 function createCommand(): Command {

@@ -1,4 +1,7 @@
-/** Exposes the daemon and its store to faults (docs/reliability.md); `--help` says how. Exits 1 if a guarantee is broken, 2 for wrong options. */
+/**
+ * Exposes the daemon and its store to faults (docs/reliability.md); `--help` says how. Exits 1 if a guarantee is broken, and 2 if
+ * an option is wrong.
+ */
 import { randomInt } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -16,9 +19,9 @@ import { environment, resolveFromUser } from '../src/config/environment.ts';
 const MAX_DRAWN_SEED = 1_000_000;
 
 const options = optionsOrExit();
-if (options.task === 'rows') await runRows(options);
-else if (options.task === 'durations') await printLimits(options.file);
-else if (options.task === 'messages') process.exit(await printGrouping(options.file, options.out));
+if (options.kind === 'rows') await runRows(options);
+else if (options.kind === 'durations') await printLimits(options.file);
+else if (options.kind === 'messages') process.exit(await printGrouping(options.file, options.out));
 else await simulate(options);
 
 function optionsOrExit(): Options {
@@ -59,9 +62,9 @@ async function simulate(task: SimulationTask): Promise<void> {
 async function findIn(task: SimulationTask): Promise<number> {
   const { part, seed = randomInt(MAX_DRAWN_SEED) } = task;
   const from = { part, seed, print: (line: string) => console.log(line) };
-  if (task.task === 'days')
+  if (task.kind === 'days')
     return await search({ ...from, days: task.days, projects: task.projects });
-  if (task.task === 'repeat') return await repeat({ ...from, seeds: task.seeds });
+  if (task.kind === 'repeat') return await repeat({ ...from, seeds: task.seeds });
   return await rates({ ...from, searches: task.searches, mistake: task.mistake });
 }
 

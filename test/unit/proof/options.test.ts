@@ -15,27 +15,27 @@ describe('the command line of the proofs', () => {
   });
 
   it.each([
-    ['', { task: 'rows', rows: ROWS, short: false, seed: undefined }],
-    ['protocol --short', { task: 'rows', rows: named('protocol'), short: true }],
+    ['', { kind: 'rows', rows: ROWS, short: false, seed: undefined }],
+    ['protocol --short', { kind: 'rows', rows: named('protocol'), short: true }],
     [
       'upgrade power-loss --seed 0',
-      { task: 'rows', rows: named('upgrade', 'power-loss'), seed: 0 },
+      { kind: 'rows', rows: named('upgrade', 'power-loss'), seed: 0 },
     ],
-    ['simulation --seed 7', { task: 'rows', rows: named('simulation'), seed: 7 }],
+    ['simulation --seed 7', { kind: 'rows', rows: named('simulation'), seed: 7 }],
     [
       'simulation --part workers --days 100 --seed 1',
-      { task: 'days', part: 'workers', days: 100, projects: 20, seed: 1 },
+      { kind: 'days', part: 'workers', days: 100, projects: 20, seed: 1 },
     ],
     [
       'simulation --part server --days 0.5 --projects 3',
       { part: 'server', days: 0.5, projects: 3 },
     ],
-    ['simulation --part daemon --repeat 9', { task: 'repeat', part: 'daemon', seeds: 9 }],
-    ['simulation --part daemon --searches 9', { task: 'searches', searches: 9, mistake: '' }],
-    ['simulation --part daemon --searches 9 --mistake x', { task: 'searches', mistake: 'x' }],
-    ['limits --durations f', { task: 'durations', file: 'f' }],
-    ['causes --messages f', { task: 'messages', file: 'f', out: undefined }],
-    ['causes --messages f --out g', { task: 'messages', file: 'f', out: 'g' }],
+    ['simulation --part daemon --repeat 9', { kind: 'repeat', part: 'daemon', seeds: 9 }],
+    ['simulation --part daemon --searches 9', { kind: 'searches', searches: 9, mistake: '' }],
+    ['simulation --part daemon --searches 9 --mistake x', { kind: 'searches', mistake: 'x' }],
+    ['limits --durations f', { kind: 'durations', file: 'f' }],
+    ['causes --messages f', { kind: 'messages', file: 'f', out: undefined }],
+    ['causes --messages f --out g', { kind: 'messages', file: 'f', out: 'g' }],
   ])('takes: %s', (line, expected) => {
     expect(readOptions(line.split(' ').filter(Boolean))).toMatchObject(expected);
   });
