@@ -85,7 +85,7 @@ export const handover: Row = {
 async function live(rules: string, print: (line: string) => void): Promise<Figures> {
   const prometheus = debianTool('prometheus', 'prometheus');
   if (prometheus === undefined) return [['skipped', 'no Prometheus']];
-  if (postgresPrograms === undefined) return [['skipped', 'no PostgreSQL']];
+  if (postgresPrograms() === undefined) return [['skipped', 'no PostgreSQL']];
   const mistaken = rules.replaceAll(/< (?=evalwatch_projects_configured:max(?:1m)?\n)/g, '< 0 * ');
   return await watchLive(prometheus, { rules, mistaken }, print);
 }

@@ -108,7 +108,7 @@ function createCommand(): Command {
     .addOption(new Option('--part <name>', 'part of the simulation').choices(PARTS))
     .option('--projects <n>', `number of projects (default: ${MAX_PROJECTS})`, projectCount)
     .option('--mistake <text>', 'search only for mistakes with this text')
-    .option('--out <file>', 'write the groups of messages here');
+    .option('--out <file>', 'write the groups of messages here', fileName);
   const tasks = [
     new Option('--days <n>', 'simulate this many days of a part').argParser(positiveNumber),
     new Option('--repeat <n>', 'simulate this many seeds twice, and compare').argParser(
@@ -118,13 +118,12 @@ function createCommand(): Command {
       '--searches <n>',
       'search this many times for each planted mistake of a part',
     ).argParser(positiveInteger),
-    new Option(
-      '--durations <file>',
-      'print the limits learned from a CSV file of durations',
-    ).conflicts('seed'),
-    new Option('--messages <file>', 'group the messages of a file, and print the score').conflicts(
-      'seed',
-    ),
+    new Option('--durations <file>', 'print the limits learned from a CSV file of durations')
+      .argParser(fileName)
+      .conflicts('seed'),
+    new Option('--messages <file>', 'group the messages of a file, and print the score')
+      .argParser(fileName)
+      .conflicts('seed'),
   ];
   const names = tasks.map((task) => task.attributeName());
   for (const task of tasks) {
@@ -166,6 +165,14 @@ function positiveNumber(text: string): number {
   const number = Number(text);
   if (number > 0) return number;
   throw new InvalidArgumentError('It must be a number above 0.');
+}
+
+/** Commander takes the next word, even if it is an option. */
+function fileName(text: string): string {
+  if (!text.startsWith('-')) return text;
+  throw new InvalidArgumentError(
+    'It must be a file: write ./ before a name that begins with a dash.',
+  );
 }
 
 function projectCount(text: string): number {

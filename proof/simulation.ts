@@ -45,7 +45,7 @@ export const simulation: Row = {
     const parts = PARTS.filter(
       (one) =>
         (part === undefined || part === one) &&
-        (one !== 'server' || postgresPrograms !== undefined),
+        (one !== 'server' || postgresPrograms() !== undefined),
     );
     await using players = new AsyncDisposableStack();
     const games: Game[] = [];

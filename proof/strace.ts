@@ -1,6 +1,6 @@
 import { debianTool } from '../test/support/debian-tool.ts';
 
-/** Path of strace, installed where it lacks and may be; undefined where it cannot be used. Says so, and fails in CI. */
+/** Returns the path of strace, which is installed if need be; undefined, after saying so, if it is not to be had. @throws in CI then */
 export function findStrace(): string | undefined {
   const path = debianTool('strace', 'strace');
   if (path === undefined) skip('strace is not to be had');

@@ -113,7 +113,7 @@ export const workers: Row = {
     },
   ],
   run: async ({ short, source, part = '', ...options }) => {
-    if (postgresPrograms === undefined) return [['skipped', 'no PostgreSQL']];
+    if (postgresPrograms() === undefined) return [['skipped', 'no PostgreSQL']];
     const size = FEW[part] ?? (short ? SHORT : LONG);
     const [disturbed, others] = await Promise.all([
       disturb(size, { ...options, source }),

@@ -98,7 +98,7 @@ export async function countErrorIds({
   }
 
   async function besiegePostgres(): Promise<Figures> {
-    if (postgresPrograms === undefined || source !== SOURCE) return [];
+    if (postgresPrograms() === undefined || source !== SOURCE) return [];
     await using server = await startPostgres();
     const { name, url } = await server.createDatabase();
     await using worker = await startWorker(url);

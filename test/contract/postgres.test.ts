@@ -12,7 +12,7 @@ const CLEAR = `DO $$ BEGIN
     FROM pg_tables WHERE schemaname = 'evalwatch' AND tablename NOT IN ('schema_version', 'rate', 'configuration'));
 END $$`;
 
-describe.skipIf(postgresPrograms === undefined)('with PostgreSQL', () => {
+describe.skipIf(postgresPrograms() === undefined)('with PostgreSQL', () => {
   let server: PostgresServer;
   beforeAll(async () => {
     server = await startPostgres();

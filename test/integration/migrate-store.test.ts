@@ -70,7 +70,7 @@ async function settleSome(store: Store): Promise<void> {
   await store.postponeFailure(tried, tries);
 }
 
-describe.skipIf(postgresPrograms === undefined)('migrate-store', () => {
+describe.skipIf(postgresPrograms() === undefined)('migrate-store', () => {
   let server: PostgresServer;
   let shared: string;
   beforeAll(async () => {

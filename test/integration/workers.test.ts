@@ -18,7 +18,7 @@ const PROJECTS = ['alpha', 'beta', 'gamma'] as const;
 const OF_THE_STORE =
   /^evalwatch_(?:prompt|dataset|project_(?:up|configured|consecutive)|poll_last_success)/;
 const OF_THE_PROCESS = /evalwatch_prompt_state_duration_seconds/;
-const runs = postgresPrograms !== undefined || process.env['CI'] === 'true';
+const runs = postgresPrograms() !== undefined || process.env['CI'] === 'true';
 
 /** Workers that share a database, over a service whose every project has one prompt. */
 async function setUp(server: PostgresServer, lease = '5s') {

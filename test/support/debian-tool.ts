@@ -3,8 +3,8 @@ import { accessSync, constants } from 'node:fs';
 import { delimiter, isAbsolute, join } from 'node:path';
 
 /**
- * Path of a program, by the first of its names that is on the PATH, or of its absolute paths that is there. Where it lacks it is installed from its
- * Debian package, if that can be; otherwise undefined, and what needs it is skipped.
+ * Returns the path of a program: the first of its names that is on the PATH, or of its absolute paths that exists. If it is
+ * missing, it is installed from its Debian package where that can be done; otherwise undefined, and what needs it is skipped.
  */
 export function debianTool(packageName: string, ...names: readonly string[]): string | undefined {
   return find(names) ?? (installDebianPackages(packageName) ? find(names) : undefined);

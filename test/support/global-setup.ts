@@ -7,7 +7,7 @@ import { POSTGRES_TEMPLATE } from './postgres.ts';
 import { postgresPrograms } from './postgres-server.ts';
 import { directoryInMemory } from './temporary.ts';
 
-/** What the tests want and npm cannot bring: a Debian package, and the names that a program of it goes by. */
+/** What the tests need beyond npm: a Debian package, and the names under which it may have the program. */
 const TOOLS: readonly (readonly [packageName: string, ...names: string[]])[] = [
   ['prometheus', 'promtool'],
   ['prometheus', 'prometheus'],
@@ -42,13 +42,13 @@ export default async function setup(): Promise<() => Promise<void>> {
 }
 
 /**
- * Sees to these tools before the tests run, side by side: where it may it installs them. Where they cannot be had the
- * tests check less, and in CI (`CI=true`) they fail.
+ * Installs missing tools where that can be done, before the tests run, and warns of those that are still missing. Without
+ * them the tests check less, and in CI (`CI=true`) they fail.
  */
 function warnOfMissing(): void {
   const missing = TOOLS.filter((tool) => debianTool(...tool) === undefined);
   // Debian has it beside the PATH, a directory for each version.
-  if (postgresPrograms === undefined) missing.push(['postgresql', 'postgres']);
+  if (postgresPrograms() === undefined) missing.push(['postgresql', 'postgres']);
   if (chromiumPath === undefined) missing.push(['chromium', 'chromium']);
   if (missing.length === 0) return;
   const names = missing.map(([, name]) => name).join(', ');

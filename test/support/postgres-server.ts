@@ -14,9 +14,19 @@ const INSTALLED = '/usr/lib/postgresql';
 export const PASSWORD = 'pw%:/?#@Zz9';
 export const USER = 'evalwatch_owner';
 
-/** Where `initdb` and `postgres` are; installed from Debian if that can be, otherwise undefined, and what needs it is skipped. */
-export const postgresPrograms =
-  findPrograms() ?? (installDebianPackages('postgresql') ? findPrograms() : undefined);
+/** What the first call of {@link postgresPrograms} found. */
+let found: { readonly programs: string | undefined } | undefined;
+
+/**
+ * Returns where `initdb` and `postgres` are. The first call installs them from Debian if they are missing and that can be;
+ * otherwise it is undefined, and what needs them is skipped.
+ */
+export function postgresPrograms(): string | undefined {
+  found ??= {
+    programs: findPrograms() ?? (installDebianPackages('postgresql') ? findPrograms() : undefined),
+  };
+  return found.programs;
+}
 
 function findPrograms(): string | undefined {
   if (!existsSync(INSTALLED)) return undefined;
@@ -69,7 +79,7 @@ interface Account {
 
 /** @param onDisk whether the files go where temporary files usually go, even if there is room in memory */
 export async function makePlace(onDisk: boolean): Promise<Place> {
-  const programs = postgresPrograms;
+  const programs = postgresPrograms();
   if (programs === undefined) throw new Error('there is no PostgreSQL here');
   const account = process.getuid?.() === 0 ? accountOf('postgres') : undefined;
   const temporary = await (onDisk ? temporaryDirectory() : directoryInMemory());

@@ -10,7 +10,7 @@ import { startWorker } from '../../support/postgres-store.ts';
 
 const BELTS = 'statement_timeout, idle_in_transaction_session_timeout';
 
-describe.skipIf(postgresPrograms === undefined)('a PostgreSQL store behind', () => {
+describe.skipIf(postgresPrograms() === undefined)('a PostgreSQL store behind', () => {
   let server: PostgresServer;
   beforeAll(async () => {
     server = await startPostgres();

@@ -5,7 +5,7 @@ import { healthAt, startWorker } from '../../support/postgres-store.ts';
 import { startPostgres } from '../../support/postgres.ts';
 import { postgresPrograms, type PostgresServer } from '../../support/postgres-server.ts';
 
-describe.skipIf(postgresPrograms === undefined)('commits to PostgreSQL', () => {
+describe.skipIf(postgresPrograms() === undefined)('commits to PostgreSQL', () => {
   let server: PostgresServer;
   let url: string;
   let database: string;

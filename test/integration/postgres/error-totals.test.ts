@@ -9,7 +9,7 @@ const WAITING = `SELECT FROM pg_stat_activity
 
 const NONE: FailureKey = { transitionId: 0, foundAt: 0, promptId: '' };
 
-describe.skipIf(postgresPrograms === undefined)('failures counted by several workers', () => {
+describe.skipIf(postgresPrograms() === undefined)('failures counted by several workers', () => {
   let server: PostgresServer;
   let url: string;
   let database: string;

@@ -16,7 +16,7 @@ import { startWorker } from '../../support/postgres-store.ts';
 
 type Statuses = Readonly<Record<string, string>>;
 
-describe.skipIf(postgresPrograms === undefined)('a PostgreSQL that lost its last commits', () => {
+describe.skipIf(postgresPrograms() === undefined)('a PostgreSQL that lost its last commits', () => {
   let server: PostgresServer;
   let url: string;
   let database: string;

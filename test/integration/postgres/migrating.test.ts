@@ -30,7 +30,7 @@ const TO_VERSION_1 = `
 const INDEX = `SELECT indexdef FROM pg_indexes WHERE indexname = 'transition_failed'`;
 const VERSION = 'SELECT version FROM evalwatch.schema_version';
 
-describe.skipIf(postgresPrograms === undefined)('the upgrade of a PostgreSQL store', () => {
+describe.skipIf(postgresPrograms() === undefined)('the upgrade of a PostgreSQL store', () => {
   let server: PostgresServer;
   beforeAll(async () => {
     server = await startPostgres();

@@ -8,7 +8,7 @@ import { startPostgres } from '../../support/postgres.ts';
 import { PASSWORD, postgresPrograms, type PostgresServer } from '../../support/postgres-server.ts';
 import { temporaryDirectory } from '../../support/temporary.ts';
 
-describe.skipIf(postgresPrograms === undefined)('a PostgreSQL store', () => {
+describe.skipIf(postgresPrograms() === undefined)('a PostgreSQL store', () => {
   let server: PostgresServer;
   beforeAll(async () => {
     server = await startPostgres();

@@ -13,7 +13,7 @@ const RETENTION_MS = 10_000;
 
 type Worker = Awaited<ReturnType<typeof startWorker>>;
 
-describe.skipIf(postgresPrograms === undefined)('the snapshot of what a worker owns', () => {
+describe.skipIf(postgresPrograms() === undefined)('the snapshot of what a worker owns', () => {
   let server: PostgresServer;
   let url: string;
   let database: string;

@@ -7,7 +7,7 @@ import { startWorker } from '../../support/postgres-store.ts';
 import { startPostgres } from '../../support/postgres.ts';
 import { postgresPrograms, type PostgresServer } from '../../support/postgres-server.ts';
 
-describe.skipIf(postgresPrograms === undefined)('workers on one PostgreSQL', () => {
+describe.skipIf(postgresPrograms() === undefined)('workers on one PostgreSQL', () => {
   let server: PostgresServer;
   let url: string;
   let database: string;

@@ -78,7 +78,7 @@ function clockOfTraffic() {
   };
 }
 
-const runs = postgresPrograms !== undefined;
+const runs = postgresPrograms() !== undefined;
 
 describe.runIf(runs)('a PostgreSQL that does not answer', { concurrent: true }, () => {
   let server: PostgresServer;

@@ -34,6 +34,7 @@ describe('the command line of the proofs', () => {
     ['simulation --part daemon --searches 9', { kind: 'searches', searches: 9, mistake: '' }],
     ['simulation --part daemon --searches 9 --mistake x', { kind: 'searches', mistake: 'x' }],
     ['limits --durations f', { kind: 'durations', file: 'f' }],
+    ['limits --durations ./-f', { kind: 'durations', file: './-f' }],
     ['causes --messages f', { kind: 'messages', file: 'f', out: undefined }],
     ['causes --messages f --out g', { kind: 'messages', file: 'f', out: 'g' }],
   ])('takes: %s', (line, expected) => {
@@ -68,6 +69,9 @@ describe('the command line of the proofs', () => {
     ['kill --durations f', '--durations works only with the row limits: npm run proof -- limits'],
     ['limits --durations f --seed 1', "cannot be used with option '--seed <n>'"],
     ['causes --out f', '--out needs --messages'],
+    ['limits --durations --seed 1', "argument '--seed' is invalid. It must be a file"],
+    ['causes --messages --out g', "argument '--out' is invalid. It must be a file"],
+    ['causes --messages f --out --seed', "argument '--seed' is invalid. It must be a file"],
   ])('says what is wrong: %s', (line, expected) => {
     const read = () => readOptions(line.split(' '));
     expect(read).toThrow(CommanderError);
