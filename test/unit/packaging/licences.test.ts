@@ -1,0 +1,16 @@
+import { expect, it } from 'vitest';
+import { isAllowed } from '../../../scripts/licences.ts';
+
+it.each([
+  ['MIT', true],
+  ['(MIT OR GPL-3.0)', true],
+  ['GPL-3.0 OR ISC', true],
+  ['', false],
+  ['GPL-3.0', false],
+  ['MITX', false],
+  ['MIT AND GPL-3.0', false],
+  ['(MIT OR Apache-2.0) AND GPL-3.0', false],
+  ['GPL-3.0 AND (MIT OR Apache-2.0)', false],
+])('judges the licence %s', (license, expected) => {
+  expect(isAllowed(license)).toBe(expected);
+});
