@@ -6,25 +6,25 @@ import { KINDS } from './kinds.ts';
 import type { WatchedDaemon } from './party.ts';
 import type { Report } from './service.ts';
 
-/** How polls of each hostile project may end. */
+/** Allowed outcomes of polls, by hostile project. */
 type Ends = Readonly<Record<string, readonly string[]>>;
 type Rows = readonly Readonly<Record<string, unknown>>[];
 
-/** What may be broken only on a machine that is busy with other things is far away in the short form. */
+/** Bounds. They are wide in the short forms, where the machine may be busy with other work. */
 const BOUNDS = {
   long: { overdueMs: 1000, lateMs: 1000, growthMib: 200, blockMs: 500 },
   short: { overdueMs: 25_000, lateMs: 30_000, growthMib: 300, blockMs: 1000 },
   tests: { overdueMs: 120_000, lateMs: 120_000, growthMib: 300, blockMs: 5000 },
 };
-/** Of the daemon's requests in the row. */
+/** Timeout of the daemon's requests. */
 export const TIMEOUT_MS = 2000;
-/** Polls that had begun when the service turned hostile. */
+/** Maximum number of polls that had begun when the service turned hostile. */
 const LAST_GOOD_POLLS = 2;
 
-/** How any poll may end: on a busy machine, or on a connection that the answer before has broken. */
+/** Reasons for any poll to fail: a busy machine, or a connection broken by the previous answer. */
 const COLLATERAL = ['timeout', 'network'];
 const FAILURES = 'evalwatch_poll_failures_total';
-/** What does not change while polls fail, and while they show what they showed. */
+/** Metrics that do not change while polls fail or find the same statuses. */
 const KEPT: ReadonlySet<string> = new Set([
   'evalwatch_prompts',
   'evalwatch_prompts_missing',
@@ -36,10 +36,10 @@ const LEVELS = new Set(['debug', 'info', 'warn', 'error']);
 export interface Glimpse {
   readonly form: Form;
   readonly seen: Scrape;
-  /** When the service was good. */
+  /** Last scrape before the hostility. */
   readonly before: Scrape;
   readonly daemon: Pick<WatchedDaemon, 'garbled' | 'lines'>;
-  /** The longest that the event loop was held up, ms of CPU time. */
+  /** Longest block of the event loop, ms of CPU time. */
   readonly blockMs: number;
   /** MiB. */
   readonly rss: { readonly quiet: number; readonly most: number };
@@ -47,7 +47,7 @@ export interface Glimpse {
   readonly ends: Ends;
 }
 
-/** What is wrong at a moment while the service is hostile. */
+/** Returns what is wrong while the service is hostile. */
 export function judgeMeanwhile(glimpse: Glimpse): readonly string[] {
   const [seen, before] = [byProject(glimpse.seen), byProject(glimpse.before)];
   const misled = Object.entries(glimpse.ends).flatMap(([project, allowed]) => {
@@ -58,7 +58,7 @@ export function judgeMeanwhile(glimpse: Glimpse): readonly string[] {
   return [...misled, ...judgeAlways(glimpse)];
 }
 
-/** What is wrong at any moment. */
+/** Returns what is wrong at any time. */
 export function judgeAlways(glimpse: Glimpse): readonly string[] {
   const { form, seen, before, daemon, ends, report, rss, blockMs } = glimpse;
   const shown = byProject(seen);
@@ -86,7 +86,7 @@ export function judgeAlways(glimpse: Glimpse): readonly string[] {
   ];
 }
 
-/** Whether every project has had a poll that ended as it has to. */
+/** Whether every hostile project has had a poll with an allowed outcome. */
 export function haveAllEnded(ends: Ends, seen: Scrape, before: Scrape): boolean {
   const [shown, shownBefore] = [byProject(seen), byProject(before)];
   return Object.entries(ends).every(([project, allowed]) => {
@@ -99,7 +99,7 @@ export function haveAllEnded(ends: Ends, seen: Scrape, before: Scrape): boolean 
   });
 }
 
-/** Polls that failed in a way that is not that of their project. */
+/** Counts polls that failed for other reasons than those of their project. */
 function countCollateral(ends: Ends, seen: Scrape): number {
   const shown = byProject(seen);
   return sum(
@@ -133,7 +133,6 @@ function byProject({ samples }: Scrape): ReadonlyMap<string, readonly Series[]> 
   return Map.groupBy(series, ({ project }) => project);
 }
 
-/** Polls that did not fail. */
 function successesOf(series: readonly Series[] = []): number {
   const count = (of: string) =>
     sum(series.filter(({ family }) => family === of).map(({ value }) => value));
@@ -142,18 +141,18 @@ function successesOf(series: readonly Series[] = []): number {
 
 export interface Observed extends Glimpse {
   readonly held: readonly string[];
-  /** The last look while it was hostile; `seen` is the last of all. */
+  /** Last scrape while the service was hostile; `seen` is the last of all. */
   readonly during: Scrape;
   readonly code: number | null;
   readonly statuses: Rows;
   readonly transitions: Rows;
   readonly failures: Rows;
-  /** All that came out of the daemon, its store included. */
+  /** All output of the daemon, including its store. */
   readonly told: readonly string[];
   readonly key: string;
 }
 
-/** The figures. @throws with all that is wrong */
+/** Returns the figures. @throws with up to 30 faults */
 export function judge(observed: Observed): Figures {
   const { form, ends, held, during, before, report, told, rss, key } = observed;
   const { lateMs } = BOUNDS[form];
@@ -201,7 +200,7 @@ export function judge(observed: Observed): Figures {
   ];
 }
 
-/** How long after the second that followed the one before each request came, ms. */
+/** Returns how late each request was, ms: it was due at the next second after the previous one. */
 function latenessOf(arrivals: readonly number[]): readonly number[] {
   return arrivals.slice(1).map((at, index) => {
     const due = (Math.floor((arrivals[index] ?? at) / 1000) + 1) * 1000;
@@ -209,7 +208,7 @@ function latenessOf(arrivals: readonly number[]): readonly number[] {
   });
 }
 
-/** Each hostile project shows what it showed before. */
+/** Checks that each hostile project keeps its statuses. */
 function judgeStatuses({ ends, statuses }: Observed): readonly string[] {
   const expected = 'completed COMPLETED,failed FAILED,pending PENDING,running RUNNING';
   return Object.keys(ends).flatMap((of) => {
@@ -221,19 +220,19 @@ function judgeStatuses({ ends, statuses }: Observed): readonly string[] {
   });
 }
 
-/** Every kind that must fail is told of, a redirect with where it pointed. */
+/** Checks that each project that must fail has a line, which holds the location of a redirect. */
 function judgeLines({ ends, daemon }: Observed): readonly string[] {
   const lines = daemon.lines.filter(({ event }) => event === 'poll.failed') as unknown as Rows;
   return Object.entries(ends).flatMap(([of, allowed]) => {
     if (allowed.includes('ok')) return [];
     const line = lines.find(({ project }) => project === of);
     if (line === undefined) return [`${of}: no line`];
-    const isSilent = /^redirect (\d|, absolute)/.test(of) && line['location'] === undefined;
+    const isSilent = /^redirect( \d|, (?!empty))/.test(of) && line['location'] === undefined;
     return isSilent ? [`${of}: no location`] : [];
   });
 }
 
-/** Prompts with strange ids have moved once, and each failure is told with what the service said of it. */
+/** Checks that each prompt with a strange id has one transition, one settled failure and one status. */
 function judgeOdd({ transitions, failures, statuses }: Observed): readonly string[] {
   return ODD_IDS.flatMap((id) => {
     const isOf = (row: Rows[number]) => row['project'] === ODD && row['prompt_id'] === id;
@@ -251,7 +250,7 @@ function judgeOdd({ transitions, failures, statuses }: Observed): readonly strin
   });
 }
 
-/** A prompt whose details are answered for in a hostile way has failed once, and nothing was made up about it. */
+/** Checks that each prompt whose details are hostile has one transition and no made-up error_info. */
 function judgeDetails({ ends, transitions, failures }: Observed): readonly string[] {
   const cheap = Object.keys(ends).filter((id) => id in KINDS);
   return cheap.flatMap((id) => {
@@ -265,7 +264,7 @@ function judgeDetails({ ends, transitions, failures }: Observed): readonly strin
   });
 }
 
-/** What moved all the while is recorded as it was shown, but where a poll ran out of time, and each failure told. */
+/** Checks that the lively prompt's moves are recorded as served, except where a poll timed out, and its failures logged. */
 function judgeLively({ report, transitions, daemon }: Observed): readonly string[] {
   const shown = report.moves.filter((status, index) => status !== report.moves[index - 1]);
   const moves = transitions
@@ -284,7 +283,7 @@ function judgeLively({ report, transitions, daemon }: Observed): readonly string
   ];
 }
 
-/** Whether all of these come in that order among the others. */
+/** Whether `parts` is a subsequence of `all`. */
 function isWithin(parts: readonly unknown[], all: readonly unknown[]): boolean {
   const rest = all.values();
   return parts.every((part) => rest.some((each) => each === part));
