@@ -30,11 +30,11 @@ import { createWatch, type Watch } from './watch.ts';
 
 /** Time within which a poll that is due has to begin. */
 const PATIENCE_MS = 90 * SECOND;
-/** The same with a database: a statement that was held up is given up after 30 s, and what became of it is asked until an answer comes. */
+/** The same with a database: a held-up statement times out after 30 s, then its outcome is queried until an answer comes. */
 const PATIENCE_WITH_DATABASE_MS = 130 * SECOND;
-/** Time after which others find that a lease has ended: a lease, and a beat and a bit. */
+/** Time after which others find that a lease has ended, in leases: one lease, one beat and a margin. */
 const NOTICED_AFTER_LEASES = 4 / 3;
-/** How probable it is that a listing has an undocumented item. */
+/** Probability that a listing has an undocumented item. */
 const ODD_LISTING = 0.1;
 
 interface Given {
@@ -48,7 +48,7 @@ interface Given {
   readonly databaseClock: DatabaseClock;
 }
 
-/** Opens the store of all processes: of workers if there is a `database`. */
+/** Opens the store of all processes: SQLite, or PostgreSQL if there is a `database`. */
 export async function openBackend(
   source: string,
   database: string | undefined,
@@ -66,7 +66,7 @@ export async function openBackend(
   });
 }
 
-/** Puts together what runs, what disturbs it, and what looks at it, in an order in which each gets what it needs. */
+/** Creates the parts that run, disturb and check a simulation, in the order in which they depend on each other. */
 export function assemble(given: Given) {
   const { course, sources, hosts, world, backend, conditions, databaseClock } = given;
   const { kernel, projects, isShared, leaseMs, fault } = course;

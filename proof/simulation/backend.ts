@@ -2,47 +2,47 @@ import type { OpenStore, OpenStoreOptions } from '../../src/store/open.ts';
 import type { StoreReader } from '../../src/monitor/ports/store.ts';
 import type { Machine } from './machine.ts';
 
-/** Less than any statement takes to its server, ms. */
+/** Time shorter than any statement takes to its server, ms. */
 export const BEFORE_ARRIVAL_MS = 0.05;
 
-/** What a process has of the store. */
+/** Access of one process to the store. */
 export interface Access {
   readonly open: (options: OpenStoreOptions) => Promise<OpenStore>;
-  /** Ends it as a kill of the process does: what has not been sent is never done. */
+  /** Ends the access as a kill of the process does: requests that were not sent are never executed. */
   kill(): void;
 }
 
 export interface AccessOptions {
   readonly machine: Machine;
-  /** Whether nothing that is sent now arrives, from the process or from the store. */
+  /** Whether the process is cut off: nothing that it or the store sends now arrives. */
   readonly isCutOff: () => boolean;
-  /** Called when a statement is done, and its answer is not there yet. */
+  /** Called when a write is executed, before its answer arrives. */
   readonly onWritten: () => void;
   /** Called when the disk refuses a write. */
   readonly onRefused: () => void;
   /**
-   * Called when a commit of a poll with listings is on its way. Returns whether a standby takes over before it is sent, so that
-   * it goes to the standby.
+   * Called when a commit of a poll with listings is sent. Returns whether a standby takes over first, so that the commit
+   * goes to the standby.
    */
   readonly onCommitting: (project: string) => boolean;
   /** Called when a commit of a poll with listings is stored. */
   readonly onCommitted: (project: string) => void;
   /**
-   * Called when a claim of projects is on its way. Returns whether a standby takes over before it is sent. It goes to the
-   * standby then, and its answer is lost.
+   * Called when a claim of projects is sent. Returns whether a standby takes over first: the claim then goes to the standby,
+   * and its answer is lost.
    */
   readonly onClaimSent: () => boolean;
-  /** Called when the database is about to give the process projects; the result is called with those that it has given. */
+  /** Called before the database executes a claim of projects. Returns the function to call with the claimed projects. */
   readonly onClaiming: () => (projects: readonly string[]) => void;
-  /** Called when the database has changed the configured projects, with those that it did not regard as configured before. */
+  /** Called when the database has changed the configured projects, with those that were not configured before. */
   readonly onConfigured: (added: readonly string[]) => void;
-  /** Called when the database has given the process a failure of a project that is configured. */
+  /** Called when the process has claimed a failure of a project that is configured in the database. */
   readonly onFailureClaimed: (project: string) => void;
   /** Called when the postponement of a failure is held up. */
   readonly onPostponementHeldUp: () => void;
   /** Called when a request is lost, or answered late. */
   readonly onTrouble: () => void;
-  /** Called when a request that is no commit has failed, or was answered late: its worker may stop to poll for a moment. */
+  /** Called when a request other than a commit fails or is answered late: its worker may stop polling for a moment. */
   readonly onUnanswered: () => void;
   /** Called when the database begins or renews the lease of the process. */
   readonly onRenewed: () => void;
@@ -61,15 +61,15 @@ export interface ReadLease {
   readonly holds: boolean;
   /** Epoch µs: each renewal changes it. */
   readonly expires_us: number;
-  /** By the clock of the database. */
+  /** Time left by the clock of the database. */
   readonly remaining_ms: number;
 }
 
-/** How bad disk or database are: probabilities of each request. */
+/** Probabilities of faults of the disk or the database, for each request. */
 export interface StoreWeather {
-  /** Nothing is done, and the process learns it. */
+  /** The request fails and is not executed. A database also loses statements and answers, each half as often. */
   readonly fails: number;
-  /** It takes up to seconds. */
+  /** It takes up to seconds. A statement to a database is also held up for up to 90 s, as often. */
   readonly slow: number;
 }
 
@@ -77,11 +77,11 @@ export interface StoreWeather {
 export interface Backend extends AsyncDisposable {
   access(options: AccessOptions): Promise<Access>;
   openReader(): Promise<StoreReader>;
-  /** Loses what is under way. Undefined if the store has no connections. */
+  /** Loses the statements and answers that are under way. Undefined if the store has no connections. */
   readonly loseStatements?: () => void;
   /**
-   * Returns the function by which a standby takes the place of the server, which has everything until now: what is stored
-   * later is lost, and so is what is under way then. Undefined if the store has none.
+   * Creates a standby with everything that is stored now. Returns the function that makes it take over: what was stored
+   * later is lost, and so is what is under way then. Undefined if the store can have no standby.
    */
   readonly makeStandby?: (() => () => void) | undefined;
 }

@@ -111,7 +111,7 @@ export const OF_DAEMON: readonly Bug[] = [
   },
 ];
 
-/** Files of the model of the server: a mistake in a function there is one in the statement that it stands for. */
+/** Directory of the model of the server: a mistake in a function is a mistake in the statement that it models. */
 const MODEL = '../proof/simulation/model';
 
 /** Mistakes that the simulation of workers finds. */

@@ -1,6 +1,6 @@
 /**
- * Simulates runs: `child.ts SOURCE RUN…`, where a RUN is a scenario in JSON, for workers with a `database`: `model`,
- * or the URL of an empty PostgreSQL database. Writes a line of JSON for each, until one finds something.
+ * Simulates runs: `child.ts SOURCE RUN…`. A RUN is a scenario in JSON; one of workers has a `database`: `model`, or the URL
+ * of an empty PostgreSQL database. Writes a line of JSON for each run, until one finds something.
  */
 import { takeOverImmediates } from './kernel.ts';
 import { simulate } from './run.ts';

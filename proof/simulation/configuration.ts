@@ -9,7 +9,7 @@ export const MAX_REQUESTS_PER_SECOND = 3;
 export interface Project {
   readonly id: string;
   readonly schedule: string;
-  /** Interval of the schedule, whose runs are at its multiples, ms. */
+  /** Interval of the schedule, ms. Its runs are at the multiples. */
   readonly periodMs: number;
 }
 

@@ -2,13 +2,12 @@ import type { Project } from './configuration.ts';
 import type { Kernel } from './kernel.ts';
 import type { FaultKind, Scenario } from './scenario.ts';
 
-/** A run as it goes: what every part of it needs, and what it has led to so far. */
+/** State of a run that all of its parts share, with the faults found so far. */
 export interface Course {
   readonly kernel: Kernel;
   readonly projects: readonly Project[];
   /** Whether several workers share a database. */
   readonly isShared: boolean;
-  /** Length of the workers' leases, ms. */
   readonly leaseMs: number;
   readonly has: (kind: FaultKind) => boolean;
   /** Records a difference, and ends the run. */
@@ -16,19 +15,19 @@ export interface Course {
   /** Records an error that should not have been thrown. */
   readonly bug: (error: unknown) => void;
   readonly faults: () => readonly string[];
-  /** Counts something that is done to the processes. */
+  /** Counts an act on the processes, which can delay polls. */
   readonly act: (name: string) => void;
   readonly acts: () => Readonly<Record<string, number>>;
-  /** Something happens that can delay polls. */
+  /** Records that something happens that can delay polls. */
   readonly disturbed: () => void;
-  /** When the last fault that can delay polls began or ended. */
+  /** Returns when the last fault that can delay polls began or ended. */
   readonly disturbedAt: () => number;
-  /** Does this later, or when the calm begins. */
+  /** Runs `work` after `ms`, or when the calm begins. */
   readonly later: (ms: number, work: () => void) => void;
   /** Whether the time without faults has begun. */
   readonly isCalm: () => boolean;
   readonly beginCalm: () => void;
-  /** Does all that was put off. */
+  /** Runs all work that was put off. */
   readonly catchUp: () => void;
 }
 
@@ -45,7 +44,6 @@ export function createCourse({ scenario, ...facts }: CourseOptions): Course {
   const acts: Record<string, number> = {};
   let isCalm = false;
   let disturbedAt = 0;
-  /** What is put off until later. */
   const put = new Set<() => void>();
 
   function fault(text: string): void {

@@ -4,19 +4,19 @@ import type { Partitions } from './faults/partitions.ts';
 import type { Host } from './hosts.ts';
 import type { Kernel } from './kernel.ts';
 
-/** Time that no lease can have left, and within which every living worker renews one that seems to have more. */
+/** Maximum time that a lease can have left, ms. */
 const MAX_REMAINING_MS = 10 * MINUTE;
+/** Time within which every living worker renews a lease that seems to have more left, ms. */
 const RENEWED_WITHIN_MS = 150 * SECOND;
 
 /**
- * Leases of workers that do not run any more, or are cut off from the database. Their projects rest, and so do those that the
- * others leave to them as their share. A worker that has read one deletes it when its time is over, whatever the clock of the
- * database does. One that a standby brings back, or that is read late, holds until it has ended by that clock.
+ * Tracks the leases of workers that have ended, or are cut off from the database. Their projects rest, and so do those that
+ * the others leave to them as their share. A worker that has read such a lease deletes it when its time is over, whatever
+ * the database's clock does. A lease that a standby brings back, or that is read late, holds until it ends by that clock.
  */
 export interface DeadLeases {
-  /** A process has read all leases. */
   read(reader: string, leases: readonly ReadLease[]): void;
-  /** Returns when one was last read that holds, and has not been known for too long. */
+  /** Returns when such a lease was last read that holds, and that no process is overdue to delete. */
   heldAt(): number;
 }
 
@@ -25,7 +25,7 @@ export function createDeadLeases(
   hosts: readonly Host[],
   { isCutOff }: Pick<Partitions, 'isCutOff'>,
 ): DeadLeases {
-  /** By reader and worker: when each lease that was read last is over, in virtual time. */
+  /** Leases as last read, by reader and worker. `until` is when their time is over, in virtual time. */
   const known = new Map<string, ReadonlyMap<string, { readonly expires: number; until: number }>>();
   let heldAt = -Infinity;
 
@@ -42,7 +42,7 @@ export function createDeadLeases(
     known.set(reader, after);
   }
 
-  /** Whether no process that can delete it has known it for too long. */
+  /** Whether no process that can delete the lease is overdue to do so. */
   function mayHold({ worker, expires_us }: ReadLease): boolean {
     return hosts.every((host) => {
       const { life } = host;

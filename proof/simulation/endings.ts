@@ -9,37 +9,36 @@ import type { RequestRate } from './request-rate.ts';
 import type { Watch } from './watch.ts';
 
 export const MAX_STOP_MS = 60 * SECOND;
-/** How probable it is that a process dies after a write or an event, with one project. */
+/** Probability that a process dies after a write or an event, with one project. */
 const SUDDEN_DEATH = 0.03;
-/** How probable it is that the clock of the database is set back while the lease of a dead worker ends. */
+/** Probability that the clock of the database is set back while the lease of a dead worker ends. */
 const CLOCK_SET_AT_DEATH = 0.1;
-/** Share of a lease after which the others have read its renewal: two beats, and a bit. */
+/** Share of a lease after which the others have read its renewal: two beats and a margin. */
 const READ = 0.8;
-/** Number of renewals while a lease lasts. */
 const RENEWALS_PER_LEASE = 4;
-/** How often an hour a worker dies right after a renewal, and the clock of the database is set back before another one reads it. */
+/** Deaths of a worker per hour right after a renewal, with the database's clock set back before another worker reads it. */
 const DEATHS_AT_RENEWAL_AN_HOUR = 0.15;
 
-/** How the processes end, pause and go on. */
+/** Ends, pauses and resumes the processes. */
 export interface Endings {
-  /** Ends the process without warning, compares, and starts another one. @param downMs time until then, drawn by default */
+  /** Kills the process, compares the store, and starts another one. @param downMs time until the start, random by default */
   kill(own: Life, downMs?: number): Promise<void>;
-  /** Kills the process at once, before anything else happens: between a commit and its answer, or after an event. */
+  /** Sometimes kills the process at once, before anything else happens: between commit and answer, or after an event. */
   dieSometimes(own: Life, probability?: number): void;
   /**
-   * Kills a worker with a lease that nobody else has read, and sets the clock of the database back so far that it is longer than
-   * any lease, and would hold again half an hour later. Its host rests meanwhile: others should have its projects.
+   * Sometimes kills a worker after a renewal that nobody else has read, and sets the database's clock back so far that the
+   * lease is too long to hold, but would again half an hour later. Its host rests meanwhile: others should get its projects.
    */
   dieAtRenewalSometimes(own: Life): void;
   /** Stops the process in good order, and starts another one unless the run ends. */
   stop(own: Life, end?: 'not the last' | 'last'): Promise<void>;
-  /** Stops the process while it waits for something. */
+  /** Sometimes restarts the process within a second, while it waits for something. */
   stopSometimes(own: Life, probability: number): void;
-  /** Someone restarts a process whose store fails, or works again. */
+  /** Sometimes restarts a process whose store fails, or works again. */
   restartSoon(own: Life, probability?: number, withinMs?: number): void;
-  /** @param clockSet how probable it is that the clock is set meanwhile */
+  /** @param clockSet probability that the clock is set meanwhile */
   pause(own: Life, clockSet?: number): void;
-  /** Pauses the process before the answer to its request comes. */
+  /** Sometimes pauses the process before the answer to its request arrives. */
   pauseSometimes(own: Life, probability: number, isDetail: boolean): void;
 }
 
@@ -51,7 +50,6 @@ export interface EndingsOptions {
   readonly requestRate: Pick<RequestRate, 'resumed'>;
   readonly databaseClock: Pick<DatabaseClock, 'setBack'>;
   readonly wallClocks: Pick<WallClocks, 'set'>;
-  /** Starts another process on a host. */
   readonly start: (host: Host) => void;
 }
 
@@ -127,7 +125,7 @@ export function createEndings(options: EndingsOptions): Endings {
     });
   }
 
-  /** Does this in a moment, to a process that runs then. */
+  /** Runs `work` without delay, but as an event of its own, if the process runs then. */
   function soon(own: Life, work: () => void): void {
     kernel.after(0, () => {
       if (own.machine.isAlive() && !own.machine.isPaused()) work();

@@ -22,11 +22,9 @@ export interface Life extends Reloading {
   readonly startedAt: number;
   stop?: Process['stop'];
   reload?: Process['reload'];
-  /** Since when it runs without a disturbance; undefined while it starts or stops. */
+  /** Time since when it runs undisturbed; Infinity during a pause, undefined while it starts or stops. */
   steadySince: number | undefined;
-  /** When it was last paused. */
   pausedAt: number;
-  /** When it last went on after a pause. */
   resumedAt: number;
 }
 
@@ -34,7 +32,7 @@ export function createHosts(names: readonly string[]): readonly Host[] {
   return names.map((name) => ({ name, wallOffset: 0, life: undefined }));
 }
 
-/** Returns the life that a host has, if it is this one. */
+/** Returns this life if it is the current one of a host. */
 export function currentLife(hosts: readonly Host[], life: Reloading): Life | undefined {
   return hosts.find((host) => host.life === life)?.life;
 }

@@ -2,12 +2,12 @@ import { type Scenario, wholeScenario } from './scenario.ts';
 
 /** A run that once found something. */
 export interface KeptScenario extends Scenario {
-  /** What it found. */
+  /** Fault that it found. */
   readonly found: string;
 }
 
 /**
- * Runs that once found a defect, made small. Each ends in the same way as long as nothing draws other numbers; after that it is
+ * Small runs that once found a defect. Each is the same as long as the code draws the same random numbers; after that, it is
  * a run like any other.
  */
 export const KEPT: readonly KeptScenario[] = [
@@ -16,7 +16,7 @@ export const KEPT: readonly KeptScenario[] = [
     ...wholeScenario('workers', 16, { hours: 1.6, projects: 3 }),
     found: 'beta is not polled for 195 s',
   },
-  // The pause after a failed request for places.
+  // A stop left the timer of the pause after a failed request for places.
   {
     ...wholeScenario('workers', 22, { hours: 1.9, projects: 3 }),
     found: '1 timers are left after a stop',

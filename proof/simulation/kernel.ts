@@ -1,6 +1,5 @@
 import { createHash, type Hash } from 'node:crypto';
 
-/** Something that will happen. */
 interface Event {
   /** Virtual time, ms. */
   readonly at: number;
@@ -10,7 +9,6 @@ interface Event {
   run: (() => void) | undefined;
 }
 
-/** A line of the trace. */
 interface Line {
   readonly at: number;
   readonly text: string;
@@ -22,7 +20,7 @@ export interface Kernel {
   now(): number;
   /** Returns a random number from 0 up to, not including, 1. */
   random(): number;
-  /** Whether something of this probability happens. */
+  /** Returns true with this probability. */
   chance(probability: number): boolean;
   /** Returns a number from `least` up to, not including, `most`. */
   between(least: number, most: number): number;
@@ -33,15 +31,14 @@ export interface Kernel {
    * decide which ends first. `work` must not call `real`: it would wait for itself.
    */
   real<Result>(work: () => Promise<Result>): Promise<Result>;
-  /** Adds a line to the trace. */
   note(text: string): void;
   /** Ends `runUntil` after this event. */
   stop(): void;
   /** Runs all events until this virtual time, or until the work has settled. @throws {Error} if it has not by then */
   runUntil(at: number, work?: Promise<unknown>): Promise<void>;
-  /** Hash of the trace, and of when each event was. */
+  /** Returns a hash of the trace and of the times of all events. */
   digest(): string;
-  /** The last lines of the trace. */
+  /** Returns the last lines of the trace. */
   trace(): readonly string[];
 }
 
@@ -53,12 +50,12 @@ const HASHED_AT_ONCE = 65_536;
 const EVENTS_PER_TURN = 1000;
 
 const realSetImmediate = globalThis.setImmediate;
-/** Node's own: runs what waits in the queues of ticks and of promises. */
+/** Node's internal function that runs the queues of ticks and of promises. */
 const { _tickCallback: runMicrotasks } = process as unknown as {
   readonly _tickCallback: () => void;
 };
 
-/** What the sources under test do in the next turn of the event loop. */
+/** Immediates that the sources under test run in the next turn of the event loop. */
 let nextTurn: Immediate[] = [];
 
 interface Immediate {
@@ -66,8 +63,8 @@ interface Immediate {
 }
 
 /**
- * Takes over `setImmediate`, so that an event can run to its end, through all the turns that it needs, before the next one,
- * without a turn of the event loop.
+ * Replaces `setImmediate`, so that each event runs to its end, through all the turns that it needs, before the next event,
+ * without a real turn of the event loop.
  */
 export function takeOverImmediates(): void {
   const take = (callback: (...args: unknown[]) => void, ...args: unknown[]) => {
@@ -82,13 +79,13 @@ export function takeOverImmediates(): void {
   };
 }
 
-/** Does everything that needs no time and no real input or output. */
+/** Runs everything that needs no time and no real input or output. */
 function endEvent(): void {
   runMicrotasks();
   while (nextTurn.length > 0) {
     const turn = nextTurn;
     nextTurn = [];
-    // One may cancel another.
+    // An immediate may cancel another.
     for (const immediate of turn) {
       immediate.run?.();
       runMicrotasks();
@@ -100,11 +97,11 @@ export function createKernel(random: () => number): Kernel {
   const heap: Event[] = [];
   const lines: Line[] = [];
   const hash: Hash = createHash('sha256');
-  /** What is not hashed yet. */
+  /** Trace that is not hashed yet. */
   let unhashed = '';
   let now = 0;
   const ending = { isStopped: false };
-  /** Mixture of the times of all events. */
+  /** Hash of the times of all events. */
   let mixed = 0;
   const realWork = new Set<Promise<unknown>>();
 
@@ -145,7 +142,7 @@ export function createKernel(random: () => number): Kernel {
     return first;
   }
 
-  /** Waits for the end of real work, with what follows from it. */
+  /** Waits until real work and everything that follows from it has ended. */
   async function settle(): Promise<void> {
     do {
       await Promise.allSettled(realWork);
@@ -153,7 +150,7 @@ export function createKernel(random: () => number): Kernel {
     } while (realWork.size > 0 || nextTurn.length > 0);
   }
 
-  /** Runs events until this one is not to run, or until one needs real work, but not for long. Returns whether it may go on. */
+  /** Runs some events, until `mayRun` rejects the next one or one begins real work. Returns whether more events may run. */
   function runEvents(mayRun: (next: Event) => boolean): boolean {
     for (let left = EVENTS_PER_TURN; left > 0; left -= 1) {
       const [next] = heap;
@@ -216,7 +213,7 @@ export function createKernel(random: () => number): Kernel {
       let goesOn = true;
       while (goesOn) {
         await settle();
-        // Promises run only outside of the reaction of another one.
+        // Microtasks do not run within the reaction of a promise.
         goesOn = await new Promise<boolean>((resolve, reject) => {
           realSetImmediate(() => {
             try {
@@ -237,7 +234,7 @@ export function createKernel(random: () => number): Kernel {
   };
 }
 
-/** Virtual time as days, hours, minutes and seconds. */
+/** Formats virtual time as days, hours, minutes and seconds. */
 function timeOf(ms: number): string {
   const day = Math.floor(ms / 86_400_000);
   return `${day}d${new Date(ms % 86_400_000).toISOString().slice(11, 23)}`;

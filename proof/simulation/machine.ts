@@ -1,21 +1,21 @@
 import type { Clock, Timer } from '../../src/monitor/ports/clock.ts';
 import type { Kernel } from './kernel.ts';
 
-/** One process of the simulation: its clocks, and whether it lives. What is due while it stands still waits for it. */
+/** One process of the simulation: its clocks, and whether it lives. Callbacks that are due during a pause run after it. */
 export interface Machine {
   readonly name: string;
   readonly clock: Clock;
   isAlive(): boolean;
   isPaused(): boolean;
-  /** Calls back in this process `ms` from now by true time, unless it is dead by then. Returns the function that cancels it. */
+  /** Calls back in this process after `ms` of true time, unless it is dead by then. Returns the function that cancels it. */
   after(ms: number, run: () => void): () => void;
   /** Sets the wall clock forward or back. */
   jump(ms: number): void;
-  /** Times from then on, in virtual time, at which the wall clock was set back, and by how much, ms. */
+  /** Returns the times since then at which the wall clock was set back, in virtual time, and by how much, ms. */
   setBacksSince(at: number): readonly SetBack[];
   pause(): void;
   resume(): void;
-  /** Nothing of this process happens from now on. */
+  /** Ends the process: none of its callbacks runs any more. */
   kill(): void;
   /** Number of timers that wait and keep the process alive. */
   timers(): number;
@@ -43,7 +43,7 @@ export function createMachine(
   let isAlive = true;
   let isPaused = false;
   let timers = 0;
-  /** What became due while the process stood still, in its order. */
+  /** Callbacks that became due during a pause, in order. */
   let late: (() => void)[] = [];
   const setBacks: SetBack[] = [];
 
@@ -67,7 +67,7 @@ export function createMachine(
     return kernel.random() * (kernel.chance(0.0005) ? RARE_DELAY_MS : USUAL_DELAY_MS);
   }
 
-  /** Node counts whole milliseconds, and at least one. */
+  /** Starts a timer. Like those of Node, it counts whole milliseconds, and at least one. */
   function start(ms: number, repeats: boolean, callback: () => void): Timer {
     const wait = ms >= 1 && ms <= 0x7f_ff_ff_ff ? Math.trunc(ms) : 1;
     let isWaiting = true;

@@ -6,7 +6,7 @@ import type { Kernel } from './kernel.ts';
 import type { Machine } from './machine.ts';
 import { withoutStack } from './without-stack.ts';
 
-/** How bad network and service are: probabilities of each request. */
+/** Probabilities of faults of network and service, for each request. */
 export interface Weather {
   /** The connection is refused or reset before the request arrives. */
   refused: number;
@@ -54,7 +54,7 @@ export interface NetworkOptions {
   readonly onSent: (host: string, isDetail: boolean) => void;
   /** Returns how long the answer to such a request takes, ms; undefined if as usual. */
   readonly answerDelay: (isDetail: boolean) => number | undefined;
-  /** Called when nothing but the end of an answer is on its way. */
+  /** Called when only the end of an answer is still on its way. */
   readonly onEnding: (isDetail: boolean) => void;
   /** Called before the process reads the last byte of a usable listing. */
   readonly onListing: (listing: ServedListing) => void;
@@ -131,7 +131,7 @@ export function createNetwork(options: NetworkOptions): Network {
       const isGarbled = bytes.length > 1 && !isCut && kernel.chance(garbled);
       if (isCut || isGarbled) bytes = bytes.subarray(0, Math.floor(kernel.random() * bytes.length));
       const isWhole = status === 304;
-      // Its status says everything, even if the process gives up the rest.
+      // Its status is enough, even if the process aborts the rest.
       if (listing !== undefined && isWhole) onListing(listing);
       handler.onResponseStart?.(controller, status, { ...headers });
       const pieces = kernel.chance(0.1) ? 1 + Math.floor(kernel.random() * 4) : 1;
@@ -195,12 +195,12 @@ function errorAnswer(kernel: Kernel): Answer {
   return { status, headers, body, chunked: false, delayMs: 0, delivery, listing: undefined };
 }
 
-/** The client frees the memory of what it has read. */
+/** Returns a copy, because the client frees the memory of what it has read. */
 function ownCopy(bytes: Buffer): Buffer {
   return Buffer.from(new Uint8Array(bytes).buffer);
 }
 
-/** There are few. */
+/** Hosts by origin: there are few. */
 const hosts = new Map<string, string>();
 
 function hostOf(origin: string): string {

@@ -8,17 +8,17 @@ import { type Move, type State, takeNote, UNKNOWING } from '../../test/support/o
 
 export const KEY = 'simulated-service-key';
 export const MISSING_AFTER = 3;
-/** Polls in a row after which a change that is not stored is a fault: a failover is noticed by the poll after it. */
+/** Number of polls in a row after which an unstored change is a fault: the poll after a failover notices it. */
 const MAX_OVERLOOKED = 3;
 
-/** What a committed listing has to have written. */
+/** Moves that a committed listing must have stored. */
 interface Batch {
   readonly process: string;
   /** Texts of the moves, sorted. */
   readonly moves: readonly string[];
-  /** The rows that were found to be these moves. */
+  /** Rows that were found to match these moves. */
   stored: readonly TransitionRow[] | undefined;
-  /** Its poll, or a later one of its process, was reported, so that each of its moves has been told. */
+  /** Whether its poll, or a later one of its process, has finished: its moves must have been emitted. */
   isReported: boolean;
 }
 
@@ -26,26 +26,26 @@ interface Told {
   readonly process: string;
   readonly promptId: string;
   readonly errorId: string;
-  /** Whether it was told after the store had lost its move, and before the one that got its number was told. */
+  /** Whether it was emitted after the store had lost its move, and before the move that got its number was emitted. */
   readonly isOfLost: boolean;
 }
 
-/** Knows all that was served and committed, and compares it with what is stored and told. */
+/** Records everything served and committed, and compares it with what is stored and emitted. */
 export interface Oracle {
-  /** A process has read a listing whole. */
+  /** Records a listing that a process has read whole. */
   read(process: string, listing: ServedListing): void;
-  /** A poll of a process is on the disk. */
+  /** Records that a poll of a process is stored. */
   committed(process: string, project: string): void;
   /**
-   * Returns the function to call when the store has lost everything from now on, with the rows that it had until then: what it
-   * lost is expected to be recorded and told again.
+   * Returns the function to call when the store has lost everything from now on, with the rows that it had until then: what
+   * it lost must be stored and emitted again.
    */
   save(): (reader: StoreReader, before: readonly TransitionRow[]) => Promise<void>;
-  /** An event that a process emitted. */
   observe(process: string, event: MonitorEvent): void;
   /**
-   * Compares with the store. `isOver`: no fault for so long that nothing may be pending. `stopped`: a process that stopped in
-   * good order, and whose store took everything. Returns the differences.
+   * Compares the records with the store. Returns the differences.
+   * @param isOver whether nothing may be pending after a long time without faults
+   * @param stopped process that stopped in good order, and whose store took everything
    */
   compare(reader: StoreReader, isOver: boolean, stopped?: string): Promise<readonly string[]>;
   figures(): { readonly listings: number; readonly moves: number; readonly failures: number };
@@ -54,7 +54,7 @@ export interface Oracle {
 interface OracleOptions {
   /** Whether several workers poll. */
   readonly isShared: boolean;
-  /** Whether two workers may tell the same failure just now. */
+  /** Whether two workers may report the same failure now. */
   readonly areLeasesDoubted: () => boolean;
 }
 
@@ -62,22 +62,22 @@ export function createOracle(world: World, { isShared, areLeasesDoubted }: Oracl
   const { projects } = world;
   const states = new Map<string, State>(projects.map((project) => [project, UNKNOWING]));
   const batches = new Map<string, Batch[]>(projects.map((project) => [project, []]));
-  /** By process and project: the listing that was read last, until it is committed. */
+  /** Listing that was read last, by process and project, until it is committed. */
   const unread = new Map<string, JournalEntry>();
-  /** The listing that was committed last, in the same way: a poll commits it again if the store lost it. */
+  /** Listing that was committed last, by process and project: a poll commits it again if the store lost it. */
   const taken = new Map<string, JournalEntry>();
-  /** The moves that were told, by their ids. */
+  /** Moves that were emitted, by id. */
   const toldMoves = new Map<number, Move>();
   const toldFailures = new Map<number, Told[]>();
   const settled = new Map<number, Settlement>();
   /**
-   * Prompts of the moves that the store lost, by their ids: a worker may have fetched the error_info before, and tell it. The
-   * store can give an id again.
+   * Prompts of the moves that the store lost, by id of the move: a worker may have fetched the error_info before, and report
+   * it. The store can give an id again.
    */
   const lost = new Map<number, string>();
-  /** By process and project: how many polls in a row have found a change, and stored nothing. */
+  /** Number of polls in a row that found a change and stored nothing, by process and project. */
   const overlooked = new Map<string, number>();
-  /** By process and project: how often the running poll has told of undocumented items. */
+  /** Number of events about undocumented items in the running poll, by process and project. */
   const anomalies = new Map<string, number>();
   const faults: string[] = [];
   let listings = 0;
@@ -140,10 +140,10 @@ export function createOracle(world: World, { isShared, areLeasesDoubted }: Oracl
     } else if (event.type === 'poll.finished') {
       anomalies.delete(`${process} ${event.project}`);
       if (event.failure !== undefined) return;
-      // Whatever the store did: this listing was reported as taken. Another worker may have taken a newer one since.
+      // The process reported this listing as committed, whatever the store did. Others may have committed a newer one.
       if (!isShared || event.changed) take(process, event.project);
       else stayedUnchanged(process, event.project);
-      // Polls of a project do not overlap, so whatever the process has committed for it has been told by now.
+      // Polls of a project do not overlap, so everything that the process has committed for it has been emitted by now.
       const own = batches.get(event.project) ?? [];
       for (let last = own.length - 1; last >= 0; last -= 1) {
         const batch = own[last];
@@ -236,7 +236,7 @@ export function createOracle(world: World, { isShared, areLeasesDoubted }: Oracl
     return differences;
   }
 
-  /** Compares totals with rows, and what is known of each prompt with what was served. */
+  /** Compares totals with rows, and the stored state of each prompt with what was served. */
   async function compareStates(
     reader: StoreReader,
     rows: readonly TransitionRow[],
@@ -289,7 +289,7 @@ export function createOracle(world: World, { isShared, areLeasesDoubted }: Oracl
     return differences;
   }
 
-  /** Compares what is known in the end with what the service has. */
+  /** Compares the stored statuses with those that the service has. */
   async function compareWithWorld(reader: StoreReader): Promise<readonly string[]> {
     const statuses = await reader.statuses({});
     return projects.flatMap((project) => {
@@ -327,7 +327,7 @@ export function createOracle(world: World, { isShared, areLeasesDoubted }: Oracl
       for (const id of toldMoves.keys()) if (!isStored.has(id)) toldMoves.delete(id);
       for (const [id, told] of toldFailures) {
         if (!isStored.has(id)) toldFailures.delete(id);
-        // Whether its settlement was lost is not known here.
+        // Its settlement may be lost, so that the same process may report it again.
         else if (!isSettled.has(id)) {
           toldFailures.set(
             id,
@@ -343,7 +343,7 @@ export function createOracle(world: World, { isShared, areLeasesDoubted }: Oracl
     read: (process, { project, kind, items = [] }) => {
       if (kind !== 'prompt') return;
       const times = { seq: 0, producedAt: 0, finishedAt: 0 };
-      // What a 304 stands for is told too: the process must not take another one for it.
+      // A 304 is recorded with the listing that it stands for: the process must not take another one for it.
       unread.set(`${process} ${project}`, { ...times, project, kind, unchanged: false, items });
     },
     committed: take,

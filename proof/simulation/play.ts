@@ -8,9 +8,9 @@ import type { Outcome } from './run.ts';
 import type { Part, Scenario } from './scenario.ts';
 
 const OWN_CHILD = fileURLToPath(new URL('child.ts', import.meta.url));
-/** A disk in memory: every commit is flushed. */
+/** Disk in memory, because every commit is flushed. */
 const MEMORY_DISK = '/dev/shm';
-/** Most objects of an event live shorter than it takes to fill this. */
+/** Size of the young generation: most objects of an event die before it is full. */
 const YOUNG_SPACE = '--max-semi-space-size=32';
 /** Nothing of the server may depend on real time. */
 const SETTINGS = ['autovacuum=off', 'synchronous_commit=off'];
@@ -20,11 +20,11 @@ export type Report = Outcome & { readonly scenario: Scenario; readonly cpuSecond
 
 /** Simulates with the sources in a directory, in other processes. */
 export interface Player extends AsyncDisposable {
-  /** Simulates these in one process, one after the other, until one finds something. */
+  /** Simulates the scenarios in one process, one after the other, until one finds something. */
   play(scenarios: readonly Scenario[]): AsyncGenerator<Report>;
 }
 
-/** Starts the server of the workers, if there is a real one. */
+/** Opens a player, with a PostgreSQL server if the part needs one. */
 export async function openPlayer(part: Part, source: string): Promise<Player> {
   const server = part === 'server' ? await startPostgres({ settings: SETTINGS }) : undefined;
   return {
@@ -34,7 +34,7 @@ export async function openPlayer(part: Part, source: string): Promise<Player> {
         const database = part === 'workers' ? 'model' : (await server?.createDatabase())?.url;
         runs.push(JSON.stringify({ ...scenario, database }));
       }
-      // A mistake in the model of the server has a copy of it.
+      // A mistake in the model is planted in a copy of this program.
       const copied = join(source, '../proof/simulation/child.ts');
       const program = existsSync(copied) ? copied : OWN_CHILD;
       const child = spawn(process.execPath, [YOUNG_SPACE, program, source, ...runs], {

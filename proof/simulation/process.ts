@@ -12,7 +12,7 @@ import type { ReloadResult } from '../../src/web/reload-result.ts';
 import type { Kernel } from './kernel.ts';
 import type { Machine } from './machine.ts';
 
-/** The rooms of the sources under test. */
+/** Functions of the sources under test. */
 export interface Sources {
   readonly openEngine: typeof EngineRoom.openEngine;
   readonly createScheduling: typeof SchedulingRoom.createScheduling;
@@ -25,7 +25,7 @@ export interface Sources {
 export async function loadSources(source: string): Promise<Sources> {
   const load = async <Room>(file: string): Promise<Room> =>
     (await import(join(source, file))) as Room;
-  // The engine imports it when it has several workers.
+  // The engine imports this file if there are several workers.
   await load('app/work-sharing.ts');
   return {
     ...(await load<typeof EngineRoom>('app/engine.ts')),
@@ -50,11 +50,11 @@ export interface ProcessOptions {
 export interface Process {
   /** Applies another configuration, as the daemon does after it has read it. */
   readonly reload: (next: Config) => Promise<ReloadResult>;
-  /** The orderly stop. */
+  /** Stops the process in good order. */
   readonly stop: () => Promise<void>;
 }
 
-/** The daemon without its web server: `startDaemon` with simulated surroundings. */
+/** Starts the daemon without its web server: `startDaemon` with simulated surroundings. */
 export async function startProcess(options: ProcessOptions): Promise<Process> {
   const { kernel, machine, sources, config, outside, onEvent, onError } = options;
   const { clock } = machine;

@@ -8,13 +8,13 @@ import { type PartFromSeed, type Scenario, wholeScenario } from './scenario.ts';
 const SIZE = { hours: 12, projects: 3 };
 /** CPU time after which a search gives up, seconds. */
 const MAX_SECONDS = 600;
-/** Seeds of a search, more than it needs. */
+/** Number of seeds of a search, more than it needs. */
 const SEEDS = 1000;
 
 export interface RatesOptions extends PartFromSeed {
-  /** Searches for each mistake, {@link SEEDS} seeds apart. */
+  /** Number of searches for each mistake, {@link SEEDS} seeds apart. */
   readonly searches: number;
-  /** Restricts them to the mistakes with this text. */
+  /** Restricts the searches to the mistakes with this text. */
   readonly mistake: string;
 }
 

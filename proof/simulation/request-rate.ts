@@ -8,9 +8,7 @@ import type { Machine } from './machine.ts';
 export interface RequestRate {
   /** Returns the function to call with the address of each request of a process. */
   watch(machine: Machine): (address: string) => void;
-  /** A process begins to reload its configuration. */
   reloading(): void;
-  /** A process goes on that was paused at this time. */
   resumed(pausedAt: number): void;
 }
 
@@ -49,7 +47,7 @@ export function createRequestRate({ kernel, isShared, fault }: Course): RequestR
   };
 }
 
-/** Returns a function to call with each request of any worker: the number in the last 10 s, if it is too high. */
+/** Returns a function to call at each request of any worker. It returns the number in the last 10 s if that is too high. */
 function countTooMany(kernel: Kernel): () => number | undefined {
   const sent: number[] = [];
   return () => {

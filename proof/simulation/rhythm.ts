@@ -17,9 +17,9 @@ interface Start {
   readonly at: number;
   /** By the clock of its process. */
   readonly wall: number;
-  /** The same of the start before. */
+  /** The same, for the start before. */
   readonly before: number;
-  /** The latest of all. */
+  /** Latest `wall` of all starts. */
   readonly latest: number;
 }
 
@@ -27,13 +27,12 @@ const NEVER: Start = { at: -Infinity, wall: -Infinity, before: -Infinity, latest
 
 /** Checks that each project is polled as often as its schedule says. */
 export interface Rhythm {
-  /** A poll of a project starts on this machine. */
   started(project: string, machine: Machine): void;
-  /** A poll of a project ends. Without a start, it sent no request: the service had asked for a pause. */
+  /** Called when a poll of a project ends. Without a start, it sent no request: the service had asked for a pause. */
   ended(project: string, machine: Machine): void;
-  /** A run comes due while a poll runs. */
+  /** Called when a run comes due while a poll runs. */
   overlapped(project: string, machine: Machine): void;
-  /** Looks for projects that are not polled although they are due, again and again. */
+  /** Looks again and again for projects that are due and not polled. */
   check(): void;
 }
 
@@ -70,17 +69,17 @@ export function createRhythm(options: RhythmOptions): Rhythm {
   function checkProject({ id, periodMs }: Project, since: number): void {
     const now = kernel.now();
     const last = lastStarts.get(id) ?? NEVER;
-    // Its tick was up to that much earlier.
+    // The tick of the last start was up to `patienceMs` earlier.
     const setBackMs = wallClocks.setBackSince(last.at - patienceMs, periodMs);
     const [host] = hosts;
     const startedAt = host?.life?.startedAt ?? Infinity;
     const wall = START + (host?.wallOffset ?? 0) + now - patienceMs;
     // The last run that was due by the clock of the machine.
     const dueAt = Math.floor((wall - JITTER_MS) / periodMs) * periodMs;
-    // A kill can have taken the outcome of the last poll.
+    // A kill can have lost the outcome of the last poll.
     const isForgotten =
       Math.max(last.wall, last.before) + setBackMs < dueAt &&
-      // A process that starts after its clock was set back may find a stored poll that is later than this run, and skip the run.
+      // A process that starts after its clock was set back may skip this run, because a stored poll is later than it.
       (last.latest < dueAt || last.at > startedAt) &&
       last.at < since &&
       now > since + patienceMs;
@@ -92,8 +91,8 @@ export function createRhythm(options: RhythmOptions): Rhythm {
   }
 
   /**
-   * A worker that is down may have started with an earlier configuration, and removed the project. The others configure it again,
-   * if they all have the same configuration.
+   * Records a fault, but excuses a removed project: a worker that is down may have started with an earlier configuration,
+   * and removed it. The others configure it again, if they all have the same configuration.
    */
   function unlessRemoved(project: string, text: string): void {
     if (hosts.every(({ life }) => life !== undefined) || rollouts.isAgreed()) fault(text);
@@ -124,7 +123,7 @@ export function createRhythm(options: RhythmOptions): Rhythm {
       if (!running.delete(`${name} ${project}`)) countStart(project, clock.now());
     },
     overlapped: (project, { clock }) => {
-      // It counts as started.
+      // The run counts as started.
       const last = lastStarts.get(project) ?? NEVER;
       lastStarts.set(project, { ...last, wall: clock.now() });
     },

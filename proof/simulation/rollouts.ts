@@ -8,7 +8,7 @@ const MEAN_INTERVAL_MS = 40 * 60_000;
 const MAX_ROLLOUT_MS = 3 * 60_000;
 /** Time until a failed reload is repeated, ms. */
 const AGAIN_MS = 5000;
-/** How probable it is that a process starts with the configuration that it had before. */
+/** Probability that a process starts with the configuration that it had before. */
 const STARTS_WITH_OLD = 0.3;
 /** Maximum time from a request to the reload that meets it, ms. */
 const MEETING_MS = 40;
@@ -16,9 +16,9 @@ const MEETING_MS = 40;
 /** A process that can be given another configuration. */
 export interface Reloading {
   readonly host: { readonly name: string };
-  /** In force, or about to be when the process has started. */
+  /** Configuration in force, or in force once the process has started. */
   config: Config;
-  /** Since when. */
+  /** Time since when it is in force. */
   configuredAt: number;
   /** Undefined until the process has started. */
   readonly reload?: (next: Config) => Promise<ReloadResult>;
@@ -29,20 +29,20 @@ export interface Reloading {
 export interface Rollouts {
   /** Begins to change the configuration. */
   start(): void;
-  /** Has all processes follow the first configuration from now on. */
+  /** Makes all processes follow the first configuration from now on. */
   end(): void;
   /** Returns the configuration with which a process starts. */
   atStart(host: string): Config;
-  /** A process has started, or sent a request. */
+  /** Called when a process has started, or has sent a request. */
   started(process: Reloading): void;
   sent(process: Reloading): void;
-  /** The database has changed the configured projects, as a process asked that may be dead by now. */
+  /** Called when the database has changed the configured projects for a process, which may be dead by now. */
   configured(process: Reloading): void;
-  /** A standby has taken the place of the database, which may have lost changes. */
+  /** Called when a standby has taken the place of the database, which may have lost changes. */
   failedOver(): void;
-  /** Returns the ids of the projects that the store regards as configured. */
+  /** Returns the ids of the projects that are configured in the store. */
   stored(): Promise<readonly string[]>;
-  /** Whether a project is configured in every process that runs, and none is about to reload. */
+  /** Whether a project is configured in every process that runs, and none is reloading. */
   isWatched(project: string): boolean;
   /** Whether all processes that run have the same configuration. */
   isAgreed(): boolean;
@@ -54,11 +54,9 @@ export interface RolloutsOptions {
   readonly pick: () => number;
   readonly whole: Config;
   readonly addresses: readonly string[];
-  /** The processes that live. */
   readonly processes: () => readonly Reloading[];
   /** Whether a process lives and neither stands still nor stops. */
   readonly isRunning: (process: Reloading) => boolean;
-  /** Ids of the projects that the store regards as configured. */
   readonly stored: () => Promise<readonly string[]>;
   /** Called when a reload begins and when it ends, with whether all other processes have followed the change already. */
   readonly onReload: (process: Reloading, state: 'begins' | 'ends', isLast: boolean) => void;
@@ -71,11 +69,10 @@ export function createRollouts(options: RolloutsOptions): Rollouts {
   const { fault, onError } = options;
   let wanted = whole;
   let isOver = false;
-  /** Last configuration of each host. */
   const lastOf = new Map<string, Config>();
-  /** Processes whose next request a reload meets. */
+  /** Processes that reload during their next request. */
   const meeting = new Set<Reloading>();
-  /** Number of starts, reloads, failovers and changes by processes that do not reload: a reload was alone if it has not grown. */
+  /** Number of starts, reloads, failovers and changes by processes that do not reload: constant while a reload is alone. */
   let changes = 0;
 
   function change(): void {

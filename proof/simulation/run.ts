@@ -16,7 +16,7 @@ import type { Scenario } from './scenario.ts';
 
 /** Time without faults at the end, in which everything that is pending has to end. */
 const CALM_MS = 45 * MINUTE;
-/** Lengths of leases, with the share of the runs that have each, ms. Short ones end often, long ones take few beats. */
+/** Lengths of leases, ms, each as often as its share of the runs. Short ones end often, long ones take few beats. */
 const LEASES_MS = [
   ...Array.from({ length: 8 }, () => 60 * SECOND),
   ...Array.from({ length: 4 }, () => 30 * SECOND),
@@ -27,7 +27,7 @@ const LEASES_MS = [
 export interface RunOptions {
   readonly source: string;
   readonly scenario: Scenario;
-  /** For three workers: of an empty PostgreSQL database, or `model`; undefined for one daemon with SQLite. */
+  /** URL of an empty PostgreSQL database, or `model`, for three workers; undefined for one daemon with SQLite. */
   readonly database?: string | undefined;
 }
 
@@ -97,7 +97,6 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
   };
 }
 
-/** Creates the world that the service has. */
 function createWorld({ kernel, projects }: Course, seed: number): World {
   return new World({
     now: () => START + kernel.now(),
@@ -109,7 +108,7 @@ function createWorld({ kernel, projects }: Course, seed: number): World {
   });
 }
 
-/** Has the world go on until the middle of the calm, so that everything can come to an end. */
+/** Advances the world until the middle of the calm, so that everything can end. */
 function turnWorld(course: Course, world: World, until: number): void {
   const { kernel } = course;
   if (course.isCalm() && kernel.now() > until) return;

@@ -28,7 +28,7 @@ export interface Scenario {
   readonly kinds: readonly FaultKind[];
 }
 
-/** One part to simulate from a seed on, the first of seeds that follow each other. */
+/** One part to simulate, from the first of consecutive seeds. */
 export interface PartFromSeed {
   readonly part: Part;
   readonly seed: number;
@@ -37,13 +37,13 @@ export interface PartFromSeed {
 
 export const MAX_PROJECTS = 20;
 
-/** The run of a seed with all kinds of faults that its part can have. */
+/** Returns the run of a seed with all kinds of faults that its part can have. */
 export function wholeScenario(
   part: Part,
   seed: number,
   { hours, projects }: Pick<Scenario, 'hours' | 'projects'>,
 ): Scenario {
-  // A real server cannot be made to forget what it has stored.
+  // A real server cannot lose what it has stored.
   const kinds = FAULT_KINDS.filter((kind) => part !== 'server' || kind !== 'failover');
   return { part, seed, hours, projects, kinds };
 }

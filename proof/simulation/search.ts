@@ -2,7 +2,6 @@ import { SOURCE } from '../row.ts';
 import { openPlayer } from './play.ts';
 import { type PartFromSeed, wholeScenario } from './scenario.ts';
 
-/** Seeds that one process simulates. */
 const SEEDS_PER_PROCESS = 20;
 const HOURS = 12;
 
@@ -12,7 +11,7 @@ export interface SearchOptions extends PartFromSeed {
   readonly projects: number;
 }
 
-/** Simulates seeds of one part for so many days, and goes on after a finding. Returns the number of findings. */
+/** Simulates seeds of one part for a number of days, and goes on after a finding. Returns the number of findings. */
 export async function search(options: SearchOptions): Promise<number> {
   const { part, seed, days, projects, print } = options;
   await using player = await openPlayer(part, SOURCE);

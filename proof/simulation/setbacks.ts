@@ -7,18 +7,18 @@ import type { Machine } from './machine.ts';
 const BEFORE_RUN_MS = 1500;
 /** Number of earlier runs to which a clock is set back. */
 const RUNS = 4;
-/** How much earlier a run may come by true time: its clock drifts over an interval, ms. */
+/** Maximum time by which a run may come early by true time, ms: its clock drifts over an interval. */
 const EARLY_MS = 250;
 
 /** Sets the clock of a daemon back to just before a run, and expects this run. */
 export interface Setbacks {
-  /** A run of the project begins, or is left out because a poll of it runs. */
+  /** Called when a run of the project begins, or is skipped because a poll of it runs. */
   ticked(project: string): void;
-  /** A poll has ended, perhaps without a request, because the service has asked to wait. */
+  /** Called when a poll has ended, perhaps without a request because the service has asked to wait. */
   ended(project: string): void;
   /** Returns by how much the clock is to be set, to just before a run of one of the projects, ms. */
   step(machine: Machine): number;
-  /** The clock was set by so much. `isUndisturbed`: whether nothing has happened to the process since. */
+  /** Called when the clock was set by `ms`. @param isUndisturbed whether nothing has happened to the process since */
   happened(machine: Machine, ms: number, isUndisturbed: (project: string) => boolean): void;
 }
 
@@ -32,7 +32,7 @@ export interface SetbacksOptions {
 
 export function createSetbacks({ kernel, projects, patienceMs, fault }: SetbacksOptions): Setbacks {
   const ticks = new Map<string, number>();
-  /** Projects with a run of which a request was sent. */
+  /** Projects with a run that has sent a request. */
   const running = new Set<string>();
 
   return {

@@ -7,7 +7,7 @@ const CALM_HOURS = 0.76;
 const FEWER_PROJECTS = [1, 2, 3, 6];
 /** Maximum number of smaller runs that are tried. */
 const MAX_TRIES = 60;
-/** Seeds that are tried with fewer projects or faults: they make everything else different, too. */
+/** Number of seeds that are tried with fewer projects or faults, which change everything else, too. */
 const SEEDS = 2;
 
 /** Looks for a run that finds something with fewer projects, fewer kinds of faults, or in a shorter time. */
@@ -30,7 +30,7 @@ export async function shrink(player: Player, found: Report): Promise<Report> {
 
   async function shorten(): Promise<void> {
     const { scenario, days } = best;
-    // The same events up to the fault, if it came before the time without faults.
+    // The shorter run has the same events up to the fault, if it came before the time without faults.
     const hours = Math.ceil((days * 24 + CALM_HOURS) * 100) / 100;
     if (hours < scenario.hours) await findsSomething({ ...scenario, hours }, 1);
     const half = best.scenario.hours / 2;

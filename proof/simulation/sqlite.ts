@@ -6,7 +6,7 @@ import type { Backend, StoreWeather } from './backend.ts';
 import type { Kernel } from './kernel.ts';
 import { createStoreThreads } from './store-thread.ts';
 
-/** A SQLite file for one process at a time. */
+/** Creates a store in a SQLite file, for one process at a time. */
 export async function createSqliteBackend({
   kernel,
   source,

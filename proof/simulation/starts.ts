@@ -19,22 +19,22 @@ import type { Rollouts } from './rollouts.ts';
 import type { Setbacks } from './setbacks.ts';
 import type { Watch } from './watch.ts';
 
-/** How probable it is that a process is paused while a request of it is on its way, with one project. */
+/** Probability that a process is paused while a request of it is on its way, with one project. */
 const SUDDEN_PAUSE = 0.02;
-/** The same while it requests the details of a failure, which it must not tell after its lease. */
+/** The same while it requests the details of a failure, which it must not report after its lease. */
 const SUDDEN_PAUSE_AT_DETAIL = 0.05;
-/** The same just before the end of their answer: the pause may outlast the lease, and then the answer counts. */
+/** The same just before the end of that answer, which then may arrive after the lease. */
 const SUDDEN_PAUSE_AT_END = 0.05;
-/** How probable it is that a process dies while the postponement of a failure is held up. */
+/** Probability that a process dies while the postponement of a failure is held up. */
 const DEATH_AT_POSTPONEMENT = 0.5;
-/** How probable it is that a process is stopped soon after such a request, or after a request for places that failed. */
+/** Probability that a process is stopped soon after such a request, or after a failed request for places. */
 const STOP_AT_DETAIL = 0.02;
 const STOP_AT_PLACES = 0.05;
 /** The same after a single write that the disk refused: the stop finds a disk that takes everything. */
 const STOP_AT_REFUSAL = 0.6;
-/** Time for which a project must have been missing from a configuration so that nothing that was sent before arrives, ms. */
+/** Time after a change of the configuration, or a pause, after which nothing that was sent before arrives, ms. */
 const FORGOTTEN_MS = 2 * MINUTE;
-/** Events between which and the next step a process may die. */
+/** Events after which a process may die before its next step. */
 const SHORT_LIVED: ReadonlySet<string> = new Set([
   'record.transition',
   'prompt.failed',
@@ -44,7 +44,6 @@ const SHORT_LIVED: ReadonlySet<string> = new Set([
 export interface StartsOptions {
   readonly course: Course;
   readonly sources: Sources;
-  /** Answers the requests of the processes. */
   readonly answer: NetworkOptions['answer'];
   readonly backend: Pick<Backend, 'access'>;
   readonly oracle: Pick<Oracle, 'read' | 'committed' | 'observe'>;
@@ -74,10 +73,9 @@ export function createStarts(options: StartsOptions): (host: Host) => void {
   const { course, oracle, watch, rollouts, failovers, endings } = options;
   const { kernel, fault, bug } = course;
   let lives = 0;
-  /** When the database last began to regard a project as configured. */
+  /** When each project was last added to those that are configured in the database. */
   const addedAt = new Map<string, number>();
 
-  /** Connects a process to the service. */
   function connect(machine: Machine, life: () => Life): Network {
     const countRequest = options.requestRate.watch(machine);
     return createNetwork({
@@ -100,7 +98,6 @@ export function createStarts(options: StartsOptions): (host: Host) => void {
     });
   }
 
-  /** Gives a process the store. */
   function access(machine: Machine, life: () => Life): Promise<Access> {
     const { name } = machine;
     return options.backend.access({
@@ -145,7 +142,7 @@ export function createStarts(options: StartsOptions): (host: Host) => void {
   }
 
   function checkConfigured(own: Life, project: string): void {
-    // What it had read before a reload, a pause or the change of another worker, it may still act on.
+    // It may still act on what it read before a reload, a pause or the change of another worker.
     const changedAt = Math.max(own.configuredAt, own.resumedAt, addedAt.get(project) ?? 0);
     if (isConfigured(own, project) || kernel.now() < changedAt + FORGOTTEN_MS) return;
     fault(`${own.machine.name}, which has not configured ${project}, takes a failure of it`);

@@ -13,9 +13,8 @@ export interface StoreThreadOptions {
   readonly machine: Machine;
   readonly source: string;
   readonly disk: () => StoreWeather;
-  /** Called when a write is on the disk, and its answer is not. */
+  /** Called when a write is on the disk, before its answer. */
   readonly onWritten: () => void;
-  /** Called when the disk refuses a write. */
   readonly onRefused: () => void;
   /** Called when a commit of a poll with listings is on the disk. */
   readonly onCommitted: (poll: Pick<PollPart, 'project'>) => void;
@@ -40,14 +39,14 @@ export async function createStoreThreads(options: StoreThreadOptions): Promise<S
   let close: (() => void) | undefined;
 
   async function start(paths: DatabaseRoom.DatabasePaths): Promise<StoreThread> {
-    // Nobody replaces the files: to look for that every virtual second takes real time.
+    // The files are never replaced, and a check in every virtual second takes real time.
     const database = await openDatabase(paths, () => () => {});
     let isClosed = false;
     close = () => {
       if (!isClosed) database.close();
       isClosed = true;
     };
-    /** When the thread has done what it was asked before. */
+    /** When the thread has finished its earlier calls. */
     let freeAt = 0;
     /** Polls of a transaction that has not ended. */
     let written: PollPart[] = [];
@@ -104,7 +103,7 @@ export async function createStoreThreads(options: StoreThreadOptions): Promise<S
   return { start, kill: () => close?.() };
 }
 
-/** Returns what a message to another thread would bring: `structuredClone`, but quick for what most messages have. */
+/** Returns a value as another thread would receive it: `structuredClone`, but faster for most messages. */
 function copyOf<Value>(value: Value): Value {
   return copy(value) as Value;
 }

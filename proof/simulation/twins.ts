@@ -20,8 +20,9 @@ const ODD_ITEM = ',{}]';
 const NO_ID = [null, null] as const;
 
 /**
- * Two services with the same listings, whose ETags are numbers of their own: a number of one mostly names another listing at
- * the other. Takes the answers of a service without ETags.
+ * Creates two services with the same listings. Each has its own numbers as ETags: a number of one mostly names another
+ * listing at the other.
+ * @param answer answers of a service without ETags
  * @param isOdd whether a changed listing has an undocumented item
  */
 export function createTwins(
@@ -30,7 +31,7 @@ export function createTwins(
 ): (request: IncomingMessage) => FaultFreeAnswer {
   const served = new Map<string, Served>();
 
-  /** Gives a changed listing the number that the other service gave to another one, if it is a higher one. */
+  /** Gives a changed listing the next number, or a higher one that the other service gave to another listing. */
   function serve(host: string, listing: string, body: Answer['body']): Served {
     const own = served.get(`${host} ${listing}`);
     if (own?.body === body) return own;

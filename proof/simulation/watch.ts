@@ -3,7 +3,7 @@ import type { DatabaseClock } from './faults/database-clock.ts';
 import type { Kernel } from './kernel.ts';
 import type { Machine } from './machine.ts';
 
-/** Time after a fault of a process or its statements within which another process may repeat its work, ms; and a lease. */
+/** Time after a fault of a process or its statements within which another one may repeat its work, ms, plus a lease. */
 const TROUBLE_MS = 30_000;
 /** How much slower than true time a worker's clock may be during a lease, and the time for which it may be off, ms. */
 const CLOCK_TOLERANCE_MS = 10;
@@ -11,30 +11,30 @@ const CLOCK_TOLERANCE_MS = 10;
 const REPEAT_MS = 60_000;
 /** Refusals after which a poll is not made again. */
 const MAX_REFUSALS = 3;
-/** Time after a request that failed within which a worker may not repeat a poll: a beat and its retry, ms. */
+/** Time after a failed request within which a worker need not repeat a poll: a beat and its retry, ms. */
 const UNANSWERED_MS = 10_000;
-/** How far apart the due times of one run can seem, ms: a timer may fire early by one, and the times are whole. */
+/** Limit of the difference between due times of one run, ms: a timer may fire 1 ms early, and the times are whole. */
 const SAME_RUN_MS = 3;
-/** Time for which a run that is due can wait for its first request: the longest pause, and a bit, ms. */
+/** Maximum time from a due run to its first request: the longest pause and a margin, ms. */
 const MAX_WAIT_MS = 70 * 60_000;
 
-/** Watches the processes while they run, for what the store does not show. */
+/** Checks the running processes for faults that the store does not show. */
 export interface Watch {
   observe(machine: Machine, event: MonitorEvent): void;
-  /** A fault of this process, of its statements, or of their answers. */
+  /** Records a fault of this process, of its statements, or of their answers. */
   troubled(process: string): void;
-  /** A beat or another request of it to the database has failed, so that it may not poll until the next beat. */
+  /** Records that a beat or another request of it has failed: it may skip polls until the next beat. */
   unanswered(process: string): void;
   hasTroubleSince(process: string, at: number): boolean;
-  /** Its lease begins or is renewed, in the database. */
+  /** Records that its lease begins or is renewed in the database. */
   renewed(process: string): void;
-  /** It has ended its lease. */
+  /** Records that it has ended its lease. */
   left(process: string): void;
-  /** A worker has claimed projects. It polls them anew, so no earlier poll of them has to be repeated. */
+  /** Records a claim of projects. Its worker polls them anew, so no earlier poll of them has to be repeated. */
   claimed(projects: readonly string[]): void;
-  /** It has reloaded its configuration. */
+  /** Records that a reload of its configuration begins or ends. */
   reloaded(process: string): void;
-  /** The database lost its last commits: failures are pending again. */
+  /** Records a failover. The database lost its last commits: failures are pending again. */
   failedOver(): void;
 }
 
@@ -42,7 +42,6 @@ export interface WatchOptions {
   readonly kernel: Kernel;
   /** Length of the workers' leases, ms; undefined without leases. */
   readonly leaseMs: number | undefined;
-  /** Returns the interval of a project's schedule, ms. */
   readonly periodMs: (project: string) => number;
   readonly databaseClock: Pick<DatabaseClock, 'areLeasesDoubted'>;
   readonly fault: (text: string) => void;
@@ -55,7 +54,7 @@ export function createWatch(options: WatchOptions): Watch {
   let failedOverAt = -Infinity;
   const renewedAt = new Map<string, number>();
   const tellers = new Map<number, { readonly process: string; readonly at: number }[]>();
-  /** By process and project: when its last poll was due by the clock of the process, and when it started. */
+  /** Last polls by process and project: when each was due by the clock of the process, and when it started. */
   const starts = new Map<string, { readonly dueAt: number; readonly at: number }>();
   /** Polls that run, by process and project, with the commits that were refused since. */
   const polls = new Map<string, { refusals: number; refusedAt: number }>();
@@ -83,7 +82,7 @@ export function createWatch(options: WatchOptions): Watch {
     tellers.set(transitionId, [...before, { process, at: now }]);
   }
 
-  /** A poll whose commit was refused for its version is made again by the worker that still owns the project. */
+  /** Checks that the worker, which still owns the project, repeats a poll whose commit was refused for its version. */
   function refused(process: string, project: string): void {
     const key = `${process} ${project}`;
     const poll = polls.get(key);
@@ -97,7 +96,7 @@ export function createWatch(options: WatchOptions): Watch {
     });
   }
 
-  /** Whatever polls ran, nothing is expected of them any more. */
+  /** Drops running polls: no repetition of them is expected. */
   function forget(isMeant: (process: string, project: string) => boolean): void {
     for (const key of polls.keys()) {
       const [process = '', project = ''] = key.split(' ');
@@ -105,7 +104,7 @@ export function createWatch(options: WatchOptions): Watch {
     }
   }
 
-  /** The next run begins only after the poll of the last one was made again, or has been refused for the last time. */
+  /** Checks that the next run begins only after the poll of the last one was repeated, or refused for the last time. */
   function checkRepeated(process: string, project: string): void {
     const { refusals = 0, refusedAt = 0 } = polls.get(`${process} ${project}`) ?? {};
     if (refusals === 0 || refusals >= MAX_REFUSALS || hasTroubleSince(process, refusedAt)) return;
@@ -113,7 +112,7 @@ export function createWatch(options: WatchOptions): Watch {
     fault(`${project} was not polled again by ${process}, whose commit was refused`);
   }
 
-  /** A run is started once, unless the clock was set back by an interval or more. */
+  /** Checks that a run is started once, unless the clock was set back by an interval or more. */
   function started(machine: Machine, project: string, lagMs: number): void {
     const key = `${machine.name} ${project}`;
     const dueAt = machine.clock.now() - lagMs;
@@ -127,8 +126,8 @@ export function createWatch(options: WatchOptions): Watch {
   }
 
   /**
-   * Whether this is the run that was started last. A poll at once, at a start, is none of the schedule. A worker whose clock
-   * was set back takes its own last poll for one of a worker whose clock is ahead, and may make it again.
+   * Whether this is the run that was started last. An immediate poll at a start is no run of the schedule. A worker whose
+   * clock was set back takes its own last poll for one of a worker whose clock is ahead, and may repeat it.
    */
   function isRepeated(
     machine: Machine,

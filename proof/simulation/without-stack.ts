@@ -1,4 +1,4 @@
-/** Makes an error whose stack nobody reads, as one that is simulated: stacks take longer than most events. */
+/** Creates an error without a stack: nobody reads that of a simulated one, and stacks take longer than most events. */
 export function withoutStack<Failure extends Error>(make: () => Failure): Failure {
   const before = Error.stackTraceLimit;
   Error.stackTraceLimit = 0;

@@ -7,18 +7,17 @@ const USUAL_DISK: StoreWeather = { fails: 0.003, slow: 0.003 };
 const USUAL_DATABASE: StoreWeather = { fails: 0.002, slow: 0.003 };
 const CALM_STORE: StoreWeather = { fails: 0, slow: 0 };
 
-/** How bad network and store are at the moment. */
+/** Current probabilities of faults of network and store. */
 export interface Conditions {
   readonly network: () => Weather;
   readonly store: () => StoreWeather;
   /** Whether the store has no phase of trouble. */
   isStoreUsual(): boolean;
   worsenNetwork(): void;
-  /** For a moment, polls take longer than it takes others to claim a project. */
+  /** Slows the service for 10 s: polls take longer than others need to claim a project. */
   slowService(): void;
-  /** The store is like this for a while. */
+  /** Begins a phase of trouble of the store, up to 10 minutes long. */
   troubleStore(trouble: StoreWeather, onEnd: () => void): void;
-  /** Ends a phase of trouble of the store. */
   calmStore(): void;
 }
 

@@ -1,18 +1,18 @@
 import type { Course } from '../course.ts';
 import { HOUR, MINUTE, SECOND } from '../durations.ts';
 
-/** Time that no lease can have left, ms (src/store/postgres/ownership/lease.ts). */
+/** Maximum time that a lease can have left, ms (src/store/postgres/ownership/lease.ts). */
 const MAX_REMAINDER_MS = 10 * MINUTE;
-/** Time after which a worker has noticed that its lease did not hold, ms; and a lease. */
+/** Time, in addition to a lease, after which a worker has noticed that its lease did not hold, ms. */
 const NOTICED_AFTER_MS = 30 * SECOND;
 
 /** The clock of the database. */
 export interface DatabaseClock {
   /** How far it is off, ms. */
   readonly offset: () => number;
-  /** Sets it back: leases of the dead would hold again, and places for requests lie in the future. */
+  /** Sets the clock back: leases of dead workers would hold again, and places for requests lie in the future. */
   setBack(ms?: number): void;
-  /** Whether it was just set back so far that no lease holds until it is renewed: two workers may act as owners of a project. */
+  /** Whether it was just set back so far that no lease holds before its renewal: a project may have two acting owners. */
   readonly areLeasesDoubted: () => boolean;
 }
 

@@ -32,7 +32,7 @@ export function startDisturbances(options: DisturbancesOptions): void {
   const { course, pick, hosts, endings, wallClocks, databaseClock } = options;
   const { kernel, isShared, bug } = course;
 
-  /** Kinds of faults, with their shares. */
+  /** Returns the kind of fault that a random number stands for. */
   function faultOf(drawn: number): FaultKind {
     if (drawn < 0.3) return 'kill';
     if (drawn < 0.4) return 'stop';

@@ -13,11 +13,11 @@ const MAX_LAG_MS = 40 * SECOND;
 /** Downtime of the workers whose projects another one takes in two claims, ms. */
 const MIN_DOWN_MS = 5 * MINUTE;
 const MAX_DOWN_MS = 20 * MINUTE;
-/** Time from one of their deaths to the next, leases: more than a beat, so that their leases do not end within the same one. */
+/** Time between two of their deaths, in leases: more than a beat, so that their leases do not end within the same beat. */
 const MIN_BETWEEN = 0.3;
 const MAX_BETWEEN = 0.45;
 
-/** How probable it is that a standby lacks the last reload by which the processes follow a change of the configuration. */
+/** Probability that a standby lacks the last reload by which the processes follow a change of the configuration. */
 const LACKS_RELOAD = 0.1;
 /** Maximum time from the end of that reload until the standby takes over, ms. */
 const MAX_FORGETTING_MS = 2 * SECOND;
@@ -25,20 +25,19 @@ const MAX_FORGETTING_MS = 2 * SECOND;
 /** Standbys that take the place of the database, without the last commits, the last claim or the last reload. */
 export interface Failovers {
   failOver(): void;
-  /** A commit of a project is on its way. Returns whether a standby takes over before it is sent, so that it goes to the standby. */
+  /** Called when a commit of a project is sent. Returns whether a standby takes over first, so that it gets the commit. */
   committing(project: string): boolean;
-  /** A commit of a project is stored. */
   committed(project: string): void;
   /**
-   * A claim of a worker is on its way. Returns whether a standby that lacks the previous one takes over before it is sent, so
-   * that it goes to the standby.
+   * Called when a claim of a worker is sent. Returns whether a standby that lacks the worker's previous claim takes over
+   * first, so that it gets this claim.
    */
   sendingClaim(worker: string): boolean;
-  /** A worker is about to claim projects. Returns the function to call with those that it got. */
+  /** Called before a claim of a worker is executed. Returns the function to call with the claimed projects. */
   claiming(worker: string): ((claimed: readonly string[]) => void) | undefined;
-  /** The last process that has not followed a change of the configuration begins to reload, or has ended its reload. */
+  /** Called when the last process that has not followed a change of the configuration begins or has ended its reload. */
   reloading(state: 'begins' | 'ends'): void;
-  /** From now on, no standby waits for a claim or a commit. */
+  /** Drops the standby if it would take over only at a claim or a commit, and plans no other one. */
   end(): void;
 }
 
@@ -54,11 +53,11 @@ export interface FailoversOptions {
 }
 
 interface Standby {
-  /** Projects of which it lacks commits. */
+  /** Projects whose commits it lacks. */
   readonly behind: Set<string>;
   /** Whether it takes over while a commit of one of them is on its way. */
   readonly meetsCommit: boolean;
-  /** Whether it takes over before that, so that a commit of what the last server had goes to it. */
+  /** Whether it takes over before that, so that a commit computed from the state of the last server goes to it. */
   readonly precedesCommit: boolean;
   /** Worker whose next claim goes to it. */
   readonly precedesClaimOf?: string;
@@ -70,29 +69,29 @@ export function createFailovers(options: FailoversOptions): Failovers {
   const { kernel } = course;
   /** The standby that takes over next. */
   let standby: Standby | undefined;
-  /** Time at which a standby takes over that lacks the claim to come; undefined if none is to do so. */
+  /** When a standby that lacks the next claim takes over; undefined if none is planned. */
   let losesClaim: 'soon after it' | 'at the next claim' | undefined;
   /**
-   * Whether a standby is to lack the next commit, and to take over before the one after it. Nothing else is lost, so that the
+   * Whether a standby is to lack the next commit, and to take over before the one after it. Nothing else is lost, so the
    * leases and ownerships of the workers hold.
    */
   let isAboutToLag = false;
-  /** Has the standby take over that lacks the reload which has begun. */
+  /** Makes the standby that lacks the current reload take over. */
   let forgetReload: (() => void) | undefined;
 
-  /** Whether the server can have a standby, and none is waited for. */
+  /** Whether the server can have a standby, and none is planned. */
   function mayFollow(): boolean {
     const isAwaited = standby !== undefined || losesClaim !== undefined || isAboutToLag;
     return backend.makeStandby !== undefined && !isAwaited;
   }
 
-  /** Returns the function by which a standby that has everything until now takes the place of the database. */
+  /** Returns the function that replaces the database by a standby with everything that is stored now. */
   function prepare(): (() => void) | undefined {
     const promote = backend.makeStandby?.();
     if (promote === undefined) return undefined;
     const restore = oracle.save();
     return () => {
-      // What an earlier standby had is lost by this one.
+      // A standby of the replaced server must not take over later.
       standby = undefined;
       course.act('failover');
       watch.failedOver();
@@ -120,7 +119,7 @@ export function createFailovers(options: FailoversOptions): Failovers {
     return standby;
   }
 
-  /** Makes a standby that lacks the next commit. If no other one follows soon, the next but one will do. */
+  /** Makes a standby that lacks the commit being sent. If it does not take over soon, tries again at a later commit. */
   function lag(): void {
     isAboutToLag = false;
     const own = follow({ meetsCommit: true, precedesCommit: true });

@@ -5,18 +5,17 @@ import type { Host, Life } from '../hosts.ts';
 import type { Watch } from '../watch.ts';
 import type { Conditions } from './conditions.ts';
 
-/** How probable it is that the store fails now and then while a process reloads. */
+/** Probability that the store fails now and then while a process reloads. */
 const FAILS_AT_RELOAD = 0.1;
 
 /** Phases in which the store fails, or is away. */
 export interface Outages {
-  /** The store gets bad, or goes away with the next commit. Someone may restart this process because of it. */
+  /** Makes the store fail now and then, or go away with the next commit. May restart this process, or that of the commit. */
   worsenStore(own: Life): void;
-  /** A commit of this process is on its way. */
+  /** Called when a commit of this process is sent. */
   committing(own: Life): void;
-  /** This process reloads its configuration. */
   reloading(own: Life): void;
-  /** From now on, the database does not go away. */
+  /** Keeps the database from going away at the next commit. */
   end(): void;
 }
 
@@ -35,7 +34,7 @@ export function createOutages(options: OutagesOptions): Outages {
   /** Whether the database goes away once a commit is on its way. */
   let isAboutToBreak = false;
 
-  /** The database goes away, and nobody learns what became of the statements that were under way. */
+  /** Makes the database go away: the outcome of the statements under way is unknown. */
   function breakOff(own: Life): void {
     if (course.isCalm()) return;
     course.act('database away');

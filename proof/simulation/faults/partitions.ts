@@ -3,12 +3,12 @@ import type { Course } from '../course.ts';
 import { MINUTE, SECOND } from '../durations.ts';
 import type { Host, Life } from '../hosts.ts';
 
-/** How probable it is that a worker is cut off while a listing is on its way to it, divided by the number of projects. */
+/** Probability that a worker is cut off while a listing is on its way to it, divided by the number of projects. */
 const AT_LISTING = 0.1;
 /** How long such a listing takes, ms: a bit less than the time limit of a request. */
 const MIN_LATE_MS = 9 * SECOND;
 const MAX_LATE_MS = 9.8 * SECOND;
-/** Time within which a worker that is cut off for a lease cannot have a project back: leases, and ms. */
+/** Minimum time until a worker that is cut off for a lease owns a project again: leases, plus ms. */
 const MIN_RETURN_LEASES = 1.25;
 const MIN_RETURN_MS = SECOND;
 
@@ -17,11 +17,11 @@ export interface Partitions {
   /** Cuts a host off for a while. */
   begin(host: Host): void;
   /**
-   * A worker has sent a request for a listing. Sometimes cuts its host off meanwhile, so that others take the project, and may
-   * give it back before the listing arrives. Returns how long that takes then, ms.
+   * Called when a worker requests a listing. Sometimes cuts its host off meanwhile, so that others take the project, and may
+   * give it back before the listing arrives. Returns the time that the listing takes then, ms.
    */
   delayListing(own: Life): number | undefined;
-  /** Whether nothing that is sent now arrives, from this host or from the database. */
+  /** Whether the host is cut off: nothing that it or the database sends now arrives. */
   isCutOff(host: Host): boolean;
 }
 

@@ -9,8 +9,8 @@ import type { Conditions } from './conditions.ts';
 export interface WallClocks {
   set(own: Life): void;
   /**
-   * Returns by how much a clock was set back since then, ms. Each time that it is set back by less than an interval, the last
-   * tick does not repeat.
+   * Returns the maximum time by which a clock was set back since then, ms. Counts only steps of less than an interval: the
+   * last tick does not repeat after them.
    */
   setBackSince(at: number, periodMs: number): number;
 }

@@ -50,7 +50,7 @@ const CONDITIONS: Readonly<Record<string, Condition>> = {
   'f.transition_id < ?': ({ failure }, id = 0) => failure && failure.transition_id < id,
 };
 
-/** The queries that are built from conditions, by the name of what stands around them. */
+/** Models the queries that are built from conditions, by the name of the text around the conditions. */
 export function builtQueries(tables: Tables) {
   const statuses = (sign: 1 | -1) => () => {
     const found = [...tables.project.values()].flatMap((project) => {
@@ -109,7 +109,7 @@ function built<Row extends Found>(find: () => readonly Row[], columns: (row: Row
   };
 }
 
-/** Returns the failures of these transitions with what they are joined to. */
+/** Returns the failures of these transitions with the rows that they are joined to. */
 export function findFailures(tables: Tables, ids: readonly number[]): readonly FoundFailure[] {
   const projects = tables.projectByKey;
   const found: FoundFailure[] = [];

@@ -11,7 +11,7 @@ import {
 const PLACES = 20;
 const SPECIAL: ReadonlySet<string> = new Set(['none', 'other']);
 
-/** src/store/postgres/sql/failures.ts and error-totals.ts. */
+/** Models src/store/postgres/sql/failures.ts and error-totals.ts. */
 export function failureStatements(tables: Tables): Statements {
   const { failure, transition } = tables;
 

@@ -33,7 +33,7 @@ interface Flushed extends Health {
   readonly next_tick_at?: number | null;
 }
 
-/** src/store/postgres/sql/poll-commit.ts, known.ts and projects.ts, but for `CONFIGURE`. */
+/** Models src/store/postgres/sql/poll-commit.ts, known.ts, and projects.ts but for changes of the configuration. */
 export function pollStatements(tables: Tables): Statements {
   const { project, last } = tables;
 
@@ -129,7 +129,7 @@ export function pollStatements(tables: Tables): Statements {
   };
 }
 
-/** Returns the statement that `knownQuery` builds for these kinds; `isSome` says of which kinds only some ids are read. */
+/** Models the statement that `knownQuery` builds for these kinds. @param isSome whether only some ids of a kind are read */
 export function knownStatement(
   tables: Tables,
   kinds: readonly Kind[],
@@ -170,7 +170,7 @@ function putRecords({ records }: RowsOfProject, changed: readonly NewRecord[]): 
   }
 }
 
-/** `one = other` of SQL. */
+/** Compares like `one = other` of SQL. */
 function isEqual(one: unknown, other: unknown): boolean | null {
   return one === null || other === null ? null : one === other;
 }

@@ -3,7 +3,7 @@ import { type RowsOfProject, rowsOf, type Tables, type TransitionRow } from './t
 
 const MAX_ROWS = 250;
 
-/** src/store/postgres/sql/pruning.ts. The server takes any rows; this takes the first. */
+/** Models src/store/postgres/sql/pruning.ts. The server takes any rows, the model the first. */
 export function pruningStatements(tables: Tables): Statements {
   const { project, waste, ofProject } = tables;
 

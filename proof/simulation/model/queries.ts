@@ -10,11 +10,11 @@ import {
 
 type Asked = string | null;
 
-/** src/store/postgres/sql/*-query.ts and failure-counts.ts. */
+/** Models src/store/postgres/sql/*-query.ts and failure-counts.ts, and `projects` of row-queries.ts. */
 export function queryStatements(tables: Tables): Statements {
   const { project, transition, last } = tables;
 
-  /** Returns the asked project; without one, all that are configured. */
+  /** Returns the requested project, or all configured ones if it is null. */
   function shown(asked: Asked): readonly ProjectRow[] {
     const rows = [...project.values()];
     return rows.filter(({ id, removed_at }) =>

@@ -13,8 +13,8 @@ import { createTables, refusal, saveTables } from './tables.ts';
 const SPECIAL = /[\u0000\u0001]|\\u0001/;
 
 /**
- * The server's side of the statements of src/store/postgres, in this process.
- * @param source directory of the sources whose statements are made
+ * Creates a server that executes the statements of src/store/postgres in this process.
+ * @param source directory of the sources with these statements
  */
 export async function createModelServer(source: string): Promise<StatementServer> {
   const load = async <Room>(file: string): Promise<Room> =>

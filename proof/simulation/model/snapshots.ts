@@ -5,7 +5,7 @@ const PROJECTS_PER_VALUE = 250;
 /** Size of a row, in bytes. */
 const ROW_BYTES = 100;
 
-/** src/store/postgres/sql/snapshot.ts, owned-snapshot.ts and size.ts. */
+/** Models src/store/postgres/sql/snapshot.ts, owned-snapshot.ts and size.ts, and the reads of migrate.ts. */
 export function snapshotStatements(tables: Tables): Statements {
   const { project, transition } = tables;
 

@@ -1,4 +1,4 @@
-/** Does what a statement does, at this time of the server, epoch µs. */
+/** Executes a statement at this time of the server, epoch µs. */
 export type Run = Holder['run'];
 /** A method, so that a function may name the types of its values. */
 interface Holder {

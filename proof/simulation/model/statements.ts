@@ -13,8 +13,8 @@ import type { Tables } from './tables.ts';
 import { workerStatements } from './workers.ts';
 
 /**
- * Names of the statements of src/store/postgres by the digest of their text, so that a statement that was changed has no
- * function: change the function, then the digest. Of a query that is built from conditions, the text around them.
+ * Names of the statements of src/store/postgres by the digest of their text. A changed statement has no function: change the
+ * function, then the digest. The digest of a query that is built from conditions is that of the text around them.
  */
 const DIGESTS: Readonly<Record<string, string>> = {
   baae7c475b2f: 'causes',
@@ -73,7 +73,7 @@ const DIGESTS: Readonly<Record<string, string>> = {
   b19da1be9a93: 'workers',
 };
 
-/** The forms of the statement that knownQuery builds. */
+/** Kinds of records for which knownQuery builds a statement. */
 const KNOWN_KINDS: readonly (readonly Kind[])[] = [
   [],
   ['prompt'],
@@ -85,7 +85,7 @@ const KNOWN_KINDS: readonly (readonly Kind[])[] = [
 export type BuiltStatements = Pick<typeof KnownRoom, 'knownQuery'> &
   Pick<typeof CommitRoom, 'commitStatement'>;
 
-/** Returns what finds the function of a statement by its text. */
+/** Returns a function that finds the function of a statement by its text. */
 export function createStatements(
   tables: Tables,
   { knownQuery, commitStatement }: BuiltStatements,
@@ -135,13 +135,13 @@ export function createStatements(
   };
 }
 
-/** @throws if the texts of a statement are not those for which there is a function */
+/** @throws {TypeError} if the texts of a statement are not those for which there is a function */
 function expectDigest(name: string, texts: readonly string[]): void {
   const all = texts.join('\n');
   if (DIGESTS[digestOf(all)] !== name) throw new TypeError(unknown(all));
 }
 
-/** Returns the choices of the parts of a commit. */
+/** Returns every choice of the parts of a commit. */
 function everyChoice() {
   const either = [false, true];
   return either.flatMap((hasNew) =>

@@ -98,7 +98,7 @@ export interface RowsOfProject {
   /** Index of the failures that are not settled, in the order of their ids. */
   readonly pending: Map<number, FailureRow>;
   readonly errorTotals: Map<string, ErrorTotalRow>;
-  /** Another number after each change of the error totals. */
+  /** Number of changes of the error totals. */
   errorTotalsChange: number;
   /** By status, day and bucket. */
   readonly durations: Map<string, DurationRow>;
@@ -111,7 +111,7 @@ export interface Tables {
   /** The same by key. */
   readonly projectByKey: Map<number, ProjectRow>;
   readonly waste: Set<number>;
-  /** What has a project_key, in the order of the keys. */
+  /** Rows with a project_key, in the order of the keys. */
   readonly ofProject: Map<number, RowsOfProject>;
   /** In the order of the ids. */
   readonly transition: Map<number, TransitionRow>;
@@ -141,7 +141,7 @@ export function createTables(): Tables {
   };
 }
 
-/** Returns the function that gives all tables the rows that they have now. */
+/** Returns the function that restores the rows that all tables have now. */
 export function saveTables(tables: Tables): () => void {
   const saved = copyOf(tables);
   return () => {
@@ -206,7 +206,7 @@ export function rowsOf({ ofProject }: Tables, key: number): RowsOfProject {
   return rows;
 }
 
-/** `LEASE_HOLDS` of src/store/postgres/ownership/lease.ts. */
+/** Models `LEASE_HOLDS` of src/store/postgres/ownership/lease.ts. */
 export function holds({ expires_us }: WorkerRow, nowUs: number): boolean {
   return expires_us > nowUs && expires_us <= nowUs + 600_000_000;
 }

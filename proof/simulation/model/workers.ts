@@ -1,7 +1,7 @@
 import type { Statements } from './statement.ts';
 import { addProject, compareTexts, holds, isLive, type ProjectRow, type Tables } from './tables.ts';
 
-/** src/store/postgres/ownership/coordinator.ts, and who has which project of sql/projects.ts. */
+/** Models src/store/postgres/ownership/coordinator.ts, and the changes of the configuration of sql/projects.ts. */
 export function workerStatements(tables: Tables): Statements {
   const { worker, project, last } = tables;
 

@@ -10,7 +10,7 @@ import { createSender, LATE_MS, type Limits, type SenderOptions } from './sender
 import { kindsOf } from './statement-kinds.ts';
 import { watchServer, type WatchedServerOptions } from './watched-server.ts';
 
-/** Only read: the connections are simulated. */
+/** URL that is only parsed: the connections are simulated. */
 const URL_OF_WORKERS = 'postgres://nobody@simulated/database';
 
 export interface PostgresBackendOptions
@@ -29,10 +29,10 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
   const { StoreError } = await load<typeof ErrorsRoom>('monitor/errors.ts');
   const make = watchServer(options);
 
-  /** Number of the server, or of its connections, that takes the statements: nothing of an earlier one arrives any more. */
+  /** Number of the server, or of its connections, that takes the statements: nothing sent to an earlier one arrives. */
   let reign = 0;
 
-  /** Creates what opens the database of one process. */
+  /** Returns the function that opens the database of one process. */
   function openerFor(process: AccessOptions): (limits: Limits) => Database {
     const sender = createSender({
       kernel,

@@ -2,7 +2,7 @@ import { createModelServer } from '../model/server.ts';
 import type { StatementServer } from './statement-server.ts';
 import { connectRealServer } from './real-server.ts';
 
-/** Columns that are the server's own. */
+/** Columns in which the model may differ from a real server. */
 const OWN_COLUMNS: ReadonlySet<string> = new Set([
   'bytes',
   'is_counted',
@@ -13,7 +13,7 @@ const OWN_COLUMNS: ReadonlySet<string> = new Set([
 const STAMP = /^(\d+\.\d+)(?:\.-?\d+)?$/;
 
 /**
- * A real server with the model beside it: each statement is made by both, and their answers have to be equal, in any order.
+ * Connects to a real server, with the model beside it. Both execute each statement, and must return equal rows in any order.
  * @param fault called with each difference
  */
 export async function connectHeldServer(
@@ -24,7 +24,7 @@ export async function connectHeldServer(
   const real = await connectRealServer(source, url);
   const model = await createModelServer(source);
 
-  /** Returns what a server makes of a statement: rows, or the code of an error. */
+  /** Executes a statement. Returns its rows or its error. */
   async function tryRun(server: StatementServer, ...asked: Parameters<StatementServer['run']>) {
     try {
       return { rows: await server.run(...asked) };
@@ -62,7 +62,7 @@ function toComparable({
   return error instanceof Error && 'code' in error ? String(error.code) : String(error);
 }
 
-/** Returns rows in one order of many, without what cannot be compared. */
+/** Returns rows in a fixed order, without what cannot be compared. */
 function canonical(value: unknown): unknown {
   if (typeof value === 'string') return value.replace(STAMP, '$1');
   if (typeof value !== 'object' || value === null) return value;

@@ -5,8 +5,8 @@ import type { StatementServer } from './statement-server.ts';
 import { connectRealServer } from './real-server.ts';
 
 /**
- * Opens the server's side of three workers: the model, or a real server with the model beside it. Statements with a
- * deliberate mistake run on a real server only: the model has no functions for them.
+ * Opens the server of three workers: the model, or a real server with the model beside it. Sources with a planted mistake
+ * get a real server without the model, which may have no functions for their statements.
  * @param database `model`, or the URL of a new database
  * @param fault called with each difference between model and server
  */

@@ -9,8 +9,8 @@ import type * as UrlRoom from '../../../src/store/postgres/url.ts';
 import type { StatementServer, StoredProject } from './statement-server.ts';
 
 /**
- * The functions of time that the statements call, in a schema that is searched before PostgreSQL's own: a real server in
- * virtual time.
+ * Gives a real server virtual time: creates the time functions that the statements call, in a schema that is searched before
+ * PostgreSQL's own.
  */
 const VIRTUAL_TIME = `
 CREATE SCHEMA simulated;

@@ -9,22 +9,22 @@ const AFTER_ABORT_TIMEOUT_MS = 1000;
 
 /** Time limit of connecting, ms, as in src/store/postgres/session.ts. */
 const CONNECT_MS = 3000;
-/** How probable it is that a statement to a server that cannot be reached finds no open connection. */
+/** Probability that a statement to a server that cannot be reached finds no open connection. */
 const NOT_CONNECTED = 0.5;
 
-/** How probable it is that a commit fails which repeats one that is held up. */
+/** Probability that the repetition of a held-up commit fails. */
 const REPETITION_FAILS = 0.5;
-/** How probable it is that the first commit of a project to another server is held up. */
+/** Probability that the first commit of a project to another server is held up. */
 const FIRST_IS_HELD_UP = 0.3;
-/** The same of a commit that is made from what the last server had. */
+/** The same for a commit that is computed from the state of the last server. */
 const LATEST_IS_HELD_UP = 0.8;
-/** How probable it is that the postponement of a failure is held up. */
+/** Probability that the postponement of a failure is held up. */
 const POSTPONEMENT_IS_HELD_UP = 0.06;
-/** How probable it is that the sender of what is lost learns of it before its time limit. */
+/** Probability that a sender gets an error before its time limit if its statement or the answer is lost. */
 const IS_RESET = 0.7;
-/** Longest time for which a statement is held up, ms: longer than its sender waits, or than its lease lasts. */
+/** Maximum time for which a statement is held up, ms: longer than its sender waits, or than its lease lasts. */
 const MAX_HOLD_UP_MS = 90_000;
-/** How much of its time a timer waits at least, by true time. */
+/** Minimum share of its time that a timer waits, by true time. */
 const TIMERS_ARE_EXACT = 0.999;
 
 /** Time after which an answer is late: something else may have happened meanwhile, ms. */
@@ -32,11 +32,11 @@ export const LATE_MS = 2000;
 
 export type Limits = Pick<DatabaseOptions, 'timeoutMs' | 'signal'>;
 
-/** Answer to a statement. `unknown` is true if it may have been made, or may be yet. */
+/** Answer to a statement. `unknown` is true if the statement may have been executed, or still may be. */
 type Answer<Row> =
   { readonly rows: readonly Row[] } | { readonly error: unknown; readonly unknown: boolean };
 
-/** The connections of one process to the server: statements and answers take virtual time, and are late or lost on the way. */
+/** Connections of one process to the server. Statements and answers take virtual time, and may be late or lost. */
 export interface Sender {
   /** Sends a statement and resolves to its answer, or to an error when its time limit ends. */
   send<Row>(statement: Statement, values: readonly unknown[], limits: Limits): Promise<Answer<Row>>;
@@ -47,12 +47,11 @@ export interface Sender {
 export interface SenderOptions {
   readonly kernel: Kernel;
   readonly process: AccessOptions;
-  /** Length of the workers' leases, ms. */
   readonly leaseMs: number;
   readonly weather: () => StoreWeather;
   /** Number of the server that takes the statements: nothing that was sent to an earlier one arrives. */
   readonly reign: () => number;
-  /** Makes a statement of the process now. @throws {DatabaseError} */
+  /** Executes a statement of the process now. @throws {DatabaseError} */
   readonly make: (text: string, values: readonly unknown[]) => Awaitable<readonly unknown[]>;
   /** Creates the error of a lost connection. */
   readonly lost: () => unknown;
@@ -63,26 +62,25 @@ export interface SenderOptions {
 interface Journey {
   readonly isDelivered: boolean;
   readonly isAnswered: boolean;
-  /** Whether its sender learns before the time limit that statement or answer is lost. */
+  /** Whether its sender gets an error before the time limit if statement or answer is lost. */
   readonly isReset: boolean;
   /** Number of the server to which it goes. */
   readonly sentTo: number;
-  /** Time of the statement on its way, ms. */
+  /** Time until the statement arrives, ms. */
   readonly outMs: number;
-  /** Time of the answer on its way, ms. */
+  /** Time from then until the answer arrives, ms. */
   readonly backMs: number;
 }
 
-/** Creates the connections of one process. */
 export function createSender(options: SenderOptions): Sender {
   const { kernel, process, leaseMs, weather, reign, make, lost, fault } = options;
   const { machine, isCutOff, onTrouble } = process;
   /** Functions that end the wait for an answer, one for each statement in flight. */
   const inFlight = new Set<() => void>();
-  /** Until when a commit of a project is on its way, though its sender has given it up. */
+  /** Time until which a commit is on its way that its sender has given up, by project. */
   const heldUp = new Map<string, number>();
   const firstReign = reign();
-  /** To which server the last commit of a project went. */
+  /** Number of the server to which the last commit went, by project. */
   const committedTo = new Map<string, number>();
 
   function drawDelayMs(slow: number): number {
@@ -118,7 +116,7 @@ export function createSender(options: SenderOptions): Sender {
     return { isDelivered, isAnswered, isReset, sentTo, outMs, backMs: drawDelayMs(slow) };
   }
 
-  /** Reports what the database has made of a statement, before its sender knows. */
+  /** Reports the effect of a statement on the database, before its sender gets the answer. */
   function report(kinds: StatementKinds, { isDone }: { readonly isDone: boolean }): void {
     if (kinds.beginsLease || (kinds.renewsLease && isDone)) process.onRenewed();
     if (kinds.endsLease) process.onLeft();
@@ -179,7 +177,7 @@ export function createSender(options: SenderOptions): Sender {
         void kernel.real(() => answered);
       } else accept(made);
     };
-    // What is on its way arrives even if its sender is dead by then.
+    // A statement on its way arrives even if its sender is dead by then.
     if (isDelivered) kernel.after(outMs, arrive);
     else if (isReset) answer(backMs, unanswered());
     return promise;

@@ -23,7 +23,6 @@ export type StatementKinds = Readonly<Record<keyof typeof PATTERNS, boolean>>;
 
 const kindsOfTexts = new Map<string, StatementKinds>();
 
-/** Returns the kinds of a statement. */
 export function kindsOf(text: string): StatementKinds {
   let kinds = kindsOfTexts.get(text);
   if (kinds === undefined) {

@@ -1,15 +1,15 @@
 import type { StoreReader } from '../../../src/monitor/ports/store.ts';
 
-/** A value that is there at once, or a promise of it. */
+/** A value, or a promise of it. */
 export type Awaitable<Value> = Value | Promise<Value>;
 
-/** The server's side: makes one statement after the other. */
+/** A server that executes one statement after the other. */
 export interface StatementServer extends AsyncDisposable {
-  /** Makes a statement at this time of the server, whole epoch µs. Takes no virtual time. @throws {DatabaseError} */
+  /** Executes a statement at this time of the server, whole epoch µs. Takes no virtual time. @throws {DatabaseError} */
   run(text: string, values: readonly unknown[], nowUs: number): Awaitable<readonly unknown[]>;
   projects(): Awaitable<readonly StoredProject[]>;
   openReader(): Promise<StoreReader>;
-  /** Returns the function that takes back everything from now on. */
+  /** Returns the function that undoes everything from now on. */
   readonly save?: () => () => void;
   /** Returns the worker that has claimed a failure. */
   readonly claimant?: (transitionId: number) => string | null;
@@ -23,7 +23,7 @@ export interface StoredProject {
   readonly removed_at: number | null;
 }
 
-/** Goes on with a value at once, if it is there. */
+/** Calls `work` with the value: at once if it is no promise. */
 export function next<Value, Result>(
   value: Awaitable<Value>,
   work: (value: Value) => Awaitable<Result>,

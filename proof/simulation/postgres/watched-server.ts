@@ -26,7 +26,7 @@ interface ClaimedFailure {
   readonly removed_at: number | null;
 }
 
-/** Creates a function that makes a statement, reports its effects, and reports a fault if its process may not cause them. */
+/** Creates a function that executes a statement, reports its effects, and a fault if its process may not cause them. */
 export function watchServer({
   kernel,
   server,
