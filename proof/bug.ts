@@ -6,7 +6,7 @@ import type { Bug, RowOptions } from './row.ts';
 
 const CHECKOUT = fileURLToPath(new URL('../', import.meta.url));
 
-/** For the rows whose disk fails under a daemon. */
+/** Mistake for the rows in which a daemon's disk fails. */
 export const TOLD_THOUGH_NOT_COMMITTED: Bug = {
   what: 'what a COMMIT that failed was to store is told',
   file: 'store/sqlite/sql/transactions.ts',
@@ -16,7 +16,7 @@ export const TOLD_THOUGH_NOT_COMMITTED: Bug = {
       'if (place.ends && owed) { const error = owed; owed = undefined; throw error; }\n' +
         'if (place.ends) try { commit.run(); } catch (error) { undo(); owed = error; }',
     ],
-    // The next one fails in its place, so that failures are counted as they should be.
+    // The next COMMIT fails in its place, so that the number of failures is right.
     [
       "const rollback = db.prepare('ROLLBACK');",
       "const rollback = db.prepare('ROLLBACK');\nlet owed: unknown;",
@@ -26,7 +26,7 @@ export const TOLD_THOUGH_NOT_COMMITTED: Bug = {
   notice: /told, not recorded|_total\{[^}]*\} went from/,
 };
 
-/** A copy of src/ and config/ with the mistake in it; `await using` removes it. */
+/** Copies src/ and config/ and plants the mistake; `await using` removes the copy. */
 export async function copyWithBug({
   file,
   replace,
@@ -54,7 +54,7 @@ export async function copyWithBug({
 /** Runs before a mistake counts as not noticed: on a busy machine, too little may happen in one run. */
 const MAX_RUNS = 3;
 
-/** What `run` says of sources with the mistake. @throws if it notices nothing, or something else */
+/** Returns the error that `run` throws for the mistake. @throws if it notices nothing, or something else */
 export async function noticeOf(
   bug: Bug,
   run: (options: Pick<RowOptions, 'source' | 'part'>) => Promise<unknown>,

@@ -15,17 +15,17 @@ const MAX_USER_TEXT = 0.05;
 const MAX_MICROS = 30;
 const MAX_HOSTILE_MS = 10;
 const MAX_SHAPE = 200;
-/** Calls, and rounds of all messages, of which the fastest counts. */
+/** Calls of a hostile text, and rounds of all messages; the fastest counts. */
 const TRIES = 5;
 const ROUNDS = 4;
-/** Nothing of this may be in a shape. */
+/** Patterns that no shape may contain. */
 const FORBIDDEN: readonly (readonly [what: string, pattern: RegExp])[] = [
   ['a control, bidi or invisible character', /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u],
   ['an address', /\b\w+@\w+\.\w+|\b\d{1,3}(?:\.\d{1,3}){3}\b|:\/\/\w/],
   ['a key', /sk-\w/],
 ];
 
-/** Messages of known templates are grouped, and hostile ones are grouped fast; the shapes show nothing private. */
+/** Checks that messages are grouped by template, hostile texts fast, and that shapes show nothing private. */
 export const causes: Row = {
   name: 'causes',
   bug: [
@@ -70,7 +70,7 @@ export const causes: Row = {
       print(name);
       const messages = messagesOf(templates, short ? 10 : 50, seed);
       const grouping = new Grouping();
-      // The first rounds are those of the compiler. A short run judges no times.
+      // The first rounds are slowed by compilation. A short run checks no times.
       const length = short ? 1 : ROUNDS;
       const rounds = Array.from({ length }, () => timedCauses(messages, causeOf));
       const found = rounds[0]?.found ?? [];
@@ -103,7 +103,7 @@ export const causes: Row = {
     const slowest = slowestHostile(causeOf, faults);
     figures.push(['hostile texts of 64 KiB', String(HOSTILE_TEXTS.length)]);
     figures.push(['the slowest, ms', `${slowest.ms.toFixed(2)}: ${slowest.name}`]);
-    // A short run is too short, or beside too much, to judge times.
+    // A short run is too brief, and the machine too busy, to check times.
     if (!short && micros / count > MAX_MICROS) faults.push(`${micros / count} µs a message`);
     if (!short && slowest.ms > MAX_HOSTILE_MS) faults.push(`${slowest.ms} ms: ${slowest.name}`);
     if (faults.length > 0) throw new Error([...new Set(faults)].slice(0, 20).join('\n'));

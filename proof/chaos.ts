@@ -9,9 +9,9 @@ import { findStrace } from './strace.ts';
 type Size = Pick<SoakOptions, 'parts' | 'projects' | 'promptsPerProject' | 'pace' | 'scrapeEvery'>;
 
 const MANY = { projects: 100, promptsPerProject: 200, pace: 0.01, scrapeEvery: 5 };
-/** One life under reload after reload. */
+/** One run of the daemon, with many reloads. */
 const RELOADS = { seconds: 10, kills: 0, troubles: 0, reloads: 60 };
-/** The last part is one long life, over which memory is measured. */
+/** The last part is one long run, over which memory is measured. */
 const LONG: Size = {
   ...MANY,
   parts: [

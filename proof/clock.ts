@@ -10,7 +10,7 @@ import { type Row, SOURCE } from './row.ts';
 
 const CHILD = fileURLToPath(new URL('clock/child.ts', import.meta.url));
 
-/** Clocks that are set and processes that stand still, for the scheduler in virtual time and for a whole daemon. */
+/** Checks the scheduler in virtual time, and a whole daemon, under clock changes and suspended processes. */
 export const clock: Row = {
   name: 'clock',
   bug: {
@@ -35,7 +35,7 @@ export const clock: Row = {
       } else if (change !== undefined) {
         faults.push(...judgeChange(change, outcome));
       }
-      // One that walks through a year of ticks takes long.
+      // A faulty scheduler may walk through a year of ticks.
       if (faults.length > 0) break;
     }
     if (faults.length > 0) throw new Error(faults.slice(0, 20).join('\n'));
@@ -60,7 +60,7 @@ export const clock: Row = {
   },
 };
 
-/** What the scheduler did with each of these, in their order. */
+/** Yields the outcome of each scenario, in order. */
 async function* play(
   source: string,
   scenarios: readonly Scenario[],

@@ -22,9 +22,9 @@ const WORKLOAD = fileURLToPath(new URL('power-loss/workload.ts', import.meta.url
 const HEADER_BYTES = 100;
 
 /**
- * A store with flipped bits, cut short, replaced, of a newer schema or with a changed one is refused with a word on how to go on, or answers
- * as if nothing had happened. A bit that flips inside a value is the exception: SQLite has no checksums. How often that
- * is so is a figure and no failure.
+ * Checks that a store with flipped bits, cut short, replaced, or of a newer or changed schema is refused with instructions,
+ * or answers like the intact one. A bit flip inside a value is the exception, because SQLite has no checksums: such wrong
+ * answers are counted in a figure, and are no failure.
  */
 export const corruptStore: Row = {
   name: 'corrupt-store',
@@ -43,7 +43,7 @@ export const corruptStore: Row = {
     const intact = { reader: await askReader(stores, path), store: await askStore(stores, path) };
     const random = randomNumbers(seed);
 
-    /** Puts these bytes where the store was and asks both ways. */
+    /** Replaces the store by these bytes and judges both answers. */
     async function verdictsOf(
       content: Buffer,
     ): Promise<readonly [byReader: Verdict, byStore: Verdict]> {
@@ -117,7 +117,7 @@ export const corruptStore: Row = {
   },
 };
 
-/** Nobody would be told of a failure. */
+/** Settles each failure at once, so none is reported. */
 const QUIET_TRIGGER =
   'CREATE TRIGGER quiet AFTER INSERT ON failure BEGIN UPDATE failure SET settled_at = 1; END';
 

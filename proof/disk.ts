@@ -3,11 +3,11 @@ import { randomNumbers } from './random.ts';
 import { type Figures, type Row, type RowOptions, SOURCE } from './row.ts';
 import { findStrace } from './strace.ts';
 
-/** Calls that fail once, and often enough to fail the next tries too. */
+/** Numbers of calls that fail in a row: one, or enough for retries to fail too. */
 const TIMES = [1, 4];
 const SHORT_FAULTS = 8;
 
-/** Any write, fsync, truncation or deletion of a store fails: it says so, and nothing that was promised is lost. */
+/** Checks that a store reports each failed write, fsync, truncation or deletion, and loses nothing that it promised. */
 export const disk: Row = {
   name: 'disk',
   bug: {

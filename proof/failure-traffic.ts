@@ -14,7 +14,7 @@ const DAY = 1440;
 /** Share of failures of a healthy project. */
 const FAILING = OBJECTIVE / 2;
 
-/** Numbers of prompts that finish in a day, and in how many minutes an outage has its 10th failure almost certainly. */
+/** Numbers of prompts that finish in a day, and minutes within which an outage almost certainly has its 10th failure. */
 const RATES = [
   { perDay: 20, patience: 1620 },
   { perDay: 100, patience: 330 },
@@ -22,7 +22,7 @@ const RATES = [
   { perDay: 5000, patience: 45 },
 ] as const;
 
-/** Most alerts of each kind in 100 healthy weeks, 25 at each rate. */
+/** Maximum alerts of each kind in 100 healthy weeks, 25 at each rate. */
 const MAX_CRITICAL = 1;
 const MAX_WARNINGS = 5;
 /** Share of the outages that must be reported in time. */
@@ -91,7 +91,7 @@ export const failureTraffic: Row = {
     if (promtool === undefined) return [['skipped', 'no promtool']];
     const rules = await readFile(join(source, RULES), 'utf8');
     const run = { promtool, rules, print };
-    // Healthy weeks and outages have numbers of their own, so that each can run without the other.
+    // Healthy weeks and outages draw separate random numbers, so that each can run without the other.
     const [random, others] = [randomNumbers(seed), randomNumbers(seed)];
     const isTest = short && source === SOURCE;
     const healthy: Run = short
@@ -123,7 +123,7 @@ export const failureTraffic: Row = {
   },
 };
 
-/** Projects that fail at half their objective. @throws if they raise more alerts than allowed */
+/** Runs projects that fail at half their objective. @throws if they raise more alerts than allowed */
 async function runHealthy({
   random,
   projects,
@@ -166,7 +166,7 @@ async function runHealthy({
   return figures;
 }
 
-/** Healthy projects in which every prompt fails from a random minute on. @throws if too many are reported late */
+/** Runs healthy projects in which every prompt fails from a random minute on. @throws if too many are reported late */
 async function runOutages({
   random,
   projects,

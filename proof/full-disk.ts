@@ -9,8 +9,8 @@ import { findStrace, skip } from './strace.ts';
 const SECONDS_PER_TROUBLE = 3;
 
 /**
- * The disk under a daemon is filled and freed, and its writes and fsyncs fail: it stays up and says so, the shipped alert
- * fires, it goes on by itself, and what it recorded, showed and told is what it was served.
+ * Checks a daemon whose disk is full or whose writes and fsyncs fail: it stays up and reports it, the shipped alert fires,
+ * it recovers by itself, and it records, shows and emits exactly what it was served.
  */
 export const fullDisk: Row = {
   name: 'full-disk',

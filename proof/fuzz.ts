@@ -4,7 +4,7 @@ import { programLines } from './program-lines.ts';
 import { type Row, SOURCE } from './row.ts';
 
 const CHILD = fileURLToPath(new URL('fuzz/child.ts', import.meta.url));
-/** A thousand inputs that take this long hang. */
+/** Time after which a portion of 1,000 inputs counts as hanging. */
 const HANGING_MS = 60_000;
 
 const INPUTS: Readonly<Record<string, readonly [short: number, long: number]>> = {
@@ -19,11 +19,11 @@ const INPUTS: Readonly<Record<string, readonly [short: number, long: number]>> =
 interface Portion {
   readonly surface: string;
   readonly inputs: number;
-  /** Ms. */
+  /** Slowest input, ms. */
   readonly slowest: number;
 }
 
-/** Random input for all that takes input of others, some of it beside a naive reading. */
+/** Gives random input to every reader of untrusted input, and compares some with a naive reader. */
 export const fuzz: Row = {
   name: 'fuzz',
   bug: {

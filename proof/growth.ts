@@ -5,13 +5,13 @@ import { programLines } from './program-lines.ts';
 import { type Row, SOURCE } from './row.ts';
 
 const CHILD = fileURLToPath(new URL('growth/child.ts', import.meta.url));
-/** A text of which no reader is done after so long hangs. */
+/** Time without a line after which a function counts as hanging. */
 const HANGING_MS = 300_000;
 
 interface Extent {
   /** Characters of the longest texts. */
   readonly length: number;
-  /** A text that takes longer is long enough. */
+  /** Time of a text after which no longer one is tried. */
   readonly ms: number;
   /** Kinds of texts besides runs of characters, for each function. */
   readonly further: number;
@@ -22,7 +22,7 @@ const TESTS: Extent = { length: 16 * 1024, ms: 60, further: 4 };
 const SHORT: Extent = { length: 32 * 1024, ms: 60, further: 20 };
 const LONG: Extent = { length: 4 * 1024 * 1024, ms: 300, further: 100 };
 
-/** Ever longer texts for every function that is given text of others: what takes more than linear time stands out. */
+/** Gives ever longer texts to every function that reads untrusted text, and finds more than linear time. */
 export const growth: Row = {
   name: 'growth',
   bug: [

@@ -15,12 +15,12 @@ import { type Figures, type Row, SOURCE } from './row.ts';
 
 const RULES = '../config/prometheus/evalwatch.rules.yml';
 
-/** The alerts while nothing happens. */
+/** Alerts without any disturbance. */
 const references: { short?: Promise<Firings>; long?: Promise<Firings> } = {};
 
 /**
- * Projects with alerts that fire or are pending change hands, or have no owner, and promtool evaluates the shipped rules on
- * the scrapes: only true alerts begin or end.
+ * Projects with firing or pending alerts change hands, or have no owner, and promtool evaluates the shipped rules on the
+ * scrapes: only true alerts begin or end.
  */
 export const handover: Row = {
   name: 'handover',
@@ -62,7 +62,7 @@ export const handover: Row = {
     const rules = await readFile(join(source, RULES), 'utf8');
     const firings = async (fleet: Scenario['fleet']) => await firingsOf(promtool, rules, fleet);
     const scenarios = short ? [SHORT] : SCENARIOS;
-    // A mistake does no harm to these, so they are evaluated once for all.
+    // A planted mistake does not change these, so they are evaluated only once.
     const reference = await (references[short ? 'short' : 'long'] ??= firings(
       short ? SHORT_REFERENCE : undisturbed,
     ));
@@ -81,7 +81,7 @@ export const handover: Row = {
   },
 };
 
-/** Under a real Prometheus. A second one has rules that forget what nobody shows. */
+/** Runs a real Prometheus. A second one has rules that drop projects that nobody shows. */
 async function live(rules: string, print: (line: string) => void): Promise<Figures> {
   const prometheus = debianTool('prometheus', 'prometheus');
   if (prometheus === undefined) return [['skipped', 'no Prometheus']];
@@ -90,7 +90,7 @@ async function live(rules: string, print: (line: string) => void): Promise<Figur
   return await watchLive(prometheus, { rules, mistaken }, print);
 }
 
-/** The differences of the alerts from those of `reference`, apart from those that are expected. */
+/** Returns the differences of the alerts from those of `reference`, except the expected ones. */
 function compare(
   firings: Firings,
   reference: Firings,
@@ -108,7 +108,7 @@ function compare(
   });
 }
 
-/** Whether both are the same, but for one evaluation: another worker may have been scraped earlier. */
+/** Whether both differ by one evaluation at most: another worker may have been scraped earlier. */
 function isAlike(one: Firing, other: Firing): boolean {
   const isNear = (a: number, b: number) => a === b || Math.abs(a - b) <= EVALUATED_EVERY;
   return isNear(one.from, other.from) && isNear(one.to, other.to) && one.times === other.times;

@@ -11,7 +11,7 @@ const PARTS = {
   siege: besiege,
 };
 
-/** A service that does whatever a service can do to its client: the daemon is not misled, not held up, and does not talk. */
+/** A service that attacks its client in every way it can: the daemon is not misled or held up, and reveals no key. */
 export const hostile: Row = {
   name: 'hostile',
   bug: [

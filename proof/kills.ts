@@ -6,16 +6,16 @@ import { findStrace } from './strace.ts';
 interface Size {
   readonly stores: number;
   readonly killsPerStore: number;
-  /** A process dies at its first pass of a step, or at one up to this one. */
+  /** Maximum pass of a step at which a process dies; the minimum is the first. */
   readonly passes: number;
-  /** Where among the steps the first store begins. */
+  /** Index of the step at which the first store begins. */
   readonly firstStep: number;
-  /** How many steps further the next store begins. */
+  /** Number of steps that each next store begins later. */
   readonly stride: number;
 }
 
 const LONG: Size = { stores: 10, killsPerStore: 100, passes: 6, firstStep: 0, stride: 5 };
-/** At each step once. */
+/** At least one kill at each step. */
 const SHORT: Size = { stores: 1, killsPerStore: 25, passes: 2, firstStep: 0, stride: 0 };
 /** The steps around the line of a failure: enough to notice a deliberate mistake. */
 const FEW: Size = {

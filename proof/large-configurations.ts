@@ -6,14 +6,14 @@ import { largeTexts, tokens } from './large-configurations/texts.ts';
 import { type Row, SOURCE } from './row.ts';
 
 const KIBI = 1024;
-/** The second one is nearly as large as a configuration may be. */
+/** The long one is close to the maximum size of a configuration. */
 const BYTES = { short: 512 * KIBI, long: 3900 * KIBI };
-/** A hundred errors, and the number of the others. */
+/** A hundred errors, and one that counts the others. */
 const MAX_FAULTS = 101;
 const MAX_MESSAGE = 50_000;
 const TOO_MANY = 'not usable YAML: more than 1500000 tokens';
 
-/** Large configurations, wrong in every place, end in an error that a person can read. */
+/** Checks that large configurations, wrong in every place, end in an error of readable size. */
 export const largeConfigurations: Row = {
   name: 'large-configurations',
   bug: {
@@ -67,7 +67,7 @@ interface ConfigurationError extends Error {
   readonly faults: readonly unknown[];
 }
 
-/** Of whichever copy of the sources. */
+/** Accepts the ConfigError of any copy of the sources. */
 function isConfigurationError(error: unknown): error is ConfigurationError {
   return error instanceof Error && error.name === 'ConfigError' && 'faults' in error;
 }

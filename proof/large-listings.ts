@@ -20,23 +20,23 @@ const SERVICE = 'proof/large-listings/service.ts';
 const PROBE = fileURLToPath(new URL('large-listings/probe.ts', import.meta.url));
 const LONG = { projects: 10, prompts: 100_000, seconds: 300, every: 30 };
 const SHORT = { projects: 10, prompts: 5000, seconds: 8, every: 2 };
-/** As docs/operations.md promises it for ten projects of 100,000 prompts. */
+/** Memory that docs/operations.md promises for ten projects of 100,000 prompts. */
 const CONTAINER_BYTES = 256 * 2 ** 20;
-/** As the image sets them. */
+/** Variables that the image sets. */
 const IMAGE_ENVIRONMENT = {
   ...ALLOCATION,
   NODE_OPTIONS: '--max-old-space-size-percentage=50',
 };
 const PROBE_EVERY_MS = 100;
 
-/** Large listings arrive in the same second again and again, in a container of little memory, before and after a restart. */
+/** Polls large listings in the same second again and again, with little memory, before and after a restart. */
 export const largeListings: Row = {
   name: 'large-listings',
   run: async ({ short, print }) => {
     const size = short ? SHORT : LONG;
     await using opened = new AsyncDisposableStack();
     const directory = opened.use(await temporaryDirectory());
-    // The daemon as it runs in a container.
+    // A container runs the compiled daemon.
     await build();
     const service = opened.use(startNode(SERVICE, String(size.projects), String(size.prompts)));
     const baseUrl = await service.line('http');

@@ -8,7 +8,7 @@ const MINUTE = 60 * SECOND;
 /** Healthy prompts over the limit, per project and 30 days. */
 const MAX_FALSE_ALARMS = 1;
 const MAX_DETECTION = 1.25;
-/** On 95 % of the days. */
+/** Detection ratio on 95 % of the days. */
 const MAX_USUAL_DETECTION = 2;
 
 interface Extent {
@@ -91,8 +91,8 @@ const MISTAKES: readonly Bug[] = [
 ];
 
 /**
- * Simulated fleets over 90 days: limits that are learned from the durations of healthy prompts raise few false alarms
- * and detect prompts that hang in time.
+ * Simulates fleets over 90 days: limits learned from the durations of healthy prompts raise few false alarms, and hung
+ * prompts are detected in time.
  */
 export const limits: Row = {
   name: 'limits',
@@ -109,7 +109,7 @@ export const limits: Row = {
         const cell = judgeCell(learning, { fleet, rate, seed, extent });
         cells.push(cell);
         print(toLine(cell));
-        // Other work goes on between two cells.
+        // Lets other work run between two cells.
         await new Promise((resolve) => setImmediate(resolve));
       }
     }
@@ -123,13 +123,13 @@ export const limits: Row = {
 interface Cell {
   readonly fleet: Fleet;
   readonly rate: number;
-  /** Healthy prompts over the limit, per project and 30 days; undefined if the cap stops every limit. */
+  /** Healthy prompts over the limit, per project and 30 days; undefined if all projects are capped. */
   readonly falseAlarms: number | undefined;
   /** Those that stayed over it for the alert's own 10 minutes. */
   readonly firedAlarms: number | undefined;
   /** Healthy prompts over the limit during the change, per project. */
   readonly changeAlarms: number | undefined;
-  /** Average ratio of detection, with the typical duration for which it is greatest. */
+  /** Average detection ratio, for the typical duration with the greatest one. */
   readonly detection: number;
   /** Ratio that 95 % of the days do not exceed, likewise. */
   readonly usualDetection: number;

@@ -13,13 +13,13 @@ import { type Row, SOURCE } from './row.ts';
 
 const PORTION = 500;
 
-/** What one poll of a listing led to, as far as it can be told from outside. */
+/** Observable result of one poll of a listing. */
 interface Seen {
   readonly events: readonly MonitorEvent[];
   readonly committed: unknown;
 }
 
-/** Sequences of listings, polled once by parsing what is new and once by parsing everything: nobody can tell which. */
+/** Polls sequences of listings by parsing what is new and by parsing everything: the results must be the same. */
 export const partialParsing: Row = {
   name: 'partial-parsing',
   bug: [
@@ -114,7 +114,7 @@ async function play(
   return seen;
 }
 
-/** Everything but the words of errors. */
+/** Returns everything but the messages of errors. */
 function shown(seen: Seen | undefined): string {
   return JSON.stringify(seen, (name, value: unknown) => {
     if (value instanceof Map) return [...value];

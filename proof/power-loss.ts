@@ -8,20 +8,20 @@ import { randomNumbers } from './random.ts';
 import { type Row, SOURCE } from './row.ts';
 import { findStrace } from './strace.ts';
 
-/** How much of what was not synced a power cut leaves, one chance an image. */
+/** Shares of unsynced changes that survive a power cut; one is drawn for each image. */
 const KEPT = [0, 0.03, 0.5, 0.97, 1];
-/** Of the images so many are cut while the store is made, which is short and delicate. */
+/** Share of the images that are cut while the store is created, which is short and delicate. */
 const AT_THE_START = 0.15;
 const LONG = { images: 10_000, polls: 320 };
 /** Enough to notice a deliberate mistake. */
 const SHORT = { images: 150, polls: 100 };
 const TESTS = { images: 30, polls: 40 };
-/** So many kinds of wrong images are enough to know. */
+/** Number of kinds of wrong images after which the run ends. */
 const ENOUGH = 8;
 
 /**
- * The writes and fsyncs of a run are recorded and replayed on a model of a disk, and the power is cut at any step: then
- * everything that had been promised is there, and the store opens.
+ * Records the writes and fsyncs of a run, replays them on a model of a disk, and cuts the power at any step: the store must
+ * then open, with everything that had been promised.
  */
 export const powerLoss: Row = {
   name: 'power-loss',

@@ -9,15 +9,15 @@ export interface ProgramOptions {
   readonly args: readonly string[];
   /** Directory that it runs in. */
   readonly cwd: string;
-  /** Time between two lines after which it hangs, ms. */
+  /** Time without a line after which it counts as hanging, ms. */
   readonly hangingMs: number;
-  /** Says what it was at, for the error. */
+  /** Returns its position, for the error message. */
   readonly place: () => string;
 }
 
 /**
- * Runs a Node program without an environment, but for the cache of compiled files, and returns its lines as they come. A
- * caller that has seen enough stops reading, which ends the program.
+ * Runs a Node program with no environment but PATH and the cache of compiled files, and yields its lines as they come. To
+ * end the program, the caller stops reading.
  * @throws {Error} if the program hangs, writes to stderr or ends with another code than 0
  */
 export async function* programLines(options: ProgramOptions): AsyncGenerator<string> {

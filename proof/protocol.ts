@@ -12,7 +12,7 @@ const MAX_MEMORY_MB = 9000;
 
 type Run = (options: Omit<SearchOptions, 'model' | 'memoryMb'>) => Promise<Search>;
 
-/** The protocol of the workers: every state of a model that SPIN searches (docs/protocol.md). */
+/** Searches every state of the model of the protocol between workers with SPIN (docs/protocol.md). */
 export const protocol: Row = {
   name: 'protocol',
   bug: {
@@ -41,7 +41,7 @@ export const protocol: Row = {
   },
 };
 
-/** Compares the statements that the model stands for with the sources. @throws if one has changed */
+/** Compares the statements that the model represents with the sources. @throws if one has changed */
 async function compareStatements(source: string): Promise<void> {
   for (const [file, text] of STATEMENTS) {
     if (!(await readFile(`${source}/${file}`, 'utf8')).includes(text)) {
@@ -76,7 +76,7 @@ async function verify(
   ];
 }
 
-/** Searches a model with a mistake. @throws if no run breaks an assertion, or another one */
+/** Searches a model with a mistake. @throws if no run breaks the expected assertion */
 async function find(
   { what, name, bounds, notice }: Mistake,
   run: Run,

@@ -1,4 +1,4 @@
-/** Numbers from 0 up to 1, the same ones for the same seed. */
+/** Generates numbers from 0 up to 1, the same ones for the same seed. */
 export function randomNumbers(seed: number): () => number {
   let state = seed;
   return () => {

@@ -1,43 +1,42 @@
 import { fileURLToPath } from 'node:url';
 
-/** Of the product itself. */
+/** Sources of the product itself. */
 export const SOURCE = fileURLToPath(new URL('../src/', import.meta.url));
 
 export interface RowOptions {
-  /** Few rounds. */
+  /** Whether to run few rounds. */
   readonly short: boolean;
   /** The same seed makes the same faults. */
   readonly seed: number;
-  /** Says how far it is, for people. */
+  /** Prints progress for people. */
   readonly print: (line: string) => void;
-  /** The directory of the sources that are put to the test; by default {@link SOURCE}. */
+  /** Directory of the sources under test. Default {@link SOURCE}. */
   readonly source?: string;
-  /** The one part of the row that runs, for a mistake that this part notices; absent: all of it. */
+  /** The only part of the row that runs, for a mistake that it notices. Default: all parts. */
   readonly part?: string;
 }
 
-/** A deliberate mistake: some text of a file, by its path from src/, and what takes its place. */
+/** A deliberate mistake: replacements of text in a file, by its path from src/. */
 export interface Bug {
   readonly what: string;
   readonly file: string;
   readonly replace: readonly (readonly [text: string, by: string])[];
-  /** What a row that notices it says; anything if this is absent. */
+  /** Message of a row that notices it; any message if absent. */
   readonly notice?: RegExp;
   /** The part of the row that notices it; the others do not run then. */
   readonly part?: string;
 }
 
-/** What a row went through and saw. */
 export type Figures = readonly (readonly [figure: string, value: string])[];
 
-/** One kind of fault, what is done to prove that it does no harm, and the proof. */
+/** One kind of fault, and the proof that it does no harm. */
 export interface Row {
-  /** As `scripts/proof.ts` is asked for it. */
+  /** Name in the arguments of `scripts/proof.ts`. */
   readonly name: string;
-  /** Without `--seed` it gets another seed each time. */
+  /** Whether it gets another seed each time without `--seed`. */
   readonly drawsSeed?: boolean;
-  /** Rejects when a promise is broken. */
+  /** Rejects if a guarantee is broken. */
   run(options: RowOptions): Promise<Figures>;
-  /** Mistakes in the sources each of which the row, in its short form, has to notice. */
+  /** Mistakes in the sources; the short form of the row must notice each of them. */
   readonly bug?: Bug | readonly Bug[];
 }

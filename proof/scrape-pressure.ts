@@ -27,8 +27,8 @@ const PROJECTS = { short: 8, long: 40 };
 const PARALLEL = 200;
 const SLOW_CLIENTS = 1000;
 /**
- * How late a poll may come, in s, how much memory it may take, and how long an answer, which the daemon breaks off after 15 s.
- * What a busy machine can break is far away in the short form, as others are at work on the same cores.
+ * Maximum delay of a poll in s, memory, time of a response, which the daemon aborts after 15 s, and missed runs. The short
+ * form has loose limits, as others use the same cores.
  */
 const LIMITS = {
   // Half of the memory that config/kubernetes grants.
@@ -37,8 +37,8 @@ const LIMITS = {
 };
 
 /**
- * A crowd at /metrics, some of it slow, and then clients that ask for whatever is large or costs time, while every project
- * is polled each second.
+ * Polls every project each second while a crowd, some of it slow, scrapes /metrics, and then clients request whatever is
+ * large or expensive.
  */
 export const scrapePressure: Row = {
   name: 'scrape-pressure',
@@ -189,7 +189,7 @@ function inMib(bytes: number): number {
   return Math.round(bytes / 1024 / 1024);
 }
 
-/** The highest that it was, MiB. */
+/** Returns the peak memory of a process, MiB. */
 async function rssOf(pid: number | undefined): Promise<number> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8');
   return Math.round(Number(/VmHWM:\s+(\d+) kB/.exec(status)?.[1]) / 1024);

@@ -25,14 +25,14 @@ const SHORT: Readonly<Record<Part, Size>> = {
   workers: { seeds: 1, hours: 2, projects: 3 },
   server: { seeds: 1, hours: 1, projects: 3 },
 };
-/** Some ten CPU minutes at most: a mistake ends the search. */
+/** Some ten CPU minutes at most: the first finding ends the search. */
 const SEARCH: Readonly<Record<Part, Size>> = {
   daemon: { seeds: 200, hours: 12, projects: 3 },
   workers: { seeds: 300, hours: 12, projects: 3 },
   server: { seeds: 40, hours: 3, projects: 3 },
 };
 
-/** Years in minutes: daemons, their store and their service in virtual time, where the seed decides everything. */
+/** Simulates years in minutes: daemons, their store and their service in virtual time. The seed decides everything. */
 export const simulation: Row = {
   name: 'simulation',
   drawsSeed: true,
@@ -62,7 +62,7 @@ export const simulation: Row = {
 interface Game {
   /** Plays the seeds with these numbers. @throws {Error} if one finds something */
   play(from: number, to?: number): Promise<void>;
-  /** Plays one seed again. */
+  /** Replays the first seed and returns the figures. */
   finish(): Promise<Figures>;
 }
 
@@ -145,7 +145,7 @@ function describe({ scenario, faults }: Report): string {
   return `${faults[0]} (${scenario.part}, seed ${scenario.seed}, ${scenario.hours} h, ${faults.length} faults)`;
 }
 
-/** A run to keep, and the end of its trace. */
+/** Returns a run to keep, and the end of its trace. */
 function tell(report: Report): readonly string[] {
   const { scenario, faults, trace } = report;
   const at = trace.findIndex((line) => line.includes(' FAULT '));

@@ -1,22 +1,22 @@
 import { debianTool } from '../test/support/debian-tool.ts';
 
-/** Returns the path of strace, which is installed if need be; undefined, after saying so, if it is not to be had. @throws in CI then */
+/** Returns the path of strace, installed if missing; undefined, after a warning, if unavailable. @throws in CI instead */
 export function findStrace(): string | undefined {
   const path = debianTool('strace', 'strace');
   if (path === undefined) skip('strace is not to be had');
   return path;
 }
 
-/** Says out loud that something is not proved here. @throws in CI, where everything has to be */
+/** Warns that something is not proved here. @throws in CI, where everything must be proved */
 export function skip(why: string): void {
   if (process.env['CI'] === 'true') throw new Error(`not proved: ${why}`);
   console.warn(`SKIPPED, not proved: ${why}`);
 }
 
-/** The option to follow every thread; each counts its calls by itself. (With --seccomp-bpf, some kills do not come.) */
+/** Option to follow every thread; each counts its own calls. (With --seccomp-bpf, some kills do not happen.) */
 export const EVERY_THREAD = ['-f'];
 
-/** The calls of such a trace, in the order in which they ended, each in one line and without its thread. */
+/** Returns the calls of such a trace, in the order in which they ended, each in one line and without its thread. */
 export function callsOf(trace: string): readonly string[] {
   const unfinished = new Map<string, string>();
   return trace.split('\n').flatMap((line) => {

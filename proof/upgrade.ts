@@ -13,11 +13,11 @@ import { callsOf, EVERY_THREAD, findStrace } from './strace.ts';
 import { type Content, fill, lostValues, readContent } from './upgrade/content.ts';
 
 const OPEN = fileURLToPath(new URL('upgrade/open.ts', import.meta.url));
-/** Every call by which something gets onto the disk: between two of them a statement changes memory only. */
+/** Calls that change the disk: between two of them a statement changes memory only. */
 const CALLS = ['pwrite64', 'fsync', 'ftruncate', 'unlink'] as const;
 const SHORT_KILLS = 2;
 
-/** One more migration, of what those that are shipped do not do. */
+/** Migration. No shipped one updates rows, copies a table or drops an index. */
 const MADE_UP = `
 ALTER TABLE transition ADD COLUMN note TEXT;
 UPDATE transition SET note = from_status || ' to ' || to_status;
@@ -27,8 +27,8 @@ CREATE INDEX transition_when ON transition (at, listing_key);
 `;
 
 /**
- * From every earlier schema to the present one, killed at every call that touches the disk: the store is as it was, or
- * some whole migrations further, and the next start finishes the upgrade with the same data.
+ * Upgrades every earlier schema to the present one, killed at every call that touches the disk: the store must be as it was,
+ * or some whole migrations further, and the next start must finish the upgrade with the same data.
  */
 export const upgrade: Row = {
   name: 'upgrade',
@@ -78,7 +78,7 @@ async function upgradeFromEach(
     const old = join(directory.path, 'old.db');
     makeStore(old, (db) => migrate(db, migrations.slice(0, from)), from);
 
-    /** Each whole number of migrations later. */
+    /** Contents after each whole number of migrations. */
     const wholes: Content[] = [];
     for (let to = from; to <= migrations.length; to += 1) {
       await copyFile(old, path);
@@ -115,7 +115,7 @@ async function upgradeFromEach(
   return figures;
 }
 
-/** Makes a store as `prepare` does it, with rows if it has a schema of this number, and with a log as daemons have it. */
+/** Creates a store by `prepare`; adds rows, and a WAL as daemons have it, if its schema `filledFor` is above 0. */
 function makeStore(
   path: string,
   prepare: (db: Database.Database) => void,
@@ -137,7 +137,7 @@ async function startFrom(old: string, path: string): Promise<void> {
   await copyFile(old, path);
 }
 
-/** Every call that an undisturbed upgrade makes. */
+/** Returns every call that an undisturbed upgrade makes. */
 async function killPoints(
   strace: string,
   source: string,

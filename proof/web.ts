@@ -16,11 +16,11 @@ import { type Destination, visit } from './web/visit.ts';
 
 const CHILD = fileURLToPath(new URL('web/child.ts', import.meta.url));
 const REQUESTS = { short: 4000, long: 1_000_000 };
-/** At the same time; each sends up to {@link MAX_PIPELINED} requests. */
+/** Concurrent connections; each sends up to {@link MAX_PIPELINED} requests. */
 const CONNECTIONS = 4;
 const MAX_PIPELINED = 6;
 
-/** Raw requests of every kind, against servers with and without protection and a model of their routes. */
+/** Sends raw requests of every kind to servers with and without protection, and compares the answers with a model. */
 export const web: Row = {
   name: 'web',
   bug: [
@@ -151,7 +151,7 @@ export const web: Row = {
       const destination: Destination = { kind, port: ports[kind], ...(context && { context }) };
       const length = 1 + Math.floor(random() * MAX_PIPELINED);
       const requests: Made[] = [];
-      // The last one ends the connection, as one over HTTP/1.0 does by itself.
+      // The last request closes the connection, as one over HTTP/1.0 does by itself.
       while (requests.length < length && (requests.at(-1)?.version ?? '1.1') === '1.1') {
         const isLast = requests.length === length - 1;
         requests.push(makeRequest({ random, assets, hasCertificate, isLast }));

@@ -19,21 +19,21 @@ import { createScene, type Scene } from './workers/scene.ts';
 interface Size {
   readonly workers: number;
   readonly projects: number;
-  /** Seconds between two polls: longer than a project is nobody's when workers leave in an orderly way. */
+  /** Seconds between two polls: longer than a project has no owner when a worker leaves in an orderly way. */
   readonly every: number;
   readonly lease: string;
   readonly kills: number;
   readonly places: readonly Place[];
-  /** Rounds in each of which a worker stops at each place. */
+  /** Number of rounds; in each, a worker stops at each place. */
   readonly stops: number;
   readonly stoppedMs: number;
-  /** Of all workers, to the next version and back in turns. */
+  /** Restarts of all workers, to the next version and back in turns. */
   readonly restarts: number;
   readonly crashes: number;
   readonly awayMs: number;
   readonly failovers: number;
   readonly rateSeconds: number;
-  /** A machine that is busy with other tests can be late. */
+  /** Whether times are checked: a busy machine can be late. */
   readonly isTimed: boolean;
 }
 
@@ -56,7 +56,7 @@ const LONG: Size = {
   rateSeconds: 120,
   isTimed: true,
 };
-/** No failovers and no rate: other tests have them, with less than whole daemons. */
+/** No failovers and no rate: other tests cover them without whole daemons. */
 const SHORT: Size = {
   workers: 3,
   places: ['between diff and commit', 'between line and settlement'],
@@ -75,13 +75,13 @@ const SHORT: Size = {
 };
 const ONLY_STOPS: Size = { ...SHORT, workers: 5, projects: 8, kills: 0, restarts: 0, crashes: 0 };
 /**
- * By part: enough to notice that a worker that was stopped is not kept from doing what others have done by now; and what
- * `npm test` does.
+ * Sizes by part: enough to notice that a stopped worker repeats what others have done by now; and the restarts, which `npm
+ * test` runs.
  */
 const FEW: Readonly<Record<string, Size>> = {
   commits: { ...ONLY_STOPS, workers: 4, places: [...COMMITTING, 'polling'], stops: 2 },
   settlements: { ...ONLY_STOPS, workers: 2, projects: 4, places: ['between line and settlement'] },
-  // A busy machine must not lose a lease that no kill and no stop has to end.
+  // No kill or stop has to end a lease here, and a busy machine must not lose it.
   restarts: { ...SHORT, workers: 2, every: 2, lease: '20s', kills: 0, stops: 0, crashes: 0 },
 };
 
@@ -142,7 +142,7 @@ async function disturb(
     projects: size.projects,
     every: size.every,
     lease: size.lease,
-    // A failure that is settled late still has its error_info then.
+    // Without reruns, a failure that is settled late still has its error_info.
     reruns: size !== FEW['settlements'],
   });
   const { crew, projects } = scene;
@@ -188,7 +188,7 @@ async function disturb(
     ...(size.isTimed ? late : []),
   ];
   const refused = sum(stops.flat().map((stop) => stop.refused));
-  // What was held up is sent under an ownership that is over.
+  // A held commit arrives under an ownership that has ended.
   const committed = stops
     .flat()
     .filter((stop) => COMMITTING.includes(stop.place) && stop.refused === 0);
@@ -233,7 +233,7 @@ interface Restart {
   readonly missed: readonly string[];
 }
 
-/** Replaces every worker, by one of these sources, while each tick is counted. */
+/** Replaces every worker by one from `source`, and checks each tick meanwhile. */
 async function restart(scene: Scene, source: string | undefined): Promise<Restart> {
   const from = Date.now();
   await restartAll(scene, source);

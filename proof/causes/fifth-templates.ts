@@ -1,4 +1,4 @@
-/** A fifth set, written when the grouping was done with the fourth. */
+/** Fifth set, written after the rules were finished with the fourth. */
 export const FIFTH_TEMPLATES: readonly string[] = [
   `Failed to evaluate prompt {uuid}: HTTP 429 Too Many Requests`,
   `Failed to evaluate prompt {uuid}: HTTP 500 Internal Server Error`,

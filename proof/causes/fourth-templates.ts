@@ -1,4 +1,4 @@
-/** A fourth set, half of it with texts of users and models, written when the grouping was done with the third. */
+/** Fourth set, half of it with texts of users and models, written after the rules were finished with the third. */
 export const FOURTH_TEMPLATES: readonly string[] = [
   // Texts of users and models, wherever tools put them
   `Could not parse verdict from model output: {text}`,

@@ -89,7 +89,7 @@ const PIECES = [
   '[[[',
 ];
 
-/** Texts of 64 KiB that cost most where a rule looks twice. */
+/** Texts of 64 KiB that are slow if a rule scans any part twice. */
 export const HOSTILE_TEXTS: readonly (readonly [name: string, text: string])[] = [
   ...PIECES.map((piece) => [`a run of ${shown(piece)}`, run(piece, LENGTH)] as const),
   ...PIECES.map(

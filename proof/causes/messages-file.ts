@@ -10,17 +10,17 @@ interface Message {
   readonly error_msg: string | null;
 }
 
-/** Messages that are grouped, and timed, in one go. */
+/** Maximum batch that is grouped and timed in one go. */
 const MAX_BATCH = 512;
 const MAX_BATCH_CHARACTERS = 1024 * 1024;
-/** So many messages are grouped once before they are timed, while the compiler is at work. */
+/** Number of messages that are grouped once before they are timed, so that the code is compiled. */
 const WARM_UP = 4096;
 
 /**
  * Groups the messages of a file, one JSON object a line, and returns a line with the score. The faster of two rounds counts,
- * as the machine may do other work. With `out`, writes the cause
- * and the shape of each line there. Reads and writes as a stream.
- * @throws {Error} if a line is no message, with its number
+ * as the machine may do other work. With `out`, writes the cause and the shape of each line there. Reads and writes as a
+ * stream.
+ * @throws {Error} if the file has no message, or if a line is none, with its number
  */
 export async function groupFile(file: string, out: string | undefined): Promise<string> {
   const grouping = new Grouping();

@@ -7,14 +7,14 @@ import { TEMPLATES } from './templates.ts';
 import { THIRD_TEMPLATES } from './third-templates.ts';
 import { fill, withoutSlots } from './values.ts';
 
-/** Templates, and what their messages must reach. */
+/** Templates, and the accuracy that their messages must reach. */
 export interface MessageSet {
   readonly name: string;
   readonly templates: readonly string[];
   readonly minAccuracy: number;
 }
 
-/** The first one is what the grouping was made with. Each further one was written when it was done with those before. */
+/** The rules were developed with the first set. Each further set was written after they were finished with those before. */
 export const MESSAGE_SETS: readonly MessageSet[] = [
   { name: 'own messages', templates: TEMPLATES, minAccuracy: 0.95 },
   { name: 'second set', templates: SECOND_TEMPLATES, minAccuracy: 0.85 },
@@ -28,7 +28,7 @@ export interface TemplateMessage {
   readonly template: string;
   readonly error_id: null;
   readonly error_msg: string;
-  /** What a user or a model wrote of it. */
+  /** Parts that a user or a model wrote. */
   readonly userTexts: readonly string[];
 }
 
@@ -47,10 +47,10 @@ export function messagesOf(
   ).flat();
 }
 
-/** Words in a row that show where a text comes from. */
+/** Number of consecutive words that identify a text. */
 const TELLING_WORDS = 3;
 
-/** Whether a shape has words in a row of a user's text that its template does not have. */
+/** Whether a shape has consecutive words of a user text that its template does not have. */
 export function showsUserText(shape: string, { template, userTexts }: TemplateMessage): boolean {
   const shown = spaced(shape);
   const own = spaced(withoutSlots(template));

@@ -1,14 +1,14 @@
-/** How well causes group the messages of templates, as the literature on log parsing counts it. */
+/** Quality of a grouping, with the metrics of the literature on log parsing. */
 export interface Score {
   /** Share of the messages whose group holds exactly the messages of their template. */
   readonly accuracy: number;
-  /** Harmonic mean of the shares of groups and of templates that are exactly each other. */
+  /** Harmonic mean of the shares of groups and of templates that match each other exactly. */
   readonly f1: number;
   readonly groups: number;
   readonly templates: number;
 }
 
-/** Counts messages by template and cause. Memory grows with their number, not with that of the messages. */
+/** Counts messages by template and cause. Memory grows with the number of templates and causes, not of messages. */
 export class Grouping {
   readonly #templates = new Map<string, Map<string, number>>();
   readonly #groups = new Map<string, number>();

@@ -1,4 +1,4 @@
-/** A second set of other wording, written when the grouping was done with the first. */
+/** Second set of other wording, written after the rules were finished with the first. */
 export const SECOND_TEMPLATES: readonly string[] = [
   // Services
   `{"message":"Please try again with a smaller input: {n} tokens given, at most {n} allowed for {command-r|command-a|embed-english}.","id":"{uuid}"}`,
@@ -65,7 +65,7 @@ export const SECOND_TEMPLATES: readonly string[] = [
   `outlines.fsm.parsing.UnexpectedToken: Unexpected token Token('RBRACE', '}') at line {few}, column {n}.`,
   `Prompt "{greeting|refund flow|tone check}" uses unknown variable {customer_name|ticket_id|order}`,
   `unknown placeholder <<{name|city|order}>> in template {uuid}`,
-  // Judges that say something
+  // Judges, with the texts that they wrote
   `Unparseable rating. Raw text: {~I'd give it a solid eight|Somewhere between good and great|No rating possible}`,
   `Verdict must be PASS or FAIL, judge wrote: {~The student answer looks fine to me|Pass with remarks|Cannot decide, sorry}`,
   `Model declined to answer: {~I cannot assist with that request|I won't compare these two people|This seems to violate policy}`,

@@ -1,4 +1,4 @@
-/** A sixth set. Two of its three parts were written without having read the rules. */
+/** Sixth set. Two of its three parts were written by someone who had not read the rules. */
 export const SIXTH_TEMPLATES: readonly string[] = [
   // Services, libraries and tools
   `Error code: 429 - {'error': {'message': 'Rate limit reached for {model} in organization org-{sha} on tokens per min (TPM): Limit {n}, Used {n}, Requested {n}. Please try again in {dur}. Visit https://platform.openai.com/account/rate-limits to learn more.', 'type': 'tokens', 'param': None, 'code': 'rate_limit_exceeded'}}`,

@@ -59,7 +59,7 @@ export const TEMPLATES: readonly string[] = [
   `google.api_core.exceptions.PermissionDenied: 403 Permission 'aiplatform.endpoints.predict' denied on resource '//aiplatform.googleapis.com/projects/{project}/locations/us-central1/publishers/google/models/{model}' (or it may not exist).`,
   `Invalid operation: The \`response.text\` quick accessor requires the response to contain a valid \`Part\`, but none were returned. The candidate's finish_reason is {few}.`,
   `The candidate was blocked because of safety: finish_reason: SAFETY`,
-  // LiteLLM, LangChain and friends
+  // LiteLLM, LangChain and similar
   `litellm.RateLimitError: RateLimitError: OpenAIException - Rate limit reached for {model} in organization {org} on tokens per min (TPM): Limit {n}, Used {n}, Requested {n}. Please try again in {dur}.`,
   `litellm.Timeout: APITimeoutError - Request timed out. Error_str: Request timed out. - timeout value={f}, time taken={f} seconds`,
   `litellm.BadRequestError: VertexAIException BadRequestError - {\n  "error": {\n    "code": 400,\n    "message": "Unable to submit request because the input token count is {n} but model only supports up to {n}. Reduce the input token count and try again.",\n    "status": "INVALID_ARGUMENT"\n  }\n}\n`,

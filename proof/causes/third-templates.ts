@@ -1,4 +1,4 @@
-/** A third set of other wording, written when the grouping was done with the second. */
+/** Third set of other wording, written after the rules were finished with the second. */
 export const THIRD_TEMPLATES: readonly string[] = [
   // Short texts of services
   `Rate limited by provider, backing off for {dur}`,

@@ -1,7 +1,7 @@
-/** What fills the slots of a template. Texts of users and models are remembered, as shapes may not show them. */
+/** Message of a template with filled slots. */
 export interface Filled {
   readonly message: string;
-  /** Texts that a user or a model wrote. */
+  /** Texts that a user or a model wrote; shapes must not show them. */
   readonly userTexts: readonly string[];
 }
 
@@ -140,7 +140,7 @@ const USER_SLOTS = new Set(['text', 'texts', 'json', 'user', 'email']);
 
 const SLOT = /\{(\w+|~?[^{}|]+(?:\|[^{}|]+)+)\}/g;
 
-/** Fills every `{slot}` of a template, and `{one|of|these}`; with `~` these are texts of a user. */
+/** Fills every `{slot}` of a template, and `{one|of|these}`; with `~` these are user texts. */
 export function fill(template: string, random: Random): Filled {
   const userTexts: string[] = [];
   const message = template.replaceAll(SLOT, (whole, slot: string) => {
@@ -159,7 +159,6 @@ export function fill(template: string, random: Random): Filled {
   return { message, userTexts };
 }
 
-/** Returns what the author of a template wrote. */
 export function withoutSlots(template: string): string {
   return template.replaceAll(SLOT, ' | ');
 }

@@ -1,4 +1,4 @@
-/** Runs scenarios, JSON on stdin, through the scheduler of a copy of src/ in virtual time; a line for each outcome. */
+/** Runs scenarios, JSON on stdin, through the scheduler of a copy of src/ in virtual time. Prints each outcome on a line. */
 import { join } from 'node:path';
 import { json } from 'node:stream/consumers';
 import type * as ClockRoom from '../../src/app/clock.ts';

@@ -16,7 +16,7 @@ const MINUTE = 60 * 1000;
 const HOUR = 60 * MINUTE;
 const PATIENCE_MS = 120_000;
 
-/** A whole daemon whose time passes faster, stopped by SIGSTOP and with its clock set. Returns what was seen. */
+/** Runs a daemon at a multiple of real time, suspends it by SIGSTOP and sets its clock. Returns what it observed. */
 export async function watchFastDaemon(
   source: string,
   speed: number,
@@ -127,8 +127,8 @@ export async function watchFastDaemon(
 }
 
 /**
- * It cuts off a client that has not read its answer within 15 s, which are some hundredths of one here: it is asked
- * again.
+ * Scrapes until it succeeds: the daemon cuts off a client that has not read its response within 15 s, which is 0.15 to 0.25
+ * s here.
  */
 async function scrapePatiently(url: string): Promise<Scrape> {
   const deadline = performance.now() + PATIENCE_MS;

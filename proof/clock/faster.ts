@@ -1,6 +1,6 @@
 /**
- * Loaded before a program (`node --import`): lets its time pass FASTER times as fast, and sets its wall clock by as many ms
- * as its parent sends it. A disk is no faster: what is imported from node:timers keeps its time.
+ * Preload module (`node --import`) that makes the time of a program pass FASTER times as fast, and shifts its wall clock by
+ * the ms that its parent sends. Imports from node:timers keep real time, because a disk is no faster.
  */
 const speed = Number(process.env['FASTER']);
 const start = Date.now();

@@ -1,7 +1,7 @@
 import type { Outcome, Scenario } from './scenario.ts';
 
 const SECOND = 1000;
-/** A jump is found out within a second, and the start after it takes its moment. */
+/** Time until a jump is detected, within a second, and the start after it, ms. */
 const NOTICED_WITHIN = 2 * SECOND;
 
 export interface Verdict {
@@ -13,10 +13,11 @@ export interface Verdict {
 }
 
 /**
- * Judges a schedule that runs every `period` ms whatever the hour: only a clock that is set back by a period or more
- * makes a due time come twice; on the way forward each tick has started or is counted as missed; after a jump at most one
- * start comes early, and none later than a period and what it takes to notice, and by how much the clock was set back if
- * that is less than a period.
+ * Checks a schedule that runs every `period` ms at any hour:
+ * - A due time comes twice only if the clock is set back by a period or more.
+ * - Without a setback each tick starts or counts as missed; with one, none is missed.
+ * - A period has at most one extra start.
+ * - A pause lasts at most the stop, a period, the time to notice, and a setback of less than a period.
  */
 export function judgeRhythm(
   { name, steps, start }: Scenario,
@@ -65,7 +66,7 @@ export function judgeRhythm(
   return { starts: own.length, missed: count, longestPause, faults };
 }
 
-/** Judges a schedule of one local time a day around a change of daylight saving: it runs once. */
+/** Checks that a schedule of one local time a day runs once around a change of daylight saving. */
 export function judgeOnce({ name }: Scenario, { starts }: Outcome, id: string): readonly string[] {
   const runs = starts.filter((each) => each.id === id).length;
   return runs === 1 ? [] : [`${name}: ${id} ran ${runs} times`];

@@ -1,7 +1,7 @@
-/** What befalls a scheduler. Times are ms. */
+/** Schedules, and steps of time for a scheduler. Times are ms. */
 export interface Scenario {
   readonly name: string;
-  /** The wall clock in the beginning. */
+  /** Wall clock at the beginning. */
   readonly start: number;
   readonly schedules: readonly {
     readonly id: string;
@@ -13,15 +13,14 @@ export interface Scenario {
   )[];
 }
 
-/** What a scheduler did with it. */
 export interface Outcome {
-  /** In their order; `at` is monotonic, the others wall time. */
+  /** In order; `at` is monotonic, `dueAt` and `nextAt` are wall time. */
   readonly starts: readonly {
     readonly id: string;
     readonly at: number;
     readonly dueAt: number;
     readonly nextAt: number;
-    /** How late, ms, as the metric has it. */
+    /** Delay of the start as the metric reports it, ms. */
     readonly lag: number;
   }[];
   readonly missed: Readonly<Record<string, number>>;

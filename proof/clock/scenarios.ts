@@ -5,7 +5,7 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const YEAR = 365 * 24 * HOUR;
 
-/** The change, the zone, and local times a day around it that are skipped, repeated or beside it. */
+/** Change, time zone, and schedules of a local time a day that is skipped, repeated or next to the change. */
 const CHANGES = [
   ['2026-03-29T01:00:00Z', 'Europe/Berlin', ['30 2 * * *', '0 3 * * *']],
   ['2026-11-01T06:00:00Z', 'America/New_York', ['30 1 * * *', '0 2 * * *']],
@@ -18,7 +18,7 @@ const AROUND_CHANGE = 1.25 * HOUR;
 
 export const RHYTHMS = { '*/10 * * * * *': 10 * SECOND, '0 */15 * * * *': 15 * MINUTE } as const;
 
-/** `once` are the ids that are to run once. */
+/** Returns scenarios of changes; `once` has the ids that must run once. */
 export function daylightSavings(
   changes: number,
 ): readonly (Scenario & { readonly once: readonly string[] })[] {
@@ -47,7 +47,7 @@ export const JUMPS = [
 ] as const;
 export const STOP = 'stopped for 10 minutes';
 
-/** Each jump and a stop at a random moment of its period. */
+/** Returns each jump, and a stop, at random moments of the period. */
 export function jumps(rounds: number, random: () => number): readonly Scenario[] {
   const between = () => ({ pass: 25 * SECOND + Math.floor(random() * 10 * SECOND) });
   const scenario = (name: string, step: Scenario['steps'][number]): Scenario => ({

@@ -1,12 +1,12 @@
-/** The time of a whole process: its clocks stand still and its timers wait until they are moved. */
+/** Virtual time of a process: its clocks and timers advance only by these methods. */
 export interface VirtualTime {
   /** Monotonic ms. */
   readonly monotonic: () => number;
-  /** Lets time pass, timers in their order and whatever they set off between them. */
+  /** Advances both clocks. Timers fire in order, each followed by the work that it starts. */
   pass(ms: number): Promise<void>;
-  /** Sets the wall clock on or back. */
+  /** Sets the wall clock forward or back. */
   jump(ms: number): void;
-  /** The process stands still: both clocks go on, timers are late. */
+  /** Suspends the process: both clocks advance, timers are late. */
   stop(ms: number): void;
   set(now: number): void;
 }
@@ -18,7 +18,7 @@ interface Timer {
   readonly work: () => void;
 }
 
-/** Takes the place of Date, performance and the timers; to be called before anything is loaded that uses them. */
+/** Replaces Date, performance.now and the timers. Must be called before modules that use them are loaded. */
 export function installVirtualTime(): VirtualTime {
   const flush = setImmediate;
   const RealDate = Date;

@@ -21,16 +21,16 @@ export async function loadStores(source: string): Promise<Stores> {
   return { openStore, openReader };
 }
 
-/** What a store says when it is asked, or how it refuses. */
+/** Everything read from a store, or the error of its refusal. */
 export type Answer =
   { readonly rows: unknown; readonly isNew: boolean } | { readonly error: unknown };
 
-/** Asks everything that commands and API ask. */
+/** Reads everything that commands and API read. */
 export function askReader({ openReader }: Stores, path: string): Promise<Answer> {
   return ask(() => openReader({ path }), readAll);
 }
 
-/** Asks everything that the daemon asks before its first poll. */
+/** Reads everything that the daemon reads before its first poll. */
 export async function askStore({ openStore }: Stores, path: string): Promise<Answer> {
   let isNew = false;
   const open = () =>
@@ -76,7 +76,7 @@ export type Verdict = 'right' | 'refused' | 'wrong';
 const HOW_TO_GO_ON =
   /restore a backup|move it away|run the newer evalwatch|the daemon creates it|start the daemon, or run poll|delete it while no daemon runs/;
 
-/** @throws if the answer is neither rows nor an error that says how to go on */
+/** @throws if the answer is neither rows nor an error with instructions */
 export function judge(answer: Answer, intact: Answer): Verdict {
   if ('rows' in answer) {
     return 'rows' in intact && isDeepStrictEqual(answer.rows, intact.rows) ? 'right' : 'wrong';

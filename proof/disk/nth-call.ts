@@ -12,7 +12,7 @@ import type { WorkloadReport } from './rounds.ts';
 const WORKLOAD = fileURLToPath(new URL('workload.ts', import.meta.url));
 const CALLS = ['pwrite64', 'fsync', 'ftruncate', 'unlink'] as const;
 
-/** A system call that fails, for the n-th time it is made and some times more. */
+/** Failure of a system call from its n-th execution on, `times` times in a row. */
 export interface Fault {
   readonly call: (typeof CALLS)[number];
   readonly error: 'EIO' | 'ENOSPC';
@@ -25,7 +25,7 @@ interface Outcome {
   readonly rows: unknown;
 }
 
-/** Runs the workload with and without faults; what it leaves has to be the same. */
+/** Creates a runner of the workload, which must leave the same rows with and without faults. */
 export function createNthCall(strace: string, source: string) {
   async function run(args: readonly string[], traceFile: string, path: string): Promise<Outcome> {
     const report = await runWorkload(args, traceFile, path);
@@ -53,7 +53,7 @@ export function createNthCall(strace: string, source: string) {
   }
 
   return {
-    /** How often each call is made when nothing fails, and what the store then holds. */
+    /** Returns how often each call is made without faults, and the rows of the store then. */
     measure: async () => {
       await using directory = await temporaryDirectory();
       const trace = join(directory.path, 'trace');
@@ -63,13 +63,13 @@ export function createNthCall(strace: string, source: string) {
       const count = (call: string) => lines.filter((line) => line.startsWith(`${call}(`)).length;
       return { rows, counts: CALLS.map((call) => [call, count(call)] as const) };
     },
-    /** Runs it with a fault. @throws if anything is lost, or a failure is not told */
+    /** Runs with a fault. @throws if rows are lost, or a failed commit is not emitted */
     suffer: async ({ call, error, nth, times }: Fault, expected: unknown): Promise<Outcome> => {
       await using directory = await temporaryDirectory();
       const inject = `inject=${call}:error=${error}:when=${nth}..${nth + times - 1}`;
       const path = join(directory.path, 'store.db');
       const report = await runWorkload(['-e', inject], '/dev/null', path);
-      // What the opening left behind must do no harm to the next one.
+      // A failed opening must not harm the next one.
       if (!report.opened) await runWorkload([], '/dev/null', path);
       const rows = await readRows(path);
       if (!isDeepStrictEqual(rows, expected)) throw new Error(`${inject}: something is lost`);

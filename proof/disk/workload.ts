@@ -1,6 +1,6 @@
 /**
- * Uses a store while its disk fails, and tries again what failed, as a daemon does: `node workload.ts SOURCES STORE`.
- * Says in the end what went wrong on the way.
+ * Uses a store while its disk fails, and retries failed calls, as a daemon does: `node workload.ts SOURCES STORE`. Prints a
+ * {@link WorkloadReport} at the end.
  */
 import { writeSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ import { ROUNDS, statusesIn, type WorkloadReport } from './rounds.ts';
 import { detectChanges } from '../../test/support/at-once.ts';
 
 const PATIENCE = 20;
-/** Every opening has a thread of its own, for which strace begins to count anew: it fails again and again. */
+/** Maximum attempts to open. Each has its own thread, for which strace counts anew, so each may fail. */
 const OPENINGS = 2;
 const [, , source = '', path = ''] = process.argv;
 const { openStore } = (await import(
@@ -54,7 +54,7 @@ async function persistently<Result>(
     try {
       return await work();
     } catch (error) {
-      // Of a copy of the sources the class is another one.
+      // A copy of the sources has a class of its own.
       if (!(error instanceof Error) || error.name !== StoreError.name) throw error;
       failed.push(error.message);
       if (attempt === patience) throw error;

@@ -5,7 +5,7 @@ import type { Traffic } from './traffic.ts';
 /** Objective of every project. */
 export const OBJECTIVE = 0.2;
 
-/** The alerts of a project. */
+/** Firings of an alert for a project. */
 export interface Firings {
   /** Minute of the first evaluation at which the alert fires; absent if it never does. */
   readonly first?: number;
@@ -52,7 +52,7 @@ export async function firingsOf<Alert extends string>(
           {
             interval: `${step}m`,
             input_series: projects.flatMap((traffic, index) => seriesOf(traffic, `p${index}`)),
-            // Nothing is expected, so promtool prints what there is.
+            // No samples are expected, so promtool prints the actual ones.
             promql_expr_test: [first, times].map((expr) => ({ expr, eval_time: `${last}m` })),
           },
         ],
@@ -78,7 +78,7 @@ interface Rule {
   readonly expr: string;
 }
 
-/** The rules file without the rules that these alerts do not need, which would only take time. */
+/** Returns the rules file without the rules that these alerts do not need, to save time. */
 function neededFor(alerts: ReadonlySet<string>, rules: string): string {
   const { groups } = parse(rules) as {
     groups: readonly { name: string; rules: readonly Rule[] }[];
@@ -114,7 +114,7 @@ function seriesOf({ failed, completed }: Traffic, project: string) {
   ];
 }
 
-/** Values in the notation of promtool, in which `7x2` stands for three of them. */
+/** Writes totals in the notation of promtool, in which `7x2` stands for three values. */
 function valuesOf(totals: readonly number[]): string {
   const runs: string[] = [];
   for (let start = 0; start < totals.length;) {

@@ -1,4 +1,4 @@
-/** What the counters of a project show at each scrape: prompts that failed and that completed so far. */
+/** Counters of a project at each scrape: prompts that have failed and completed so far. */
 export interface Traffic {
   readonly failed: readonly number[];
   readonly completed: readonly number[];
@@ -29,7 +29,7 @@ export function trafficOf(
 ): Traffic {
   const failed = Array<number>(Math.ceil(minutes / step)).fill(0);
   const completed = [...failed];
-  // The next scrape shows a prompt.
+  // The next scrape is the first to show a prompt.
   const add = (counts: number[], at: number) => {
     const scrape = Math.ceil(at / step);
     if (scrape < counts.length) counts[scrape] = (counts[scrape] ?? 0) + 1;

@@ -12,7 +12,7 @@ const FAILURES = 'evalwatch_store_commit_failures_total';
 const FIRING = 'count(ALERTS{alertname="EvalwatchStoreWriteFailing",alertstate="firing"})';
 const MINUTE_S = 60;
 
-/** What the alert is made from, of one scrape. */
+/** Input of the alert in one scrape. */
 export interface CommitFailures {
   readonly count: number;
   /** By name and labels. */
@@ -25,9 +25,9 @@ export function commitFailuresOf(samples: Scrape['samples']): CommitFailures {
 }
 
 /**
- * Shows the shipped alert what was scraped, a minute between two scrapes and no change for half an hour afterwards: it is
- * quiet before the first failure, fires within its time, and is quiet again in the end. Returns what was seen.
- * @throws if it is otherwise
+ * Gives the scraped samples to the shipped alert, one a minute, then half an hour without a change. The alert must be quiet
+ * before the first failure, fire 3 minutes after it, and be quiet again at the end. Returns a summary.
+ * @throws if it does not
  */
 export async function followAlert(seen: readonly CommitFailures[]): Promise<string> {
   const promtool = debianTool('prometheus', 'promtool');
@@ -72,7 +72,7 @@ export async function followAlert(seen: readonly CommitFailures[]): Promise<stri
   };
   await using directory = await temporaryDirectory();
   const file = join(directory.path, 'alert.test.yml');
-  // YAML is JSON too.
+  // JSON is valid YAML.
   await writeFile(file, JSON.stringify(test));
   await promisify(execFile)(promtool, ['test', 'rules', file]);
   return `quiet before the first failed commit, firing ${firesAt - first} minutes after it, quiet again`;

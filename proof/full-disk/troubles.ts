@@ -8,7 +8,7 @@ import type { Trouble } from '../../test/support/soak/disturbance.ts';
 
 const DISK_BYTES = 16 * 1024 * 1024;
 
-/** Mounts a small file system while it is in use (`using`); undefined where that is not allowed. */
+/** Mounts a small file system until the result is disposed; returns undefined where that is not allowed. */
 export function mountSmallDisk(directory: string): Disposable | undefined {
   const options = ['-t', 'tmpfs', '-o', `size=${DISK_BYTES}`];
   if (!run('mount', ...options, 'tmpfs', directory)) return undefined;
@@ -23,7 +23,7 @@ function run(program: string, ...args: readonly string[]): boolean {
 export function filling(directory: string): Trouble {
   const filler = join(directory, 'filler');
   return async () => {
-    // A long log is written over, and needs no space.
+    // A long WAL is overwritten in place, and needs no space.
     const db = new Database(join(directory, 'evalwatch.db'));
     db.pragma('wal_checkpoint(TRUNCATE)');
     db.close();
@@ -33,8 +33,8 @@ export function filling(directory: string): Trouble {
 }
 
 /**
- * Lets some of the daemon's writes and fsyncs fail, each round at other places in its transactions, in turn with an error
- * of the disk and for want of space.
+ * Returns a trouble in which some of the daemon's writes and fsyncs fail: in each round at other places of its transactions,
+ * alternately with EIO and ENOSPC.
  */
 export function failing(strace: string, pid: number): Trouble {
   return async (round) => {

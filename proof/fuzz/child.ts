@@ -1,6 +1,6 @@
 /**
- * Feeds random input to everything that takes input of others. Arguments: a copy of src/, a directory, a seed, and how
- * many inputs for each surface, `name=count`. A line after each portion: its surface, its inputs, the slowest one in ms.
+ * Gives random input to every reader of untrusted input. Arguments: a copy of src/, a directory, a seed, and the number of
+ * inputs of each surface, `name=count`. Prints a line after each portion: surface, inputs, the slowest one in ms.
  */
 import * as fc from 'fast-check';
 import { commandLines } from './command-lines.ts';

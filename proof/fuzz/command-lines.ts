@@ -21,7 +21,7 @@ const COMMANDS = [
 ];
 const READING = new Set(['status', 'transitions', 'failures', 'causes', 'check']);
 
-/** Command lines of every command, on a store that is there and on files that are not. */
+/** Returns a surface of every command, with an existing store and with unusable files. */
 export async function commandLines(source: string, directory: string): Promise<readonly Surface[]> {
   const { main } = (await import(join(source, 'cli/cli.ts'))) as typeof CliRoom;
   const config = join(directory, 'good.yaml');
@@ -50,7 +50,7 @@ export async function commandLines(source: string, directory: string): Promise<r
   const lines = fc
     .tuple(fc.constantFrom(...COMMANDS), words, fc.oneof(fc.constant(config), files))
     .map(([command, rest, file]) => {
-      // What would go on for ever or ask a service is given a file that is none, or an option that it has not.
+      // A command that would run for ever or call a service gets a missing file or an unknown option.
       if (command === 'simulate' || command === 'demo') return [command, ...rest, '--forever'];
       const readable = READING.has(command) ? file : 'nowhere.yaml';
       return [command, ...rest, '--config', readable];
@@ -73,7 +73,7 @@ export async function commandLines(source: string, directory: string): Promise<r
     if (code !== 0 && told === '' && !out.startsWith('{"errors"')) {
       throw new Error(`exit code ${code} without a word`);
     }
-    // oxlint-disable-next-line no-control-regex -- what a terminal would obey
+    // oxlint-disable-next-line no-control-regex -- a terminal would obey it
     if (/\u001B/.test(told)) throw new Error('a control character reaches the terminal');
   }
 

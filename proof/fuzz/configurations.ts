@@ -53,7 +53,7 @@ const shuffled = fc
   .array(fc.constantFrom(...lines), { maxLength: 20 })
   .map((chosen) => chosen.join('\n'));
 
-/** Files of any content: a configuration, or its mistakes in place. */
+/** Returns a surface of any files: each is a configuration, or has located faults. */
 export async function configurations(
   source: string,
   directory: string,

@@ -21,7 +21,7 @@ const nonsense = fc.oneof(
 );
 const moments = fc.integer({ min: 0, max: YEARS_MS }).map((ms) => FIRST + ms);
 
-/** Expressions of every kind, the plain ones beside a naive reading of them in UTC. */
+/** Returns a surface of all expressions, plain ones compared with a naive reader in UTC. */
 export async function cron(source: string): Promise<readonly Surface[]> {
   const { parseSchedule, validateSchedule } = (await import(
     join(source, 'schedule/calendar.ts')
@@ -58,7 +58,7 @@ export async function cron(source: string): Promise<readonly Surface[]> {
   ];
 }
 
-/** Whether a moment is a run, for expressions of numbers, stars, ranges, steps and lists alone. */
+/** Returns a test for runs; undefined for more than numbers, stars, ranges, steps and lists. */
 function naively(expression: string): ((ms: number) => boolean) | undefined {
   const fields = expression.trim().split(/\s+/);
   if (fields.length === 5) fields.unshift('0');

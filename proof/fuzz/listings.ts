@@ -41,7 +41,7 @@ const items = fc.oneof(
 );
 const lists = fc.array(items, { maxLength: 6 });
 
-/** Bytes that were JSON before something happened to them. */
+/** JSON in which some bytes were replaced. */
 const damaged = fc
   .tuple(lists, fc.nat(), fc.nat({ max: 8 }), fc.uint8Array({ maxLength: 8 }))
   .map(([list, at, length, bytes]) => {
@@ -50,7 +50,7 @@ const damaged = fc
     return Buffer.concat([good.subarray(0, start), bytes, good.subarray(start + length)]);
   });
 
-/** What a listing says, read without a thought of speed or beauty. */
+/** Reads a listing in the simplest way, as a reference. */
 function naively(list: readonly unknown[], kind: 'prompt' | 'dataset'): string {
   const records = new Map<string, string>();
   const present = new Set<string>();
@@ -85,7 +85,7 @@ function written(list: Iterable<unknown>): readonly string[] {
   return Array.from(list, (each) => JSON.stringify(each)).toSorted();
 }
 
-/** Lists of items and single prompts, whole and damaged, beside a naive reading. */
+/** Returns surfaces of listings (compared with a naive reader), damaged bytes and prompts. */
 export async function listings(source: string): Promise<readonly Surface[]> {
   const startStream = await openListingStreams(source);
   const { readErrorInfo } = (await import(
@@ -162,7 +162,7 @@ const errorInfos = fc.record(
   { requiredKeys: [] },
 );
 
-/** Of an ApiError; anything else is a crash. */
+/** Returns the reason of an ApiError. @throws anything else */
 function reasonOf(error: unknown): string {
   if (error instanceof Error && error.name === 'ApiError' && 'reason' in error) {
     return String(error.reason);

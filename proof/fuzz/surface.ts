@@ -1,8 +1,8 @@
 import type * as fc from 'fast-check';
 
-/** Something that takes input of others. */
+/** Reader of untrusted input. */
 export interface Surface {
   readonly name: string;
-  /** Fails when an input crashes it, or is read otherwise than it should be. */
+  /** Fails if an input crashes the reader, or is read wrongly. */
   readonly property: fc.IRawProperty<unknown>;
 }

@@ -1,7 +1,8 @@
 /**
- * Gives ever longer texts of every kind to every function that is given text of others. Arguments: a copy of src/, a
- * directory, a part of the names of the functions that are tried, the length of the longest texts and the time, in ms, that one may take, how many kinds of texts besides runs
- * of characters, and a seed to choose them by. A line before each function, and for each kind of text.
+ * Gives ever longer texts of every kind to every function that reads untrusted text. Arguments: a copy of src/, a directory,
+ * a part of the names of the functions, the length and the time (ms) at which texts are long enough, the number of kinds of
+ * texts besides runs of characters, and a seed to choose them by. Prints a line before each function, and for each kind of
+ * text.
  */
 import { registerHooks } from 'node:module';
 import { setImmediate } from 'node:timers/promises';
@@ -11,13 +12,13 @@ import { SOURCE } from '../row.ts';
 import type { Growth } from './measure.ts';
 import type { TextRule } from './texts.ts';
 
-/** A line of this program. */
+/** Line that this program prints. */
 export type Finding =
   { readonly function: string } | { readonly fault: string } | (Growth & { readonly rule: string });
 
 const [source = SOURCE, directory = '', part = '', ...numbers] = process.argv.slice(2);
 const [length = 0, ms = 0, further = 0, seed = 0] = numbers.map(Number);
-// Nobody reads any more.
+// The parent has stopped reading.
 process.stdout.on('error', () => process.exit(1));
 const own = pathToFileURL(SOURCE).href;
 const other = pathToFileURL(source).href;

@@ -40,10 +40,10 @@ import { parseFaults } from '../../src/simulator/faults/fault-text.ts';
 import type { TextFunction } from './text-function.ts';
 
 const OPTIONS = ['base_url', 'timeout', 'max_requests_per_second', 'api_key_file'];
-/** What a secret, or the address of the database, may have in its file. */
+/** Maximum size of a secret, or of the URL of the database, in its file. */
 const MAX_SECRET = 16 * 1024;
 
-/** The configuration: its files, their values, and the files that they name. */
+/** Returns the functions of the configuration: its files, their values, and the files that they name. */
 export function config(directory: string): readonly TextFunction[] {
   const file = join(directory, 'file');
 

@@ -36,7 +36,7 @@ function reply(statusCode: number, headers: Record<string, string>, body: Buffer
   readReply({ head: { statusCode, headers }, body }, { conditional: false, scrub, now: 0 });
 }
 
-/** What the service answers, whole and field by field. */
+/** Functions that read responses, whole and field by field. */
 export const evaluationApi: readonly TextFunction[] = [
   { name: 'domain/status.ts statusOf', call: statusOf },
   {

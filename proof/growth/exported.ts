@@ -2,7 +2,7 @@ import { glob, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { SOURCE } from '../row.ts';
 
-/** Folders of src/ whose functions are given text of others. */
+/** Folders of src/ whose functions read untrusted text. */
 const ROOMS = [
   'cli',
   'config',
@@ -22,7 +22,7 @@ const FUNCTION =
 /** Types of a first parameter that may hold text. */
 const TEXT = /\b(?:string|Buffer|unknown)\b/;
 
-/** Every exported function whose first parameter may hold text, as `config/values/size.ts parseSize`. */
+/** Returns every exported function whose first parameter may hold text, as `config/values/size.ts parseSize`. */
 export async function functionsOfText(): Promise<readonly string[]> {
   const found = new Set<string>();
   for await (const file of glob(`{${ROOMS.join(',')}}/**/*.ts`, { cwd: SOURCE })) {
@@ -34,7 +34,7 @@ export async function functionsOfText(): Promise<readonly string[]> {
   return [...found].toSorted();
 }
 
-/** Those of them that are left out, by the reason why. */
+/** Functions of {@link functionsOfText} that are left out, by reason. */
 export const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
   'takes the words of a command line, which the shell bounds': [
     'cli/cli.ts main',

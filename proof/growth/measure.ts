@@ -1,35 +1,34 @@
 import type { TextFunction } from './text-function.ts';
 import type { TextRule } from './texts.ts';
 
-/** Twice the text may take so many times as long. */
+/** Maximum ratio of the times of a text and its half. */
 const MAX_RATIO = 2.5;
-/** What takes less is too short to be compared: the kernel may count in steps of 4 ms. */
+/** Minimum time that can be compared, ms: the kernel may count in steps of 4 ms. */
 const FLOOR_MS = 20;
-/** A cost that decides is that of so many calls that they take as long, ms. */
+/** Minimum time of all calls of a repeated measurement, ms. */
 const SURE_MS = 100;
 const FIRST_LENGTH = 4096;
 /** How often a ratio that is too large is measured anew before it counts. */
 const TRIES = 8;
 
-/** How far a measurement goes: to this many characters, or to a text that takes so long, ms. */
+/** End of a measurement: this many characters, or a text that takes this long, ms. */
 export interface Limits {
   readonly length: number;
   readonly ms: number;
 }
 
-/** How a function did with the texts of a rule. */
 export interface Growth {
-  /** The longest text that was tried. */
+  /** Longest text that was tried, characters. */
   readonly length: number;
-  /** What that took at best, ms of CPU time. */
+  /** CPU time of a call with that text, ms. */
   readonly ms: number;
-  /** The largest ratio of two costs that could be compared. */
+  /** Largest ratio of two times that could be compared. */
   readonly ratio: number;
 }
 
 /**
- * Gives ever longer texts to a function. CPU time of this thread counts, measured anew where
- * it matters, so that a slow or busy machine changes nothing.
+ * Gives ever longer texts to a function. Measures CPU time of this thread, and anew if a ratio is too large, so that a slow
+ * or busy machine changes nothing.
  * @throws {Error} if twice the text takes more than 2.5 times as long, twice in a row: a single step is another method,
  * which costs more for each character, but is no growth
  */
@@ -51,7 +50,7 @@ export async function measureGrowth(
     const [shorter, longer] = [rule.make(length), rule.make(next)];
     let nextMs = await cost(call, longer);
     for (let tries = 0; tries < TRIES && isTooMuch(ms, nextMs, allowed); tries += 1) {
-      // The compiler may not have been done with it, or the garbage of others was collected.
+      // The code may not have been compiled, or garbage of other calls was collected.
       const calls = Math.ceil(SURE_MS / nextMs);
       ms = await cost(call, shorter, calls * step);
       nextMs = await cost(call, longer, calls);
@@ -72,14 +71,14 @@ function isTooMuch(ms: number, nextMs: number, allowed: number): boolean {
   return nextMs > FLOOR_MS && nextMs > allowed * ms;
 }
 
-/** What a call takes when it is made so many times, ms. */
+/** Returns the average CPU time of a call, ms. */
 async function cost(call: TextFunction['call'], text: string, calls = 1): Promise<number> {
   const begin = process.threadCpuUsage();
   for (let made = 0; made < calls; made += 1) {
     try {
       await call(text);
     } catch {
-      // To refuse a text may take no longer than to read it.
+      // A rejected text counts like an accepted one.
     }
   }
   const { user, system } = process.threadCpuUsage(begin);

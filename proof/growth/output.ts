@@ -31,7 +31,7 @@ import { readTarget } from '../../src/web/request/target.ts';
 import { isCrossSite, isForThisServer } from '../../src/web/protection/server-names.ts';
 import type { TextFunction } from './text-function.ts';
 
-/** Node reads no more of the head of a request. */
+/** Maximum head of a request that Node reads, bytes. */
 const MAX_HEAD = 16 * 1024;
 const secrets = createSecrets();
 secrets.remember('an-api-key-of-the-proof');
@@ -52,7 +52,7 @@ function target(url: string, host: string): void {
   readTarget({ url, httpVersion: '1.1', rawHeaders: ['host', host] });
 }
 
-/** What requests bring, and what shows the texts of others. */
+/** Functions that read requests or print untrusted text. */
 export const output: readonly TextFunction[] = [
   { name: 'web/request/encoding.ts chooseEncoding', call: chooseEncoding },
   { name: 'web/request/host.ts parseHost', call: parseHost },

@@ -1,8 +1,8 @@
-/** A function of src/ that is given text of others. */
+/** Function of src/ that reads untrusted text. */
 export interface TextFunction {
-  /** Its module and its name, `config/values/size.ts parseSize`; then, behind a comma, what else matters. */
+  /** Module and name, `config/values/size.ts parseSize`; then, after a comma, what else matters. */
   readonly name: string;
-  /** Where whoever calls it lets no longer text pass, characters. */
+  /** Maximum length of the text that callers pass, characters. */
   readonly maxLength?: number;
   readonly call: (text: string) => unknown;
 }

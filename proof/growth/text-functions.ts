@@ -3,7 +3,7 @@ import { evaluationApi } from './evaluation-api.ts';
 import { output } from './output.ts';
 import type { TextFunction } from './text-function.ts';
 
-/** Every function that is given text of others; `directory` is where those that read files find them. */
+/** Returns every function that reads untrusted text; those that read files find them in `directory`. */
 export function textFunctions(directory: string): readonly TextFunction[] {
   return [...evaluationApi, ...config(directory), ...output];
 }

@@ -1,21 +1,20 @@
-/** Texts of any length, made by one rule. */
 export interface TextRule {
   readonly name: string;
-  /** A text of about `length` characters. */
+  /** Returns a text of about `length` characters. */
   make(length: number): string;
 }
 
-/** Characters of every class that some reader treats in a way of its own. */
+/** Characters of every class that a reader may treat specially. */
 const CHARACTERS = [
   ...Array.from(` !"#$%&'()*+,-./0159:;<=>?@AZ[\\]^_\`amuz{|}~`),
   ...Array.from('\0\t\n\v\r\u001b\u007f\u0085\u00a0\u00adÃ©éß'),
-  // Combining, joining, invisible, turning, ending a line, wide, a pair of surrogates, halves of one.
+  // Combining, joining, invisible, bidirectional, line-ending, wide, a surrogate pair, halves of one.
   ...Array.from('\u0301\u200b\u200d\u200f\u202e\u2028\u2066\ufeff\ufffd漢😀'),
   '\ud800',
   '\udc00',
 ];
 
-/** What readers take for the beginning, or the whole, of something. */
+/** Pieces that readers take for the beginning, or the whole, of something. */
 const PIECES = [
   ...String.raw`\u0041 \\u0041 \x41 \" \/ \\ %25 %2525 %41 %u0041 &amp; &#65; &#0 &#x0 &lt &ampamp; +%20`.split(
     ' ',
@@ -60,12 +59,12 @@ const PIECES = [
   '-----END CERTIFICATE-----',
 ];
 
-/** Where one of them is mixed with another, readers go back and forth. */
+/** Characters that make readers go back and forth when two of them are mixed. */
 const MIXED = Array.from(`\\"%&+[{,:-. \n1a`);
 
 const NESTINGS = ['[]', '{}', '()', '<>', '""', '{"a":}', '[{}]', '- \n', '&#;', '\\"', '%2'];
 
-/** In ASCII, on one line. */
+/** Returns the text in ASCII, on one line. */
 function shown(text: string): string {
   return JSON.stringify(text).replaceAll(
     /[^ -~]/g,
@@ -73,7 +72,7 @@ function shown(text: string): string {
   );
 }
 
-/** Every one repeated. What begins and ends with the run is easily found; other readers look from each of its places. */
+/** Returns a rule for a run of each unit. Between two `x`, readers may search from every place of the run. */
 function runs(units: readonly string[], within: '' | 'x'): readonly TextRule[] {
   return units.map((unit) => ({
     name: `a run of ${shown(unit)}${within === '' ? '' : ` between two ${within}`}`,
@@ -98,10 +97,8 @@ const halves: readonly TextRule[] = pairs.map((pair) => ({
   make: (length) => pair.slice(0, 1).repeat(length / 2) + pair.slice(1).repeat(length / 2),
 }));
 
-/** Runs of every class of characters. */
 export const CHARACTER_RUNS = runs(CHARACTERS, 'x');
 
-/** Further runs, pairs and nestings. */
 export const OTHER_RULES: readonly TextRule[] = [
   ...nestings,
   ...runs(CHARACTERS, ''),

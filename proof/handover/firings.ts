@@ -14,14 +14,14 @@ export interface Firing {
   readonly times: number;
 }
 
-/** Always fires; its absence means that the output of promtool was not understood. */
+/** Always fires; if it is absent, the output of promtool was not understood. */
 const WATCHDOG = 'EvalwatchWatchdog';
 
-/** By the values of the labels of the alert. */
+/** Firings by the label values of the alert. */
 export type Firings = ReadonlyMap<string, Firing>;
 
 /**
- * Evaluates the rules over what scrapes of this fleet show.
+ * Evaluates the rules over the scrapes of this fleet.
  * @throws if promtool cannot evaluate the rules
  */
 export async function firingsOf(promtool: string, rules: string, fleet: Fleet): Promise<Firings> {
@@ -73,7 +73,7 @@ export async function firingsOf(promtool: string, rules: string, fleet: Fleet): 
   );
 }
 
-/** The rules without their annotations, which only take time. */
+/** Returns the rules without annotations, which only take time. */
 function withoutAnnotations(rules: string): string {
   const { groups } = parse(rules) as {
     groups: readonly { rules: readonly { annotations?: unknown }[] }[];

@@ -7,7 +7,7 @@ const SCRAPE_EVERY = 15;
 /** Seconds between two polls of a project. */
 const POLL_EVERY = 30;
 
-/** What a scrape of a worker shows. */
+/** Content of a scrape of a worker. */
 export interface Shown {
   /** Projects whose series it exports. */
   readonly projects: readonly string[];
@@ -81,7 +81,7 @@ export function seriesOf(
   return [...tokens].map(([series, values]) => ({ series, values: values.join(' ') }));
 }
 
-/** Polls what the worker owns: at once what it has taken, then every `POLL_EVERY`. */
+/** Polls the projects that the worker owns: new ones at once, then every `POLL_EVERY`. */
 function advance(
   owned: Map<string, Moment>,
   lastPolls: Map<string, number>,

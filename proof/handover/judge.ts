@@ -15,27 +15,26 @@ export const TRUE_FROM_START = [
   `EvalwatchProjectPollFailing ${FAILING}`,
   `EvalwatchPromptStuck ${STUCK}`,
 ];
-/** True while or after something happens. */
+/** Alerts that disturbances may make true. */
 const TRUE_LATER = [`EvalwatchDataStale ${FAILING}`, 'EvalwatchStoreWriteFailing'];
 
-/** A time in which no worker could show a project, epoch seconds. */
+/** A period in which no worker could show a project, epoch seconds. */
 export interface Outage {
   readonly from: number;
   readonly to: number;
 }
 
-/** The time that is judged, epoch seconds. */
+/** The period that is judged, epoch seconds. */
 interface Seen {
   readonly from: number;
   readonly to: number;
   readonly outages: readonly Outage[];
-  /** Number of projects. */
   readonly projects: number;
 }
 
 interface Judgement {
   readonly found: readonly string[];
-  /** Longest time for which no worker showed a project although the database was there. */
+  /** Longest time for which no worker showed a project although the database was available. */
   readonly unshownS: number;
 }
 

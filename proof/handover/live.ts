@@ -14,15 +14,15 @@ import { SCRAPE_S, startPrometheus } from './prometheus.ts';
 const WORKERS = 3;
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
-/** Until the alert about the failing key fires, and the one about the stuck prompt is pending. */
+/** Time until the alert about the failing key fires, and the one about the stuck prompt is pending. */
 const WARM_UP_MS = 6.5 * MINUTE;
-/** Between two disturbances: some scrapes. */
+/** Pause between two disturbances: some scrapes. */
 const PAUSE_MS = 75 * SECOND;
 /** The orchestrator removes a killed worker from the targets after this time. */
 const REMOVED_MS = 60 * SECOND;
-/** Some scrapes, but less than alerts wait for that would be true. */
+/** Some scrapes without the database, but less than the `for` of alerts that would be true. */
 const AWAY_MS = 60 * SECOND;
-/** With the warm-up, half an hour. */
+/** Half an hour, including the warm-up. */
 const ROUNDS = 3;
 
 const PROJECTS = [
@@ -32,9 +32,9 @@ const PROJECTS = [
 ].map((id) => ({ id, datasets: false, team: 'search', expect: { max_running: '1m' } }));
 
 /**
- * Workers are killed, stopped, replaced one by one, and lose their database, while Prometheus scrapes them and evaluates the
- * rules at their own pace. A second Prometheus evaluates `mistaken`, in which the mistake must be seen.
- * @throws if an alert begins or ends that should not, or a total goes backwards
+ * Kills, stops and replaces workers and crashes their database, while Prometheus scrapes them and evaluates the rules at the
+ * shipped intervals. A second Prometheus evaluates `mistaken`, whose mistake must show.
+ * @throws if an alert wrongly begins or ends, or a total goes backwards
  */
 export async function watchLive(
   program: string,
@@ -72,7 +72,7 @@ export async function watchLive(
     }),
   );
   const file = join(directory, 'targets.json');
-  /** Makes the members targets, and `dead` ones. */
+  /** Makes the members and the `dead` workers targets. */
   async function setTargets(...dead: readonly Member[]): Promise<void> {
     const targets = [...crew.members, ...dead].map(
       ({ daemon }) => new URL(daemon.url() ?? '').host,
@@ -100,10 +100,10 @@ export async function watchLive(
   await setTimeout(WARM_UP_MS);
   print('alerts fire and are pending');
 
-  /** When no worker could show a project, epoch seconds. */
+  /** Periods in which no worker could show a project. */
   const outages: Outage[] = [];
   for (let round = 1; round <= ROUNDS; round += 1) {
-    // First, as rules that forget still know for five minutes what an instance showed that is gone.
+    // This comes first: for five minutes after an instance is gone, even the mistaken rules keep its values.
     const crashedAt = Date.now() / SECOND;
     await servers.primary().kill();
     await setTimeout(AWAY_MS);
@@ -157,7 +157,7 @@ export async function watchLive(
   ];
 }
 
-/** Prompts of most projects complete, and others begin. */
+/** Completes prompts of most projects, and adds others. */
 function move(world: World): void {
   for (const { id } of PROJECTS) {
     if (id === FAILING || id === STUCK) continue;

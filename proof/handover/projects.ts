@@ -7,7 +7,7 @@ const LONG_AGO = -999_000;
 interface Trouble {
   /** Minute from which every poll fails with a key that does not work. */
   readonly failsFrom?: number;
-  /** Minute in which a prompt has waited for its limit. */
+  /** Minute in which a prompt has waited as long as its limit. */
   readonly stuckFrom?: number;
   /** Minute in which 30 prompts and a dataset fail, and most other prompts disappear. */
   readonly breaksAt?: number;
@@ -21,7 +21,7 @@ interface Trouble {
   readonly maxInterval?: number;
 }
 
-/** One project of each trouble, firing before minute 20 or pending then. */
+/** One project with each trouble; its alerts fire before minute 20 or are pending then. */
 const PROJECTS: Readonly<Record<string, Trouble>> = {
   well: {},
   rare: { maxInterval: 7200 },
@@ -32,7 +32,7 @@ const PROJECTS: Readonly<Record<string, Trouble>> = {
   'failing-late': { failsFrom: 17 },
   broken: { breaksAt: 16 },
   skipped: { skipsAt: 6 },
-  // A poll that does not start, and anomalies of the first poll, are those of one owner.
+  // A poll that does not start, and anomalies of the first poll, belong to one owner.
   stalled: { stallsFrom: 1 },
   odd: { isOdd: true },
 };

@@ -17,14 +17,14 @@ interface Series {
   readonly samples: readonly (readonly [at: number, value: number])[];
 }
 
-/** A real Prometheus with the shipped configuration and its pace. */
+/** A real Prometheus with the shipped configuration and its intervals. */
 export interface Prometheus extends AsyncDisposable {
-  /** Returns a query at each `step` seconds between two times, epoch seconds. */
+  /** Evaluates a query every `step` seconds between two times, epoch seconds. */
   range(query: string, from: number, to: number, step: number): Promise<readonly Series[]>;
 }
 
 /**
- * Starts Prometheus with these rules. It scrapes what the file of targets names.
+ * Starts Prometheus with these rules. It scrapes the targets in the file `targets`.
  * @throws if it does not start
  */
 export async function startPrometheus(
@@ -43,7 +43,7 @@ export async function startPrometheus(
     scrape_configs: [{ ...job, static_configs: [], file_sd_configs: sd }],
     alerting: undefined,
   };
-  // YAML is JSON too.
+  // JSON is valid YAML.
   await writeFile(join(directory, 'prometheus.yml'), JSON.stringify(config));
   await writeFile(join(directory, 'evalwatch.rules.yml'), rules);
   const address = `127.0.0.1:${await freePort()}`;

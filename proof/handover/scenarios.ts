@@ -10,11 +10,11 @@ const TAKEOVER = 13;
 /** Seconds until others own the projects of a worker that stops. */
 const HANDOVER = 2;
 
-/** What happens to workers, and which alerts differ from those of workers that nothing happens to. */
+/** A disturbance of workers, and the alerts that it changes. */
 export interface Scenario {
   readonly name: string;
   readonly fleet: Fleet;
-  /** When these alerts fire, in minutes, by the values of their labels; undefined if they do not. */
+  /** Minutes in which the changed alerts fire, by their label values; undefined if they do not fire. */
   readonly differs?: Readonly<Record<string, string | undefined>>;
 }
 
@@ -27,7 +27,7 @@ const SHARES = {
 } as const satisfies Shares;
 const ALL = Object.values(SHARES).flat();
 
-/** The shares without those of this worker, which the others have. */
+/** Returns the shares after the others have taken those of this worker. */
 function without(gone: string, shares: Shares = SHARES): Shares {
   const others = Object.keys(shares).filter((name) => name !== gone);
   const free = shares[gone] ?? [];
@@ -38,7 +38,7 @@ function without(gone: string, shares: Shares = SHARES): Shares {
   };
 }
 
-/** Workers that own these shares at a time, and may show something else. */
+/** Returns workers that own these shares at a time; `show` can change what they show. */
 function fleet(
   sharesAt: (at: number) => Shares,
   show: (at: number, name: string, shown: Shown) => View = (_at, _name, shown) => shown,
@@ -52,13 +52,13 @@ function fleet(
     seconds,
     workers: {
       ...Object.fromEntries(names.map((name) => [name, view(name)])),
-      // Has nothing to do with the workers.
+      // Independent of the workers.
       sqlite: () => ({ projects: ['elsewhere'], configured: 1, isAlone: true }),
     },
   };
 }
 
-/** What a worker shows that has not reached the database since `since`. */
+/** Returns what a worker shows that has not reached the database since `since`. */
 function cutOff(at: number, since: number, shown: Shown): Shown {
   const isHeld = at < since + LEASE;
   return {
@@ -124,7 +124,7 @@ function replaceAll(every: number, isUpgrade: boolean): Scenario {
     const turn = AT + (index % 3) * every;
     return index < 3 ? at < turn : at >= turn - 10;
   };
-  /** Those that are there share all projects. */
+  /** The present workers share all projects. */
   const owned = (index: number, at: number) => {
     const there = names.flatMap((_, one) => (isThere(one, at) ? [one] : []));
     return ALL.filter((_, n) => there[n % there.length] === index);
@@ -167,7 +167,7 @@ function lostScrapes(count: number, ofAll: boolean): Scenario {
   };
 }
 
-/** The database is away for some minutes. The projects of one owner change hands with it. */
+/** The database is away for some minutes. Worker c also owns the projects with troubles of one owner. */
 function outage(minutes: number, differs: Scenario['differs'] = {}): Scenario {
   const shares = { ...SHARES, c: [...SHARES.c, 'stalled', 'odd'] };
   const end = AT + minutes * 60;
@@ -179,11 +179,11 @@ function outage(minutes: number, differs: Scenario['differs'] = {}): Scenario {
       end + 40 * 60,
     ),
     differs: {
-      // The poll that was overdue was not made.
+      // The overdue poll does not take place meanwhile.
       'EvalwatchSchedulerStalled stalled search': `16.25 to ${MINUTE + minutes + 0.25}`,
-      // The first poll of the new owner counts it.
+      // The first poll of the new owner counts the anomalies.
       'EvalwatchUnexpectedItems odd search': `${MINUTE + minutes + 0.25} to end`,
-      // It does not begin without the database, and then waits for ten minutes.
+      // These do not begin without the database, and then wait for ten minutes.
       'EvalwatchPromptStuck stuck-late RUNNING search': `${MINUTE + minutes + 10.25} to end`,
       'EvalwatchPromptStuck nearly-stuck RUNNING search': `${MINUTE + minutes + 10.25} to end`,
       EvalwatchProjectsUnowned: `22.25 to ${MINUTE + minutes + 0.25}`,
@@ -195,7 +195,7 @@ function outage(minutes: number, differs: Scenario['differs'] = {}): Scenario {
   };
 }
 
-/** Of a project whose new owner is scraped after the first evaluation. */
+/** Firing for a project whose new owner is scraped after the first evaluation. */
 const STALE = '30.75 to 140.25';
 
 /** Nobody takes the projects of a killed worker. */
@@ -216,7 +216,7 @@ const orphans: Scenario = {
   },
 };
 
-/** A project is removed, and this long before that worker c is gone without anybody who takes its project. */
+/** A project is removed. With `shortage`, c is gone a minute before, and its project has no owner for that many seconds. */
 function removal(project: string, shortage: number): Scenario {
   const left = ALL.length - 1;
   return {
@@ -233,7 +233,7 @@ function removal(project: string, shortage: number): Scenario {
       },
     ),
     differs: {
-      // It is kept until every worker was scraped, and every other project has an owner.
+      // The alert is kept until every worker was scraped, and every other project has an owner.
       [`EvalwatchPromptStuck ${project} RUNNING search`]: `10 to ${MINUTE + (shortage === 0 ? 0.25 : shortage / 60 - 1)}`,
       ...(shortage > 0 && { EvalwatchProjectsUnowned: '21.25 to 24' }),
     },

@@ -4,14 +4,14 @@ import { writeFileSync } from 'node:fs';
 const LOOK_EVERY_MS = 2;
 const WRITE_EVERY_MS = 200;
 
-/** The longest that the event loop of this process was held up, measured as CPU time of the main thread. */
+/** Measures the longest block of this process's event loop, as CPU time of the main thread. */
 export interface BlockProbe {
-  /** Milliseconds since the last reset. */
+  /** Longest block since the last reset, ms. */
   longest(): number;
   reset(): void;
 }
 
-/** A machine that is busy with other things does not make a block longer: what is measured is CPU time between two turns. */
+/** Starts a probe of the CPU time between two turns, because a busy machine does not make that longer. */
 export function startBlockProbe(): BlockProbe {
   let before = cpuMs();
   let longest = 0;
@@ -34,7 +34,7 @@ function cpuMs(): number {
   return (user + system) / 1000;
 }
 
-// With `--import` in a daemon it writes what it finds into a file, and starts anew on a signal.
+// Loaded into a daemon by `--import`, it writes the longest block to a file, and resets on SIGUSR2.
 const file = process.env['BLOCK_FILE'];
 if (file !== undefined && isMainThread) {
   const probe = startBlockProbe();

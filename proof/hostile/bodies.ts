@@ -6,7 +6,7 @@ const deep = (depth: number) =>
   `${TURNED.slice(0, -2)},"x":${'['.repeat(depth - 2)}${']'.repeat(depth - 2)}}]`;
 const latin1 = Buffer.from(TURNED.replace('name of', 'n\xe4me of'), 'latin1');
 const utf16 = Buffer.from(`\ufeff${TURNED}`, 'utf16le');
-/** Of the good listing, one item having more. */
+/** Adds fields to the last item of the good listing. */
 const goodWith = (more: string) => `${GOOD.slice(0, -2)},${more}}]`;
 
 const unusable: Readonly<Record<string, string | Buffer | ((exchange: Exchange) => string)>> = {
@@ -54,7 +54,7 @@ const usable: Readonly<Record<string, string | Buffer | ((exchange: Exchange) =>
     '"__proto__":{"id":"planted","status":"FAILED"},"constructor":{"prototype":{"id":1}},"toString":0',
   ),
   'a number of a million digits': goodWith(`"x":${'9'.repeat(1_000_000)}`),
-  // The first and the third prompt are absent; what has no usable id may be them, so they are not missing.
+  // The first and the third prompt have no usable id. Such an item may be either of them, so neither is missing.
   'items with wrong ids': ({ key }) => {
     const items = wrongIds
       .concat(key, encodeURIComponent(key))
@@ -77,7 +77,7 @@ const TYPES: Readonly<Record<string, string>> = {
   bytes: 'application/octet-stream',
 };
 
-/** Bodies of a 200. */
+/** Hostile bodies of a 200. */
 export const BODIES: Readonly<Record<string, Hostility>> = {
   ...mapped(unusable, (body) => ({ ends: ['invalid_response'], answer: listing(body) })),
   ...mapped(usable, (body) => ({ ends: ['ok'], answer: listing(body) })),

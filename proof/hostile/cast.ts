@@ -2,17 +2,17 @@ import { promptItem } from '../../test/support/service.ts';
 import { KEY_FORMS } from '../../test/support/written-keys.ts';
 import { type Exchange, FORGED, GOOD } from './exchange.ts';
 
-/** What the service is up to, as it is told. */
+/** Behaviour of the service. */
 export type Mood = 'good' | 'hostile';
 
-/** Projects that are never treated badly. */
+/** Projects that never get hostile answers. */
 export const HEALTHY = ['healthy 1', 'healthy 2', 'healthy 3', 'lively'] as const;
-/** A project of prompts with strange ids, which all fail while the service is hostile. */
+/** Project of prompts with strange ids, which all fail once the service turns hostile. */
 export const ODD = 'odd ids';
-/** A project whose prompts all fail then, each of which is answered for in one of the hostile ways. */
+/** Project whose prompts all fail then; the details of each get one kind of hostile answer. */
 export const DETAILS = 'details';
 
-/** Ids that can be tracked, and that a path or a line could choke on. */
+/** Ids that can be tracked, but that could break a path or a log line. */
 export const ODD_IDS: readonly string[] = [
   '.',
   '..',
@@ -28,12 +28,12 @@ export const ODD_IDS: readonly string[] = [
   '\u{1f600}'.repeat(512),
 ];
 
-/** A key in each form in which it must not come back. */
+/** Returns a key in each form in which it must not be revealed. */
 export function echoesOf(key: string): readonly string[] {
   return Object.values(KEY_FORMS).map((write) => write(key));
 }
 
-/** What every text of a hostile record holds. */
+/** Returns the content of every hostile text. */
 export function nastyText(key: string): string {
   return `${echoesOf(key).join(' ')}${FORGED}\u001b[2J\u2028\ud800`;
 }
@@ -51,13 +51,13 @@ export function detailsListing(kinds: readonly string[], hasFailed: boolean): st
 
 const LIVELY = ['RUNNING', 'COMPLETED', 'PENDING', 'FAILED'] as const;
 
-/** Of a prompt that has moved so many times. */
+/** Returns a listing with a prompt after this many moves. */
 export function livelyListing(moves: number): { readonly status: string; readonly body: string } {
   const status = LIVELY[moves % LIVELY.length] ?? 'RUNNING';
   return { status, body: `${GOOD.slice(0, -1)},${JSON.stringify(promptItem('mover', status))}]` };
 }
 
-/** A single prompt with an error_info. */
+/** Returns a single prompt with an error_info. */
 export function goodDetail(errorMsg: string): string {
   return JSON.stringify({ status: 'FAILED', error_info: { error_id: 'E', error_msg: errorMsg } });
 }

@@ -21,10 +21,10 @@ const HALF = TURNED.slice(0, TURNED.length >> 1);
 const STATUS = 'HTTP/1.1 200 OK\r\n';
 const FRAMED = `${STATUS}content-length: ${TURNED.length}\r\n`;
 const EVERY_MS = 1000;
-/** Not a single byte of it is needed to know that it comes too late. */
+/** Content that takes 1000 s at a byte a second, far longer than the timeout. */
 const SLOW = ' '.repeat(1000);
 
-/** One byte a second, or nothing, and never an end. */
+/** A byte a second, nothing or early hints, without an end. */
 const SLOW_ONES: Readonly<Record<string, Hostility['answer']>> = {
   hang: silence,
   'a drip of headers': (exchange) => drip(exchange, `${STATUS}x: ${'x'.repeat(500)}`, EVERY_MS),
@@ -68,7 +68,7 @@ const SLOW_ONES: Readonly<Record<string, Hostility['answer']>> = {
   },
 };
 
-/** How an exchange ends of which the reason depends on how far it came. */
+/** Outcomes that depend on what has arrived, unlike those of the group. */
 const ENDINGS: Readonly<Record<string, Hostility['ends']>> = {
   'a drip of an error': ['server_error'],
   'a drip of a redirect': ['redirect'],
@@ -122,7 +122,7 @@ const BROKEN_ONES: Readonly<Record<string, Hostility['answer']>> = {
   'a forged line in the headers': bare(({ key }) => `${FRAMED}x: ${key}${FORGED}\r\n\r\n${TURNED}`),
 };
 
-/** A good listing all the same. */
+/** Unusual, but good listings. */
 const STRANGE_ONES: Readonly<Record<string, Hostility['answer']>> = {
   'http of tomorrow': bare(`HTTP/2.0 200 OK\r\n\r\n${GOOD}`),
   'no length and a FIN': unframed({}, GOOD, fin),
@@ -146,7 +146,7 @@ const STRANGE_ONES: Readonly<Record<string, Hostility['answer']>> = {
   ),
 };
 
-/** What comes after a good listing may cost the connection, and with it the listing. */
+/** Good listings with a sequel that may break the connection before the listing is read. */
 const AFTERMATHS: Readonly<Record<string, Hostility['answer']>> = {
   'a reset after the body': unframed(
     { 'content-length': GOOD.length, connection: 'close' },
@@ -160,7 +160,7 @@ const AFTERMATHS: Readonly<Record<string, Hostility['answer']>> = {
   ),
 };
 
-/** What a connection can suffer below and within HTTP. */
+/** Hostile behaviour of a connection, below and within HTTP. */
 export const CONNECTIONS: Readonly<Record<string, Hostility>> = {
   ...ending(SLOW_ONES, ['timeout']),
   ...ending(BROKEN_ONES, ['network']),

@@ -14,7 +14,7 @@ import type { Asked, Cost } from './measured-engine.ts';
 import { tinyChunks } from './tiny-chunks.ts';
 
 const ENGINE = fileURLToPath(new URL('measured-engine.ts', import.meta.url));
-/** Longer than the busiest machine takes: this part measures no time. */
+/** Timeout that no busy machine reaches: this part measures no time. */
 const TIMEOUT = '5m';
 
 const FORMS = {
@@ -22,7 +22,7 @@ const FORMS = {
   short: { chunks: { plain: 1_000_000, coded: 50_000 }, items: 100_000, blockMs: 300 },
   long: { chunks: { plain: 30_000_000, coded: 3_000_000 }, items: 1_000_000, blockMs: 250 },
 };
-/** Resident memory that what is read may take besides what is kept of it: buffers, and what the collector has not found. */
+/** Maximum growth of resident memory beyond the data that is kept: buffers, and garbage that is not collected yet. */
 const MAX_GROWTH_MIB = { tests: 50, short: 50, long: 200 };
 const MEBIBYTE = 1024 * 1024;
 
@@ -36,8 +36,8 @@ interface Attack {
 }
 
 /**
- * Polls answers in tiny chunks and lists of very many items one by one, and measures what each costs.
- * @throws if one ends in another way than it has to, takes too much memory, or holds the event loop up for too long
+ * Polls answers in tiny chunks and lists of very many items one by one, and measures the cost of each poll.
+ * @throws if a poll has the wrong outcome, takes too much memory, or blocks the event loop for too long
  */
 export async function measureCosts({
   short,
@@ -116,7 +116,7 @@ function* unframed(body: Iterable<Buffer>): Generator<Buffer> {
   yield* body;
 }
 
-/** Answers each project in its own way, or all of them with the good listing. */
+/** Serves each project its own response while hostile, and the good listing otherwise. */
 async function serve(wires: ReadonlyMap<string, () => Iterable<Buffer>>) {
   let mood: 'good' | 'hostile' = 'good';
   const server = createServer((socket) => {
@@ -174,7 +174,7 @@ async function startEngine(source: string, config: string) {
   };
 }
 
-/** What a process says next. @throws if it ends instead */
+/** Returns a process's next message. @throws if it ends instead */
 async function next(child: ChildProcess): Promise<unknown> {
   const ended = new AbortController();
   const end = once(child, 'exit', { signal: ended.signal }).then(() => {

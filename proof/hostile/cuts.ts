@@ -15,13 +15,13 @@ import { openEngine } from './engine.ts';
 import { chunked } from './exchange.ts';
 import { formOf } from './form.ts';
 
-/** Polls at the same time, each of a project of its own. */
+/** Number of concurrent polls, each of its own project. */
 const PARALLEL = 16;
 /** Bytes between two cuts of a framing. */
 const STEPS = { tests: 16, short: 4, long: 1 };
 const IDS = ['pending', 'lang \u2013 \u6e2c\u8a66 \u{1f600}', 'q"]}', '__proto__'];
 
-/** Some hundred bytes with all that a reader could stumble over, and each prompt with this status. */
+/** Returns some hundred bytes that a parser could stumble over, and each prompt with this status. */
 function listingOf(status: string): Buffer {
   const items = IDS.map((id) => ({ id, status, x: [{ y: [1.5e3, null, '\\"]}'] }, 'na\u00efve'] }));
   const text = JSON.stringify(items).replace('na\u00efve', String.raw`na\u00efve \ud83d\ude00 \/`);
@@ -31,10 +31,10 @@ function listingOf(status: string): Buffer {
 const KNOWN = listingOf('RUNNING');
 const MOVED = listingOf('FAILED');
 
-/** What goes over the wire when something is cut after so many bytes. */
+/** A way to send a response that is cut. */
 interface Framing {
   readonly reason: 'invalid_response' | 'network';
-  /** What is cut. */
+  /** Bytes that are cut. */
   readonly bytes: Buffer;
   readonly wire: (cut: Buffer, random: () => number) => Buffer;
   readonly end?: 'reset';
@@ -109,8 +109,8 @@ function pieces(bytes: Buffer, random: () => number): readonly Buffer[] {
 }
 
 /**
- * Serves a listing cut at every byte, in every framing, to the poller and its store, which know the prompts from before.
- * @throws if any of it is taken over, or fails for a wrong reason
+ * Serves a listing cut at every byte, in every framing, to a poller whose store already has the prompts.
+ * @throws if a poll applies any of it, or fails for a wrong reason
  */
 export async function cutEverywhere({
   short,
@@ -167,7 +167,7 @@ export async function cutEverywhere({
       if (again.failure !== undefined || again.changed) throw new Error(`${id} is not as before`);
     }),
   );
-  // That a whole one is taken over shows that the cuts were all that was wrong.
+  // A whole listing is applied, so only the cuts were wrong.
   for (const [name, framing] of Object.entries(FRAMINGS)) {
     if (framing.bytes === RESPONSE || framing.reason === 'network') continue;
     const id = 'p0';

@@ -5,7 +5,7 @@ import type * as Engines from '../../src/app/engine.ts';
 import type * as SecretsOf from '../../src/evaluation-api/secrets.ts';
 import type * as Logging from '../../src/log/logger.ts';
 
-/** All of the daemon but its schedule and its web interface. */
+/** Opens the daemon without its schedule and its web interface. */
 export async function openEngine(source: string, file: string) {
   const from = async <Module>(path: string) => (await import(join(source, path))) as Module;
   const { loadConfig } = await from<typeof Load>('config/load.ts');

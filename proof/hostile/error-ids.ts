@@ -35,15 +35,15 @@ const HOUR = 60 * 60 * 1000;
 const KEPT = 0.25;
 const MAX_LABELS = 20;
 const MAX_SERIES = MAX_LABELS + 2;
-/** How much more a settlement may cost at the end than once the first retention has passed. */
+/** Maximum ratio of the cost of a settlement at the end to that after the first retention. */
 const MAX_COST_GROWTH = 2;
 const MAX_STORE_GROWTH = 1.5;
-/** What the log of a store may have at one time and not at another. */
+/** Tolerance for the write-ahead log of a store, whose size varies. */
 const LOG_BYTES = 8 * 1024 * 1024;
 const PATIENCE_MS = 120_000;
 const CONTROL_OR_BIDI = /(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u;
 
-/** What a service can call the n-th failure. */
+/** Error_ids that a service can give the n-th failure. */
 const KINDS: readonly ((n: number) => string | null)[] = [
   (n) => `E${n}`,
   (n) => `\u202e${n}\u2066\u200b`,
@@ -58,8 +58,8 @@ const KINDS: readonly ((n: number) => string | null)[] = [
 ];
 
 /**
- * Settles failures each of which has another error_id, until most of them are beyond retention.
- * @throws if they have more series than places, their settlements become slower, the store grows, or a scrape is broken
+ * Settles failures with ever new error_ids, until most of them are older than the retention.
+ * @throws if a project has too many series, settlements become slower, the store grows, or a scrape is broken
  */
 export async function countErrorIds({
   short,
@@ -72,7 +72,7 @@ export async function countErrorIds({
   )) as typeof ErrorInfoRoom;
   const { scrub } = createSecrets();
 
-  /** As the daemon reads it from the service's answer. */
+  /** Reads a settlement as the daemon does from the service's answer. */
   function settlementOf(n: number): Settlement {
     const info = { error_id: KINDS[n % KINDS.length]?.(n), error_msg: `hostile ${n}` };
     const body = Buffer.from(JSON.stringify({ error_info: info }));
@@ -125,7 +125,7 @@ interface Round {
   readonly counted: number;
 }
 
-/** Lets the prompts of the project fail in each round, an hour apart, up to now. */
+/** Lets the prompts fail in each round. Rounds are an hour apart, the last one an hour ago. */
 async function fail(
   store: Store,
   { rounds, failures }: Size,
@@ -207,7 +207,7 @@ function judge(
     throw new Error(`${engine}: ${first.counted} of ${failures} failures are counted`);
   }
   const forgotten = new Set(first.labels).difference(new Set(last.labels)).size;
-  // All but the one that many are cut to.
+  // One stays: many error_ids are cut to the same text.
   if (forgotten !== MAX_LABELS - 1) {
     throw new Error(`${engine}: ${forgotten} of ${MAX_LABELS - 1} error_ids were given up`);
   }
@@ -215,7 +215,7 @@ function judge(
   if (largest > smallest * MAX_STORE_GROWTH + LOG_BYTES) {
     throw new Error(`${engine}: the store grew from ${smallest} to ${largest} bytes`);
   }
-  // A short run is too short, or beside too much, to judge times.
+  // A short run is too short, or runs beside too much, to judge times.
   if (!short && late > early * MAX_COST_GROWTH) {
     throw new Error(`${engine}: a settlement took ${early} µs, later ${late} µs`);
   }
@@ -235,7 +235,6 @@ function judge(
   ];
 }
 
-/** What the whole daemon shows of the store. */
 async function scrapeDaemon(directory: string, source: string, { rounds }: Size): Promise<Figures> {
   const config = await writeConfiguration(
     directory,
@@ -272,7 +271,7 @@ async function scrapeDaemon(directory: string, source: string, { rounds }: Size)
   }
 }
 
-/** Asks for the causes of all that is kept, while the daemon is asked whether it lives. */
+/** Requests the causes of all stored failures, and probes the daemon's health meanwhile. */
 async function askCauses(url: string, hours: number): Promise<string> {
   let slowest = 0;
   const over = new AbortController();

@@ -2,29 +2,28 @@ import type { Socket } from 'node:net';
 import type { ApiFailureReason } from '../../src/monitor/errors.ts';
 import { promptItem } from '../../test/support/service.ts';
 
-/** A request that has arrived whole at the hostile service, and the bare connection to answer it on. */
+/** A complete request to the hostile service, and the raw connection for the answer. */
 export interface Exchange {
   readonly socket: Socket;
-  /** As it was sent. */
+  /** Still percent-encoded. */
   readonly path: string;
-  /** The API key that came with it. */
+  /** API key that the service expects. */
   readonly key: string;
-  /** Another server of the same machine, which nobody but a redirect names. */
+  /** Address of another server on the same machine, which only hostile answers name. */
   readonly elsewhere: string;
-  /** How many came for this kind before it. */
+  /** Number of earlier requests for this kind. */
   readonly turn: number;
-  /** To be called when the answer is whole: until then the daemon's deadline counts. */
+  /** Must be called when the answer is complete: until then, the daemon's deadline counts. */
   readonly answered: () => void;
 }
 
 export type Answer = (exchange: Exchange) => void;
 
-/** One way to be hostile. */
 export interface Hostility {
-  /** How a poll may end: why it fails, or `ok` where a good listing comes in strange dress. */
+  /** Allowed outcomes of a poll: reasons of a failure, or `ok` for a good listing in an unusual form. */
   readonly ends: readonly (ApiFailureReason | 'ok')[];
   readonly answer: Answer;
-  /** It asks to stay away for minutes. */
+  /** Whether the answer asks to wait for minutes. */
   readonly holds?: true;
 }
 
@@ -32,26 +31,26 @@ type HeaderLines = Readonly<Record<string, string | number>>;
 
 const STATUSES = ['PENDING', 'RUNNING', 'COMPLETED', 'FAILED'];
 
-/** What every project shows before and after: a prompt of each status. */
+/** Listing that every project shows before and after: a prompt of each status. */
 export const GOOD = JSON.stringify(
   STATUSES.map((status) => promptItem(status.toLowerCase(), status)),
 );
-/** What may never be taken over: each of them has moved, and there is one more. */
+/** Listing that must never be applied: most prompts have moved, and there is one more. */
 export const TURNED = JSON.stringify(
   [...STATUSES, 'PLANTED'].map((status) => promptItem(status.toLowerCase(), 'RUNNING')),
 ).replace('"RUNNING"', '"FAILED"');
 
-/** A line that no daemon has written; follows a line break wherever a service can smuggle one in. */
+/** Log line that the daemon does not write, after a line break that a service may smuggle in. */
 export const FORGED = '\r\n{"level":"error","event":"forged","msg":"not the daemon\'s"}\r\n';
 
-/** Status line and headers, with the key echoed in one of them. */
+/** Returns the status line and headers, which both echo the key. */
 export function headOf({ key }: Exchange, status: number, headers: HeaderLines = {}): string {
   const lines = { 'content-type': 'application/json', 'x-echo': key, ...headers };
   const fields = Object.entries(lines).map(([name, value]) => `${name}: ${value}\r\n`);
   return `HTTP/1.1 ${status} ${key}\r\n${fields.join('')}\r\n`;
 }
 
-/** A whole answer of HTTP. */
+/** Returns a complete answer. */
 export function whole(
   status: number,
   body: string | Buffer | ((exchange: Exchange) => string),
@@ -68,12 +67,12 @@ export function whole(
   };
 }
 
-/** A listing as the whole body of a 200. */
+/** Returns a listing as the whole body of a 200. */
 export function listing(body: string | Buffer | ((exchange: Exchange) => string), headers = {}) {
   return whole(200, body, headers);
 }
 
-/** These bytes after an answer's head, and then `end`. */
+/** Returns an answer that sends a head and these bytes, then calls `end`. */
 export function unframed(
   headers: HeaderLines,
   body: string | Buffer,
@@ -85,7 +84,7 @@ export function unframed(
   };
 }
 
-/** These bytes and nothing else, and then `end`. */
+/** Returns an answer that sends only these bytes, then calls `end`. */
 export function bare(
   bytes: string | ((exchange: Exchange) => string),
   end: (exchange: Exchange) => void = fin,
@@ -109,7 +108,7 @@ export function chunked(...chunks: readonly (string | Buffer)[]): Buffer {
   );
 }
 
-/** Writes what `next` gives for as long as somebody reads; without an end unless it gives nothing. */
+/** Writes what `next` returns, at the reader's pace, until that is undefined or the connection closes. */
 export function pour({ socket }: Exchange, next: () => Buffer | undefined): void {
   const more = () => {
     while (!socket.destroyed) {
@@ -121,7 +120,7 @@ export function pour({ socket }: Exchange, next: () => Buffer | undefined): void
   more();
 }
 
-/** One byte of a text after the other; what is left when the text has ended is silence. */
+/** Sends a text byte by byte, and nothing after its end. */
 export function drip({ socket }: Exchange, text: string | Buffer, everyMs: number): void {
   const bytes = Buffer.from(text);
   let sent = 0;

@@ -1,6 +1,6 @@
 import { type RowOptions, SOURCE } from '../row.ts';
 
-/** How much of the proof runs: for `npm test`, enough to notice a deliberate mistake, or all of it. */
+/** Extent of the proof: enough for `npm test`, enough to notice a deliberate mistake, or all of it. */
 export type Form = 'tests' | 'short' | 'long';
 
 export function formOf({ short, source = SOURCE }: Pick<RowOptions, 'short' | 'source'>): Form {

@@ -27,10 +27,10 @@ const ZEROS = Buffer.alloc(64 * MEBIBYTE);
 const FIELDS = 1_000_000;
 const DEPTH = 10_000_000;
 
-/** Brotli knows no members, and to compress more takes seconds. */
+/** Number of `ZEROS` to compress: brotli has no members to repeat, and more takes seconds. */
 const BROTLI_MEMBERS = { long: 16, short: 1, tests: 1 };
 
-/** The head, then a piece again and again; then an end, where nothing else tells it. */
+/** Sends a head and `times` pieces, then ends the connection, as some bodies have no other end. */
 function stream(
   headers: Readonly<Record<string, string | number>>,
   piece: Buffer,
@@ -47,7 +47,7 @@ function stream(
   };
 }
 
-/** 10 GiB in every framing and coding, one after the other: together they would be a fault of another kind. */
+/** Returns floods of up to 10 GiB, served one after the other: together they would be a fault of another kind. */
 async function floods(form: Form): Promise<readonly Answer[]> {
   const pieces = ENDLESS_BYTES / PIECE.length;
   const members = ENDLESS_BYTES / ZEROS.length;
@@ -65,13 +65,12 @@ async function floods(form: Form): Promise<readonly Answer[]> {
   ];
 }
 
-/** The good listing, with a million fields where it says. */
+/** Returns the good listing with a million fields in its last item. */
 function crowded(before: string, after: string): Buffer {
   const fields = Array.from({ length: FIELDS }, (_, n) => `"k${n}":0`).join();
   return Buffer.from(`${GOOD.slice(0, -2)},${before}${fields}${after}}]`);
 }
 
-/** What costs memory. */
 export async function hugeOnes(form: Form): Promise<Readonly<Record<string, Hostility>>> {
   const turns = await floods(form);
   const deepest = Buffer.from(`${TURNED.slice(0, -2)},"x":${'['.repeat(DEPTH)}`);

@@ -5,7 +5,7 @@ import { REDIRECTS } from './redirects.ts';
 import { RUNS_OF_CHARACTERS } from './runs.ts';
 import { STATUSES } from './statuses.ts';
 
-/** Every way to be hostile that costs next to nothing, by the id of the project that suffers it. */
+/** Every kind of hostility that costs next to nothing, by the id of the project that gets it. */
 export const KINDS: Readonly<Record<string, Hostility>> = {
   ...STATUSES,
   ...REDIRECTS,

@@ -5,7 +5,7 @@ export interface ManyItems {
   readonly name: string;
   readonly body: () => Iterable<Buffer>;
   readonly end: 'ok' | 'too_large' | 'invalid_response';
-  /** What the daemon may keep of each, bytes: ids and records, or nothing. */
+  /** Memory that the daemon may keep of each item, bytes. */
   readonly keptBytes: number;
 }
 
@@ -14,8 +14,9 @@ interface Item extends Pick<ManyItems, 'end' | 'keptBytes'> {
 }
 
 const PIECE_LENGTH = 64 * 1024;
-/** An id in a set; and a record in all that a poll makes of it. */
+/** Memory for an id in a set, bytes. */
 const ID_BYTES = 250;
+/** Memory for a record in all that a poll makes of it, bytes. */
 const RECORD_BYTES = 1000;
 
 const valid = (id: string) => `{"id":"${id}","status":"RUNNING"}`;
@@ -46,7 +47,7 @@ const ITEMS: Readonly<Record<string, Item>> = {
   'a new prompt': { text: (n) => valid(`p${n}`), end: 'ok', keptBytes: RECORD_BYTES },
 };
 
-/** A list of so many of every kind of item, and lists with one more than there may be. */
+/** Returns a list of `count` items of each kind, and lists with one more, which is too many. */
 export function manyItems(count: number): readonly ManyItems[] {
   return Object.entries(ITEMS).flatMap(([name, { text, end, keptBytes }]): readonly ManyItems[] => [
     { name: `${count} × ${name}`, body: () => list(text, count), end, keptBytes },

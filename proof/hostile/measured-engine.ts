@@ -1,26 +1,25 @@
 /**
- * All of a daemon but its schedule and its web interface, as a process whose costs are measured. Its arguments are the
- * sources and a configuration; it polls the projects that it is told over its channel.
+ * The daemon without its schedule and its web interface, as a process that measures its costs. Arguments: the sources and a
+ * configuration. It polls the projects that it receives over its IPC channel.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { setTimeout } from 'node:timers/promises';
 import { startBlockProbe } from './block-probe.ts';
 import { openEngine } from './engine.ts';
 
-/** A poll that it is told to make. */
+/** Request for one poll. */
 export interface Asked {
   readonly project: string;
-  /** Whether it answers with the cost; measuring takes longer than most polls. */
+  /** Whether the reply is the cost; measuring takes longer than most polls. */
   readonly isMeasured: boolean;
 }
 
-/** What one poll cost. */
 export interface Cost {
-  /** `ok`, or why it failed. */
+  /** `ok`, or the reason of the failure. */
   readonly end: string;
-  /** The longest that the event loop was held up, ms of CPU time. */
+  /** Longest block of the event loop, ms of CPU time. */
   readonly blockMs: number;
-  /** The most resident memory above that before the poll, MiB. */
+  /** Maximum resident memory above that before the poll, MiB. */
   readonly growthMib: number;
 }
 
@@ -44,7 +43,7 @@ async function answer(project: string, isMeasured: boolean): Promise<void> {
 
 async function measure(project: string): Promise<Cost> {
   globalThis.gc?.();
-  // The probe has to be under way, without the collection.
+  // Lets the probe tick, so that it does not count the collection.
   await setTimeout(20);
   const before = await memoryMib('VmRSS');
   await writeFile('/proc/self/clear_refs', '5');

@@ -20,10 +20,9 @@ const SERVICE = fileURLToPath(new URL('service.ts', import.meta.url));
 const PATIENCE_MS = 120_000;
 const RSS_EVERY_MS = 50;
 const MEBIBYTE = 1024 * 1024;
-/** Whatever some reader takes for the end of a line. */
+/** Characters that some readers treat as the end of a line. */
 const LINE_ENDS = /[\n\r\v\f\u0085\u2028\u2029]/;
 
-/** The hostile service as a process. */
 export async function startHostileService(form: Form) {
   const child = fork(SERVICE, [KEY, form], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
   const [address] = (await once(child, 'message')) as [Address];
@@ -43,7 +42,7 @@ export async function startHostileService(form: Form) {
   };
 }
 
-/** A daemon of these sources, with all that it writes. Its lines go to a file: a pipe would make it wait for its reader. */
+/** Starts a daemon from `source` and reads its output. Its lines go to a file: with a pipe, it would wait for the reader. */
 export async function startWatchedDaemon(source: string, config: string) {
   const output = `${config}.log`;
   const blockFile = `${config}.block`;
@@ -66,7 +65,7 @@ export async function startWatchedDaemon(source: string, config: string) {
   const lines: LogLine[] = [];
   const garbled: string[] = [];
   let readBytes = 0;
-  /** Reads on from where it stopped, up to the last whole line. */
+  /** Continues where it stopped, up to the last complete line. */
   const read = async () => {
     const bytes = (await readFile(output)).subarray(readBytes);
     const end = bytes.lastIndexOf('\n') + 1;
@@ -98,10 +97,10 @@ export async function startWatchedDaemon(source: string, config: string) {
     read,
     stdout: () => readFile(output, 'utf8'),
     rss: () => rssOf(child.pid),
-    /** Up to now, MiB. */
+    /** Maximum until now, MiB. */
     mostRss: () => mostRss,
     resetBlock: () => void child.kill('SIGUSR2'),
-    /** The longest that the event loop was held up since the last reset, ms of CPU time. */
+    /** Returns the longest block of the event loop since the last reset, ms of CPU time. */
     blockMs: async () => Number(await readFile(blockFile, 'utf8').catch(() => '0')),
     stop: async () => {
       child.kill('SIGTERM');
@@ -119,7 +118,7 @@ export async function startWatchedDaemon(source: string, config: string) {
 
 export type WatchedDaemon = Awaited<ReturnType<typeof startWatchedDaemon>>;
 
-/** What a reading command of these sources prints with `--json`. */
+/** Returns what a reading command prints with `--json`. */
 export async function ask(source: string, command: string, config: string): Promise<string> {
   const { main } = (await import(join(source, 'cli/cli.ts'))) as typeof Cli;
   const stdout = new PassThrough();
@@ -130,7 +129,7 @@ export async function ask(source: string, command: string, config: string): Prom
   return await printed;
 }
 
-/** Waits for something to become true. @throws if it does not */
+/** Waits until `isSo` returns true. @throws after {@link PATIENCE_MS} */
 export async function until(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
   const deadline = performance.now() + PATIENCE_MS;
   while (!(await isSo())) {

@@ -3,7 +3,7 @@ import { type Exchange, type Hostility, listing, GOOD, TURNED, whole } from './e
 
 const CODES = [300, 301, 302, 303, 305, 307, 308];
 
-/** Where they point; every one holds the key and would reach another server, or this one where it counts too. */
+/** Targets of redirects, most of them with the key: another server, or this one, which also notices a request. */
 const FORMS: Readonly<Record<string, (exchange: Exchange) => string>> = {
   absolute: ({ elsewhere, key }) => `http://${elsewhere}/v2/projects/stolen/prompts/?key=${key}`,
   'protocol-relative': ({ elsewhere, key }) => `//${elsewhere}/${key}`,
@@ -15,7 +15,7 @@ const FORMS: Readonly<Record<string, (exchange: Exchange) => string>> = {
   empty: () => '',
 };
 
-/** Whatever may make a client ask somewhere else. */
+/** Answers that may make a client send a request elsewhere. */
 export const REDIRECTS: Readonly<Record<string, Hostility>> = {
   ...Object.fromEntries(
     CODES.map((code) => [`redirect ${code}`, redirect(code, FORMS['absolute'])]),

@@ -2,7 +2,7 @@ import { promptItem } from '../../test/support/service.ts';
 import { KEY } from '../../test/support/soak/configuration.ts';
 import { GOOD, type Hostility, listing, whole } from './exchange.ts';
 
-/** What some reader of texts takes for the beginning of something, or has to look at twice. */
+/** Texts that some parsers take for the beginning of something, or have to look at twice. */
 const SPECIALS: readonly string[] = [
   ...String.raw`\ " ' % & # ; < > = + - / , : . ? * | ^ $ ~ ( ) [ ] { }`.split(' '),
   ...String.raw`%25 %5c %u \u \x \u005c &amp; &# &#x &#00 =3D 00 AA`.split(' '),
@@ -30,14 +30,14 @@ const RUN_LENGTH = 25_000;
 /** Length of one header; all headers together may have 16 KiB. */
 const HEADER_LENGTH = 12_000;
 
-/** Runs of everything, one behind the other. */
+/** Runs of every special text, one after the other. */
 const RUNS = SPECIALS.map((special) => special.repeat(RUN_LENGTH / special.length)).join('');
 const HEADER_RUNS = String.raw`\ % & # ; = + / ' <`
   .split(' ')
   .map((special) => special.repeat(HEADER_LENGTH / 10))
   .join('');
 
-/** The good listing, its first item with further fields, and further items. */
+/** Returns the good listing with further fields in its first item, and further items. */
 function good(fields: object, ...items: readonly object[]): Buffer {
   const [first, ...others] = JSON.parse(GOOD) as readonly object[];
   return Buffer.from(JSON.stringify([{ ...first, ...fields }, ...others, ...items]));

@@ -1,6 +1,6 @@
 /**
- * The hostile service, a process of its own. Arguments: the key that it wants, and the form of the proof. Its parent tells it a {@link Mood}, and `report` to be told {@link Report};
- * the first message to the parent is its {@link Address}.
+ * The hostile service, a process of its own. Arguments: the key that it expects, and the form of the proof. It first sends
+ * its {@link Address} to its parent, which sends a {@link Mood} to set, or `report` to get a {@link Report}.
  */
 import { once } from 'node:events';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
@@ -23,32 +23,32 @@ import { KINDS } from './kinds.ts';
 
 export interface Address {
   readonly url: string;
-  /** Of each project that is treated badly, how its polls may then end. */
+  /** Allowed outcomes of polls, by hostile project. */
   readonly ends: Readonly<Record<string, readonly string[]>>;
-  /** Of them, those that are asked to stay away. */
+  /** Hostile projects whose answers ask to wait for minutes. */
   readonly held: readonly string[];
-  /** Of them, those whose answers are larger than all others. */
+  /** Hostile projects with the largest answers. */
   readonly huge: readonly string[];
 }
 
 export interface Report {
-  /** Requests for listings of each project while the service was hostile. */
+  /** Number of listing requests while the service was hostile, by project. */
   readonly asked: Readonly<Record<string, number>>;
-  /** Requests for single prompts then. */
+  /** Number of requests for single prompts in that time. */
   readonly details: number;
-  /** Connections to the other server. */
+  /** Number of connections to the other server. */
   readonly elsewhere: number;
-  /** Requests with another key, or for something that nobody should ask for. */
+  /** Request lines with a wrong key, or with a path that must not be requested. */
   readonly strange: readonly string[];
-  /** The longest that an exchange was open which was never answered whole, ms, and what it was about. */
+  /** Longest time that an exchange without a complete answer was open, ms, and its project or prompt. */
   readonly longest: { readonly ms: number; readonly what: string };
-  /** Exchanges of that kind. */
+  /** Number of closed exchanges of that kind. */
   readonly unanswered: number;
-  /** When the listings of each healthy project were asked for, epoch ms. */
+  /** Times of the requests for listings of each healthy project, epoch ms. */
   readonly arrivals: Readonly<Record<string, readonly number[]>>;
-  /** The statuses that the lively prompt was shown with, one after the other. */
+  /** Statuses that were served for the lively prompt, in order. */
   readonly moves: readonly string[];
-  /** The longest that this process itself was held up, ms. */
+  /** Longest delay of this process's own event loop, ms. */
   readonly lagMs: number;
 }
 
@@ -60,7 +60,7 @@ const cheap = few(KINDS);
 const hostilities = { ...cheap, ...huge };
 const kinds = Object.keys(hostilities);
 let mood: Mood = 'good';
-/** Whether it ever was hostile: failures stay. */
+/** Whether it has ever been hostile: failures stay. */
 let hasTurned = false;
 let moves = 0;
 let elsewhere = 0;
@@ -116,7 +116,7 @@ const told: Address = {
 };
 process.send?.(told);
 
-/** Every fourth one in the tests, which poll less. */
+/** Keeps every fourth one in the tests, which poll less. */
 function few<Kind>(all: Readonly<Record<string, Kind>>): Readonly<Record<string, Kind>> {
   if (form !== 'tests') return all;
   return Object.fromEntries(Object.entries(all).filter((_, index) => index % 4 === 0));
@@ -129,7 +129,7 @@ async function listen(listening: Server): Promise<string> {
   return `127.0.0.1:${port}`;
 }
 
-/** Takes requests off a connection, which have no bodies here, as one ends with each empty line. */
+/** Reads requests from a connection. They have no bodies here, so each empty line ends one. */
 function serve(socket: Socket): void {
   let text = '';
   let current: Exchange | undefined;
@@ -172,7 +172,7 @@ function begin(socket: Socket, request: string): Exchange {
   return exchange;
 }
 
-/** An id that no path can carry. */
+/** Whether no path can carry this id. */
 function isNever(id: string): boolean {
   return id === '.' || id === '..';
 }
@@ -184,7 +184,7 @@ function close(exchange: Exchange): void {
   unanswered += 1;
 }
 
-/** The longest exchange up to now, this one being among them. */
+/** Returns the longest exchange so far, including this one. */
 function longestYet(exchange: Exchange): Report['longest'] {
   const { at, what } = open.get(exchange) ?? { at: Infinity, what: '' };
   const ms = performance.now() - at;

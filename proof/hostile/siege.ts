@@ -12,12 +12,12 @@ import { haveAllEnded, judge, judgeAlways, judgeMeanwhile, TIMEOUT_MS } from './
 import { ask, startHostileService, startWatchedDaemon, until } from './party.ts';
 
 const MOST_BYTES = '16MiB';
-/** More than kinds that never answer: those that time out for the first time hold their slots as healthy ones. */
+/** More slots than kinds that never answer: until their first timeout, these hold slots like healthy ones. */
 const SLOTS = 48;
 const LOOK_EVERY_MS = 1000;
-/** Of the hostility, at least. */
+/** Minimum duration of the hostility. */
 const DURATIONS_MS = { tests: 2000, short: 6000, long: 120_000 };
-/** Of a machine that is busy with much else. */
+/** Maximum wait on a busy machine, ms. */
 const PATIENCE_MS = 250_000;
 const LONGEST_HOLD_MS = 5 * 60_000;
 const API_PATHS = [
@@ -28,8 +28,8 @@ const API_PATHS = [
 ];
 
 /**
- * A whole daemon that watches a service of which most projects turn hostile for a while, each in its own way.
- * @throws if it is misled, held up or talks
+ * Runs a whole daemon against a service of which most projects turn hostile for a while, each in its own way.
+ * @throws if the daemon is misled, is held up or reveals the key
  */
 export async function besiege({ short, print, source = SOURCE }: RowOptions): Promise<Figures> {
   const form = formOf({ short, source });
@@ -129,8 +129,8 @@ export async function besiege({ short, print, source = SOURCE }: RowOptions): Pr
 }
 
 /**
- * The hostile ones less often: each poll waits for the disk, and the disk is not what this is about. The huge ones one after
- * the other: how much several of them take together is up to `max_response_size` and `max_concurrency`.
+ * Only healthy projects are polled every second: each poll waits for the disk, which is not the subject here. Huge ones are
+ * polled in turn: `max_response_size` and `max_concurrency` limit what several take together.
  */
 function scheduleOf(id: string, huge: readonly string[]): string {
   if (HEALTHY.some((healthy) => healthy === id)) return '* * * * * *';
@@ -141,7 +141,7 @@ function rowsOf(text: string) {
   return JSON.parse(text) as readonly Readonly<Record<string, unknown>>[];
 }
 
-/** Reads a path of the API. The daemon ends an answer that takes a busy machine too long to read. */
+/** Reads a path of the API, with retries: the daemon ends an answer that a busy machine reads too slowly. */
 async function readApi(url: string, path: string): Promise<string> {
   return await pRetry(async () => await (await fetch(`${url}/api/v1/${path}`)).text());
 }

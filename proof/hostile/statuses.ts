@@ -1,7 +1,7 @@
 import { echoesOf } from './cast.ts';
 import { FORGED, type Exchange, type Hostility, TURNED, whole } from './exchange.ts';
 
-/** An error as the service documents it for a 422, with all that does not belong there. */
+/** Returns an error as the service documents it for a 422, with the key and a forged line. */
 function complaint({ key }: Exchange): string {
   const msg = `wrong key ${echoesOf(key).join(' ')}${FORGED}`;
   const detail = [{ loc: ['path', key], msg, type: 'echo' }];

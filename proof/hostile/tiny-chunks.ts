@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib';
 import { GOOD } from './exchange.ts';
 
-/** A body that is the good listing, brought in as many chunks as possible. */
+/** The good listing as a body of as many chunks as possible. */
 export interface TinyChunks {
   readonly name: string;
   /** The whole answer, piece by piece. */
@@ -11,10 +11,10 @@ export interface TinyChunks {
 const SLICE = 64 * 1024;
 /** Size of a body, below `max_response_size`. */
 const MAX_BYTES = 60_000_000;
-/** HTTP chunks of these sizes, around compressed blocks of the same. */
+/** Sizes of the HTTP chunks, and of the data in each compressed block. */
 const SIZES = [1, 7];
 
-/** How a body is written in blocks that compress nothing. */
+/** Format of a body in blocks that compress nothing. */
 interface Coding {
   readonly name: string;
   readonly begin: readonly number[];
@@ -55,7 +55,7 @@ const CODINGS: Readonly<Record<string, Coding>> = {
   },
 };
 
-/** The good listing in every coding, in about so many chunks each. */
+/** Returns the good listing in every coding, each in about this many chunks. */
 export function tinyChunks(chunks: { readonly plain: number; readonly coded: number }) {
   return SIZES.flatMap((size): readonly TinyChunks[] => [
     {
@@ -74,7 +74,7 @@ export function tinyChunks(chunks: { readonly plain: number; readonly coded: num
   ]);
 }
 
-/** The good listing with an unknown field that makes it so long. */
+/** Returns the good listing, padded to a length by an unknown field. */
 function padded(length: number): Buffer {
   const rest = length - GOOD.length - '"x":"",'.length;
   return Buffer.from(GOOD.replace('{', `{"x":"${'x'.repeat(Math.max(0, rest))}",`));

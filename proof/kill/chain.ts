@@ -36,9 +36,9 @@ import { type Call, CALLS, type Step, STEPS } from './steps.ts';
 export interface ChainOptions {
   readonly seed: number;
   readonly kills: number;
-  /** Where among the steps it begins. */
+  /** Index of the first step. */
   readonly firstStep: number;
-  /** A process dies at its first pass of a step, or at one up to this one. */
+  /** Maximum pass of a step at which a process dies; the minimum is the first. */
   readonly passes: number;
   /** Directory of the sources, with a slash at its end. */
   readonly source: string;
@@ -47,7 +47,7 @@ export interface ChainOptions {
 }
 
 export interface ChainReport {
-  /** How often at each step or call, and in which program. */
+  /** Number of kills at each step or call. */
   readonly kills: ReadonlyMap<string, number>;
   readonly daemonKills: number;
   readonly transitions: number;
@@ -57,12 +57,12 @@ export interface ChainReport {
   readonly differences: readonly string[];
 }
 
-/** For a daemon whose five minutes pass in three seconds, and that asks for nothing but error_infos. */
+/** Options of a daemon whose five minutes pass in three seconds, and that requests only error_infos. */
 const SPEED = 100;
 const QUIET = { schedule: '0 0 1 1 *', timeout: '10m' };
 const PATIENCE_MS = 120_000;
 const ROUNDS_AT_REST = MISSING_AFTER + 3;
-/** The first processes on a store die while they make it. */
+/** Number of processes that die while they create the store. */
 const AT_THE_START = 3;
 /** The 14th process and every 16th after it is the whole daemon, every fifth process is killed at a system call. */
 const DAEMONS = 16;
@@ -70,8 +70,8 @@ const FIRST_DAEMON = 13;
 const SYSTEM_CALLS = 5;
 
 /**
- * Kills a process again and again while the world moves after each listing that it serves, lets everything come to rest
- * and compares what is left with what was served.
+ * Kills a process again and again while the world moves after each served listing, lets everything come to rest and compares
+ * the results with what was served.
  */
 export async function chain(options: ChainOptions): Promise<ChainReport> {
   const { seed, source, strace } = options;
@@ -159,7 +159,7 @@ export async function chain(options: ChainOptions): Promise<ChainReport> {
     repeatedLines: failureLines.length - new Set(failureLines).size,
     differences: [
       ...found,
-      // Nothing is wrong with the service here.
+      // The service has no faults here.
       ...failedPolls.map((line) => `no answer: ${JSON.stringify(line)}`),
       ...differences(observation),
       ...checkAgainstWorld(observation, living),
@@ -173,7 +173,6 @@ export async function chain(options: ChainOptions): Promise<ChainReport> {
   };
 }
 
-/** What dies when. */
 function* plan({ seed, kills, firstStep, passes, strace }: ChainOptions) {
   const random = randomNumbers(seed);
   const upTo = (most: number) => 1 + Math.floor(random() * most);
@@ -233,9 +232,9 @@ function watcherConfiguration(
   };
 }
 
-/** `ok`, or what SQLite has to say. */
+/** Returns `ok` or SQLite's errors. */
 function checkIntegrity(path: string): string {
-  // A kill may have come before there was a file, or anything in it.
+  // A kill may have come before the file existed or had content.
   const db = new Database(path, { timeout: 1000 });
   try {
     return String(db.pragma('integrity_check', { simple: true }));
@@ -245,8 +244,8 @@ function checkIntegrity(path: string): string {
 }
 
 /**
- * Lets time pass: of a prompt that moved on before its failure was told there is no error_info, and the line says so
- * after five minutes. Returns the daemon's run, if there is anything to wait for.
+ * Lets time pass: a prompt that moved on before its failure was logged has no error_info, and the line says so after five
+ * minutes. Returns the daemon's run, if there is anything to wait for.
  */
 async function outwait(config: string): Promise<readonly Run[]> {
   const rows = await rowsOf<FailureRow>('failures', config);
@@ -261,7 +260,7 @@ async function outwait(config: string): Promise<readonly Run[]> {
   return [daemon.run];
 }
 
-/** What a daemon and the commands show of the store. */
+/** Returns what a daemon and the commands show of the store. */
 async function show(config: string) {
   const daemon = startDaemon(config, () => {});
   if (!(await until(() => daemon.url() !== undefined, PATIENCE_MS))) {
@@ -278,7 +277,7 @@ async function show(config: string) {
   };
 }
 
-/** What a command that reads the store prints. @throws if it fails */
+/** Returns what a command that reads the store prints. @throws if it fails */
 async function rowsOf<Row>(command: string, config: string): Promise<readonly Row[]> {
   const { code, stdout, stderr } = await commandLine([command, '--json', '--config', config]);
   if (code !== 0) throw new Error(`${command} ended with ${code}: ${stderr}`);

@@ -1,6 +1,6 @@
 /**
- * Loaded before a program (`node --import`): ends the process by SIGKILL at the n-th pass of a step, both named by the
- * environment. It watches what the program does to its libraries, from outside, in each of its threads.
+ * Loaded before a program (`node --import`): ends the process by SIGKILL at the n-th pass of a step, both set in the
+ * environment. It intercepts the program's calls of its libraries, in each of its threads.
  */
 import { subscribe } from 'node:diagnostics_channel';
 import fs from 'node:fs';
@@ -66,7 +66,7 @@ Database.prototype.exec = function watched(sql) {
 };
 database.close();
 
-/** What was committed has not been told yet. Told is in the main thread, and the store works in one of its own. */
+/** Whether a commit is not emitted yet. The main thread emits, and the store works in a thread of its own. */
 let untold = false;
 const polls = new Set<number>();
 // oxlint-disable-next-line typescript/unbound-method -- called with their own `this`

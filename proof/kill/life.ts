@@ -17,29 +17,28 @@ export type End =
   | { readonly call: Call; readonly pass: number }
   | { readonly rounds: number };
 
-/** What is started, and where it finds what it needs. */
 export interface Place {
   /** A copy of src/, with a slash at its end. */
   readonly source: string;
   /** A configuration in YAML. */
   readonly config: string;
-  /** The same as the watcher takes it. */
+  /** The same as JSON, for the watcher. */
   readonly watcherConfig: string;
   readonly strace: string | undefined;
 }
 
 export interface Life {
   readonly run: Run;
-  /** It ended when it had to, by SIGKILL or by itself. */
+  /** Whether it ended when it had to, by SIGKILL or by itself. */
   readonly asTold: boolean;
-  /** What it wrote that is no line of a log, but for a last one that the kill has cut. */
+  /** Output that is not a log line, except a last line that the kill has cut. */
   readonly garbled: readonly string[];
   readonly stderr: string;
 }
 
-/** Of the whole daemon; the watcher needs a tenth of it. */
+/** Limit for the whole daemon; the watcher needs a tenth of it. */
 const PATIENCE_MS = 120_000;
-/** More than any kill waits for. */
+/** Rounds, more than any kill waits for. */
 const ENDLESS = 2000;
 
 /** Runs the watcher, or the whole daemon, until it is dead. */

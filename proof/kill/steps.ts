@@ -1,4 +1,4 @@
-/** What a poll and a failure's report go through, in order; at each a process can be told to end itself. */
+/** Steps of a poll and of a failure's report, in order; a process can be made to end itself at each. */
 export const STEPS = [
   'fetch: before',
   'fetch: sent',
@@ -21,6 +21,6 @@ export const STEPS = [
 ] as const;
 export type Step = (typeof STEPS)[number];
 
-/** System calls with which the store and the lines leave the process, and how many of them are worth a kill. */
+/** System calls of the store and the log lines, each with the highest call number at which a process is killed. */
 export const CALLS = { pwrite64: 200, fsync: 30, write: 60, fcntl: 200 } as const;
 export type Call = keyof typeof CALLS;

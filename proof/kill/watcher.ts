@@ -1,7 +1,7 @@
 /**
- * All of the daemon that polls, stores and tells, without its schedule and its HTTP interface: it starts in a quarter of
- * the time and polls without a pause. Arguments: a copy of src/, a configuration as JSON, and how many rounds; after them
- * it tries what is pending once more and ends.
+ * The daemon without its schedule and its HTTP interface: it polls, stores and emits, but starts in a quarter of the time
+ * and polls without a pause. Arguments: a copy of src/, a configuration as JSON, and the number of rounds, after which it
+ * retries what is pending and ends.
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -5,10 +5,10 @@ projects:
   - id: checkout-bot
 `;
 
-/** A text that repeats what may be in a configuration, and what it repeats. */
+/** Name of what a text repeats, and the text. */
 export type LargeText = readonly [what: string, text: string];
 
-/** Texts of about so many bytes, each of which is wrong. */
+/** Returns texts of about this many bytes, each of which is wrong. */
 export function largeTexts(bytes: number): readonly LargeText[] {
   const fill = (unit: string, size = bytes) => unit.repeat(size / unit.length);
   const numbered = (make: (n: number) => string) => {
@@ -51,7 +51,7 @@ function indented(levels: number): string {
   return Array.from({ length: levels }, (_, level) => `${' '.repeat(level)}a:\n`).join('');
 }
 
-/** A text of so many tokens, and without any value. */
+/** Returns a text of this many tokens without any value. */
 export function tokens(count: number): string {
   return '\n'.repeat(count);
 }

@@ -1,10 +1,10 @@
 /**
- * Requests paths of the daemon at an interval, each path by itself, in a process of its own so that nothing else delays it. Its arguments
- * are the address and the interval in ms; when its stdin ends it prints the {@link Answers} of each path.
+ * Requests paths of the daemon at an interval, each path by itself, in a separate process so that nothing else delays it.
+ * Its arguments are the URL and the interval in ms; when its stdin ends it prints the {@link Answers} of each path.
  */
 import { setTimeout } from 'node:timers/promises';
 
-/** Times of the answers to one path, ms. */
+/** Responses of one path; times in ms. */
 export interface Answers {
   readonly path: string;
   readonly count: number;

@@ -1,6 +1,6 @@
 /**
- * A service with large listings in which some statuses move before each answer. Its arguments are the number of projects and of prompts
- * in each; it prints its address and serves while its stdin is open.
+ * Service with large listings in which some statuses change before each response. Its arguments are the number of projects
+ * and of prompts in each; it prints its URL and serves while its stdin is open.
  */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -8,7 +8,7 @@ import type { AddressInfo } from 'node:net';
 import { listingBodies, projectIds } from '../../bench/workload.ts';
 import { randomNumbers } from '../random.ts';
 
-/** A move changes bytes in place: statuses have one length, and what is shorter is followed by spaces. */
+/** Statuses as JSON. A move overwrites bytes in place, so shorter ones are padded with spaces. */
 const STATUSES = ['"PENDING"', '"RUNNING"', '"COMPLETED"', '"FAILED"'];
 const LONGEST = Math.max(...STATUSES.map((status) => status.length));
 const STATUS = /"(?:PENDING|RUNNING|COMPLETED|FAILED)"/g;
@@ -18,11 +18,11 @@ const MOVED_SHARE = 0.01;
 
 interface Body {
   readonly bytes: Buffer;
-  /** Where each status begins. */
+  /** Offset of each status. */
   readonly statuses: readonly number[];
 }
 
-// Whoever started it has ended.
+// The parent process has ended.
 process.stdin.resume().on('end', () => process.exit());
 const [projects = 0, prompts = 0] = process.argv.slice(2).map(Number);
 const random = randomNumbers(1);

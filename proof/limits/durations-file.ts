@@ -10,7 +10,7 @@ const HEADER = 'project,status,ended_at,seconds';
 /** The end of the year 9999, epoch seconds. */
 const MAX_ENDED_AT = 253_402_300_800;
 const NUMBER = /^\d+(?:\.\d+)?(?:e[+-]?\d{1,3})?$/i;
-/** The characters of a chunk of output, about. */
+/** Approximate size of a chunk of output, characters. */
 const CHUNK = 64 * 1024;
 
 /** Durations of a project's prompts in one status: whole days within the last 30, and the last day. */
@@ -24,10 +24,9 @@ interface Series {
 }
 
 /**
- * Yields the limits that evalwatch learns from the durations in a CSV file, as CSV in chunks of lines: for each project
- * and status, one line a day, from the day of its first duration to the day after its last one.
- *
- * @throws {Error} with the number of the line that is no duration; the error of the file system if it cannot be read
+ * Yields the limits that evalwatch learns from the durations in a CSV file, as CSV in chunks of lines: for each project and
+ * status, one line a day, from the day of its first duration to the day after its last one.
+ * @throws {Error} if a line is no duration, with its number; the error of the file system if the file cannot be read
  */
 export async function* limitsOfFile(path: string): AsyncGenerator<string> {
   const lines = createInterface({ input: createReadStream(path), crlfDelay: Infinity });

@@ -13,11 +13,11 @@ export interface Fleet {
   readonly name: string;
   /** Prompts a day with which the fleet is simulated. */
   readonly rates: readonly number[];
-  /** Classes of the prompts on a day; each day's scale can be drawn. */
+  /** Returns the classes of the prompts on a day; `random` may draw the day's scale. */
   readonly partsOn: (day: number, median: number, random: () => number) => readonly Part[];
-  /** The distribution of which a day's durations are drawn, if the day's scale is drawn, too. */
+  /** Returns the distribution of a day's durations over all scales, if each day's scale is drawn. */
   readonly regimeOn?: (day: number, median: number) => readonly Part[];
-  /** Number of prompts on a day. */
+  /** Number of prompts on a day; by default the rate. */
   readonly promptsOn?: (day: number, rate: number) => number;
   /** Whether half of the day's prompts hang for 4 to 12 hours. */
   readonly hangsOn?: (day: number) => boolean;
@@ -75,7 +75,7 @@ export const FLEETS: readonly Fleet[] = [
     promptsOn: (day, rate) => Math.round((rate / 100) * 100 ** (day / 89)),
   },
   {
-    // On fewer prompts a day, the long ones of 30 days look like those of two hung days.
+    // With fewer prompts a day, the long ones of 30 days look like those of two hung days.
     ...stationary('1 % twenty times', [
       { share: 0.99, sigma: 0.5 },
       { share: 0.01, factor: 20, sigma: 0.5 },
@@ -129,12 +129,12 @@ function step(name: string, sigma: number): Fleet {
   };
 }
 
-/** A fleet whose healthy prompts take less than a third of the time of its hung ones. */
+/** Returns a fleet whose healthy prompts take less than a third of the time of its hung ones. */
 function hung(name: string, sigma: number, maxMedian: number): Fleet {
   return { ...stationary(name, [{ sigma }]), hangsOn, maxMedian };
 }
 
-/** Two days of any thirty, the first ones soon after the first limit was learned. */
+/** Whether prompts hang: two days of any thirty, the first soon after the first limit is learned. */
 function hangsOn(day: number): boolean {
   return day % 30 === 8 || day % 30 === 21;
 }

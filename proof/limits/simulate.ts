@@ -15,11 +15,11 @@ export const DAY_MS = 24 * 60 * 60 * 1000;
 const DAYS = 90;
 /** The bars for detection hold from this day on, the first one being day 0. */
 const FIRST_JUDGED_DAY = 14;
-/** How long a limit is exceeded before the alert fires, with the poll that shows it. */
+/** Time for which a limit is exceeded before the alert fires, with the poll that shows it. */
 const ALERT_MS = 10 * 60_000 + INTERVAL_MS;
 const FIRST_DAY = 20_000;
 
-/** What one project of a fleet went through. */
+/** Results of one project of a fleet. */
 export interface Outcome {
   /** Days with a learned limit, without those of the fleet's change. */
   days: number;
@@ -35,7 +35,6 @@ export interface Outcome {
   capped: boolean;
 }
 
-/** Imports the modules of src/domain that learn limits. */
 export async function loadLearning(source: string): Promise<Learning> {
   return {
     ...((await import(join(source, 'domain/durations.ts'))) as typeof DurationsRoom),
@@ -105,7 +104,7 @@ function limitAt(
   return expectationOf('auto', learn(counts, context));
 }
 
-/** Returns the limit that detection is compared with, of a regime as polls see it, ms. */
+/** Returns the ideal limit of a distribution as polls see it, ms. */
 function idealLimit(parts: readonly Part[], prompts: number): number {
   const polled = (ms: number): number => Math.ceil(ms / INTERVAL_MS) * INTERVAL_MS;
   const p99 = polled(quantileOf(parts, 0.99));

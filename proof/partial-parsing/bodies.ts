@@ -3,13 +3,13 @@ import * as fc from 'fast-check';
 /** One poll of a sequence. */
 export interface Step {
   readonly body: Buffer;
-  /** Where the body is cut into the pieces in which it comes, modulo its length. */
+  /** Places where the body is cut into pieces, modulo its length plus one. */
   readonly cuts: readonly number[];
   readonly datasets: boolean;
-  /** A key that is known from here on. */
+  /** API key that is redacted from this poll on. */
   readonly key: string | undefined;
   readonly commitFails: boolean;
-  /** The service says that nothing has changed. */
+  /** Whether the service responds with 304. */
   readonly notModified: boolean;
 }
 
@@ -30,7 +30,7 @@ const IDS = [
 const STATUSES = ['PENDING', 'RUNNING', 'COMPLETED', 'FAILED'];
 const NAMES = ['plain', `holds a-secret-key`, 'x'.repeat(1030), '\\"[{', 'é'.repeat(40), '😀', ''];
 
-/** What an item can look like for one id; the first ones are as documented. */
+/** Returns the forms of an item with one id; the first ones are as documented. */
 function variants(id: string): readonly string[] {
   const quoted = JSON.stringify(id);
   const usual = STATUSES.flatMap((status) => [
@@ -48,7 +48,7 @@ function variants(id: string): readonly string[] {
   ];
 }
 
-/** What makes a listing unusual, or no JSON at all. */
+/** Items that make a listing unusual, or no JSON at all. */
 const ODDITIES = [
   '1',
   'null',
@@ -90,12 +90,12 @@ function escaped(id: string): string {
   return `"${units.map((unit) => `\\u${unit.toString(16).padStart(4, '0')}`).join('')}"`;
 }
 
-/** How one body differs from the one before. */
+/** Difference between a body and the one before. */
 interface Edit {
   readonly changes: readonly (readonly [id: number, variant: number])[];
   readonly removed: readonly number[];
   readonly oddities: readonly (readonly [place: number, oddity: number])[];
-  /** Ids that come once more, as they were or otherwise. */
+  /** Items that are repeated, as they were or `otherwise`. */
   readonly repeated: readonly (readonly [index: number, otherwise: boolean])[];
   readonly turn: number;
   readonly wrapping: readonly [before: string, after: string];
@@ -135,7 +135,7 @@ const circumstances = fc.record({
   notModified: seldom(fc.constant(true)).map((is) => is ?? false),
 });
 
-/** Listings that follow on one another as those of a service do, now and then as those of a broken one. */
+/** Sequences of listings as a service returns them, and sometimes as a broken service does. */
 export const sequences: fc.Arbitrary<Sequence> = fc
   .tuple(
     fc.array(fc.tuple(fc.nat(IDS.length - 1), fc.nat(7)), { minLength: 0, maxLength: 24 }),
@@ -173,7 +173,7 @@ function write(items: ReadonlyMap<number, number>, edit: Edit): Buffer {
   if (edit.damage === undefined) return body;
   const [place, bytes] = edit.damage;
   const at = place % (body.length + 1);
-  // One byte instead of others cuts the body short.
+  // One byte ends the body; more bytes replace others.
   const rest = bytes.length === 1 ? Buffer.alloc(0) : body.subarray(at + bytes.length - 1);
   return Buffer.concat([body.subarray(0, at), bytes, rest]);
 }

@@ -3,7 +3,7 @@ import type { Kind } from '../../src/domain/status.ts';
 import type * as ErrorsRoom from '../../src/monitor/errors.ts';
 import type { PollCommit, Store } from '../../src/monitor/ports/store.ts';
 
-/** As much of a store as a poll needs, without a disk. */
+/** Creates a store in memory with the methods that a poll needs. */
 export function memoryStore({ StoreError }: typeof ErrorsRoom) {
   const listings = new Map<Kind, KnownListing>();
   let version = 0;

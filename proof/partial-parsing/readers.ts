@@ -15,7 +15,7 @@ interface Reading extends Pick<ListOptions, 'previous' | 'allowDifference'> {
 /** Rejects with an `ApiError`. */
 export type Reader = (reading: Reading) => Promise<ListingAnswer>;
 
-/** As the daemon does it. */
+/** Returns the daemon's reader. */
 export async function byDifference(
   source: string,
   count: (how: 'unchanged' | 'partly' | 'whole' | 'twice' | 'failed') => void,
@@ -51,7 +51,7 @@ interface WholeBasis extends ListingBasis {
   readonly digest: string;
 }
 
-/** Everything is parsed each time, in one go. */
+/** Returns a reader that parses each changed body whole. */
 export function naively({ ApiError }: typeof ErrorsRoom): Reader {
   return async ({ step, kind, previous, secrets }) => {
     const digest = step.body.toString('latin1');
@@ -71,7 +71,7 @@ export function naively({ ApiError }: typeof ErrorsRoom): Reader {
   };
 }
 
-/** Undefined if it is no list of a depth that is taken. */
+/** Parses a list of at most 64 levels; undefined if it is none. */
 function parse(body: Buffer): readonly unknown[] | undefined {
   try {
     const value: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));

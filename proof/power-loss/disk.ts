@@ -1,32 +1,29 @@
 import type { Step } from './recording.ts';
 
-/** What a disk keeps or loses in one piece. */
+/** Unit that a disk keeps or loses, bytes. */
 const SECTOR = 512;
 
 type Change =
   { readonly at: number; readonly data: Buffer; readonly size?: never } | { readonly size: number };
 
-/** A file's content: what is on the disk for sure, and what was asked for since, in order. */
+/** Content of a file: what is durable, and the changes since, in order. */
 interface Inode {
   durable: Buffer;
   pending: Change[];
 }
 
-/** A directory as it may be after a power cut, by file name. */
+/** Files of a directory after a power cut, by name. */
 export type Image = ReadonlyMap<string, Buffer>;
 
 export interface Disk {
   apply(step: Step): void;
-  /**
-   * What a power cut now may leave: of all that was not synced, file names included, each piece is there or not, as
-   * `keeps` says.
-   */
+  /** Returns what a power cut leaves. `keeps` decides for each unsynced change, file names included, whether it survives. */
   cut(keeps: () => boolean): Image;
 }
 
-/** A disk that keeps no promise but that of fsync. */
+/** Creates a disk that guarantees nothing but fsync. */
 export function createDisk(): Disk {
-  /** As a process sees it. */
+  /** Files as a process sees them. */
   const names = new Map<string, Inode>();
   const durableNames = new Map<string, Inode>();
   let pendingNames: (readonly [name: string, inode: Inode | undefined])[] = [];

@@ -8,14 +8,14 @@ import type { Image } from './disk.ts';
 import type { Said } from './promises.ts';
 import { FILES, STORE } from './recording.ts';
 
-/** What there is to find after what was said. */
+/** Rows that the store has promised to keep. */
 export interface Promised {
   /** `transition_id prompt from to`, in order. */
   readonly transitions: readonly string[];
   readonly settled: ReadonlySet<number>;
 }
 
-/** What is promised after 0, 1, 2 … things said. */
+/** Returns what is promised after 0, 1, 2 … calls. */
 export function promisedAfter(said: readonly Said[]): readonly Promised[] {
   const states: Promised[] = [{ transitions: [], settled: new Set() }];
   for (const [what, ...rows] of said) {
@@ -28,7 +28,7 @@ export function promisedAfter(said: readonly Said[]): readonly Promised[] {
   return states;
 }
 
-/** Puts a directory's files where the power cut left them. */
+/** Writes the files of an image. Returns the store's path. */
 export async function restore(image: Image, directory: string): Promise<string> {
   for (const name of [...FILES, `${STORE}-shm`]) await rm(join(directory, name), { force: true });
   for (const [name, content] of image) await writeFile(join(directory, name), content);
@@ -36,8 +36,8 @@ export async function restore(image: Image, directory: string): Promise<string> 
 }
 
 /**
- * Opens the store at `path` as the daemon does and compares it with what was promised before the power cut, and with
- * what the call that was cut short may have done besides. Returns what is wrong.
+ * Opens the store at `path` as the daemon does and compares it with what was promised before the power cut, with or without
+ * the effect of the interrupted call. Returns what is wrong.
  */
 export async function inspect(
   { openStore }: typeof SqliteStore,
@@ -86,7 +86,7 @@ function isAsPromised({ transitions, failures }: Found, promised: Promised): boo
   );
 }
 
-/** Statuses, totals and failures all follow from the transitions. */
+/** Returns a contradiction to the transitions, from which all else follows. */
 function findContradiction({ transitions, failures, statuses, snapshot }: Found) {
   const last = new Map(transitions.map(({ project, id, to }) => [`${project} ${id}`, to]));
   const shown = new Map(statuses.map((row) => [`${row.project} ${row.promptId}`, row.status]));

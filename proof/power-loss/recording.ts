@@ -6,7 +6,7 @@ import { temporaryDirectory } from '../../test/support/temporary.ts';
 import { callsOf, EVERY_THREAD } from '../strace.ts';
 import type { Said } from './promises.ts';
 
-/** What the workload asked of the disk, and what it said in between. `file` is a name in the store's directory. */
+/** Disk operation of the workload, or a line that it printed. `file` is a name in the store's directory. */
 export type Step =
   | { readonly type: 'create' | 'remove' | 'sync'; readonly file: string }
   | { readonly type: 'write'; readonly file: string; readonly at: number; readonly data: Buffer }
@@ -16,7 +16,7 @@ export type Step =
 
 const WORKLOAD = fileURLToPath(new URL('workload.ts', import.meta.url));
 export const STORE = 'store.db';
-/** All that there is but the shared memory, which does not outlast a restart. */
+/** All files but the shared memory, which does not survive a restart. */
 export const FILES: ReadonlySet<string> = new Set(
   [STORE, `${STORE}.lock`].flatMap((name) => [name, `${name}-wal`, `${name}-journal`]),
 );
@@ -39,7 +39,7 @@ export async function record(
     ),
     {
       stdio: ['ignore', 'pipe', 'inherit'],
-      // Its writes are nobody's business.
+      // Keeps the writes of the compile cache out of the trace.
       env: { ...process.env, NODE_DISABLE_COMPILE_CACHE: '1' },
     },
   );
@@ -79,7 +79,7 @@ function toSteps(lines: readonly string[], directory: string): readonly Step[] {
   });
 }
 
-/** A text that strace quotes as `"\x12\x34"`. */
+/** Decodes a text that strace quotes as `"\x12\x34"`. */
 function decode(quoted: string): Buffer {
   if (quoted.endsWith('...')) throw new Error('strace cut a write short');
   return Buffer.from(quoted.slice(1, -1).replaceAll('\\x', ''), 'hex');

@@ -1,6 +1,6 @@
 /**
- * Uses a store as a daemon does, closes and opens it again halfway, and says what it was promised, after each promise:
- * `node workload.ts SOURCES STORE ROUNDS`.
+ * Uses a store as a daemon does, reopens it halfway, and prints each promise after the call that made it: `node workload.ts
+ * SOURCES STORE ROUNDS`.
  */
 import { writeSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,6 +1,6 @@
 import type { Defines } from './spin.ts';
 
-/** What happens at most in the runs that a search visits. */
+/** Workers, projects, and maximum numbers of events in a run. */
 export interface Bounds {
   readonly what: string;
   readonly defines: Defines;
@@ -200,7 +200,7 @@ export const MISTAKES: readonly Mistake[] = [
   },
 ];
 
-/** Texts of the sources that the model stands for, by their path from src/: who changes one changes the model too. */
+/** Texts of the sources that the model represents, by path from src/. If one changes, the model has to change too. */
 export const STATEMENTS: readonly (readonly [file: string, text: string])[] = [
   [
     'store/postgres/sql/poll-commit.ts',

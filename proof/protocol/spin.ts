@@ -37,7 +37,10 @@ export interface Search {
 /** Maximum steps of a run. A longer one makes the search incomplete. */
 const MAX_DEPTH = 200_000;
 
-/** Returns a function that searches every state of a model; undefined, said out loud, where SPIN or gcc is missing. @throws in CI then */
+/**
+ * Returns a function that searches every state of a model; warns and returns undefined without SPIN or gcc.
+ * @throws in CI without SPIN or gcc
+ */
 export function findSpin(): ((options: SearchOptions) => Promise<Search>) | undefined {
   const spin = debianTool('spin', 'spin');
   const gcc = debianTool('build-essential', 'gcc');
@@ -62,7 +65,7 @@ async function search(spin: string, gcc: string, options: SearchOptions): Promis
   ];
   await run(gcc, ['-w', optimisation, kind, ...limits, '-o', 'pan', 'pan.c'], inside);
   const started = performance.now();
-  // Processes that wait for ever are no error: the process that judges the end of a run looks at them (-E).
+  // -E: processes that wait for ever are no error. The process that judges the end of a run checks them.
   const args = ['-E', `-m${MAX_DEPTH}`, '-w22', ...(mustEnd ? ['-l'] : [])];
   const { stdout } = await run(`${directory.path}/pan`, args, inside);
   return { ...read(stdout), seconds: (performance.now() - started) / 1000 };

@@ -1,21 +1,21 @@
 /**
- * A crowd at /metrics. Arguments: the daemon's address, how many scrapes at once every two seconds, how many slow clients
- * (every second one sends its request a byte at a time, the others do not read their answers), and for how many seconds.
- * Prints {@link Crowd} as JSON.
+ * Crowd of clients at /metrics. Arguments: the daemon's URL, the number of scrapes at once every two seconds, the number of
+ * slow clients (every second one sends its request a byte at a time, the others read no response), and the duration in
+ * seconds. Prints {@link Crowd} as JSON.
  */
 import { request } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
 
 export interface Crowd {
-  /** How often each status code was answered, or why there was none. */
+  /** Number of responses by status code, or by error if there was none. */
   readonly answers: Readonly<Record<string, number>>;
-  /** Of a scrape, ms: the kernel asks again after 1, 3, 7 and 15 s if too many wait to be accepted. */
+  /** Longest time to connect, ms: the kernel retries after 1, 3, 7 and 15 s if too many wait to be accepted. */
   readonly slowestConnection: number;
-  /** Of a scrape from its connection on, ms. */
+  /** Longest time from there to the end of the response, ms. */
   readonly slowestAnswer: number;
   readonly slowClients: number;
-  /** Slow clients that the daemon has ended. */
+  /** Slow clients that the daemon disconnected. */
   readonly ended: number;
 }
 
@@ -48,7 +48,7 @@ for (let n = 0; n < Number(slow); n += 1) {
     ended += 1;
   });
   if (n % 2 === 0) socket.pause();
-  // More at once would fill the kernel's queue, and what waits there is not yet the daemon's affair.
+  // More at once would fill the kernel's queue, where the daemon does not see them yet.
   if (n % AT_ONCE === 0) await setTimeout(PAUSE_MS);
 }
 let sent = 0;

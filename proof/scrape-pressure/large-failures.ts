@@ -8,7 +8,7 @@ import { listingOf, neverStopping, scriptedService } from '../../test/support/mo
 const FAILURES = 1000;
 const MESSAGE = 'x'.repeat(8000);
 
-/** Makes a store in which a project has 1,000 failures with messages of 8 kB, as large as they are kept. */
+/** Creates a store in which a project has 1,000 failures with messages of 8 kB, nearly the maximum that is kept. */
 export async function storeLargeFailures(directory: string, project: string): Promise<void> {
   const emit = () => {};
   const path = join(directory, 'evalwatch.db');

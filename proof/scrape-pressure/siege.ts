@@ -1,6 +1,6 @@
 /**
- * Clients at one address that ask for as much as they can. Arguments: the daemon's address, and for how many seconds.
- * Prints {@link Siege} as JSON.
+ * Clients at one address that request as much as they can. Arguments: the daemon's URL, and the duration in seconds. Prints
+ * {@link Siege} as JSON.
  */
 import { connect, type Socket } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
@@ -8,12 +8,12 @@ import { setTimeout } from 'node:timers/promises';
 export interface Siege {
   readonly pageBytes: number;
   readonly streamBytes: number;
-  /** Connections that were made, most of them to send a part of a request. */
+  /** Number of connections, most of which send a part of a request. */
   readonly connections: number;
 }
 
 const [url = '', seconds] = process.argv.slice(2);
-/** What is asked for, how often at the same time, and whether it is read. */
+/** Path, number of simultaneous requests, and whether responses are read. */
 const WANTED = [
   { count: 300, path: () => '/api/v1/events?after=t0.f0', isRead: true },
   { count: 100, path: () => '/api/v1/events?after=t0.f0', isRead: false },
@@ -33,7 +33,7 @@ let pageBytes = 0;
 let streamBytes = 0;
 let isOver = false;
 
-/** Sends a text over a new connection, and again when that has ended. */
+/** Sends a text over a new connection, and again after that has closed. */
 function open(text: () => string, isRead: boolean, onBytes: (bytes: number) => void): void {
   if (isOver) return;
   const socket = connect({ host: hostname, port: Number(port) });

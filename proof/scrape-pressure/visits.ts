@@ -2,16 +2,16 @@ import { get } from 'node:http';
 import { setTimeout } from 'node:timers/promises';
 
 export interface Visits {
-  /** How often each status code was answered, or why there was none. */
+  /** Number of responses by status code, or by error if there was none. */
   readonly answers: Readonly<Record<string, number>>;
-  /** From the first packet of its connection on, ms. */
+  /** Longest time from connecting to the end of the response, ms. */
   readonly slowest: number;
 }
 
 const PAUSE_MS = 250;
 const PATIENCE_MS = 60_000;
 
-/** Asks for a path again and again, each time over a connection of its own from an address of this host. */
+/** Requests a URL again and again, each time over a new connection from this local address. */
 export async function visit(
   url: string,
   localAddress: string,

@@ -62,7 +62,7 @@ export function fill(db: Database.Database): void {
   }
 }
 
-/** What a migration lost: values of columns that are there before and after it. */
+/** Returns what a migration lost: values of columns that are there before and after it. */
 export function lostValues(before: Content, after: Content): readonly string[] {
   return [...before.tables].flatMap(([table, rows]) => {
     const kept = after.tables.get(table);

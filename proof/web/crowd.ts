@@ -9,7 +9,7 @@ const STREAMS = 40;
 const HALVES = 40;
 const PATHS = ['/metrics', '/', '/api/v1/failures', '/-/healthy'];
 
-/** Holds idle streams, with many spellings of their path, and half requests, and checks whether other clients are answered. */
+/** Holds idle streams with many spellings of their path, and half requests, and checks that other clients are answered. */
 export async function crowdOut(ports: Served['ports'], random: () => number): Promise<number> {
   const login = Buffer.from(`${USER}:${PASSWORD}`).toString('base64');
   let asked = 0;

@@ -102,7 +102,7 @@ function makeTarget(
   return target;
 }
 
-/** Spells a request in a way that no browser does. */
+/** Percent-encodes any character, which no browser does. */
 function escape(character: string, chance: (share: number) => boolean): string {
   const hex = character.charCodeAt(0).toString(16).padStart(2, '0');
   return `%${chance(0.5) ? hex : hex.toUpperCase()}`;

@@ -8,7 +8,7 @@ import { PROTECTED, type ServerKind } from './served.ts';
 
 /** Time limit, ms, which only a hanging server reaches. */
 const TIMEOUT = 20_000;
-/** End of a silent stream, in chunks or not. */
+/** End of a stream's first text, in chunks or not; silence follows. */
 const BEGUN = /retry: \d+\nid: \S+\n\n(?:\r\n)?$/;
 
 export interface Destination {

@@ -5,15 +5,15 @@ import { type Member, scrapeOf, settle, valueOf } from './crew.ts';
 import type { Kind, Part } from './proxy.ts';
 import type { Scene } from './scene.ts';
 
-/** On a machine that has much else to do, ms. */
+/** Maximum wait on a busy machine, ms. */
 const PATIENCE_MS = 120_000;
 
-/** For a good moment. */
+/** Maximum wait for a good moment. */
 const LONGEST_WAIT_MS = 10_000;
 
 /**
- * Waits for the n-th moment to end something, as most are harmless. In turn: around the commits of a tick; between the
- * lines of a commit; between the line of a failure and its settlement. Resolves to a worker that is at it.
+ * Waits for a moment at which an end can do harm, as most are harmless. In turn: around the commits of a tick; between the
+ * lines of a commit; between the line of a failure and its settlement. Resolves to a worker at that moment.
  */
 async function waitForMoment({ crew, journal }: Scene, n: number): Promise<Member> {
   const { members } = crew;
@@ -37,18 +37,18 @@ async function waitForMoment({ crew, journal }: Scene, n: number): Promise<Membe
   return found ?? some;
 }
 
-/** How long it takes to stop a worker after its request has come, and far more. */
+/** Delay of answers, far longer than it takes to stop a worker after its request. */
 const SLOW_MS = 2000;
 
-/** How long it took, ms. */
+/** Durations after a kill, ms. */
 export interface Recovery {
-  /** Until every project was owned by one that lives. */
+  /** Time until living workers owned every project. */
   readonly owned: number;
-  /** Until a poll of every project was stored that began after that. */
+  /** Time until a poll of every project was stored that began after the kill. */
   readonly polled: number;
 }
 
-/** Ends a worker by SIGKILL, the n-th time; the others take over, and another one takes its place. */
+/** Ends a worker by SIGKILL for the n-th time, waits until the others take over, and starts another one. */
 export async function killOne(scene: Scene, n: number): Promise<Recovery> {
   const { crew, projects } = scene;
   const member = await waitForMoment(scene, n);
@@ -78,19 +78,19 @@ async function polledSince({ servers }: Scene, at: number): Promise<void> {
 }
 
 /**
- * Where a worker stops: while it polls, before its commit has reached the database, in the middle of that, or before the
- * settlement of a failure whose line it has written has reached the database.
+ * Point at which a worker stops: while it polls, before its commit reaches the database, in the middle of that, or between
+ * the line of a failure and the arrival of its settlement in the database.
  */
 export type Place =
   'polling' | 'between diff and commit' | 'mid-statement' | 'between line and settlement';
 
 export interface Stopped {
   readonly place: Place;
-  /** Commits that the database refused it. */
+  /** Number of its commits that the database refused. */
   readonly refused: number;
 }
 
-/** Stops these workers by SIGSTOP, each at its place, until others do their work; then they wake up. */
+/** Stops these workers by SIGSTOP, each at its place, until others do their work; then wakes them. */
 export async function stopAt(
   scene: Scene,
   stops: readonly (readonly [Member, Place])[],
@@ -115,7 +115,7 @@ export async function stopAt(
   ]);
   if (!isTaken) throw new Error(`${ownedByOthers()} of ${projects} projects are owned by others`);
   await polledSince(scene, Date.now());
-  // Requests that they were about to send go out now, and what they are answered counts for nothing.
+  // They now send the requests that they were about to send, whose answers do not count.
   const over = scene.trouble();
   for (const { wake } of stopping) wake();
   await settle(crew, projects);
@@ -128,7 +128,7 @@ export async function stopAt(
   );
 }
 
-/** Half way to an answer: the service takes its time for one of its projects. */
+/** Stops a worker while it waits for an answer, which the service delays. */
 async function stopPolling(scene: Scene, member: Member): Promise<() => void> {
   const { samples } = await scrapeOf(member);
   const own = (project: string | undefined) =>
@@ -163,7 +163,7 @@ const stopAtPlace = {
   'between line and settlement': stopSending('settlement', 'none'),
 } satisfies Readonly<Record<Place, unknown>>;
 
-/** Every worker leaves in turn, and another one takes its place, of these sources or else the same. */
+/** Replaces every worker in turn by one from `source`, or else from the crew's sources. */
 export async function restartAll({ crew, projects }: Scene, source?: string): Promise<void> {
   for (const member of crew.members) {
     await crew.join(source);
@@ -173,12 +173,12 @@ export async function restartAll({ crew, projects }: Scene, source?: string): Pr
 }
 
 export interface Outage {
-  /** From the database's return until each project was polled again, ms. */
+  /** Time from the database's return until each project was polled again, ms. */
   readonly polled: number;
   readonly commitFailures: number;
 }
 
-/** The database crashes, the n-th time, and is away for so long; the workers stay up and say so. */
+/** Crashes the database for the n-th time and restarts it after `forMs`; the workers must stay up and report it. */
 export async function crashDatabase(scene: Scene, n: number, forMs: number): Promise<Outage> {
   const { crew, servers } = scene;
   const over = scene.trouble();
@@ -213,8 +213,8 @@ export async function crashDatabase(scene: Scene, n: number, forMs: number): Pro
 }
 
 /**
- * The server that takes writes is killed, the n-th time, and the one that follows it takes its place; then the first
- * follows that one. How long it took from the kill until each project was polled again, ms.
+ * Kills the primary for the n-th time and promotes its standby; then a new standby takes the place of the primary. Returns
+ * the time from the kill until each project was polled again, ms.
  */
 export async function failOver(scene: Scene, n: number): Promise<number> {
   const { crew, servers } = scene;
@@ -232,13 +232,13 @@ export async function failOver(scene: Scene, n: number): Promise<number> {
 
 export interface Ticks {
   readonly ticks: number;
-  /** Those that a listing was asked for more than once. */
+  /** Ticks in which a listing was requested more than once. */
   readonly doubled: readonly string[];
-  /** Those that it was not asked for. */
+  /** Ticks in which a listing was not requested. */
   readonly missed: readonly string[];
 }
 
-/** Looks at each whole interval between these two times, epoch ms. */
+/** Checks each whole interval between these two times, epoch ms. */
 export function checkTicks(
   { journal, intervalMs }: Pick<Scene, 'journal' | 'intervalMs'>,
   from: number,

@@ -8,38 +8,37 @@ import { until } from '../../test/support/soak/disturbance.ts';
 import { type Daemon, startDaemon } from '../../test/support/soak/processes.ts';
 import { type Proxy, startProxy } from './proxy.ts';
 
-/** On a machine that has much else to do, ms. */
+/** Maximum wait on a busy machine, ms. */
 const PATIENCE_MS = 120_000;
 
-/** A worker: a daemon of several that share a PostgreSQL. */
+/** A worker: one of several daemons that share a PostgreSQL. */
 export interface Member {
   readonly name: string;
   readonly daemon: Daemon;
-  /** Between it and the database. */
   readonly proxy: Proxy;
   readonly run: Run;
-  /** Projects that it says it owns. */
+  /** Returns the number of projects it owns, from its log. */
   owned(): number;
 }
 
 export interface Crew extends AsyncDisposable {
-  /** Those that run. */
+  /** Running workers. */
   readonly members: readonly Member[];
-  /** Of all that ever ran. */
+  /** Runs of all workers, ended ones too. */
   readonly runs: readonly Run[];
-  /** What the processes have done wrong. */
+  /** Faults of the processes. */
   readonly differences: readonly string[];
-  /** Projects that the members say they own, together. */
+  /** Returns the number of projects that all members own. */
   owned(): number;
-  /** Starts one more, of these sources or else those of the crew, and waits until it is there. */
+  /** Starts one more worker, from `source` or else the crew's sources, and waits until it is up. */
   join(source?: string): Promise<Member>;
-  /** By SIGKILL. */
+  /** Ends it by SIGKILL. */
   kill(member: Member): Promise<void>;
-  /** By SIGTERM. */
+  /** Ends it by SIGTERM. */
   leave(member: Member): Promise<void>;
-  /** By SIGSTOP, until the returned function is called. */
+  /** Sends SIGSTOP, and SIGCONT when the returned function is called. */
   stop(member: Member): () => void;
-  /** The configuration of the first one. */
+  /** Configuration for commands, without a proxy. */
   readonly config: string;
 }
 
@@ -51,7 +50,7 @@ export interface CrewOptions {
   readonly lease: string;
   readonly schedule: string;
   readonly maxRequestsPerSecond?: number | undefined;
-  /** With user and database. */
+  /** `url` returns a connection string with user and database. */
   readonly database: { readonly host: string; readonly port: number; url(port: number): string };
 }
 
@@ -96,7 +95,7 @@ export async function createCrew(options: CrewOptions): Promise<Crew> {
       },
       { source: itsSource },
     );
-    // The database of a busy machine may accept no connection in time; an orchestrator then starts evalwatch again.
+    // On a busy machine, the database may not accept a connection in time; an orchestrator then restarts evalwatch.
     const isUnreached = () =>
       daemon.url() === undefined &&
       daemon.garbled.some((text) => text.includes('cannot be reached'));
@@ -162,7 +161,7 @@ export async function createCrew(options: CrewOptions): Promise<Crew> {
   };
 }
 
-/** The value of this series, or the sum of all of this name. */
+/** Returns the value of this series, or the sum of all of this name. */
 export async function valueOf(member: Member, name: string): Promise<number> {
   const { samples } = await scrapeOf(member);
   return [...samples]

@@ -10,11 +10,11 @@ export interface FailoverSize {
   readonly every: number;
   readonly lease: string;
   readonly failovers: number;
-  /** A machine that is busy with other tests can be late. */
+  /** Whether times are checked: a busy machine can be late. */
   readonly isTimed: boolean;
 }
 
-/** The database's primary fails over to its standby and back, again and again. */
+/** Fails the database over to its standby and back, again and again. */
 export async function failOverAgain(
   size: FailoverSize,
   { seed, print }: Pick<RowOptions, 'seed' | 'print'>,

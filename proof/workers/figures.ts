@@ -1,4 +1,4 @@
-/** What was missed is polled at once, and stored with what else there is of that second. */
+/** `atOnceMs`: missed polls run at once, and are stored with the others of that second. */
 export const BOUNDS = { ownedMs: 15_000, polledMs: 20_000, atOnceMs: 2500, afterCrashMs: 30_000 };
 
 export async function repeat<Result>(

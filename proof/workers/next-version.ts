@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { copyWithBug } from '../bug.ts';
 
 const LAST = "  { file: '0005-configuration.sql', compatibleFrom: 1 },\n";
-/** Of what a migration may do while workers of the version before it go on. */
+/** Statements that a migration may make while workers of the previous version run. */
 const MADE_UP = `
 ALTER TABLE evalwatch.project ADD COLUMN note text;
 ALTER TABLE evalwatch.record ADD COLUMN weight integer NOT NULL DEFAULT 1;
@@ -12,7 +12,7 @@ INSERT INTO evalwatch.made_up SELECT project_key, id FROM evalwatch.project;
 CREATE INDEX transition_record ON evalwatch.transition (record_id);
 `;
 
-/** Sources as they are but for one more migration, a made-up one; `await using` removes them. */
+/** Copies the sources and adds a made-up migration; `await using` removes the copy. */
 export async function copyOfNextVersion() {
   const copy = await copyWithBug({
     file: 'store/postgres/sql/migrate.ts',

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
-/** Each statement's name where its plan is kept, else how it begins. */
+/** Name of each statement if it is prepared, or else its beginning. */
 const STATEMENTS = {
   'commit of a poll': ['commit_poll', 'WITH fenced AS'],
   settlement: ['settle_failure', 'WITH settled AS'],
@@ -9,28 +9,28 @@ const STATEMENTS = {
 /** The statement that commits a poll's listings, or the one that settles a failure. */
 export type Kind = keyof typeof STATEMENTS;
 
-/** On a machine that has much else to do, ms. */
+/** Maximum wait on a busy machine, ms. */
 const PATIENCE_MS = 120_000;
 
 /** How much of a statement the database gets before its sender stops: nothing, or one half. */
 export type Part = 'none' | 'half';
 
-/** A statement that did not arrive whole. */
+/** A statement that has not arrived completely. */
 interface Held {
-  /** What is left of it arrives now, and what was sent behind it. */
+  /** Sends the rest of it, and what the client has sent after it. */
   release(): void;
 }
 
-/** A way to the database on which a statement can be held up; `await using` ends it, with its connections. */
+/** A proxy to the database that can hold up a statement; `await using` closes it and its connections. */
 export interface Proxy extends AsyncDisposable {
   readonly port: number;
-  /** Waits for the next settlement, or commit that has a move and nothing new, and holds it up. */
+  /** Waits for the next settlement, or commit with a move and without new records, and holds it up. */
   hold(kind: Kind, part: Part): Promise<Held>;
 }
 
 /**
- * A commit that cannot be made once more without a trace: another worker will have recorded the same move by then. One
- * with new records would fail for these alone.
+ * Whether a late commit of it would leave a trace: another worker will have recorded the same move by then. A commit with
+ * new records would fail for these alone.
  */
 function isTelling(bytes: Buffer, kind: Kind): boolean {
   if (STATEMENTS[kind].every((text) => !bytes.includes(text))) return false;
@@ -55,7 +55,7 @@ export async function startProxy(host: string, port: number): Promise<Proxy> {
       socket.on('error', () => {});
       socket.on('close', () => {
         sockets.delete(socket);
-        // What is held is sent before the end.
+        // A held statement is sent first.
         if (held === undefined) other.destroy();
       });
     }

@@ -5,14 +5,14 @@ import { createScene } from './scene.ts';
 
 const PER_SECOND = 30;
 const WINDOW_MS = 10_000;
-/** Of what workers send, as the service counts it. */
+/** Tolerance for the requests that the service counts. */
 const TOLERANCE = 1.05;
-/** More than the rate allows. */
+/** More projects than the rate allows. */
 const PROJECTS = 60;
 
 /**
- * Workers that want to send more than they may together, while others join them, are killed, stop and wake up. The most
- * that they sent in any 10 s.
+ * Measures the maximum number of requests in any 10 s. Workers want to send more than the rate allows, while others join,
+ * leave, are killed, stop and wake up.
  */
 export async function measureRate(seconds: number, seed: number): Promise<Figures> {
   await using scene = await createScene({

@@ -30,7 +30,7 @@ export interface SceneOptions {
   readonly every: number;
   readonly lease: string;
   readonly maxRequestsPerSecond?: number | undefined;
-  /** Whether a second server follows the first. Default false. */
+  /** Whether the database has a standby. Default false. */
   readonly hasStandby?: boolean;
   /** Whether prompts that ended run again. Default true. */
   readonly reruns?: boolean;
@@ -42,22 +42,22 @@ export interface Scene extends AsyncDisposable {
   readonly servers: Servers;
   readonly projects: number;
   readonly intervalMs: number;
-  /** Of every listing that was served. */
+  /** Entries of every served listing. */
   readonly journal: readonly JournalEntry[];
-  /** The last ones. */
+  /** Most recent requests. */
   readonly requests: RequestLog['recent'];
-  /** Until the returned function is called the service takes so long for each answer. */
+  /** Delays each answer of the service until the returned function is called. */
   delayAnswers(ms: number): () => void;
-  /** From now on, until the returned function is called, the database may be away. */
+  /** Marks the time until the returned function is called: the database may be away. */
   trouble(): () => void;
-  /** Lets everything come to rest, stops the workers, and compares what is left with what was served. */
+  /** Lets everything come to rest, stops the workers, and compares their results with what was served. */
   judge(): Promise<{
     readonly differences: readonly string[];
     readonly transitions: number;
     readonly failures: number;
-    /** Transitions without a line: all of them of workers that were killed. */
+    /** Number of transitions without a line, all of killed workers. */
     readonly untold: number;
-    /** Lines of failures that came once more. */
+    /** Number of repeated lines of failures. */
     readonly repeated: number;
   }>;
 }
@@ -121,7 +121,7 @@ export async function createScene(options: SceneOptions): Promise<Scene> {
     };
   }
 
-  /** The series of all members together, once each project has its series from one of them. */
+  /** Returns the series of all members together, once exactly one of them exports each project. */
   async function scrapeMembers() {
     for (let tries = 1; ; tries += 1) {
       const scrapes = await Promise.all(
@@ -148,7 +148,7 @@ export async function createScene(options: SceneOptions): Promise<Scene> {
     const { samples, ...scraped } = await scrapeMembers();
     found.push(...scraped.differences);
     await Promise.all(crew.members.map((member) => crew.leave(member)));
-    // Tries what is pending once more, now that nothing moves.
+    // Retries what is pending, now that nothing moves.
     const poll = await runCommand('poll', crew.config, source);
     if (poll.code !== 0) found.push(`poll ended with ${poll.code}: ${poll.output.slice(0, 2000)}`);
     const runs = [...crew.runs, { ...poll.run, endedAt: Date.now() }];
@@ -209,7 +209,7 @@ export async function createScene(options: SceneOptions): Promise<Scene> {
   };
 }
 
-/** Checks that each project has series from exactly one worker, and that each worker says how many it shows. */
+/** Checks that each project has series from exactly one worker, and that each worker reports how many it shows. */
 function checkOwners(
   scrapes: readonly ReadonlyMap<string, number>[],
   projects: readonly string[],

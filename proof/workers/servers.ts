@@ -1,19 +1,17 @@
 import { promote, startPostgres, startStandby } from '../../test/support/postgres.ts';
 import { type PostgresServer } from '../../test/support/postgres-server.ts';
 
-/** The PostgreSQL of a scene: one server, or one that takes writes and one that follows it. */
+/** The PostgreSQL of a scene: one server, or a primary and its standby. */
 export interface Servers extends AsyncDisposable {
-  /** The one that takes writes. */
   primary(): PostgresServer;
-  /** The address of the scene's database, with the first server behind this port. */
+  /** Returns the address of the scene's database, with the first server behind this port. */
   url(port: number): string;
-  /** Projects whose last stored poll began before this time, epoch ms. */
+  /** Counts projects whose last stored poll began before this time, epoch ms. */
   notPolledSince(at: number): Promise<number>;
-  /** Of the schema that the scene's database has. */
   schemaVersion(): Promise<unknown>;
-  /** The primary is killed, and its standby takes its place. */
+  /** Kills the primary and promotes its standby. */
   failOver(): Promise<void>;
-  /** Puts one that follows where the primary was before. */
+  /** Starts a new standby in place of the lost primary. */
   rebuild(): Promise<void>;
 }
 
