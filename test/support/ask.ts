@@ -12,7 +12,7 @@ export interface Asked {
   readonly serial: string | undefined;
 }
 
-/** Sends a request, by default over a connection of its own and whoever the server is. */
+/** Sends a request, by default on a new connection and without verifying the server's certificate. */
 export async function ask(url: string, options: RequestOptions = {}): Promise<Asked> {
   const send = url.startsWith('https:') ? secureRequest : plainRequest;
   const request = send(url, { agent: false, rejectUnauthorized: false, ...options });

@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 
 const ENTRY = fileURLToPath(new URL('../../src/main.js', import.meta.url));
-/** What a statement does first, as JavaScript. `hang` notes beside the flag that it waits until the flag is gone. */
+/** JavaScript that runs before a statement. `hang` creates the file `<flag>.hangs`, then blocks while the flag exists. */
 const TROUBLES = {
   'I/O error': "throw new Database.SqliteError('disk I/O error', 'SQLITE_IOERR_READ')",
   bug: "throw new TypeError('a bug in the store')",
@@ -9,9 +9,7 @@ const TROUBLES = {
          while (existsSync(flag)) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10)`,
 };
 
-/**
- * Arguments of Node for a daemon in which statements of SQLite that match this have a trouble while there is a file `flag`.
- */
+/** Returns Node arguments for a daemon whose matching SQLite statements have this trouble while the file `flag` exists. */
 export function brokenSqlite(
   flag: string,
   statements: RegExp,

@@ -11,8 +11,8 @@ export interface Certificate {
 }
 
 /**
- * Makes a certificate in a directory: of an authority, if there is one, otherwise its own. A server's is for 127.0.0.1.
- * What was made under this name before is overwritten.
+ * Creates a certificate for 127.0.0.1 in a directory, issued by `authority` or else self-signed. Overwrites an earlier
+ * certificate of this name.
  */
 export function makeCertificate(
   directory: string,

@@ -1,4 +1,4 @@
 import type { ChildProcess } from 'node:child_process';
 
-/** Processes that tests of this process have started, and that have not ended. */
+/** Running processes that tests of this process have started. */
 export const children = new Set<ChildProcess>();

@@ -17,7 +17,7 @@ export interface Finished {
 interface Where {
   readonly cwd?: string;
   readonly env?: Readonly<Record<string, string>>;
-  /** Of Node, before the script. */
+  /** Arguments of Node, before the script. */
   readonly nodeArguments?: readonly string[];
 }
 
@@ -26,7 +26,7 @@ export function evalwatch(args: readonly string[], where: Where = {}): Promise<F
   return execute(process.execPath, [...(where.nodeArguments ?? []), entry, ...args], where);
 }
 
-/** Runs any program with stdin closed; of the environment it sees PATH, the cache of compiled files, and what is given. */
+/** Runs a program with an empty stdin. Its environment has only PATH, the compile cache and `env`. */
 export async function execute(
   program: string,
   args: readonly string[],
@@ -48,7 +48,7 @@ export async function execute(
   return { code, signal, stdout, stderr };
 }
 
-/** Runs a command line without a process of its own; on a terminal with so many columns if they are given. */
+/** Runs a command line in this process; with `columns`, stdout is a terminal of that width. */
 export async function commandLine(args: readonly string[], columns?: number): Promise<Finished> {
   const [stdout, stderr] = [new PassThrough(), new PassThrough()];
   if (columns !== undefined) Object.assign(stdout, { isTTY: true, columns });

@@ -1,36 +1,36 @@
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 
-/** A way to a server that can break at the worst moment. */
+/** TCP proxy whose connections can break at the worst moment. */
 export interface CuttingProxy extends AsyncDisposable {
   readonly port: number;
-  /** What is sent next, or `after` so many pieces of data on any connection, reaches the server, and its answer nobody. */
+  /** Forwards the next piece of client data, or the one `after` pieces later on any connection, and cuts at its answer. */
   loseAnswer(after?: number): void;
-  /** Nothing gets through until it is up again, on no connection; after what else was asked for. */
+  /** Rejects new connections until `up` is called. The next cut closes both sides of every connection. */
   down(): void;
   up(): void;
-  /** Every connection breaks, and the server does not notice. */
+  /** Closes the client side of every connection; the server does not notice. */
   cut(): void;
   /**
-   * Connections that there are by now stay and lead nowhere, as behind a firewall that has forgotten them: all that is sent
-   * is lost, or only the `answers`. New ones work.
+   * Keeps the open connections, but drops all data on them or only the `answers`, as a firewall that has lost its state
+   * does. New connections work.
    */
   silence(what: 'everything' | 'answers'): void;
   /**
-   * Limits the connections that are open now to this many bytes a second; new ones are fast. `onPassed` is called with the
-   * number of bytes of each piece that passes on them, and the next one is read when its promise resolves.
+   * Limits client data on the open connections to this many bytes a second; new ones are fast. `onPassed` is called with the
+   * number of bytes of each piece that passes, and the next one is read when its promise resolves.
    */
   slow(bytesPerSecond: number, onPassed?: (bytes: number) => Promise<void>): void;
-  /** What is sent next, or `after` so many pieces of data, gets lost with its connection. */
+  /** Drops the next piece of client data, or the one `after` pieces later, and cuts its connection. */
   loseRequest(after?: number): void;
-  /** The same, but it reaches the server when `deliver` is called, which waits until the server has answered. */
+  /** Does the same, but `deliver` sends the data to the server and waits until the server has answered. */
   delayRequest(after?: number): { readonly deliver: () => Promise<void> };
 }
 
 type Trouble = 'answer' | 'request' | { held: (() => Promise<void>) | undefined };
 
 export async function startCuttingProxy(target: number): Promise<CuttingProxy> {
-  /** Begins after so many further requests. */
+  /** Begins after `after` further pieces of client data. */
   let next: { readonly trouble: Trouble; after: number } | undefined;
   let trouble: Trouble | undefined;
   let isDown = false;

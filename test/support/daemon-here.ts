@@ -9,25 +9,25 @@ import type { ReloadResult } from '../../src/web/reload-result.ts';
 import { commandLine } from './command-line.ts';
 import { type Finished, keepLines, type Lines, type Workspace } from './evalwatch.ts';
 
-// A daemon takes 0.7 s of CPU time as a process, and 0.1 s here. Tests of what only a process has (signals, stdout, rights,
-// being killed) start one with evalwatch.ts.
+// A daemon takes 0.7 s of CPU time as a process, and 0.1 s in the process of the test. Tests that need a process (signals,
+// stdout, permissions, kills) start one with evalwatch.ts.
 
 /** A daemon in the process of the test; `await using` stops it. */
 export interface DaemonHere extends Lines, AsyncDisposable {
-  /** As SIGHUP does. */
+  /** Same as SIGHUP. */
   reload(): Promise<ReloadResult>;
-  /** As SIGTERM does. */
+  /** Same as SIGTERM. */
   stop(): Promise<void>;
 }
 
 export interface HereOptions {
-  /** Sets its clock forward. */
+  /** Time that its clock is ahead. */
   readonly aheadMs?: number;
-  /** How much faster its time passes; below 1 slower. Default 1. */
+  /** Speed of its clock relative to real time. Default 1. */
   readonly speed?: number;
   /** Whether it reloads the configuration when the file changes. */
   readonly watchConfig?: boolean;
-  /** Whether requests in flight end with a stop, instead of 8 s later. */
+  /** Whether a stop ends requests in flight at once, instead of after 8 s. */
   readonly withoutGrace?: boolean;
 }
 

@@ -3,8 +3,8 @@ import { accessSync, constants } from 'node:fs';
 import { delimiter, isAbsolute, join } from 'node:path';
 
 /**
- * Returns the path of a program: the first of its names that is on the PATH, or of its absolute paths that exists. If it is
- * missing, it is installed from its Debian package where that can be done; otherwise undefined, and what needs it is skipped.
+ * Returns the path of the first of these programs on the PATH or at an absolute path. If there is none, it installs the
+ * Debian package. If that is not possible, it is undefined, and tests that need the program are skipped.
  */
 export function debianTool(packageName: string, ...names: readonly string[]): string | undefined {
   return find(names) ?? (installDebianPackages(packageName) ? find(names) : undefined);
@@ -26,7 +26,7 @@ function find(names: readonly string[]): string | undefined {
     });
 }
 
-/** Whether they could be installed: only by root on a Debian, and not where npm is told to stay offline. */
+/** Installs packages and returns whether that succeeded. Requires root, apt-get, and npm not set to offline. */
 export function installDebianPackages(...packageNames: readonly string[]): boolean {
   if (process.getuid?.() !== 0 || find(['apt-get']) === undefined) return false;
   if (process.env['npm_config_offline'] === 'true') return false;
@@ -34,7 +34,7 @@ export function installDebianPackages(...packageNames: readonly string[]): boole
     execFileSync('apt-get', ['-qq', '-o', 'DPkg::Lock::Timeout=120', ...args], {
       stdio: 'ignore',
       timeout: 180_000,
-      // As in single-user mode: the package's services are not started.
+      // Runlevel 1 (single-user mode): the services of the package are not started.
       env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' },
     });
   try {

@@ -1,9 +1,9 @@
 import { dirname, join, normalize } from 'node:path';
 
-/** A link or a citation of a document: where it stands, and the path and heading that it names. */
+/** A link or citation of a document: its line, and the path and heading that it names. */
 interface Reference {
   readonly line: number;
-  /** From the root of the repository. */
+  /** Relative to the root of the repository. */
   readonly path: string;
   readonly anchor: string | undefined;
 }
@@ -11,13 +11,13 @@ interface Reference {
 /** Reads a file of the repository; undefined if there is none. A directory has the text ''. */
 export type ReadFile = (path: string) => string | undefined;
 
-/** A line that begins with a comment, or has one behind code. */
+/** Matches a line that begins with a comment, or has one after code. */
 const COMMENT = /^\s*(?:\/\/|\/\*|\*|#|--)|\s\/\/\s/;
 const PAGE_IN_COMMENT = /(?<![\w/.:-])(?:[\w.-]+\/)*[\w-]+\.md\b(?:#[\w-]+)?/g;
 const PAGE_IN_CODE = /\bdocs\/(?:[\w-]+\/)*[\w-]+\.md\b(?:#[\w-]+)?/g;
 const NUMBERED_CONTRACT = /\bcontract,?\s(?:\s*(?:\*|\/\/|#)\s*)?\d/gi;
 
-/** Relative links of a Markdown page, code left out. */
+/** Returns the relative links of a Markdown page outside of code. */
 export function linksIn(page: string, markdown: string): readonly Reference[] {
   return proseLines(markdown).flatMap((text, index) =>
     [...text.replace(/`[^`]*`/g, '').matchAll(/\]\(([^)\s]+)[^)]*\)|(?:src|href)="([^"]+)"/g)]
@@ -31,7 +31,7 @@ export function linksIn(page: string, markdown: string): readonly Reference[] {
   );
 }
 
-/** Documents that a source cites: any in its comments, those under docs/ anywhere. */
+/** Returns the documents that a source cites: any in its comments, those under docs/ anywhere. */
 export function citationsIn(source: string): readonly Reference[] {
   return source.split('\n').flatMap((text, index) =>
     [...text.matchAll(COMMENT.test(text) ? PAGE_IN_COMMENT : PAGE_IN_CODE)].map(([target]) => {
@@ -41,7 +41,7 @@ export function citationsIn(source: string): readonly Reference[] {
   );
 }
 
-/** Links of a text to files below an absolute address, such as that of the repository's files. */
+/** Returns the links of a text to files below an absolute address, such as the repository's. */
 export function addressesIn(text: string, address: string): readonly Reference[] {
   return text.split('\n').flatMap((line, index) =>
     line
@@ -49,20 +49,20 @@ export function addressesIn(text: string, address: string): readonly Reference[]
       .slice(1)
       .map((rest) => {
         const [, path = '', anchor] = /^([\w./-]*)(?:#([\w-]*))?/.exec(rest) ?? [];
-        // A full stop ends a sentence; a template leaves the path of a folder.
+        // A final full stop belongs to the sentence. A template placeholder cuts the path after its folder.
         return { line: index + 1, path: path.replace(/\.$/, ''), anchor };
       }),
   );
 }
 
-/** Lines at which a text cites a numbered section of the first version's contract, which the repository does not have. */
+/** Returns the lines that cite a numbered section of the first version's contract, which is not in the repository. */
 export function contractCitationsIn(text: string): readonly number[] {
   return [...text.matchAll(NUMBERED_CONTRACT)].map(
     ({ index }) => text.slice(0, index).split('\n').length,
   );
 }
 
-/** References whose file or heading does not exist, as `file:line: target`. */
+/** Returns the references whose file or heading does not exist, as `file:line: target`. */
 export function brokenReferences(
   file: string,
   references: readonly Reference[],
@@ -80,7 +80,7 @@ export function brokenReferences(
     );
 }
 
-/** Anchors of the headings of a Markdown page, by GitHub's rules. */
+/** Returns the heading anchors of a Markdown page, by GitHub's rules. */
 export function anchorsOf(markdown: string): ReadonlySet<string> {
   const anchors = new Set<string>();
   for (const line of proseLines(markdown)) {
@@ -98,7 +98,7 @@ export function anchorsOf(markdown: string): ReadonlySet<string> {
   return anchors;
 }
 
-/** The lines of a page, those in fenced code blocks empty. */
+/** Returns the lines of a page, with those in fenced code blocks empty. */
 function proseLines(markdown: string): readonly string[] {
   let fence: string | undefined;
   return markdown.split('\n').map((line) => {

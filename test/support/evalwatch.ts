@@ -11,18 +11,18 @@ import { vi } from 'vitest';
 import { children } from './children.ts';
 import { COMPILE_CACHE } from './compile-cache.ts';
 
-// evalwatch as its users have it: real processes, a configuration file, a store file.
+// Runs evalwatch as its users do: real processes, a configuration file, a store file.
 
 const ENTRY = fileURLToPath(new URL('../../src/main.js', import.meta.url));
 export const KEY = 'correct-horse-battery-staple-42';
-/** For processes on a machine that is busy with others. */
+/** For waits on a busy machine. */
 export const PATIENCE = { timeout: 100_000, interval: 100 };
 export const UNHURRIED = { concurrent: true, timeout: 300_000 };
 
 export interface Workspace extends AsyncDisposable {
   readonly directory: string;
   readonly config: string;
-  /** Replaces parts of the configuration; a section stays as it is but for what is named. */
+  /** Replaces parts of the configuration. `service` and `web` are merged, other sections are replaced whole. */
   configure(change: ConfigurationChange): Promise<void>;
 }
 
@@ -38,7 +38,7 @@ export interface ConfigurationChange {
   readonly projects?: readonly object[];
 }
 
-/** A directory with a key and a configuration that polls `baseUrl` every second; it goes away with `await using`. */
+/** Creates a directory with a key and a configuration that polls `baseUrl` every second; `await using` removes it. */
 export async function workspace(
   baseUrl: string,
   change: ConfigurationChange = {},
@@ -59,7 +59,7 @@ export async function workspace(
       service: { ...content.service, ...next.service },
       web: { ...content.web, ...next.web },
     };
-    // YAML is JSON too.
+    // JSON is valid YAML.
     await writeFile(config, JSON.stringify(content));
   }
   await writeFile(join(directory, 'key'), `${KEY}\n`);
@@ -86,21 +86,21 @@ interface Ended {
   readonly stderr: string;
 }
 
-/** What a daemon logs. */
+/** Log of a daemon. */
 export interface Lines {
   /** The lines so far. */
   readonly lines: readonly LogLine[];
   /** Everything on stdout so far. */
   readonly stdout: () => string;
-  /** Waits for a line of this event with these fields, the first one or the first after so many lines. */
+  /** Waits for the first line of this event with these fields, after skipping `after` lines. */
   line(event: string, fields?: Readonly<Record<string, unknown>>, after?: number): Promise<LogLine>;
   /** The lines of this event so far. */
   of(event: string): readonly LogLine[];
-  /** Of the HTTP interface; waits for the start. */
+  /** Waits for the start and returns the address of the HTTP interface. */
   url(): Promise<string>;
 }
 
-/** A running `evalwatch run`; `await using` kills what still runs. */
+/** A running `evalwatch run`; `await using` kills it. */
 export interface Daemon extends Lines, AsyncDisposable {
   readonly process: ChildProcess;
   readonly ended: Promise<Ended>;
@@ -112,17 +112,16 @@ export interface LaunchOptions {
   readonly args?: readonly string[];
   /** Further options of the command. */
   readonly options?: readonly string[];
-  /** Where stdout goes; by default here. */
+  /** File descriptor; by default a pipe to this process. */
   readonly stdout?: number;
-  /** Sets its clock forward; not for another program. */
+  /** Time that its clock is ahead; ignored with `args`. */
   readonly aheadMs?: number;
-  /** Length of its intervals of one minute; not for another program. */
+  /** Length of its intervals of one minute; ignored with `args`. */
   readonly minuteMs?: number;
   /** Further environment variables. */
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** Starts the daemon of a workspace. */
 export function startDaemon(
   { config }: Pick<Workspace, 'config'>,
   options: LaunchOptions = {},
@@ -158,7 +157,7 @@ function watch(child: ChildProcess): Daemon {
   };
 }
 
-/** Keeps the lines of a daemon. `stateOf` describes the daemon for a line that does not come. */
+/** Collects the lines of a daemon. `stateOf` describes the daemon in the error about a missing line. */
 export function keepLines(stateOf: () => string): {
   readonly add: (line: string) => void;
   readonly kept: Lines;
@@ -206,9 +205,9 @@ async function endOf(child: ChildProcess): Promise<Ended> {
 
 export interface Finished extends Ended {
   readonly stdout: string;
-  /** stdout, if the command was asked for JSON. */
+  /** Parses stdout of a command with JSON output. */
   readonly json: () => readonly Readonly<Record<string, unknown>>[];
-  /** The log lines on stderr. */
+  /** Parses the log lines on stderr. */
   readonly lines: () => readonly LogLine[];
 }
 
@@ -235,13 +234,13 @@ export async function evalwatch(
   };
 }
 
-/** Node's arguments that set a process' wall clock forward. */
+/** Returns Node arguments that set the wall clock of a process forward. */
 function ahead(ms: number): readonly string[] {
   const code = `const { now } = Date; Date.now = () => now() + ${ms};`;
   return ms === 0 ? [] : ['--import', `data:text/javascript,${encodeURIComponent(code)}`];
 }
 
-/** Node's arguments that change how long a process' intervals of one minute are. */
+/** Returns Node arguments that change the length of a process' intervals of one minute. */
 function withMinutes(ms: number): readonly string[] {
   const code = `const set = setInterval; globalThis.setInterval = (run, every, ...args) => set(run, every === 60_000 ? ${ms} : every, ...args);`;
   return ms === 60_000 ? [] : ['--import', `data:text/javascript,${encodeURIComponent(code)}`];
@@ -262,7 +261,7 @@ export function sleep(ms: number): Promise<void> {
   });
 }
 
-/** What the promise resolves to, and how long it took from now, ms. */
+/** Returns the result and the time until it resolved, ms. */
 export async function timed<T>(promise: Promise<T>): Promise<readonly [T, number]> {
   const started = performance.now();
   return [await promise, performance.now() - started];

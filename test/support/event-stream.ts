@@ -1,14 +1,12 @@
-/** An event as a browser's EventSource hands it out. */
+/** An event as a browser's EventSource dispatches it. */
 export interface ReceivedEvent {
   readonly type: string;
   readonly data: Readonly<Record<string, unknown>>;
-  /** What the client would resume from. */
+  /** Id that the client would resume from. */
   readonly lastEventId: string;
 }
 
-/**
- * Reads server-sent events as the HTML standard says. `onId` is told each id that is taken note of, with an event or without.
- */
+/** Reads server-sent events by the HTML standard. `onId` receives the last id after each block, with or without data. */
 export async function* readEvents(
   body: ReadableStream<Uint8Array> | null,
   onId: (id: string) => void = () => {},
@@ -35,7 +33,6 @@ export async function* readEvents(
   }
 }
 
-/** The next so many events of a stream. */
 export async function take(
   events: AsyncIterator<ReceivedEvent>,
   count: number,

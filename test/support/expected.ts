@@ -7,7 +7,7 @@ export const BY_DEFAULT: Pick<WatchedProject, 'team' | 'expect'> = {
   expect: { limits: { PENDING: 'auto', RUNNING: 'auto' }, maxFailureRatio: 0.2 },
 };
 
-/** Expectations of a project of which too few durations are known. */
+/** Expectations of a project with too few known durations. */
 export const UNLEARNED: StateExpectations = {
   PENDING: { limitMs: 3_600_000, source: 'default', typicalMs: undefined },
   RUNNING: { limitMs: 14_400_000, source: 'default', typicalMs: undefined },

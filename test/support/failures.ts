@@ -1,7 +1,7 @@
 import type { Settlement, Tries } from '../../src/domain/failure.ts';
 import type { FailureKey, Store } from '../../src/monitor/ports/store.ts';
 
-/** Settles the pending failure with this number; where none is pending, a failure that does not exist. */
+/** Settles the pending failure of this transition; if none is pending, a failure that does not exist. */
 export async function settle(
   store: Pick<Store, 'pendingFailures' | 'settleFailure'>,
   transitionId: number,
@@ -11,7 +11,7 @@ export async function settle(
   await store.settleFailure(await keyOf(store, transitionId), settlement, at);
 }
 
-/** Postpones the pending failure with this number; where none is pending, a failure that does not exist. */
+/** Postpones the pending failure of this transition; if none is pending, a failure that does not exist. */
 export async function postpone(
   store: Pick<Store, 'pendingFailures' | 'postponeFailure'>,
   transitionId: number,

@@ -1,17 +1,17 @@
 import { setTimeout } from 'node:timers/promises';
 import { readEvents, type ReceivedEvent } from './event-stream.ts';
 
-/** A client that follows the events of one daemon after the other, from the first on. */
+/** A client that follows the events of successive daemons, from the first event on. */
 export interface Follower extends AsyncDisposable {
   /** Transitions, failures and resets, in the order in which they came. */
   readonly received: readonly ReceivedEvent[];
-  /** How often it was connected. */
+  /** Number of connections made. */
   readonly connections: number;
-  /** Drops the connection in the middle of what comes next. */
+  /** Drops the connection after the next event, while more may follow. */
   breakOff(): void;
 }
 
-/** `url` says where the daemon is, undefined while there is none. */
+/** `url` returns the address of the daemon, undefined while there is none. */
 export function follow(url: () => string | undefined, query = ''): Follower {
   const received: ReceivedEvent[] = [];
   let connections = 0;

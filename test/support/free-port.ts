@@ -2,11 +2,11 @@ import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
-/** Below the ports that Linux and macOS give to connections and to servers that ask for any: those could be taken before use. */
+/** Range below the ephemeral ports of Linux and macOS, which another process could be given before use. */
 const FIRST = 20_000;
 const LAST = 32_767;
 
-/** Returns a port on which nobody listens, at any address of this machine. */
+/** Returns a port without a listener on any address of this machine. */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = randomInt(FIRST, LAST + 1);

@@ -15,9 +15,9 @@ import { detectChanges } from './at-once.ts';
 const PROJECT = 'alpha';
 
 /**
- * What /metrics shows, by metric, of a real store with one project that watches its datasets and was never polled; or
- * of one whose every metric has every value, because its prompts and datasets wait and failed, it is one of several
- * workers, and there is a project that fails for each reason.
+ * Returns the families of /metrics over a real store, by name. `never polled`: one project, which watches its datasets.
+ * `everything happened`: every metric has every value, because prompts and datasets wait and failed, there are several
+ * workers, and a project fails for each reason.
  */
 export async function scrapeOf(
   history: 'never polled' | 'everything happened',
@@ -116,14 +116,14 @@ async function fail(
   await store.commitPoll({ project, at, health, version, listings: new Map() });
 }
 
-/** The names of a metric's labels; `le` is one of its buckets' only. */
+/** Returns the label names of a metric, without the `le` of its buckets. */
 export function labelsOfFamily({ samples }: ParsedFamily): ReadonlySet<string> {
   const labels = new Set([...samples.keys()].flatMap(labelPairs).map(([label]) => label));
   labels.delete('le');
   return labels;
 }
 
-/** The names of the labels of everything that can be asked for, `_bucket` and so on apart. */
+/** Returns the label names of each series name in queries; `_bucket` and the like are separate names. */
 export function labelsOfSeries(
   families: ReadonlyMap<string, ParsedFamily>,
 ): ReadonlyMap<string, ReadonlySet<string>> {
@@ -136,7 +136,7 @@ export function labelsOfSeries(
   return labels;
 }
 
-/** The labels of a series as an exposition writes it, values still escaped. */
+/** Returns the labels of a series in exposition format, with values still escaped. */
 export function labelPairs(series: string): readonly (readonly [label: string, value: string])[] {
   return series
     .matchAll(/([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"/g)

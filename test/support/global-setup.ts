@@ -7,7 +7,7 @@ import { POSTGRES_TEMPLATE } from './postgres.ts';
 import { postgresPrograms } from './postgres-server.ts';
 import { directoryInMemory } from './temporary.ts';
 
-/** What the tests need beyond npm: a Debian package, and the names under which it may have the program. */
+/** Tools that the tests need beyond npm: a Debian package, and the possible names of its program. */
 const TOOLS: readonly (readonly [packageName: string, ...names: string[]])[] = [
   ['prometheus', 'promtool'],
   ['prometheus', 'prometheus'],
@@ -19,8 +19,8 @@ const TOOLS: readonly (readonly [packageName: string, ...names: string[]])[] = [
 ];
 
 /**
- * Warns of missing tools, and makes one directory for all temporary files, in memory where there is room, because tests
- * often wait for the disk. The PostgreSQL servers of the tests share their first files there.
+ * Warns of missing tools, and creates one directory for all temporary files, in memory if there is room, because tests often
+ * wait for the disk. The PostgreSQL servers of the tests share their first files there.
  */
 export default async function setup(): Promise<() => Promise<void>> {
   const temporary = await directoryInMemory();
@@ -42,12 +42,12 @@ export default async function setup(): Promise<() => Promise<void>> {
 }
 
 /**
- * Installs missing tools where that can be done, before the tests run, and warns of those that are still missing. Without
- * them the tests check less, and in CI (`CI=true`) they fail.
+ * Installs missing tools where possible, before the tests run, and warns of those that are still missing. Without them the
+ * tests check less, and in CI (`CI=true`) they fail.
  */
 function warnOfMissing(): void {
   const missing = TOOLS.filter((tool) => debianTool(...tool) === undefined);
-  // Debian has it beside the PATH, a directory for each version.
+  // Debian installs it outside the PATH, in a directory for each version.
   if (postgresPrograms() === undefined) missing.push(['postgresql', 'postgres']);
   if (chromiumPath === undefined) missing.push(['chromium', 'chromium']);
   if (missing.length === 0) return;

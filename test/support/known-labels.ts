@@ -2,9 +2,8 @@ import { recordings } from '../unit/prometheus/rules-file.ts';
 import { labelsOfSeries, scrapeOf } from './full-scrape.ts';
 import { resultLabels, type LabelsOf } from './promql.ts';
 
-/** What a scrape of Prometheus adds to every series. */
+/** Labels that Prometheus adds to every scraped series. */
 const TARGET = ['job', 'instance'];
-/** What alerts have. */
 const ALERT = [
   'alertname',
   'severity',
@@ -17,8 +16,8 @@ const ALERT = [
 ];
 
 /**
- * The labels of everything that a query can ask for: what a real scrape shows, what Prometheus itself adds, and what the
- * rules record.
+ * Returns the labels of every metric that a query can select: those of a real scrape, of Prometheus itself, and of the
+ * recording rules.
  */
 export async function knownLabels(): Promise<LabelsOf> {
   const known = new Map<string, ReadonlySet<string>>([
@@ -30,7 +29,7 @@ export async function knownLabels(): Promise<LabelsOf> {
     known.set(name, labels.union(new Set(TARGET)));
   }
   const labelsOf: LabelsOf = (metric) => known.get(metric);
-  // A rule can read what an earlier evaluation recorded, so the names must do until the expressions are known.
+  // A rule can read series of an earlier evaluation, so the record names must do until the expressions are known.
   for (const { record } of recordings) known.set(record, labelsInName(record));
   for (const { record, expr, labels } of recordings) {
     known.set(record, resultLabels(expr, labelsOf).union(new Set(Object.keys(labels ?? {}))));
@@ -38,7 +37,7 @@ export async function knownLabels(): Promise<LabelsOf> {
   return labelsOf;
 }
 
-/** The labels that the name of a recorded series begins with, as in `project_from_to:metric:max`. */
+/** Returns the labels at the start of a recorded series' name, as in `project_from_to:metric:max`. */
 function labelsInName(record: string): ReadonlySet<string> {
   const [level = '', ...rest] = record.split(':');
   return new Set(rest.length < 2 ? [] : level.match(/error_id|[a-z]+/g));

@@ -1,7 +1,7 @@
 import { relative } from 'node:path';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/** Beginnings of the files that take longest, the longest first: the last ones to start decide when a run ends. */
+/** Path prefixes of the slowest files, the slowest first: the last ones to start decide when a run ends. */
 const LONGEST = [
   'test/e2e/alerting.',
   'test/e2e/page',
@@ -20,7 +20,7 @@ const LONGEST = [
 ];
 
 /**
- * Starts the files with processes of their own before those that share processes, in each group the longest first. Vitest ends a
+ * Starts the files with processes of their own before those that share processes, each group slowest first. Vitest ends a
  * shared process when the next file belongs to another project, and a new process loads every module again.
  */
 export class LongestFirst extends BaseSequencer {
@@ -31,7 +31,7 @@ export class LongestFirst extends BaseSequencer {
       const place = LONGEST.findIndex((beginning) => path.startsWith(beginning));
       return place < 0 ? LONGEST.length : place;
     };
-    // oxlint-disable-next-line unicorn/no-array-sort -- it is no array's
+    // oxlint-disable-next-line unicorn/no-array-sort -- not the sort of an array
     const inOrder = await super.sort(files);
     return inOrder.toSorted((one, other) => shares(one) - shares(other) || rank(one) - rank(other));
   }

@@ -17,13 +17,13 @@ export interface MetricFact {
   readonly name: string;
   readonly type: 'gauge' | 'counter' | 'histogram';
   readonly from: 'store' | 'process';
-  /** One set per project, per project that watches datasets, or one in all. */
+  /** One set of series per project, per project that watches datasets, or in all. */
   readonly per: 'project' | 'datasets' | 'process';
-  /** What is labelled besides the project; one empty set where there is nothing. */
+  /** Label sets besides the project; `{}` if there are none. */
   readonly labels: readonly LabelSet[];
-  /** Of a histogram. */
+  /** Bounds of a histogram's buckets. */
   readonly buckets: readonly string[];
-  /** May be lacking until something has happened. */
+  /** Whether it may be absent until something has happened. */
   readonly absentAtFirst: boolean;
 }
 
@@ -62,8 +62,8 @@ function pairs(statuses: readonly string[]): readonly LabelSet[] {
 const absent = { absentAtFirst: true };
 
 /**
- * Every metric of evalwatch with a SQLite store but `evalwatch_build_info` and `evalwatch_store_info`, whose labels differ
- * from build to build.
+ * Every metric of evalwatch with a SQLite store, except `evalwatch_build_info` and `evalwatch_store_info`, whose labels
+ * differ from build to build.
  */
 export const METRICS: readonly MetricFact[] = [
   fact('prompts', 'gauge', 'store', 'project', { labels: one('status', STATUSES) }),
@@ -166,7 +166,7 @@ export const METRICS: readonly MetricFact[] = [
   }),
 ];
 
-/** Those that a worker has besides; it lacks `evalwatch_store_wal_bytes`. */
+/** Additional metrics of a worker, which lacks `evalwatch_store_wal_bytes`. */
 export const WORKER_METRICS: readonly MetricFact[] = [
   fact('store_commits_refused_total', 'counter', 'process', 'process', {
     labels: one('reason', ['epoch', 'version']),

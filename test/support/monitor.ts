@@ -6,7 +6,7 @@ import type { MonitorEvent } from '../../src/monitor/events.ts';
 import type { Clock } from '../../src/monitor/ports/clock.ts';
 import type { ListOptions, ListingAnswer, ListingBasis } from '../../src/monitor/ports/service.ts';
 
-/** Both clocks of a test: they stand still until they are moved. Its timers are the real ones. */
+/** Returns a clock that stands still until it is moved. Its timers are real. */
 export function fakeClock(
   start = 1_700_000_000_000,
 ): Clock & { advance(ms: number): void; set(now: number): void } {
@@ -31,7 +31,7 @@ export function neverStopping() {
   return { waits: new AbortController().signal, requests: new AbortController().signal };
 }
 
-/** Collects events, all or those of one type. */
+/** Collects events; `of` returns those of one type. */
 export function eventLog() {
   const events: MonitorEvent[] = [];
   return {
@@ -47,7 +47,7 @@ export function eventLog() {
   };
 }
 
-/** A listing that shows these raw statuses by id. */
+/** Returns a listing with these raw statuses by id. */
 export function listingOf(
   statuses: Readonly<Record<string, string>>,
   more: Partial<Listing> = {},
@@ -62,12 +62,12 @@ export function listingOf(
   return { records, idsWithoutStatus: new Set(), complete: true, anomalies: [], ...more };
 }
 
-/** The basis of a scripted service's listing: its number among all that were shown, from 1. */
+/** Basis of a scripted service's listing: its number among all listings, from 1. */
 interface NumberedBasis extends ListingBasis {
   readonly number: number;
 }
 
-/** An Evaluation Service whose next answers a test sets. */
+/** Returns an Evaluation Service whose next answers a test sets. */
 export function scriptedService() {
   let next: ListingAnswer | ApiError | 'hang' | undefined;
   let datasets: ListingAnswer | ApiError | undefined;
@@ -87,11 +87,11 @@ export function scriptedService() {
     shows: (listing: Listing, recordBytes?: number) => {
       next = whole(listing, recordBytes);
     },
-    /** Shows only the difference: these records, these ids no longer, and how many records there are now. */
+    /** Answers with a difference: these records, these vanished ids, and the number of records there are now. */
     differs: (listing: Listing, vanished: readonly string[], size: number) => {
       next = { ...whole(listing), vanished, size };
     },
-    /** Shows datasets, not before `after`. */
+    /** Answers with datasets, not before `after` resolves. */
     showsDatasets: (listing: Listing, recordBytes?: number, after?: Promise<void>) => {
       datasets = whole(listing, recordBytes);
       datasetsAfter = after;
@@ -108,11 +108,11 @@ export function scriptedService() {
     hangs: () => {
       next = 'hang';
     },
-    /** While the next request waits for its turn, once. */
+    /** Calls `act` once, while the next request waits for its turn. */
     whileItWaits: (act: () => void) => {
       before = act;
     },
-    /** While the next listing is on its way, once. */
+    /** Calls `act` once, while the next listing is on its way. */
     meanwhile: (act: () => void) => {
       during = act;
     },

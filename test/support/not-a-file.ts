@@ -5,7 +5,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 
-/** Paths that name something, and no regular file; made in this directory where they are not of the system. */
+/** Returns paths that exist but are no regular files. All but /dev/zero are created in this directory. */
 export async function notFiles(directory: string): Promise<Readonly<Record<string, string>>> {
   const at = (name: string) => join(directory, name);
   execFileSync('mkfifo', [at('pipe')]);

@@ -30,11 +30,11 @@ interface Response {
   readonly headers?: Readonly<Record<string, object>>;
 }
 
-/** What a client that trusts an OpenAPI document expects. */
+/** Returns checks of values and answers against an OpenAPI document. */
 export function readOpenApi(document: unknown) {
   const { paths, components } = document as OpenApi;
   const ajv = new Ajv2020({ strict: true, validateFormats: false, allowUnionTypes: true });
-  // A document may leave room for more fields; what is there must be told all the same.
+  // The schemas may allow more fields, but each field in an answer must be documented.
   for (const [name, schema] of Object.entries(components.schemas)) {
     ajv.addSchema(closed(schema), name);
   }
@@ -64,11 +64,11 @@ export function readOpenApi(document: unknown) {
     schemas: Object.keys(components.schemas),
     queryOf: (path: string) =>
       (paths[path]?.get.parameters ?? []).filter((each) => each.in === 'query'),
-    /** What is wrong with a value that should be of a named schema. */
+    /** Returns the faults of a value that should match a named schema. */
     faultsOf: (schema: string, value: unknown) =>
       faults({ $ref: `#/components/schemas/${schema}` }, value),
     accepts: ({ schema }: Parameter, value: unknown) => validator(schema)(value),
-    /** What is wrong with an answer; nothing if it is as the document says. */
+    /** Returns the faults of an answer; none if it matches the document. */
     faultsOfAnswer: async (
       path: string,
       answer: globalThis.Response,
@@ -94,7 +94,7 @@ export function readOpenApi(document: unknown) {
   };
 }
 
-/** With no room for fields that are not named. */
+/** Returns a copy of a schema that forbids further fields. */
 function closed(schema: object): object {
   return JSON.parse(JSON.stringify(schema), (_key, value: unknown) =>
     typeof value === 'object' && value !== null && 'properties' in value

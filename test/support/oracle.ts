@@ -7,19 +7,19 @@ import type { Before, Observation } from './oracle/observation.ts';
 import { checkTotals } from './oracle/totals.ts';
 
 /**
- * What a daemon recorded, showed or told otherwise than it had to, after all that it was served; nothing if all is well.
- * It shares no code with the daemon: it implements docs/specification.md a second time.
+ * Returns the differences between what a daemon recorded, showed or logged and what follows from all that it was served. It
+ * shares no code with the daemon: it implements docs/specification.md a second time.
  *
- * Without kills the transitions must be exactly those of the journal, each with its line and each failure with one. Around
- * a kill the last listing that was served may count wholly or not at all, its lines may be lost, and a failure's line
- * may come once more. While the store could not be written, and of a request that was given up, too, a listing may count
- * wholly or not at all.
+ * Without kills the transitions must be exactly those of the journal, each with its line, and each failure with one line.
+ * Around a kill the last listing may count wholly or not at all, its lines may be lost, and a failure's line may come once
+ * more. A listing whose request was given up may also count wholly or not at all, as may one served while the store could
+ * not be written.
  */
 export function differences(observation: Observation): readonly string[] {
   return compare(observation).differences;
 }
 
-/** The same, and where it ended: what came before the next comparison. */
+/** Returns the same, and `end`: the `before` of the next comparison. */
 export function compare(observation: Observation): {
   readonly differences: readonly string[];
   readonly end: Before;

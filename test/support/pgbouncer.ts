@@ -10,14 +10,14 @@ import { freePort } from './free-port.ts';
 import { accountOf, PASSWORD, type PostgresServer, USER } from './postgres-server.ts';
 import { temporaryDirectory } from './temporary.ts';
 
-/** Installed from Debian if that can be, otherwise undefined, and what needs it is skipped. */
+/** Path of PgBouncer, installed from Debian if possible; otherwise undefined, and tests that need it are skipped. */
 export const pgbouncer = debianTool('pgbouncer', 'pgbouncer', '/usr/sbin/pgbouncer');
 
 export interface Pooler extends AsyncDisposable {
   url(database: string, parameters?: string): string;
 }
 
-/** PgBouncer before this server, which gives a connection away after each transaction. */
+/** Starts PgBouncer in front of this server, by default with transaction pooling. */
 export async function startPooler(
   server: PostgresServer,
   settings: Readonly<Record<string, string>> = {},

@@ -1,4 +1,4 @@
-/** An exposition of one piece, as the web server is given it. */
+/** Yields an exposition in one piece, for the web server. */
 export async function* pieces(text: string | Promise<string>): AsyncGenerator<Uint8Array> {
   yield Buffer.from(await text);
 }

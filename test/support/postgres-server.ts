@@ -14,12 +14,12 @@ const INSTALLED = '/usr/lib/postgresql';
 export const PASSWORD = 'pw%:/?#@Zz9';
 export const USER = 'evalwatch_owner';
 
-/** What the first call of {@link postgresPrograms} found. */
+/** Result of the first call of {@link postgresPrograms}. */
 let found: { readonly programs: string | undefined } | undefined;
 
 /**
- * Returns where `initdb` and `postgres` are. The first call installs them from Debian if they are missing and that can be;
- * otherwise it is undefined, and what needs them is skipped.
+ * Returns the directory of `initdb` and `postgres`. The first call installs them from Debian if they are missing. If that is
+ * not possible, it is undefined, and tests that need them are skipped.
  */
 export function postgresPrograms(): string | undefined {
   found ??= {
@@ -38,13 +38,11 @@ function findPrograms(): string | undefined {
 
 export interface PostgresServer extends AsyncDisposable {
   readonly port: number;
-  /** Of the process that has all the others. */
+  /** Id of the server's main process. */
   pid(): number;
-  /** Of this database. */
   url(database: string, parameters?: string): string;
-  /** A new, empty database. */
   createDatabase(): Promise<{ readonly name: string; readonly url: string }>;
-  /** One statement in this database, on a connection of its own. */
+  /** Runs one statement on a new connection. */
   query(
     database: string,
     text: string,
@@ -52,22 +50,22 @@ export interface PostgresServer extends AsyncDisposable {
   ): Promise<Record<string, unknown>[]>;
   /** Repeats a query in this database, on one connection, until the number of its rows is as wanted. */
   untilRows(database: string, text: string, isWanted: (rows: number) => boolean): Promise<void>;
-  /** A connection that is left to the test. */
+  /** The test closes the connection. */
   connect(database: string): Promise<Client>;
-  /** It says nothing any more, until the returned function is called. */
+  /** Stops all its processes by SIGSTOP until the returned function is called. */
   freeze(): () => void;
   /** Ends every process of it at once by SIGKILL. */
   kill(): Promise<void>;
   start(): Promise<void>;
 }
 
-/** Where a server has its files, and who may run it. */
+/** Files of a server, and the account that runs it. */
 export interface Place {
   readonly directory: string;
   readonly data: string;
   readonly programs: string;
   readonly account: Account | undefined;
-  /** One of the programs of PostgreSQL, to its end. */
+  /** Runs a program of PostgreSQL to its end. */
   run(program: string, args: readonly string[]): Promise<void>;
   remove(): Promise<void>;
 }
@@ -92,7 +90,7 @@ export async function makePlace(onDisk: boolean): Promise<Place> {
     programs,
     account,
     run: async (program, args) => {
-      // Not at a standstill: whoever runs this may be what the servers' clients talk to.
+      // Does not block: the clients of the servers may be connected through this process.
       await promisify(execFile)(join(programs, program), [...args], { ...account, cwd: directory });
     },
     remove: async () => {
@@ -101,7 +99,7 @@ export async function makePlace(onDisk: boolean): Promise<Place> {
   };
 }
 
-/** Runs the server whose files are here. */
+/** Starts the server whose files are in `place`. */
 export async function serve(
   place: Place,
   port: number,
@@ -178,13 +176,13 @@ export async function serve(
       return;
     }
     const exited = once(running, 'exit');
-    // Its processes would notice that it is gone only when they have nothing else to do. Stopped it begets no more.
+    // Its processes would notice its end only when they are idle. While it is stopped, it starts no more of them.
     if (signal === 'SIGKILL') running.kill('SIGSTOP');
     const others = signal === 'SIGKILL' ? childrenOf(running.pid) : [];
     for (const pid of others) send(pid, signal);
     running.kill(signal);
     await exited;
-    // Until the last is gone a new server finds their memory in use.
+    // Until the last one has ended, a new server finds their memory in use.
     while (others.some((pid) => send(pid, 0))) await setTimeout(5);
   }
 
@@ -226,7 +224,7 @@ export async function serve(
   };
 }
 
-/** Whether there is such a process. */
+/** Returns whether the process exists. */
 function send(pid: number, signal: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(pid, signal);
@@ -240,7 +238,6 @@ function childrenOf(pid: number): readonly number[] {
   return text.split(' ').filter(Boolean).map(Number);
 }
 
-/** Of a user of this computer. */
 export function accountOf(name: string): Account {
   const id = (option: string) => Number(execFileSync('id', [option, name], { encoding: 'utf8' }));
   return { uid: id('-u'), gid: id('-g') };

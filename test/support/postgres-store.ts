@@ -8,7 +8,7 @@ import { openPostgres, type PostgresStore } from '../../src/store/postgres/postg
 import { eventLog, listingOf } from './monitor.ts';
 import { detectChanges } from './at-once.ts';
 
-/** One worker's store and coordinator, with what a coordination and a poller would do with them, in a word. */
+/** Opens the store and coordinator of a worker, with shortcuts for coordination and poller. */
 export async function startWorker(
   url: string,
   {
@@ -35,10 +35,10 @@ export async function startWorker(
     store,
     coordinator,
     log,
-    /** Ids of those that it got. */
+    /** Returns the ids of the projects that it got. */
     claim: (projects: readonly string[], most = projects.length) =>
       claim(store, coordinator, id, projects, most),
-    /** Polls a project, which shows these statuses by id. */
+    /** Commits a poll of a project with these statuses by id. */
     see: (project: string, statuses: Readonly<Record<string, string>>, at = 1000) =>
       see(store, project, statuses, at),
     giveUp: () => gaveUp.abort(),

@@ -17,11 +17,11 @@ import {
 } from './postgres-server.ts';
 
 export interface PostgresServerOptions {
-  /** Off is fast, and loses what was committed if the computer crashes. */
+  /** Whether commits survive a crash of the computer. Default false, which is faster. */
   readonly fsync?: boolean;
-  /** Further ones, such as `wal_compression=on`. */
+  /** Further settings, such as `wal_compression=on`. */
   readonly settings?: readonly string[];
-  /** Offers TLS with this one. */
+  /** Certificate for TLS; absent: no TLS. */
   readonly certificate?: Pick<Certificate, 'cert' | 'key'>;
 }
 
@@ -29,7 +29,7 @@ const STANDBY_TRIES = 600;
 /** Environment variable with the directory for the files that new servers copy. */
 export const POSTGRES_TEMPLATE = 'EVALWATCH_POSTGRES_TEMPLATE';
 
-/** A real server of its own, on 127.0.0.1 and on a socket in its directory; as user `postgres` where we are root. */
+/** Starts a real server on 127.0.0.1 and on a socket in its directory, as user `postgres` if we are root. */
 export async function startPostgres(options: PostgresServerOptions = {}): Promise<PostgresServer> {
   const place = await makePlace(options.fsync === true);
   const passwordFile = join(place.directory, 'password');
@@ -55,7 +55,7 @@ export async function startPostgres(options: PostgresServerOptions = {}): Promis
   ]);
 }
 
-/** Makes the files of a new server; in a run of the tests once, for all others to copy, which is much faster. */
+/** Creates the files of a new server. A test run creates them once and copies them for each server, which is much faster. */
 async function makeCluster(place: Place, options: readonly string[]): Promise<void> {
   const directory = process.env[POSTGRES_TEMPLATE];
   if (directory === undefined) {
@@ -73,8 +73,8 @@ async function makeCluster(place: Place, options: readonly string[]): Promise<vo
 }
 
 /**
- * A server that follows this one, at this port: from now on each commit of `primary` waits until both have it. It takes
- * no writes before {@link promote}.
+ * Starts a standby of `primary`. From then on each commit of `primary` waits until both servers have it. The standby rejects
+ * writes before {@link promote}.
  */
 export async function startStandby(
   primary: PostgresServer,
@@ -84,7 +84,7 @@ export async function startStandby(
   const from = ['-d', primary.url('postgres'), '-R', '-X', 'stream', '-c', 'fast', '--no-sync'];
   await place.run('pg_basebackup', ['-D', place.data, ...from]);
   const standby = await serve(place, port ?? (await freePort()), ['fsync=on']);
-  // Only now: what was copied is the primary's configuration, too, and would wait for a standby of its own.
+  // Set after the backup, which copies the configuration: otherwise the standby would wait for a standby, too.
   await primary.query('postgres', "ALTER SYSTEM SET synchronous_standby_names = '*'");
   await primary.query('postgres', 'SELECT pg_reload_conf()');
   for (let tries = 0; tries < STANDBY_TRIES; tries += 1) {

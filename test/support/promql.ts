@@ -1,7 +1,7 @@
 import type { SyntaxNode, Tree } from '@lezer/common';
 import { parser } from '@prometheus-io/lezer-promql';
 
-/** The labels that the series of a metric have; undefined if there is no such metric. */
+/** Returns the labels of a metric's series; undefined if there is no such metric. */
 export type LabelsOf = (metric: string) => ReadonlySet<string> | undefined;
 
 export interface Selector {
@@ -13,7 +13,7 @@ export interface Selector {
 }
 
 /**
- * Every selector of a query, except those that match the names of several metrics.
+ * Returns every selector of a query, except those that match the names of several metrics.
  * @throws {Error} on a syntax error, or a selector without the name of a metric
  */
 export function selectorsOf(query: string): readonly Selector[] {
@@ -36,7 +36,7 @@ export function selectorsOf(query: string): readonly Selector[] {
   return selectors;
 }
 
-/** The labels that a query aggregates or matches by, each once. @throws {Error} on a syntax error */
+/** Returns the labels that a query aggregates or matches by, each once. @throws {Error} on a syntax error */
 export function groupingLabelsOf(query: string): readonly string[] {
   const labels = new Set<string>();
   parse(query).iterate({
@@ -48,9 +48,9 @@ export function groupingLabelsOf(query: string): readonly string[] {
 }
 
 /**
- * The labels that the result of a query has; a scalar has none.
- * @throws {Error} on a syntax error, a metric that there is not, a label that is not there where it is matched, grouped
- * by or matched on, and operands that can never match because their labels differ
+ * Returns the labels of a query's result; a scalar has none.
+ * @throws {Error} on a syntax error, an unknown metric, an unknown label in a matcher, a grouping or `on`, and operands that
+ * never match because their labels differ
  */
 export function resultLabels(query: string, labelsOf: LabelsOf): ReadonlySet<string> {
   for (const { metric, labels } of selectorsOf(query)) {
@@ -65,15 +65,15 @@ export function resultLabels(query: string, labelsOf: LabelsOf): ReadonlySet<str
 const FROM_NOTHING = new Set(['absent', 'absent_over_time', 'pi', 'scalar', 'time', 'vector']);
 
 /**
- * Whether a query can have a result, by which metrics have series; if not, it has none at any time, whatever the values are.
- * `hasSeries` is given the texts of a selector's metric and of the whole selector.
+ * Whether a query can have a result, given which metrics have series; if not, it never has one, whatever the values are.
+ * `hasSeries` receives a selector's metric and the text of the selector.
  * @throws {Error} on a syntax error, and on `@`
  */
 export function canHaveResult(
   text: string,
   hasSeries: (metric: string, selector: string) => boolean,
 ): boolean {
-  // The parser takes all operands before an offset for what is offset.
+  // The parser applies an offset to all operands before it.
   const query = text.replaceAll(/\boffset\s+-?\w+/g, '');
   const isPossible = (node: SyntaxNode): boolean => {
     switch (node.name) {
@@ -123,7 +123,7 @@ function requireAll(labels: Iterable<string>, known: ReadonlySet<string>, where:
   }
 }
 
-/** Nodes that are an expression of their own; what is within them is theirs. */
+/** Types of nodes that are expressions. */
 const EXPRESSIONS = new Set([
   'AggregateExpr',
   'BinaryExpr',
@@ -152,7 +152,7 @@ interface Context {
   readonly labelsOf: LabelsOf;
 }
 
-/** Undefined for scalars and texts. */
+/** Undefined for scalars and strings. */
 type Labels = ReadonlySet<string> | undefined;
 
 function labelsAt(node: SyntaxNode | undefined, context: Context): Labels {
@@ -163,7 +163,7 @@ function labelsAt(node: SyntaxNode | undefined, context: Context): Labels {
       return undefined;
     case 'VectorSelector': {
       const metric = textOf(context.query, node.getChild('Identifier'));
-      // Metrics that a matcher selects by their names have the project in common.
+      // Metrics that a matcher selects by name have the project label in common.
       return metric === '' ? new Set(['project']) : context.labelsOf(metric);
     }
     case 'AggregateExpr':

@@ -5,7 +5,7 @@ export function hasPromtool(): boolean {
   return spawnSync('promtool', ['--version']).status === 0;
 }
 
-/** What `promtool check metrics` says of an exposition, a complaint a line. */
+/** Returns the output of `promtool check metrics`, one complaint per line. */
 export async function promtoolComplaints(exposition: string): Promise<readonly string[]> {
   const child = spawn('promtool', ['check', 'metrics'], { stdio: ['pipe', 'pipe', 'pipe'] });
   child.stdin.end(exposition);

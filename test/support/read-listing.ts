@@ -8,7 +8,7 @@ import { createListingStream } from '../../src/evaluation-api/listing/listing-st
 
 const startScan = createItemScanner(1_000_000);
 
-/** A whole body, read in pieces of so many bytes. @throws {ApiError} */
+/** Reads a whole body in pieces of `pieceBytes`. @throws {ApiError} */
 export async function readListing(
   body: Buffer,
   kind: Kind,

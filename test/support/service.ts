@@ -4,24 +4,24 @@ import type { AddressInfo } from 'node:net';
 
 /** A request as it arrived at a {@link Service}. */
 export interface Arrival {
-  /** Monotonic ms. */
+  /** Monotonic time, ms. */
   readonly at: number;
-  /** As it was sent. */
+  /** Path and query. */
   readonly path: string;
   readonly headers: IncomingMessage['headers'];
-  /** Of a listing; undefined for a single prompt. */
+  /** Project of a listing; undefined for a single prompt. */
   readonly project: string | undefined;
 }
 
 export type Handler = (arrival: Arrival, response: ServerResponse) => void | Promise<void>;
 
-/** An Evaluation Service as evil or as simple as its handler; `await using` closes it. */
+/** A fake Evaluation Service that a handler controls; `await using` closes it. */
 export interface Service extends AsyncDisposable {
   readonly url: string;
   readonly arrivals: readonly Arrival[];
-  /** Of this project's listings. */
+  /** Requests for its listings. */
   of(project: string): readonly Arrival[];
-  /** Requests without an answer at the same time, at most. */
+  /** Highest number of requests in flight so far. */
   readonly maxInFlight: number;
 }
 
@@ -40,7 +40,7 @@ export async function startService(handler: Handler): Promise<Service> {
     response.once('close', () => {
       inFlight -= 1;
     });
-    // A client that gave up breaks the connection of whoever answers late.
+    // A late answer to a client that gave up fails with an error.
     response.on('error', () => {});
     void Promise.resolve(handler(arrival, response)).catch(() => response.destroy());
   });
@@ -69,7 +69,7 @@ export function sendJson(response: ServerResponse, value: unknown, status = 200)
   response.end(JSON.stringify(value));
 }
 
-/** A listing's item with all that the service documents. */
+/** Returns an item of a listing with every field that the service documents. */
 export function promptItem(id: string, status: string): object {
   return {
     id,
@@ -82,7 +82,7 @@ export function promptItem(id: string, status: string): object {
   };
 }
 
-/** A single prompt with all that the service documents. */
+/** Returns a single prompt with every field that the service documents. */
 export function promptDetail(errorInfo?: object | null): object {
   return {
     name: 'a prompt',
@@ -96,7 +96,7 @@ export function promptDetail(errorInfo?: object | null): object {
   };
 }
 
-/** A service of one project `alpha` whose prompts and error_infos a test sets as it likes. */
+/** Starts a service of one project `alpha` whose prompts and error_infos a test sets. */
 export async function startAlpha() {
   const statuses: Record<string, string> = {};
   const details: Record<string, Handler> = {};
@@ -115,9 +115,9 @@ export async function startAlpha() {
   return {
     url: service.url,
     arrivals: service.arrivals,
-    /** Moves these prompts; those not named stay. */
+    /** Sets the statuses of these prompts; others stay. */
     set: (change: Readonly<Record<string, string>>) => Object.assign(statuses, change),
-    /** How a single prompt is answered from now on; by default with {@link errorOf}. */
+    /** Sets the handler for a single prompt; the default answers with {@link errorOf}. */
     answer: (id: string, handler: Handler) => {
       details[id] = handler;
     },

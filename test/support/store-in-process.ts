@@ -9,8 +9,8 @@ import { makeCall } from '../../src/store/sqlite/thread/calls.ts';
 import type { StoreThread } from '../../src/store/sqlite/thread/thread-client.ts';
 
 /**
- * Opens a store whose SQLite works in this thread, for tests of what uses a store: a thread of its own costs 75 ms of CPU time to
- * start. Questions and answers are copied, as between threads.
+ * Opens a store whose SQLite runs in this thread, for tests of its users: starting a thread costs 75 ms of CPU time. Calls
+ * and results are copied, as between threads.
  */
 export async function openStoreInProcess(options: StoreOptions): Promise<SqliteStore> {
   return await openStore({ ...options, startThread });
@@ -21,7 +21,7 @@ async function startThread(paths: DatabasePaths): Promise<StoreThread> {
 
   function answer<Result>(work: () => unknown): Promise<Result> {
     const { promise, resolve, reject } = Promise.withResolvers<Result>();
-    // Like a message, it comes in a later turn of the event loop.
+    // Like a message, the result arrives in a later turn of the event loop.
     setImmediate(() => {
       try {
         resolve(structuredClone(work()) as Result);

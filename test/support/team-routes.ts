@@ -2,8 +2,8 @@ const EXAMPLE = /^( *)# - (?:receiver|name): search.*\n(?:\1# .*\n)*/gm;
 const WATCHDOG = /^( *)# webhook_configs:\n(?:\1# .*\n)*/m;
 
 /**
- * Does to the text of config/alertmanager/alertmanager.yml what its comments say: removes the "# " of the example of a
- * team, and repeats it for each of these teams.
+ * Edits the text of config/alertmanager/alertmanager.yml as its comments say: removes the "# " from the examples of a team,
+ * and repeats them for each of these teams.
  */
 export function withTeams(config: string, teams: readonly string[]): string {
   return config.replaceAll(EXAMPLE, (example) =>

@@ -2,10 +2,10 @@ import { mkdtemp, readFile, rm, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** A child that is ending may still write there. */
+/** Retries, because a child that is ending may still write there. */
 const REMOVAL = { recursive: true, force: true, maxRetries: 5 };
 
-/** A new directory that goes away with `await using`. */
+/** Creates a directory that `await using` removes. */
 export async function temporaryDirectory(
   parent = tmpdir(),
 ): Promise<AsyncDisposable & { readonly path: string }> {
@@ -13,16 +13,16 @@ export async function temporaryDirectory(
   return { path, [Symbol.asyncDispose]: () => rm(path, REMOVAL) };
 }
 
-/** A file system in memory, as Linux has it. */
+/** File system in memory on Linux. */
 const MEMORY = '/dev/shm';
-/** Free space that it must have. Containers often have 64 MB. */
+/** Minimum free space there. Containers often have 64 MB. */
 const FREE_BYTES = 2 * 1024 ** 3;
-/** Memory that must be available, within the limit of a container too: files there use memory that the tests need. */
+/** Minimum available memory, within the limit of a container too, because files there use memory that the tests need. */
 const AVAILABLE_BYTES = 6 * 1024 ** 3;
 
 /**
- * A new directory for many files that no test has to find again after a crash of the computer: in `TMPDIR` if that is set,
- * otherwise in memory if there is room, and programs may be run from there.
+ * Creates a directory for files that need not survive a crash of the computer: in `TMPDIR` if that is set, otherwise in
+ * memory if there is room and programs may run from there.
  */
 export async function directoryInMemory(): ReturnType<typeof temporaryDirectory> {
   const isInMemory = process.env['TMPDIR'] === undefined && (await hasRoomInMemory());

@@ -1,4 +1,4 @@
-// Every way of writing a key that docs/security.md promises to hide, by hand: independent of the product.
+// Every form of a key that docs/security.md promises to hide, written by hand to be independent of the product.
 
 /** Writes one character of a key, below U+0100. */
 export type WriteCharacter = (character: string) => string;
@@ -34,7 +34,6 @@ const NAMED: Readonly<Record<string, string>> = {
 };
 const SPECIAL = /[^A-Za-z0-9]/g;
 
-/** Ways to write a whole key. */
 export const KEY_FORMS: Readonly<Record<string, (key: string) => string>> = {
   plain: (key) => key,
   ...Object.fromEntries(

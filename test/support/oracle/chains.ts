@@ -1,8 +1,8 @@
 import type { Observation, TransitionRow } from './observation.ts';
 
 /**
- * Checks what transitions have to be whatever was served: no number twice, each record's a chain that ends at the
- * status shown, since then.
+ * Checks rules that hold whatever was served: transition numbers are unique, and the transitions of a record form a chain
+ * that ends at the status and time shown.
  */
 export function checkChains({ transitions, statuses }: Observation): readonly string[] {
   const differences: string[] = [];

@@ -2,10 +2,10 @@ import type { State } from './model.ts';
 import { isOf, type Listing, listingsOf, nameOf, type Observation } from './observation.ts';
 import { replay } from './replay.ts';
 
-/** Compares what was recorded with what was served, and what is shown at the end with what follows from it. */
+/** Compares the recorded transitions with the served listings, and what is shown at the end with what follows from them. */
 export function checkHistories(observation: Observation): {
   readonly differences: readonly string[];
-  /** What is known at the end of each listing in which nothing differs, by {@link nameOf}. */
+  /** Final states that match what is shown, by {@link nameOf}; no entry for a listing whose replay differs. */
   readonly states: ReadonlyMap<string, readonly State[]>;
 } {
   const listings = listingsOf(observation);
@@ -30,11 +30,11 @@ export function checkHistories(observation: Observation): {
   return { differences, states };
 }
 
-/** What the interfaces show of a listing; of datasets less than of prompts. */
+/** Data that the interfaces show of a listing; of datasets only the counts. */
 interface View {
-  /** Each a status and a number. */
+  /** Texts of a status and a number. */
   readonly counts: readonly string[];
-  /** Each an id, a status and how often it was missing. */
+  /** JSON of an id, a status and how often it was missing. */
   readonly rows?: readonly string[];
   readonly missing?: number;
   readonly gone?: number;

@@ -3,7 +3,6 @@ import type { ErrorTotals, FailureRow, Observation } from './observation.ts';
 
 const SERIES = /^evalwatch_prompt_failures_total\{project="([^"]*)",error_id="([^"]*)"\}$/;
 
-/** What a scrape shows of them. */
 export function errorTotalsOf(samples: ReadonlyMap<string, number>): ErrorTotals {
   const totals = new Map<string, number>();
   for (const [series, count] of samples) {
@@ -14,7 +13,6 @@ export function errorTotalsOf(samples: ReadonlyMap<string, number>): ErrorTotals
   return totals;
 }
 
-/** What a store shows of them. */
 export function storedErrorTotals({ projects }: StoreSnapshot): ErrorTotals {
   return new Map(
     projects.flatMap(({ project, listings }) =>
@@ -26,8 +24,8 @@ export function storedErrorTotals({ projects }: StoreSnapshot): ErrorTotals {
 }
 
 /**
- * Compares the counted failures with those that are settled. Services of the tests have fewer error_ids than a project has
- * places, and none with a character that is escaped.
+ * Compares the counted failures with the settled ones. Services of the tests have fewer error_ids than a project may have
+ * labels, and none with a character that is escaped.
  */
 export function checkErrorTotals({ failures, errorTotals }: Observation): readonly string[] {
   if (errorTotals === undefined) return [];

@@ -59,7 +59,8 @@ function checkFailure(
     if (!isAbout(line, move)) differences.push(wrong('line of another failure', line));
     if (!isPlausible(line, move, observation)) differences.push(wrong('not what was served', line));
   }
-  // Only a kill between the line and its settlement makes a daemon say it again, once more in its next life; a stop; or workers without their database.
+  // A line is repeated, once per run, only after a kill between it and its settlement, after a SIGSTOP, or when workers lose
+  // their database.
   const wasStopped = told.some(
     ({ run, line }) =>
       run.stopped === true ||

@@ -8,7 +8,7 @@ import {
 } from './observation.ts';
 import { toldOfPollSince } from './polls.ts';
 
-/** Compares the transitions with their lines, and looks for what no daemon should have to say. */
+/** Compares the transitions with their lines, and checks errors, baselines and gone prompts. */
 export function checkLines(observation: Observation): readonly string[] {
   const { transitions, runs } = observation;
   const rows = new Map(transitions.map((row) => [row.transition_id, row]));
@@ -42,10 +42,10 @@ function isLineOf(line: LogLine, row: TransitionRow): boolean {
   return fields.every((field) => line[field] === row[field]);
 }
 
-/** A poll takes no longer. */
+/** Maximum duration of a poll. */
 const POLL_MS = 10_000;
 
-/** What service and configuration are made to get wrong. */
+/** Errors that the service and the configuration cause on purpose. */
 const EXPECTED_ERRORS = new Set(['poll.failed', 'prompt.failed', 'config.reload_failed']);
 
 function isExpected({ event, time }: LogLine, run: Run, observation: Observation): boolean {
@@ -55,8 +55,8 @@ function isExpected({ event, time }: LogLine, run: Run, observation: Observation
 }
 
 /**
- * Committed just before a kill, that is: before the poll could be told of. Or the commit failed, for all that the process
- * could know, and the next one found it whole on the disk.
+ * Whether a transition may lack its line: it was committed just before a kill, before the poll was logged. Or the commit
+ * failed as far as the process could know, and the next process found it whole on the disk.
  */
 function mayBeUntold({ project, time }: TransitionRow, observation: Observation): boolean {
   const at = Date.parse(time);

@@ -1,14 +1,14 @@
 import type { JournalEntry } from '../../../src/simulator/world/journal.ts';
 
-// The rules of docs/specification.md#transitions once more, written from that page and not from the daemon's code.
+// A second implementation of docs/specification.md#transitions, written from that page and not from the daemon's code.
 
-/** What is to be known of one kind of record of one project after some listings. */
+/** State of one kind of record of one project after some listings. */
 export interface State {
   readonly baselined: boolean;
-  /** The last usable listing: what a 304 stands for. */
+  /** The last usable listing, which a 304 repeats. */
   readonly last: Reading | undefined;
   readonly records: ReadonlyMap<string, RecordState>;
-  /** How often a record became gone. */
+  /** Number of times that a record became gone. */
   readonly gone: number;
 }
 
@@ -24,11 +24,11 @@ export interface Move {
   readonly to: string;
 }
 
-/** What a listing says. */
+/** Content of a listing. */
 interface Reading {
   readonly statuses: ReadonlyMap<string, string>;
   readonly present: ReadonlySet<string>;
-  /** Every item had a usable id. */
+  /** Whether every item had a usable id. */
   readonly complete: boolean;
 }
 
@@ -41,14 +41,14 @@ export const UNKNOWING: State = { baselined: false, last: undefined, records: ne
 
 const FOUR = new Set(['PENDING', 'RUNNING', 'COMPLETED', 'FAILED']);
 
-/** What a daemon that takes note of this listing records, and knows from then on. */
+/** Returns the moves that a daemon records for this listing, and its state from then on. */
 export function takeNote(
   state: State,
   entry: JournalEntry,
   { key, missingAfter }: Rules,
 ): { readonly state: State; readonly moves: readonly Move[] } {
   const reading = entry.unchanged ? state.last : read(entry, key);
-  // A list of useless items is a failed poll.
+  // A poll fails if no item of its listing is usable.
   if (reading === undefined) return { state, moves: [] };
   let changed: Map<string, RecordState> | undefined;
   const records = () => changed ?? state.records;

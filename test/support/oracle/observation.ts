@@ -1,19 +1,19 @@
 import type { JournalEntry } from '../../../src/simulator/world/journal.ts';
 import type { State } from './model.ts';
 
-/** Everything that there is to compare once the world stands still and nothing polls any more. */
+/** Everything to compare once the world stands still and polling has ended. */
 export interface Observation {
-  /** What was known before, where an earlier comparison ended; absent if nothing was. */
+  /** End of the previous comparison; absent for the first one. */
   readonly before?: Before;
-  /** What the simulated service served since then, in order. */
+  /** Listings that the simulated service has served since `before`, in order. */
   readonly journal: readonly JournalEntry[];
-  /** The key that clients sent: an id that holds it is no usable id. */
+  /** API key that clients sent; an id that contains it is not usable. */
   readonly key: string;
   readonly missingAfter: number;
   readonly projects: readonly { readonly id: string; readonly datasets: boolean }[];
-  /** Each process that polled, in order; of polls only the lines since {@link before} are needed. */
+  /** Each process that polled, in order; lines of polls are needed only since {@link before}. */
   readonly runs: readonly Run[];
-  /** When the store could not be written, and what was served need not be stored. */
+  /** Times when the store could not be written, so that served listings may not be stored. */
   readonly troubles?: readonly TimeSpan[];
   /** `transitions --json`, `failures --json` and `status --json`. */
   readonly transitions: readonly TransitionRow[];
@@ -21,20 +21,20 @@ export interface Observation {
   readonly statuses: readonly StatusRow[];
   /** The last scrape, by name and labels as in `name{a="1"}`. */
   readonly samples: ReadonlyMap<string, number>;
-  /** As of the end, when every row above was settled; absent where nobody looked. */
+  /** Counts at the end, after the last row above was settled; absent if they were not read. */
   readonly errorTotals?: ErrorTotals;
-  /** Whether the service could have told this of a prompt shortly before that time, epoch ms. */
+  /** Whether the service may have sent this error_info shortly before `at`, epoch ms. */
   readonly gave: (promptId: string, errorInfo: unknown, at: number) => boolean;
 }
 
 /** Counted failures, by project and error_id. */
 export type ErrorTotals = ReadonlyMap<string, number>;
 
-/** Where an earlier comparison ended. */
+/** End of a comparison. */
 export interface Before {
-  /** By {@link nameOf}. */
+  /** Possible states, by {@link nameOf}. */
   readonly states: ReadonlyMap<string, readonly State[]>;
-  /** The last that it has seen. */
+  /** Highest id that it has seen. */
   readonly transitionId: number;
 }
 
@@ -46,13 +46,13 @@ export interface TimeSpan {
 
 /** One process. */
 export interface Run {
-  /** Epoch ms: what happened from then until the next one started, or until it ended, was its doing. */
+  /** Epoch ms. Events from then until the next start, or until its own end, belong to this run. */
   readonly startedAt: number;
-  /** Epoch ms; of each of several workers, which run side by side, and infinite while it runs. */
+  /** Epoch ms, Infinity while it runs. Set only for workers, which run side by side. */
   readonly endedAt?: number;
-  /** By SIGKILL. */
+  /** Whether SIGKILL ended it. */
   readonly killed: boolean;
-  /** By SIGSTOP for longer than its lease: others did its work, and it may do some of it again. */
+  /** Whether SIGSTOP paused it for longer than its lease: others did its work, and it may repeat some of it. */
   readonly stopped?: boolean;
   readonly lines: readonly LogLine[];
 }
@@ -123,7 +123,7 @@ export function isOf({ project, kind }: Listing, row: TransitionRow): boolean {
   return row.project === project && row[`${kind}_id`] !== undefined;
 }
 
-/** The runs that something of this time may belong to: of workers those that ran, otherwise one. */
+/** Returns the runs that an event at this time may belong to: all workers that ran then, otherwise one. */
 export function runsAt(runs: readonly Run[], at: number): readonly Run[] {
   const begun = runs.filter(({ startedAt }) => startedAt <= at);
   const workers = begun.filter(({ endedAt = -Infinity }) => at <= endedAt);

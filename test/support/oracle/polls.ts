@@ -1,25 +1,25 @@
 import type { LogLine, Run } from './observation.ts';
 
-/** What a run told of the polls of a project; epoch ms, in order. */
+/** Polls of a project, from the lines of a run; epoch ms, in order. */
 interface Polls {
-  /** Ends of polls that took note of each listing that they were served. */
+  /** Ends of polls that recorded each listing that they were served. */
   readonly noted: readonly number[];
-  /** Ends of polls that need not have, and requests that were given up: their answers may have come all the same. */
+  /** Ends of polls that may not have, and times of requests that were given up but may have been answered. */
   readonly gaveUp: readonly number[];
 }
 
 const NO_POLLS: Polls = { noted: [], gaveUp: [] };
 const pollsOfRuns = new WeakMap<Run, ReadonlyMap<string, Polls>>();
 
-/** Whether this run told of a poll of the project that ended at this time or later. */
+/** Whether this run logged a poll of the project that ended at this time or later. */
 export function toldOfPollSince(run: Run, project: string, at: number): boolean {
   const { noted, gaveUp } = pollsOf(run, project);
   return Math.max(noted.at(-1) ?? 0, gaveUp.at(-1) ?? 0) >= at;
 }
 
 /**
- * Whether a listing that was produced at `at`, and the next one at `next`, was surely taken note of by one of these runs:
- * before that next one a poll ended that did, and since the one before it no request was given up.
+ * Whether one of these runs certainly recorded a listing that was produced at `at`: a poll that recorded its listings ended
+ * before `next`, when the next listing was produced, and no request was given up since the poll before it.
  */
 export function surelyNoted(
   runs: readonly Run[],
@@ -35,7 +35,7 @@ export function surelyNoted(
   return !gaveUp.some((time) => time > before && time <= end);
 }
 
-/** The run is over, or nothing is polled any more. */
+/** Caches the polls of a run, which must not poll any more. */
 function pollsOf(run: Run, project: string): Polls {
   let polls = pollsOfRuns.get(run);
   if (polls === undefined) {
@@ -59,8 +59,8 @@ function hasNoted({ event }: LogLine): boolean {
 }
 
 /**
- * A poll that failed may have read a listing whole before: it requests one again when it cannot tell what has changed. A
- * recovery tells of failed polls whose lines were left out.
+ * Whether a line reports a poll or request that may have read a whole listing without recording it: a poll requests a
+ * listing again if it cannot determine the changes. `poll.recovered` stands for failed polls whose lines were left out.
  */
 function hasGivenUp({ event, reason }: LogLine): boolean {
   return (
@@ -70,7 +70,7 @@ function hasGivenUp({ event, reason }: LogLine): boolean {
   );
 }
 
-/** What was served whole may have been lost on its way, or not been stored. */
+/** Whether a listing that was served whole may have been lost on its way, or not been stored. */
 function isLoss(reason: string | undefined): boolean {
   return reason === 'timeout' || reason === 'network' || reason === 'store';
 }

@@ -15,15 +15,14 @@ import { surelyNoted } from './polls.ts';
 const NOTHING_BEFORE: Before = { states: new Map(), transitionId: 0 };
 
 /**
- * What may be known of a listing at the end: one state, or a few where nothing tells whether a daemon that was killed had
- * taken note of the last listing that it was served. Or the first thing that was recorded otherwise than served.
+ * Possible states of a listing at the end, or the first difference between recorded and served. There is one state, or a few
+ * if it is unknown whether a killed daemon recorded the last listing.
  */
 export type Replay = { readonly ends: readonly State[] } | { readonly difference: string };
 
 /**
- * Goes through the journal of one listing beside the transitions that were recorded. A transition belongs to the last
- * listing that was produced before its time, and a listing has all of its transitions, at one time, or none: none only
- * where {@link isDoubtful}.
+ * Replays the journal of one listing beside the recorded transitions. A transition belongs to the last listing that was
+ * produced before its time. A listing has all of its transitions, at one time, or none: none only where {@link isDoubtful}.
  */
 export function replay(listing: Listing, observation: Observation): Replay {
   const entries = observation.journal.filter(
@@ -72,8 +71,8 @@ function possibleStates(
 }
 
 /**
- * Whether a daemon need not have taken note of a listing: nothing tells surely that it did, because it was stopped, or may
- * have given up its request; or its store could not be written.
+ * Whether a daemon may not have recorded a listing: there is no proof that it did, because it was stopped or may have given
+ * up its request, or its store could not be written.
  */
 function isDoubtful(
   { project, producedAt, finishedAt }: JournalEntry,

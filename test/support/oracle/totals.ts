@@ -39,11 +39,10 @@ function checkLastFailure(
   return shown === expected ? [] : [`${series} is ${shown} ms, last failure: ${expected} ms`];
 }
 
-/** Counters that must never shrink nor vanish, whatever befalls the daemon between two scrapes. */
+/** Counters that never decrease or disappear, whatever happens to the daemon between two scrapes. */
 const LASTING =
   /^evalwatch_(?:(?:prompt|dataset)_transitions|prompts_gone|prompt_failures)_total\{/;
 
-/** Compares a scrape with the one before. */
 export function checkGrowth(
   before: ReadonlyMap<string, number>,
   after: ReadonlyMap<string, number>,

@@ -2,22 +2,22 @@ import axe, { type AxeResults } from 'axe-core';
 import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core';
 import { chromiumPath } from './chromium.ts';
 
-/** @throws {Error} where there is none */
+/** @throws {Error} if Chromium is not installed */
 export async function launchBrowser(): Promise<Browser> {
   if (chromiumPath === undefined) throw new Error('Chromium is not installed');
-  // Without a sandbox, which root has none of: it opens pages of 127.0.0.1 only.
+  // Chromium has no sandbox for root. It opens pages of 127.0.0.1 only.
   return await chromium.launch({ executablePath: chromiumPath, args: ['--no-sandbox'] });
 }
 
-/** A page, and everything that went wrong on it or went elsewhere. */
+/** A page, and its errors and requests to other origins. */
 export interface WatchedPage extends AsyncDisposable {
   readonly page: Page;
   readonly wrong: readonly string[];
-  /** Goes to another page of the same server: cheaper than to open one more. */
+  /** Goes to another page of the same server, which is cheaper than to open one. */
   visit(url: string): Promise<void>;
 }
 
-/** Opens `url` as somebody with these settings has it. */
+/** Opens `url` in a browser context with these options. */
 export async function openPage(
   browser: Browser,
   url: string,
@@ -25,7 +25,7 @@ export async function openPage(
   prepare: (page: Page) => Promise<void> = withoutStream,
 ): Promise<WatchedPage> {
   const context = await browser.newContext(options);
-  // A slow machine is no failure.
+  // A slow machine must not fail a test.
   context.setDefaultTimeout(240_000);
   const page = await context.newPage();
   const wrong: string[] = [];
@@ -55,15 +55,15 @@ export async function openPage(
   };
 }
 
-/** An event stream that tells of nothing. */
+/** Leaves requests for the event stream unanswered. */
 async function withoutStream(page: Page): Promise<void> {
   await page.route('**/api/v1/events', () => new Promise(() => {}));
 }
 
-/** What axe finds wrong, a line each. */
+/** Returns the violations that axe finds, one line each. */
 export async function axeViolations(page: Page): Promise<readonly string[]> {
   await page.evaluate(axe.source);
-  // To collect and send all that is right takes longer than to look.
+  // Collecting and sending the passed checks takes longer than the checks.
   const violations = (await page.evaluate(
     "axe.run({ resultTypes: ['violations'] }).then(({ violations }) => violations)",
   )) as AxeResults['violations'];
@@ -72,7 +72,7 @@ export async function axeViolations(page: Page): Promise<readonly string[]> {
   );
 }
 
-/** How much wider than the screen the page is, CSS pixels. */
+/** Returns how much wider than the screen the page is, CSS pixels. */
 export async function overflowOf(page: Page): Promise<number> {
   return await page.evaluate(
     'document.documentElement.scrollWidth - document.documentElement.clientWidth',

@@ -3,7 +3,7 @@ import { randomNumbers } from '../../../proof/random.ts';
 import { BY_DEFAULT } from '../expected.ts';
 import { HOUR, MINUTE, NIGHT, openPageWorld, SECOND, type PageWorld } from './world.ts';
 
-/** A night with trouble of every kind: two projects blind, one new, failures, and prompts that wait for long. */
+/** Creates a night with every trouble: two projects whose polls fail, a new one, failures, and prompts that wait long. */
 export async function nightScenario(): Promise<PageWorld> {
   const world = await openPageWorld(NIGHT - 30 * HOUR);
   const { clock } = world;
@@ -56,7 +56,7 @@ export async function nightScenario(): Promise<PageWorld> {
   return world;
 }
 
-/** Limits of every source, and teams. */
+/** Sets limits of every source, and teams. */
 function expectAtNight(world: PageWorld): void {
   const learned = { source: 'learned' } as const;
   const PENDING = { ...learned, limitMs: HOUR, typicalMs: 12 * MINUTE };
@@ -109,7 +109,7 @@ const ERRORS: readonly Settlement[] = [
   },
 ];
 
-/** 300 projects with 10 prompts each, every hundredth of them down. */
+/** Creates 300 projects with 10 prompts each; polls of every hundredth project fail. */
 export async function largeScenario(): Promise<PageWorld> {
   const world = await openPageWorld(NIGHT - 2 * HOUR);
   const projects = Array.from({ length: 300 }, (_, index) => `project-${index}`);
@@ -131,7 +131,7 @@ export async function largeScenario(): Promise<PageWorld> {
   return world;
 }
 
-/** One project with 10,000 prompts that have all moved. */
+/** Creates one project with 10,000 prompts, of which all but one have moved. */
 export async function crowdScenario(): Promise<PageWorld> {
   const world = await openPageWorld(NIGHT - 2 * HOUR);
   await world.configure(['crowd']);
@@ -178,10 +178,10 @@ export const HOSTILE = [
   '"'.repeat(512),
 ] as const;
 
-/** How many of the {@link HOSTILE} texts each project has: each page shows others. */
+/** Number of {@link HOSTILE} texts of each project; each page shows different ones. */
 const HOSTILE_EACH = 4;
 
-/** Projects, prompts, names, raw statuses and errors with {@link HOSTILE} texts everywhere, each of them in each place. */
+/** Creates projects, prompts, names, raw statuses and errors from {@link HOSTILE} texts, each text in each place. */
 export async function hostileScenario(): Promise<PageWorld> {
   const world = await openPageWorld(NIGHT - HOUR);
   await world.configure(HOSTILE);

@@ -25,34 +25,33 @@ const REFUSED: FailedRequest = {
   detail: 'API key is not valid',
 };
 
-/** 3 in the morning. */
 export const NIGHT = Date.parse('2026-11-21T03:12:40Z');
 export const SECOND = 1000;
 export const MINUTE = 60 * SECOND;
 export const HOUR = 60 * MINUTE;
 
-/** A prompt's raw status, or that and its name. */
+/** Raw status of a record, alone or with its name. */
 type Shown = string | { readonly status: string; readonly name: string };
 
-/** The status page over a real store whose time stands still; it goes away with `await using`. */
+/** A status page over a real store whose clock stands still; `await using` removes it. */
 export interface PageWorld extends AsyncDisposable {
   readonly clock: ReturnType<typeof fakeClock>;
   readonly store: Store;
   readonly content: PageContent;
   readonly monitor: MonitorWatch;
   configure(ids: readonly string[], options?: { readonly datasets?: boolean }): Promise<void>;
-  /** A poll that shows these records by id. */
+  /** Commits a poll with these records by id. */
   see(project: string, records: Readonly<Record<string, Shown>>, kind?: Kind): Promise<void>;
-  /** So many failed polls in a row. */
+  /** Commits `count` failed polls in a row. */
   fail(
     project: string,
     reason: PollFailureReason,
     count?: number,
     request?: FailedRequest,
   ): Promise<void>;
-  /** How each failure that is pending ends; undefined leaves it pending. */
+  /** Settles each pending failure; one whose settlement is undefined stays pending. */
   settle(settlementOf: (promptId: string) => Settlement | undefined): Promise<void>;
-  /** Changes what the configuration and the monitor say of a project. */
+  /** Changes the configuration and the monitor data of a project. */
   change(project: string, change: Partial<Omit<ShownProject, 'id' | 'health'>>): void;
   /** Serves the whole HTTP interface. */
   serve(): Promise<AsyncDisposable & { readonly url: string }>;

@@ -2,8 +2,8 @@ import type { Observation } from '../oracle/observation.ts';
 import type { LivingWorld } from './living-world.ts';
 
 /**
- * At rest the store shows the prompts of the world as they are, and after a last poll no failure waits for an error_info
- * that is to be had.
+ * Checks that at rest the store shows the prompts of the world as they are, and that no failure is pending whose error_info
+ * is available.
  */
 export function checkAgainstWorld(
   { projects, statuses, failures }: Observation,

@@ -1,18 +1,18 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** With characters that URLs and regular expressions know. */
+/** API key with special characters of URLs and regular expressions. */
 export const KEY = 'soaked-through-and-through/key+1';
 export const MISSING_AFTER = 2;
 
 export interface Project {
   readonly id: string;
   readonly datasets: boolean;
-  /** Another one than that of the others. */
+  /** Schedule of its own. */
   readonly schedule?: string;
 }
 
-/** Every second one has its datasets watched. */
+/** Creates projects, every second of which watches datasets. */
 export function makeProjects(count: number): readonly Project[] {
   return Array.from({ length: count }, (_, n) => ({
     id: `project ${n + 1}`,
@@ -48,7 +48,7 @@ export async function writeConfiguration(
       base_url: baseUrl,
       api_key_file: 'key',
       timeout,
-      // So few that polls do fail.
+      // Few, so that some polls fail.
       retries: 1,
       max_concurrency: maxConcurrency,
       max_requests_per_second: 0,
@@ -63,7 +63,7 @@ export async function writeConfiguration(
     log: { level: 'debug' },
   };
   await writeFile(join(directory, 'key'), KEY);
-  // YAML is JSON too.
+  // JSON is valid YAML.
   await writeFile(file, JSON.stringify(content));
   return file;
 }

@@ -4,41 +4,41 @@ import type { TimeSpan } from '../oracle/observation.ts';
 import { scrape } from '../scrape.ts';
 import type { DaemonWatch, Life } from './watch.ts';
 
-/** How long the world moves and things go wrong, and what is done to the daemon in that time. */
+/** Part of a soak: how long it takes, and what is done to the daemon in that time. */
 export interface Part {
   readonly seconds: number;
-  /** How often it is killed by SIGKILL, and started again. */
+  /** Number of kills by SIGKILL, each followed by a start. */
   readonly kills: number;
-  /** How often its disk fails for a while. */
+  /** Number of times that its disk fails for a while. */
   readonly troubles: number;
-  /** How often another configuration is loaded, however long that takes; by default never. Not with kills. */
+  /** Number of reloads, which may take longer than `seconds`. Default 0. Not with kills. */
   readonly reloads?: number;
 }
 
-/** A way to take the disk from a daemon; what it resolves to gives it back. */
+/** Makes the disk of a daemon fail; the returned function repairs it. */
 export type Trouble = (round: number) => Promise<() => Promise<void>>;
 
 export interface Disturbed {
-  /** When the store could not be written. */
+  /** Times when the store could not be written. */
   readonly troubles: readonly TimeSpan[];
-  /** What the daemon did not do about it. */
+  /** Expected reactions of the daemon that did not occur. */
   readonly differences: readonly string[];
 }
 
-/** For a good moment to kill. */
+/** Maximum wait for a good moment to kill. */
 const LONGEST_WAIT_MS = 3000;
-/** For the daemon to be there, to notice that its disk fails, and that it does no more. */
+/** Maximum wait until the daemon has started, counts a failed commit, or commits again. */
 const PATIENCE_MS = 120_000;
 const LOOK_EVERY_MS = 100;
-/** A listing can be served this long before the poll is committed that it is part of. */
+/** Maximum time between serving a listing and the commit of its poll. */
 const POLL_MS = 10_000;
 const TROUBLE_MS = 2000;
-/** One trouble in so many ends in a kill. */
+/** One disk failure in this many includes a kill. */
 const DEADLY = 3;
 
 /**
- * What a part does to the daemons of a watch, in an order and with pauses that `random` makes. Resolves once its time is
- * over.
+ * Returns a function that disturbs the daemons of a watch as a part describes, in an order and with pauses from `random`. It
+ * resolves when the time of the part is over.
  */
 export function createDisturbance(
   watch: DaemonWatch,
@@ -60,8 +60,8 @@ export function createDisturbance(
   }
 
   /**
-   * Most moments are harmless. These come in turn: any; just after a listing was served, around its commit; between the
-   * lines of a commit; between the line of a failure and its settlement.
+   * Waits for a moment to kill, because most are harmless. In turn: any; just after a listing was served, around its commit;
+   * between the lines of a commit; between the line of a failure and its settlement.
    */
   async function waitForMoment(): Promise<void> {
     const lines = watch.lives.at(-1)?.run.lines ?? [];
@@ -78,7 +78,7 @@ export function createDisturbance(
     if (kills % moments.length === 1) await setTimeout(15 * random());
   }
 
-  /** The daemon tells of commits that fail, stays up, and commits again. */
+  /** Makes the disk fail. The daemon must count failed commits, stay up, and commit again. */
   async function takeTheDisk(
     takeFrom: (pid: number) => Trouble,
     mayKill: boolean,
@@ -153,15 +153,15 @@ async function grows(life: Life, prefix: string, before: number): Promise<boolea
   return true;
 }
 
-/** Of the event loop: more than a request needs that lies with the kernel already. */
+/** Number of event loop turns; a request that the kernel already holds needs fewer. */
 const TURNS = 50;
 
-/** What a process has sent before it died is served now, before the next one starts and could be taken for who asked. */
+/** Waits until the requests of a killed process are served, so that the next process is not taken for their sender. */
 export async function answerTheDead(): Promise<void> {
   for (let turn = 0; turn < TURNS; turn += 1) await setImmediate();
 }
 
-/** Whether it came true in time. */
+/** Resolves to whether the condition became true in time. */
 export async function until(condition: () => boolean, patienceMs: number): Promise<boolean> {
   const deadline = Date.now() + patienceMs;
   while (!condition()) {

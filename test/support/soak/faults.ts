@@ -1,7 +1,7 @@
 import type { FaultRule } from '../../../src/simulator/faults/fault-plan.ts';
 import { parseFaults } from '../../../src/simulator/faults/fault-text.ts';
 
-/** What the preset `all` lacks and a reader of listings has to stand. */
+/** Faults that the preset `all` lacks and a reader of listings must handle. */
 const DAMAGES = [
   'items=numeric-id',
   'items=long-id',
@@ -20,8 +20,8 @@ const DAMAGES = [
   .join(',');
 
 /**
- * The faults of a soak: a text as {@link parseFaults} reads it, `all` meaning the preset and damage to listings. Single
- * prompts are spared keys in their error_info, which would come out otherwise than the world has it.
+ * Reads the faults of a soak as {@link parseFaults} does; `all` means the preset and damage to listings. Items echo keys in
+ * listings only: an error_info with a key would differ from the world's.
  */
 export function soakFaults(text: string): readonly FaultRule[] {
   const rules = parseFaults(text === 'all' ? `all,${DAMAGES}` : text);

@@ -4,10 +4,10 @@ import { slopePerHour } from './vital-signs.ts';
 import type { Life } from './watch.ts';
 
 const MIB = 1024 * 1024;
-/** The first part of a life in which its memory may grow. */
+/** Fraction of a life, at its start, in which memory may grow. */
 const WARM_UP = 1 / 5;
 
-/** What a soak went through, for people. What only a daemon's memory counts is as of its last scrape. */
+/** Returns the figures of a soak for people. Counters that a daemon only has in memory are as of its last scrape. */
 export function figuresOf({
   observation,
   lives,
@@ -61,7 +61,7 @@ export function figuresOf({
   ];
 }
 
-/** Of the longest life. */
+/** Returns the figures of the longest life. */
 function growthOf(lives: readonly Life[]): Figures {
   const [longest] = lives.toSorted((one, other) => ageOf(other) - ageOf(one));
   if (longest === undefined) return [];

@@ -3,23 +3,22 @@ import { isDeepStrictEqual } from 'node:util';
 import { World } from '../../../src/simulator/world/world.ts';
 
 const TICK_MS = 300;
-/** Longer than a daemon on a busy machine needs from asking for an error_info to its line, ms. */
+/** Maximum time from a daemon's request for an error_info to its line, on a busy machine. */
 const ASKED_BEFORE_MS = 15_000;
 
-/** A lively world that remembers what it had to say of its failures. */
+/** A changing world that records the error_infos of its prompts. */
 export interface LivingWorld {
   readonly world: World;
-  /** Whether `errorInfo` was that of the prompt at some time in the seconds before `at`, epoch ms. */
+  /** Whether `errorInfo` was that of the prompt at some time in the 15 s before `at`, epoch ms. */
   readonly gave: (promptId: string, errorInfo: unknown, at: number) => boolean;
-  /** Whether the prompt has an error_info now. */
   readonly hasErrorInfo: (project: string, promptId: string) => boolean;
-  /** One tick, beside those that come by themselves from `start` until `stop`. */
+  /** Makes one tick, in addition to the timer's between `start` and `stop`. */
   step(): void;
   start(): void;
   stop(): void;
 }
 
-/** `pace` is how fast prompts move: at 1 every tenth or so in each tick. With `reruns` those that ended run again. */
+/** `pace` 1 moves about a tenth of the prompts in each tick. With `reruns` prompts that ended run again. */
 export function createLivingWorld(
   projects: readonly string[],
   seed: number,

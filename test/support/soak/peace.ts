@@ -5,7 +5,7 @@ import { until } from './disturbance.ts';
 
 const PATIENCE_MS = 120_000;
 
-/** Whether each listing is served often enough, from now on, for everything to be as it will stay. */
+/** Waits until each listing is served often enough, from now on, for all states to be final. False on timeout. */
 export async function isServedInPeace(
   journal: readonly JournalEntry[],
   projects: Observation['projects'],

@@ -11,31 +11,30 @@ import { SOURCE } from '../../../proof/row.ts';
 
 const FASTER = new URL('../../../proof/clock/faster.ts', import.meta.url).href;
 
-/** A running daemon. */
 export interface Daemon {
   readonly pid: number;
-  /** Its lines are filled in while it runs; `killed` says true from the kill on. */
+  /** Lines are added while it runs; `killed` is true from the kill on. */
   readonly run: Run;
-  /** Of its HTTP interface; undefined until it said so. */
+  /** Address of its HTTP interface, once it is logged. */
   readonly url: () => string | undefined;
-  /** By SIGHUP. */
+  /** Sends SIGHUP. */
   readonly reload: () => void;
   /** Sends the signal and waits for the end. Resolves to the exit code, null after SIGKILL. */
   readonly stop: (signal: 'SIGTERM' | 'SIGKILL') => Promise<number | null>;
-  /** Everything that it wrote that is no log line. */
+  /** Output that is not a log line. */
   readonly garbled: readonly string[];
 }
 
 export interface DaemonOptions {
-  /** Of its sources; by default {@link SOURCE}. */
+  /** Directory of its sources; by default {@link SOURCE}. */
   readonly source?: string | undefined;
-  /** How much faster its time passes. Default 1. */
+  /** Speed of its clock relative to real time. Default 1. */
   readonly speed?: number;
   /** Addresses of modules that it loads before its own. */
   readonly preload?: readonly string[];
 }
 
-/** Starts the daemon. `onEnd` is told when it ends without having been asked to. */
+/** Starts the daemon. `onEnd` is called when it ends without a call of `stop`. */
 export function startDaemon(
   config: string,
   onEnd: (code: number | null) => void,
@@ -69,7 +68,7 @@ export function startDaemon(
   };
 }
 
-/** What a command printed, and the log lines that it wrote to stderr. */
+/** Rows that a command printed, and the log lines that it wrote to stderr. */
 export interface Finished {
   readonly code: number | null;
   readonly rows: readonly unknown[];

@@ -4,7 +4,7 @@ import type { Project } from './configuration.ts';
 import type { DaemonWatch } from './watch.ts';
 
 const PAUSE_MS = 50;
-/** Comes and goes, and takes its series along. */
+/** Project that reloads add and remove, with its series. */
 export const STRANGER: Project = { id: 'nobody knows it', datasets: true };
 
 export interface ReloadOptions {
@@ -18,8 +18,8 @@ export interface ReloadOptions {
 }
 
 /**
- * Has the daemon load one configuration after the other: another client of the service, another schedule, one project
- * more (which the service does not know), nonsense, and in the end the first one again. It must not be killed meanwhile.
+ * Reloads the daemon with one configuration after the other: another client of the service, another schedule, one more
+ * project (unknown to the service), an invalid file, and the first one. It must not be killed meanwhile.
  */
 export async function reloadAgainAndAgain(
   watch: DaemonWatch,
@@ -44,7 +44,7 @@ export async function reloadAgainAndAgain(
     watch.lives.at(-1)?.run.lines.some(({ event }) => event === 'daemon.started');
   if (count === 0) return;
   while (started() !== true) await setTimeout(PAUSE_MS);
-  // The last one is the first configuration again.
+  // The last reload restores the first configuration.
   for (let n = 0; n < count; n += 1) {
     await (n === count - 1 ? configure(projects, {}) : steps[n % steps.length]?.());
     const before = told();

@@ -25,26 +25,26 @@ import { reloadAgainAndAgain, type ReloadOptions, STRANGER } from './reloads.ts'
 import { type Life, watchDaemons, type WatchOptions } from './watch.ts';
 
 export interface SoakOptions extends WatchOptions {
-  /** One after the other on the same store, each compared at its end. */
+  /** Parts that run one after the other on the same store, each compared at its end. */
   readonly parts: readonly Part[];
   readonly faults: readonly FaultRule[];
-  /** Of the world, the faults, and the order and the pauses of what is done to the daemon. */
+  /** Seed of the world, the faults, and the order and pauses of kills and disk failures. */
   readonly seed: number;
   readonly projects: number;
   readonly promptsPerProject?: number;
-  /** As of {@link createLivingWorld}. */
+  /** See {@link createLivingWorld}. */
   readonly pace?: number;
-  /** Takes a daemon's disk from it; without it a part has no troubles. */
+  /** Makes a daemon's disk fail; without it disks do not fail. */
   readonly trouble?: ((pid: number) => Trouble) | undefined;
-  /** Where the store is; by default a new directory. */
+  /** Directory of the store; by default a new one. */
   readonly directory?: string;
-  /** Told of each part. */
+  /** Called with a line after each part. */
   readonly print?: (line: string) => void;
 }
 
 export interface SoakReport {
   readonly differences: readonly string[];
-  /** All that was recorded and told; the journal and the lines of polls are those of the last part. */
+  /** Everything recorded and logged; the journal and the lines of polls are those of the last part. */
   readonly observation: Observation;
   readonly lives: readonly Life[];
   /** Listings that were served whole. */
@@ -54,13 +54,13 @@ export interface SoakReport {
 }
 
 const TIMEOUT = '5s';
-/** Every project is polled at the same time, on a machine that may be busy. */
+/** Timeout of a poll of all projects at the same time, on a machine that may be busy. */
 const TIMEOUT_OF_ALL_AT_ONCE = '2m';
 
 /**
- * Lets the daemon watch a lively world through a faulty service while it is killed and its disk fails. At the end of each
- * part everything comes to rest, and what it recorded, showed and told is compared with what it was served. Ends after the
- * first part in which something differs.
+ * Runs the daemon against a changing world and a faulty service, while it is killed and its disk fails. At the end of each
+ * part everything comes to rest, and what it recorded, showed and logged is compared with what it was served. Ends after the
+ * first part with a difference.
  */
 export async function soak(options: SoakOptions): Promise<SoakReport> {
   const { parts, faults, seed, source, print = () => {} } = options;
@@ -90,7 +90,7 @@ export async function soak(options: SoakOptions): Promise<SoakReport> {
   opened.defer(() => living.stop());
   const disturb = createDisturbance(watch, journal, randomNumbers(seed), options.trouble);
 
-  /** Moves, faults, kills and troubles, and in the end some listings of each kind in peace. */
+  /** Runs a part with its faults, kills and disk failures, then waits for undisturbed listings of each kind. */
   async function live(part: Part): Promise<Disturbed> {
     journal.length = 0;
     await configure(projects, {});
@@ -111,7 +111,7 @@ export async function soak(options: SoakOptions): Promise<SoakReport> {
     };
   }
 
-  /** Polls once more, which tries what is pending now that nothing goes wrong, and looks at everything. */
+  /** Polls once more without faults, which retries pending failures, and reads all data. */
   async function observe(
     known: Pick<Observation, 'runs' | 'troubles' | 'before'>,
   ): Promise<Observation> {
@@ -175,7 +175,7 @@ export async function soak(options: SoakOptions): Promise<SoakReport> {
   throw new Error('a soak has a part or more');
 }
 
-/** Lines that nothing needs to be compared with after the part that they belong to. */
+/** Events whose lines are compared only within the part that they belong to. */
 const PASSING = new Set([
   'poll.completed',
   'poll.failed',

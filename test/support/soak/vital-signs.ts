@@ -1,26 +1,26 @@
 import { readdir, readFile } from 'node:fs/promises';
 import type { Scrape } from '../scrape.ts';
 
-/** How a daemon is, at one moment of its life. */
+/** Resource usage of a daemon at one moment. */
 export interface VitalSigns {
-  /** Since its start, ms. */
+  /** Time since its start, ms. */
   readonly age: number;
   readonly rssBytes: number;
   readonly descriptors: number;
 }
 
-/** What a daemon told of its event loop and its heap in one scrape. */
+/** Event loop lag and heap of a daemon in one scrape. */
 export interface InnerSigns {
   readonly age: number;
   readonly heapBytes: number;
-  /** Of the event loop since the scrape before, seconds. */
+  /** Lag of the event loop since the previous scrape, seconds. */
   readonly lag: { readonly p50: number; readonly p99: number; readonly max: number };
 }
 
 const PAGE_BYTES = 4096;
 const HOUR_MS = 60 * 60 * 1000;
 
-/** Undefined when the process has ended. */
+/** Returns undefined if the process has ended. */
 export async function readVitalSigns(pid: number, age: number): Promise<VitalSigns | undefined> {
   try {
     const [statm, descriptors] = await Promise.all([
@@ -43,7 +43,7 @@ export function innerSignsOf(samples: Scrape['samples'], age: number): InnerSign
   };
 }
 
-/** How fast something grows in an hour, by linear regression over the ages of its samples. */
+/** Returns the growth per hour, by linear regression over the ages of its samples. */
 export function slopePerHour<Sample extends { readonly age: number }>(
   samples: readonly Sample[],
   of: (sample: Sample) => number,

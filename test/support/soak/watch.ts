@@ -5,31 +5,30 @@ import { KEY } from './configuration.ts';
 import { type Daemon, startDaemon } from './processes.ts';
 import { type InnerSigns, innerSignsOf, readVitalSigns, type VitalSigns } from './vital-signs.ts';
 
-/** A daemon's life: what was seen of it from outside. */
+/** Observations of one daemon from outside. */
 export interface Life {
   readonly run: Run;
-  /** Of its HTTP interface; undefined until it said so. */
+  /** Address of its HTTP interface, once it is logged. */
   readonly url: () => string | undefined;
   readonly pid: number;
-  /** Every second. */
+  /** One per second. */
   readonly vital: readonly VitalSigns[];
-  /** Of each scrape. */
+  /** One per scrape. */
   readonly inner: readonly InnerSigns[];
   /** The samples of its last scrape, by name and labels; empty if it was never scraped. */
   readonly samples: Scrape['samples'];
 }
 
-/** One daemon after the other on the same store, scraped all the time. */
+/** Successive daemons on the same store, scraped all the time. */
 export interface DaemonWatch extends AsyncDisposable {
   readonly lives: readonly Life[];
-  /** What the processes and their scrapes have done wrong. */
+  /** Faults of the processes and their scrapes. */
   readonly differences: readonly string[];
   start(): void;
-  /** By SIGKILL. */
+  /** Sends SIGKILL. */
   kill(): Promise<void>;
-  /** Has the one that runs load its configuration again. */
   reload(): void;
-  /** Scrapes once more and stops the daemon in an orderly way. */
+  /** Scrapes once more and stops the daemon by SIGTERM. */
   end(): Promise<void>;
 }
 
@@ -43,11 +42,10 @@ interface CurrentLife extends Life {
 const LOOK_EVERY_MS = 1000;
 
 export interface WatchOptions {
-  /** Of the daemon. */
+  /** Source directory of the daemon. */
   readonly source?: string | undefined;
   /** Seconds between two scrapes. Default 1. */
   readonly scrapeEvery?: number;
-  /** Told the samples of each scrape. */
   readonly onScrape?: (samples: Scrape['samples']) => void;
 }
 
@@ -85,7 +83,7 @@ export function watchDaemons(
       onScrape(next.samples);
       life.inner.push(innerSignsOf(next.samples, age));
     } catch (error) {
-      // One that was killed meanwhile need not answer.
+      // A daemon that was killed meanwhile need not answer.
       if (life === current) differences.push(`/metrics could not be read: ${String(error)}`);
     }
   }
@@ -97,7 +95,7 @@ export function watchDaemons(
     const { garbled, stop: end } = life.daemon;
     const code = await end(signal);
     if (signal === 'SIGTERM' && code !== 0) differences.push(`a daemon ended with ${code}`);
-    // A kill may cut its last line.
+    // A kill may truncate the last line.
     const whole = signal === 'SIGKILL' ? garbled.slice(0, -1) : garbled;
     differences.push(...whole.map((line) => `no log line: ${line}`));
     const leaks = life.run.lines.filter((line) => JSON.stringify(line).includes(KEY));
