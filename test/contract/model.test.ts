@@ -14,7 +14,7 @@ describePostgres('the modelled PostgreSQL', async () => {
   return { url, open, openReader: () => server.openReader() };
 });
 
-/** Connections to the model that are always answered, each statement in a turn of its own. */
+/** Returns a database that always answers, each statement in a turn of the event loop of its own. */
 function connect(server: StatementServer): Database {
   const running = new Set<Promise<unknown>>();
   async function query<Row>({ text }: Statement, values: readonly unknown[] = []) {

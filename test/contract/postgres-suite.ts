@@ -6,10 +6,9 @@ import type { Store, StoreReader } from '../../src/monitor/ports/store.ts';
 import { openPostgres, type PostgresOptions } from '../../src/store/postgres/postgres-store.ts';
 import { describeStore } from './store-suite.ts';
 
-/** A new and empty database. */
 export interface EmptyDatabase extends Pick<PostgresOptions, 'url' | 'open'> {
   readonly openReader: () => Promise<StoreReader>;
-  /** Deletes every row, so that the next test can use the database. Without it each test has a new one. */
+  /** Deletes every row, so that the next test can use the database. Without it each test gets a new one. */
   readonly clear?: () => Promise<void>;
 }
 
@@ -17,7 +16,7 @@ type Worker = Awaited<ReturnType<typeof openWorker>>;
 
 /** Tests the adapter of PostgreSQL with a worker that owns every project. */
 export function describePostgres(name: string, create: () => Promise<EmptyDatabase>): void {
-  /** What the tests before have left, empty. */
+  /** Emptied database and worker of the previous test. */
   let kept: { readonly database: EmptyDatabase; readonly worker: Worker } | undefined;
   afterAll(() => kept?.worker.store.close());
 
@@ -54,7 +53,7 @@ export function describePostgres(name: string, create: () => Promise<EmptyDataba
   });
 }
 
-/** A worker that owns what is configured at once: as the coordination would have it, soon. */
+/** Opens a worker that owns configured projects at once, as the coordination would arrange soon. */
 async function openWorker(database: EmptyDatabase) {
   let observe: Observer = () => {};
   const id = randomUUID();
@@ -78,7 +77,7 @@ async function openWorker(database: EmptyDatabase) {
       }
     },
     events: async (...asked) => {
-      // It remembers the highest number, and the numbers begin again.
+      // The store keeps the highest number, but `clear` restarts the numbers.
       isFit = false;
       return await store.events(...asked);
     },
@@ -91,7 +90,7 @@ async function openWorker(database: EmptyDatabase) {
     store: owning,
     /** Whether the next test can use it. */
     isFit: () => isFit,
-    /** Its events go to this observer from now on. */
+    /** Joins, and emits its events to this observer. */
     join: async (emit: Observer) => {
       observe = emit;
       await coordinator.join({ id, version: '1.0.0', configDigest: '' });

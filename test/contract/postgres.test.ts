@@ -5,7 +5,7 @@ import { startPostgres } from '../support/postgres.ts';
 import { postgresPrograms, type PostgresServer } from '../support/postgres-server.ts';
 import { describePostgres } from './postgres-suite.ts';
 
-/** Makes a store as it was when it was created, apart from the numbers of its ownerships and configurations. */
+/** Resets a store to its state after creation, except for the numbers of its ownerships and configurations. */
 const CLEAR = `DO $$ BEGIN
   EXECUTE (
     SELECT 'TRUNCATE ' || string_agg(format('evalwatch.%I', tablename), ', ') || ' RESTART IDENTITY'

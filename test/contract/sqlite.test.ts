@@ -7,7 +7,7 @@ import { temporaryDirectory } from '../support/temporary.ts';
 import type { OpenStore } from './store/harness.ts';
 import { describeContents, describeTurns } from './store-suite.ts';
 
-/** Stores with files of their own, opened by this function. */
+/** Opens each store by `openAt`, in a file of its own. */
 function storesOf(openAt: typeof openStore): OpenStore {
   return async (emit) => {
     const directory = await temporaryDirectory();
@@ -30,6 +30,6 @@ function storesOf(openAt: typeof openStore): OpenStore {
   };
 }
 
-// A thread costs more CPU time than a test, and has no influence on contents.
+// A thread costs more CPU time than a test and does not affect contents.
 describeContents('the SQLite', storesOf(openStoreInProcess));
 describeTurns('the SQLite', storesOf(openStore));

@@ -20,7 +20,7 @@ export function describeStore(name: string, open: OpenStore): void {
   describeTurns(name, open);
 }
 
-/** Tests of what is stored, and of how it is read. */
+/** Tests what is stored and how it is read. */
 export function describeContents(name: string, open: OpenStore): void {
   describe(`${name} store`, () => {
     const harness = createHarness(open);
@@ -38,7 +38,7 @@ export function describeContents(name: string, open: OpenStore): void {
   });
 }
 
-/** Tests of work that takes many turns, or is under way when the store closes. */
+/** Tests work that takes many turns, or is under way when the store closes. */
 export function describeTurns(name: string, open: OpenStore): void {
   describe(`${name} store`, () => {
     const harness = createHarness(open);

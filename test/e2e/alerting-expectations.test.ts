@@ -7,14 +7,14 @@ const prometheus = debianTool('prometheus', 'prometheus') ?? '';
 const alertmanager =
   debianTool('prometheus-alertmanager', 'prometheus-alertmanager', 'alertmanager') ?? '';
 const PROJECT = 'search-ranking';
-/** Its prompt hangs, too, but nothing says that it may not. */
+/** Its prompt hangs too, but has no configured limit. */
 const OTHER = 'checkout-bot';
 const USUAL_SECONDS = 20;
 const SCHEDULE_SECONDS = 5;
-/** Twenty prompts have to end and to be read by evalwatch, which it does every 15 s. */
+/** Twenty prompts must end, and evalwatch updates the usual time every 15 s. */
 const PATIENCE = { timeout: 120_000, interval: 100 };
 
-// Where the tests decide what lands, a missing program is no excuse.
+// In CI a missing program fails the tests instead of skipping them.
 const runs = (prometheus !== '' && alertmanager !== '') || process.env['CI'] === 'true';
 
 describe.runIf(runs)('a prompt that hangs', { timeout: 240_000 }, () => {
@@ -65,7 +65,7 @@ describe.runIf(runs)('a prompt that hangs', { timeout: 240_000 }, () => {
   });
 });
 
-/** Starts twenty prompts of the project now and one a second, each of which ends after the usual time. */
+/** Starts twenty prompts of the project now and one every second. Each ends after the usual time. */
 function keepRunning(world: World): Disposable {
   const endings = new Set<NodeJS.Timeout>();
   function start(count: number): void {

@@ -26,24 +26,24 @@ export interface StackOptions {
   readonly optionsOf?: (project: string) => object;
 }
 
-/** A simulated service, evalwatch, Prometheus, Alertmanager and whoever it pages; `await using` ends them all. */
+/** A simulated service, evalwatch, Prometheus, Alertmanager and the webhook it pages; `await using` ends them all. */
 export interface AlertingStack extends AsyncDisposable {
   readonly webhook: Webhook;
   readonly world: World;
-  /** Values of an expression in Prometheus. */
+  /** Queries Prometheus. */
   query(expression: string): Promise<readonly number[]>;
   /** Changes the options of the projects and reloads evalwatch. */
   reload(optionsOf: (project: string) => object): Promise<void>;
-  /** Makes the one prompt of a project, RUNNING till then, FAILED; without `errorInfo` with a sample one. */
+  /** Lets the one RUNNING prompt of a project fail, by default with a sample error_info. */
   failPrompt(project: string, errorInfo?: ErrorInfo): void;
   revokeKey(project: string): void;
   giveKeyBack(project: string): void;
-  /** Breaks off every answer, of one project or of all, until `mendConnections`. */
+  /** Resets every connection, of one project or of all, until `mendConnections`. */
   breakConnections(project?: string): void;
   mendConnections(): void;
-  /** The description that Alertmanager has of an alert of a project; undefined if it has no such alert. */
+  /** Returns the description of an alert in Alertmanager; undefined if there is no such alert. */
   description(alertname: string, project: string): Promise<string | undefined>;
-  /** Alerts that Alertmanager holds back, by their names. */
+  /** Returns the names of the alerts that Alertmanager suppresses. */
   heldBack(): Promise<readonly string[]>;
   stopDaemon(): Promise<void>;
   /** Ends the first 24 hours of every project. The daemon must be stopped. */
@@ -52,8 +52,8 @@ export interface AlertingStack extends AsyncDisposable {
 }
 
 /**
- * Starts all of it, with the shipped rules and configurations at a pace of seconds. Each project has a key of its own
- * and is polled every second.
+ * Starts the stack with the shipped rules and configurations, their times cut to seconds. Each project has its own key and
+ * is polled every second.
  */
 export async function startAlerting(
   programs: Programs,
@@ -136,7 +136,7 @@ export async function startAlerting(
   };
 }
 
-/** Id of the one prompt that a project has from the start. */
+/** Returns the id of the initial prompt of a project. */
 export function promptOf(project: string): string {
   return `prompt-of-${project}`;
 }
@@ -158,7 +158,7 @@ async function startPrometheus(
     `--config.file=${join(directory, 'prometheus.yml')}`,
     `--storage.tsdb.path=${join(directory, 'prometheus')}`,
     `--web.listen-address=${address}`,
-    // Alertmanager gets the text of an alert anew this often, and resolves an alert that it has not received for 20 s.
+    // Alertmanager gets the current text of an alert this often, and resolves an alert that it has not received for 20 s.
     '--rules.alert.resend-delay=5s',
   ];
   const server = await startServer(program, args, `http://${address}/-/ready`);

@@ -11,13 +11,13 @@ const alertmanager = debianTool(
   'prometheus-alertmanager',
   'alertmanager',
 );
-/** Their prompts fail one by one, to measure how long it takes till somebody knows. */
+/** Their prompts fail one by one; each failure is paged once. */
 const MEASURED = Array.from({ length: 10 }, (_, index) => `measured-${index}`);
-/** What a hostile service may call an error. */
+/** An error_id of a hostile service. */
 const HOSTILE = '1. First run {{ query "up" }}\n<!channel> $(curl evil)';
 const PROJECTS = ['checkout-bot', 'search-ranking', 'key-incident', 'support-triage', ...MEASURED];
 
-// Where the tests decide what lands, a missing program is no excuse.
+// In CI a missing program fails the tests instead of skipping them.
 const runs = (prometheus && alertmanager) !== undefined || process.env['CI'] === 'true';
 
 describe.runIf(runs)('the page', { timeout: 300_000 }, () => {
@@ -112,13 +112,13 @@ describe.runIf(runs)('the page', { timeout: 300_000 }, () => {
   it('of each of several failures comes, with a schedule, scrapes and rules of one second', async () => {
     await Promise.all(
       MEASURED.map(async (project, index) => {
-        // Not all at the same point of the second.
+        // Spreads the failures over the second.
         await sleep(index * 430);
         stack.failPrompt(project);
         await stack.webhook.page('firing', 'EvalwatchPromptFailed', { project });
       }),
     );
-    // Once each: who is paged twice for one failure stops reading.
+    // Once each: people who are paged twice for one failure stop reading.
     const projects = stack.webhook.pages
       .filter(({ labels }) => labels['alertname'] === 'EvalwatchPromptFailed')
       .map(({ labels }) => labels['project'] ?? '')

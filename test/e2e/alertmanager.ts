@@ -5,11 +5,10 @@ import { PATIENCE, startServer } from './server.ts';
 
 export type Labels = Readonly<Record<string, string>>;
 
-/** An alert as Alertmanager shows it. */
 interface ShownAlert {
   readonly labels: Labels;
   readonly annotations: Readonly<Record<string, string>>;
-  /** The receivers that its routes choose, also if it is held back. */
+  /** Receivers that its routes choose, even if it is suppressed. */
   readonly receivers: readonly { readonly name: string }[];
   readonly status: { readonly state: 'active' | 'suppressed' | 'unprocessed' };
 }

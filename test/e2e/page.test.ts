@@ -20,7 +20,7 @@ import {
 import { MINUTE, SECOND, type PageWorld } from '../support/page/world.ts';
 import { startAlpha } from '../support/service.ts';
 
-// Where the tests decide what lands, a missing browser is no excuse.
+// In CI a missing browser fails the tests instead of skipping them.
 const runs = chromiumPath !== undefined || process.env['CI'] === 'true';
 const PHONE = { width: 360, height: 740 };
 const DESK = { width: 1280, height: 900 };
@@ -35,9 +35,9 @@ const SCENARIOS = {
 interface Scenario {
   readonly scenario: 'night' | keyof typeof SCENARIOS;
   readonly paths: readonly string[];
-  /** Whether somebody walks through it, also without scripts. */
+  /** Whether tests follow its links, also without scripts. */
   readonly isWalked: boolean;
-  /** What axe looks at. */
+  /** Pages that axe checks. */
   readonly looks: [path: string, colorScheme: 'light' | 'dark', viewport: typeof PHONE][];
 }
 
@@ -92,7 +92,7 @@ describe.runIf(runs)('the status page in Chromium', { timeout: 300_000 }, () => 
     ({ scenario, paths, isWalked, looks }) => {
       let world: PageWorld | undefined;
       let server: Awaited<ReturnType<PageWorld['serve']>>;
-      // One page goes from path to path: each further one is a process.
+      // One browser page for all paths: each further one is a process.
       let opened: WatchedPage;
       beforeAll(async () => {
         if (scenario !== 'night') world = await SCENARIOS[scenario]();
@@ -176,7 +176,7 @@ describe.runIf(runs)('the status page in Chromium', { timeout: 300_000 }, () => 
     },
   );
 
-  // After the night has been walked through: things happen in it.
+  // Runs after the tests above, because it changes the night.
   describe('with scripts', () => {
     let server: Awaited<ReturnType<PageWorld['serve']>>;
     beforeAll(async () => {
@@ -347,7 +347,7 @@ describe.runIf(runs)('the status page in Chromium', { timeout: 300_000 }, () => 
 
     await daemon.line('prompt.transition', { to: 'COMPLETED' });
     expect(page.url()).toBe(url);
-    // A page is kept for a moment, and looks for a newer one after 30 s.
+    // The server caches a page for a moment, and a page refreshes after 30 s.
     await expect
       .poll(
         async () => {
@@ -361,7 +361,7 @@ describe.runIf(runs)('the status page in Chromium', { timeout: 300_000 }, () => 
   });
 });
 
-/** The outline of what has the focus must be there, and it must be on the screen. */
+/** Describes the focused element, as `seen` if its outline shows and it is on the screen. */
 const DESCRIBE_FOCUS = `(() => {
   const element = document.activeElement;
   const { outlineStyle, outlineWidth } = getComputedStyle(element);
@@ -370,7 +370,7 @@ const DESCRIBE_FOCUS = `(() => {
   return (seen ? 'seen ' : 'unseen ') + element.localName + ' ' + element.textContent;
 })()`;
 
-/** An event stream that says what a test tells it to. */
+/** Stubs the event stream with events that a test sends. */
 function stubStream() {
   let asked = Promise.withResolvers<void>();
   let told = Promise.withResolvers<string>();
@@ -385,7 +385,7 @@ function stubStream() {
           .catch(() => {});
       });
     },
-    /** Until the page listens. */
+    /** Waits until the page listens. */
     asked: () => asked.promise,
     send: async (type: string) => {
       await asked.promise;

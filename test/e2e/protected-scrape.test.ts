@@ -11,7 +11,7 @@ import { startAlpha } from '../support/service.ts';
 import { PATIENCE, startServer } from './server.ts';
 
 const prometheus = debianTool('prometheus', 'prometheus');
-// Where the tests decide what lands, a missing program is no excuse.
+// In CI a missing program fails the tests instead of skipping them.
 const runs = prometheus !== undefined || process.env['CI'] === 'true';
 
 const HASH = bcrypt.hashSync('the password of prometheus', 10).replace('$2b$', '$2y$');

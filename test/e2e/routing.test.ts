@@ -17,7 +17,7 @@ const alertmanager =
 const DOCUMENT = join(import.meta.dirname, '../../docs/alerting.md');
 const TEAMS = ['search', 'ads', 'support'];
 const WATCHDOG: Labels = { alertname: 'EvalwatchWatchdog', severity: 'none' };
-/** It holds back every other alert. */
+/** Suppresses every other alert. */
 const ABSENT: Labels = { alertname: 'EvalwatchAbsent', severity: 'critical' };
 
 const firing = alerts.map(({ alert, labels, annotations }) => ({
@@ -26,8 +26,8 @@ const firing = alerts.map(({ alert, labels, annotations }) => ({
 }));
 const ofProjects = firing.filter(({ isOfProject }) => isOfProject).map(({ labels }) => labels);
 /**
- * Alerts about evalwatch itself, each of an instance of its own, but the watchdog, one that holds back all others and
- * one that is held back.
+ * Alerts about evalwatch itself, each with its own instance. Excludes the watchdog, the alert that suppresses all others and
+ * one that is suppressed.
  */
 const ofEvalwatch: readonly Labels[] = firing
   .filter(({ isOfProject }) => !isOfProject)
@@ -35,7 +35,7 @@ const ofEvalwatch: readonly Labels[] = firing
   .filter(({ alertname }) => !/Watchdog|Absent|WorkerLeaseLost/.test(alertname))
   .map((labels) => ({ ...labels, instance: `instance-of-${labels.alertname}` }));
 
-/** Every alert about a project, each of a project of its own, so that none holds back another. */
+/** Returns every alert about a project, each with its own project, so that none suppresses another. */
 function alertsOf(team: string | undefined): readonly Labels[] {
   return ofProjects.map((labels) => ({
     ...labels,
@@ -44,7 +44,7 @@ function alertsOf(team: string | undefined): readonly Labels[] {
   }));
 }
 
-/** What should arrive, as "receiver alertname project". */
+/** Returns notifications as "receiver alertname project". */
 function sentTo(receiverOf: (severity: string) => string, all: readonly Labels[]) {
   return all.map((labels) => sentence(receiverOf(labels['severity'] ?? ''), labels));
 }
@@ -184,7 +184,7 @@ it('alerts of a team are as urgent as those of everybody', async () => {
   for (const { routes } of ofTeams) expect(urgency(routes)).toEqual(urgency(route.routes));
 });
 
-/** Starts Alertmanager with the shipped configuration, edited as a user would, at a pace of seconds. */
+/** Starts Alertmanager with the shipped configuration, edited as a user would, its times cut to seconds. */
 async function startWith(edit: (text: string) => string) {
   await using opened = new AsyncDisposableStack();
   const webhook = opened.use(await startWebhook());
@@ -204,16 +204,15 @@ async function startWith(edit: (text: string) => string) {
   };
   return {
     post: (all: readonly Labels[]) => manager.post(all),
-    /** What arrived at the webhooks, each once, sorted. */
+    /** Returns the distinct notifications that arrived, sorted. */
     pages: () => [
       ...new Set(
         webhook.pages.map(({ receiver, labels }) => sentence(receiver, labels)).toSorted(),
       ),
     ],
     notifications: (receiver: string) => webhook.pages.filter((page) => page.receiver === receiver),
-    /** What Alertmanager would send to whom, also what it holds back. */
+    /** Returns all alerts with their receivers. */
     routed: () => choices(() => true),
-    /** What it holds back. */
     suppressed: () => choices((state) => state === 'suppressed'),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };

@@ -2,15 +2,15 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { vi } from 'vitest';
 
-/** For programs on a machine that is busy with others. */
+/** Timeout of waits for programs on a busy machine. */
 export const PATIENCE = { timeout: 100_000, interval: 100 };
 
-/** Settings of the Go programs: less garbage collection, and no cores that spin for work while other tests want them. */
+/** Environment of the Go programs: less garbage collection, and no threads that spin on cores of other tests. */
 const SPARING = { GOGC: '800', GOMAXPROCS: '1' };
 
 /**
  * Starts a server and waits until this address answers 2xx. Disposing of it kills it and waits for its end.
- * @throws {Error} with what it said, when it ends or does not answer; then it is gone
+ * @throws {Error} with its output, if it ends or does not answer; it is killed first
  */
 export async function startServer(
   program: string,

@@ -8,7 +8,7 @@ const alertmanager =
   debianTool('prometheus-alertmanager', 'prometheus-alertmanager', 'alertmanager') ?? '';
 const PROJECTS = Array.from({ length: 25 }, (_, index) => `project-${index}`);
 
-// Where the tests decide what lands, a missing program is no excuse.
+// In CI a missing program fails the tests instead of skipping them.
 const runs = (prometheus !== '' && alertmanager !== '') || process.env['CI'] === 'true';
 
 describe.runIf(runs)('a service that nobody reaches', { timeout: 240_000 }, () => {
@@ -28,7 +28,7 @@ describe.runIf(runs)('a service that nobody reaches', { timeout: 240_000 }, () =
 
     stack.mendConnections();
     await stack.webhook.page('resolved', 'EvalwatchServiceFailing');
-    // A busy machine skips polls, which is another alert.
+    // A busy machine skips polls, which raises another alert.
     const told = stack.webhook.pages
       .map(({ status, labels }) => `${labels['alertname']} ${status}`)
       .filter((text) => !text.startsWith('EvalwatchSchedulerOverrun '));

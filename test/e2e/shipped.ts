@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import { parse } from 'yaml';
 
 const CONFIG = join(import.meta.dirname, '../../config');
-/** In place of every `for` that is more than none: what a stalled machine does not reach. */
+/** Replaces every `for` except 0s. A stalled machine stays below it. */
 const HELD = '5s';
-/** The same of alerts that have to come before others, or that the time until the first scrape is no cause for. */
+/** Replaces the `for` of alerts that must fire before others, or must not fire before the first scrape. */
 const HELD_OTHERWISE: Readonly<Record<string, string>> = {
   EvalwatchServiceFailing: '3s',
   EvalwatchAbsent: '30s',
@@ -18,13 +18,13 @@ export interface Addresses {
   readonly daemon: string;
   /** `host:port`. */
   readonly alertmanager: string;
-  /** Base address. */
+  /** Base URL. */
   readonly webhook: string;
 }
 
 /**
- * A shipped file as text, at a pace of seconds and with these addresses. Whatever else it says, the expressions first of
- * all, stays as it is.
+ * Returns the text of a shipped file with its times cut to seconds and with these addresses. Everything else, above all the
+ * expressions, stays unchanged.
  * @param file below config/
  * @param edit changes its text as its user would
  */
@@ -51,7 +51,7 @@ function hurried(key: string, value: unknown, addresses: Addresses): unknown {
     case 'interval':
       return '1s';
     case 'repeat_interval':
-      // Of the watchdog; the others are hours.
+      // Only the watchdog has 50s; the others are hours.
       return value === '50s' ? '1500ms' : value;
     case 'group_wait':
       return '0s';

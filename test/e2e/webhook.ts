@@ -5,28 +5,28 @@ import { json } from 'node:stream/consumers';
 import { vi } from 'vitest';
 import { PATIENCE } from './server.ts';
 
-/** One alert of a notification, as it reached somebody. */
+/** An alert of a notification that reached the webhook. */
 interface Page {
-  /** Monotonic ms. */
+  /** Time of arrival, monotonic ms. */
   readonly at: number;
-  /** Of Alertmanager's configuration: critical, warning or info. */
+  /** Name in Alertmanager's configuration: critical, search-chat. */
   readonly receiver: string;
   readonly status: 'firing' | 'resolved';
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
 }
 
-/** What Alertmanager posts, as far as it is looked at. */
+/** The fields used of what Alertmanager posts. */
 interface Notification {
   readonly receiver: string;
   readonly alerts: readonly Omit<Page, 'at' | 'receiver'>[];
 }
 
-/** Where Alertmanager's webhooks end; `await using` closes it. */
+/** Server for Alertmanager's webhooks; `await using` closes it. */
 export interface Webhook extends AsyncDisposable {
   readonly url: string;
   readonly pages: readonly Page[];
-  /** Waits for a page, of this project if one is given, that came after a moment. */
+  /** Waits for a page, of this project if one is given, that arrived later than `after`. */
   page(
     status: Page['status'],
     alertname: string,

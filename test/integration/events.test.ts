@@ -33,7 +33,7 @@ import { detectChanges } from '../support/at-once.ts';
 const HEAVY = { timeout: 240_000 };
 const LONG = { timeout: 120_000, interval: 100 };
 const RARELY = '0 0 1 1 *';
-/** A daemon that ends an idle connection after 6 s instead of 30. */
+/** Arguments that make a daemon end idle connections after 6 s, not 30. */
 const IMPATIENT = [
   '--import',
   `data:text/javascript,${encodeURIComponent(`
@@ -84,7 +84,7 @@ describe('the event stream', HEAVY, () => {
     await using daemon = await startHere(place);
     await daemon.line('project.baseline');
     const url = await daemon.url();
-    // The server gives a request 10 s to arrive, which is not enough on a machine that is busy enough.
+    // A request that takes more than 10 s to arrive gets a 408, which happens on a busy machine.
     const ask = (path: string, init: RequestInit = {}) =>
       vi.waitFor(async () => {
         const answer = await fetch(url + path, init);
@@ -93,7 +93,7 @@ describe('the event stream', HEAVY, () => {
       }, LONG);
     const open = (init?: RequestInit) => ask('/api/v1/events?type=transition', init);
     const all = Array.from({ length: 500 }, () => new AbortController());
-    // All at once can take more than 30 s on a slow machine, and the server ends a connection that is idle for so long.
+    // Together they can take more than 30 s on a slow machine, and the server ends connections that are idle that long.
     const inGroups = limitConcurrency(25);
     const gone = await Promise.all(all.map(({ signal }) => inGroups(() => open({ signal }))));
     expect(new Set(gone.map(({ status }) => status))).toEqual(new Set([200]));
@@ -126,7 +126,7 @@ describe('the event stream', HEAVY, () => {
     expect((await Promise.all(ends)).every(({ done }) => done)).toBe(true);
   });
 
-  // These mostly wait.
+  // Concurrent: these mostly wait.
   it.concurrent(
     'tells exactly what happened, over 5 broken connections and a killed daemon',
     async () => {
@@ -165,7 +165,7 @@ describe('the event stream', HEAVY, () => {
         follower.received.filter((event) => event.type === type).map(({ data }) => data);
       const rowsIn = async (command: string) =>
         (await readHere({ config }, [command, '--json'])).json() as readonly unknown[];
-      // Nothing moves any more, so all that is recorded will have come.
+      // No status changes any more, so every recorded event arrives in the end.
       await vi.waitFor(() => {
         const { finishedAt = 0 } = journal.at(-1) ?? {};
         const lastMove = Math.max(
@@ -187,7 +187,7 @@ describe('the event stream', HEAVY, () => {
       await watch.end();
       const statuses = (await rowsIn('status')) as readonly StatusRow[];
       const rows = (await rowsIn('failures')) as readonly FailureRow[];
-      // Those of prompts that were run again in time wait for their last try.
+      // Failures of prompts that were run again in time wait for their last try.
       const pending = rows.filter((row) => !row.settled);
       const failures = [...(rowsOf('failure') as unknown as readonly FailureRow[]), ...pending];
 
@@ -214,7 +214,7 @@ describe('the event stream', HEAVY, () => {
     'ends a client that does not read, which loses nothing by it',
     { timeout: 300_000 },
     async () => {
-      // With their long ids more than the sockets' buffers hold.
+      // With their long ids, more than the buffers of the sockets hold.
       const count = 8_000;
       await using service = await startAlpha();
       await using place = await workspace(service.url, { schedule: RARELY });
@@ -226,7 +226,7 @@ describe('the event stream', HEAVY, () => {
       slow.write('GET /api/v1/events?after=t0.f0 HTTP/1.1\r\nhost: x\r\n\r\n');
       slow.pause();
 
-      // Another one reads all of it meanwhile.
+      // Another client reads all events meanwhile.
       const readAfter = async (id: string, howMany: number) => {
         const answer = await fetch(`${url.origin}/api/v1/events?after=${id}`);
         const stream = readEvents(answer.body);
@@ -259,7 +259,7 @@ function byTransition(a: object, b: object): number {
   return id(a) - id(b);
 }
 
-/** Gives the project alpha so many transitions at once. */
+/** Stores `count` transitions of the project alpha in one commit. */
 async function fillStore(place: Workspace, count: number): Promise<void> {
   const path = join(place.directory, 'evalwatch.db');
   const store = await openStore({ path, clock: systemClock, emit: () => {} });
@@ -293,7 +293,7 @@ async function socketsOf(pid: number | undefined): Promise<number> {
   return links.filter((link) => link.startsWith('socket:')).length;
 }
 
-/** The highest that it was. */
+/** Returns the peak. */
 async function rssMiB(pid: number | undefined): Promise<number> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8');
   return Number(/VmHWM:\s+(\d+) kB/.exec(status)?.[1]) / 1024;

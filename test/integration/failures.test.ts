@@ -13,7 +13,7 @@ import { errorOf, promptDetail, sendJson, startAlpha } from '../support/service.
 
 const MINUTE = 60_000;
 
-/** A project whose prompts of these ids were RUNNING at its first poll and have failed since. */
+/** Sets up a project whose prompts with these ids were RUNNING at its first poll and have failed since. */
 async function failedSinceBaseline(ids: readonly string[], change: ConfigurationChange = {}) {
   const service = await startAlpha();
   const all = (status: string) => service.set(Object.fromEntries(ids.map((id) => [id, status])));
@@ -33,7 +33,7 @@ async function failedSinceBaseline(ids: readonly string[], change: Configuration
   };
 }
 
-/** Polls once; the lines of failures that this logged. */
+/** Polls once. Returns the lines of failures. */
 async function failureLines(place: Workspace) {
   const lines = (await evalwatch(place, ['poll'])).lines();
   return lines.filter(({ event }) => event === 'prompt.failed');
@@ -81,7 +81,7 @@ describe('a failure', UNHURRIED, () => {
   });
 
   it('that the service tells nothing of is given up after 3 tries', async () => {
-    // Of each reason the status and body of the answer.
+    // Status and body of the response for each reason.
     const answers: Readonly<Record<string, readonly [status: number, body: unknown]>> = {
       not_found: [404, { detail: 'Not Found' }],
       validation: [422, { detail: [] }],
@@ -98,7 +98,7 @@ describe('a failure', UNHURRIED, () => {
     for (const [id, [status, body]] of Object.entries(answers)) {
       service.answer(id, (_, response) => sendJson(response, body, status));
     }
-    /** Tries all of them, so long from now; the lines of failures that this logged. */
+    /** Tries all of them, with the clock ahead. Returns the lines of failures. */
     const tryAgain = async (aheadMs: number) => {
       const asked = service.details().length + Object.keys(answers).length;
       await using daemon = await startHere(place, { aheadMs });

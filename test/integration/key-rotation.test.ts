@@ -8,16 +8,16 @@ import { promptItem, sendJson, startAlpha, startService } from '../support/servi
 
 const ROTATIONS = 100;
 const PROJECTS = Array.from({ length: 8 }, (_, n) => ({ id: `project-${n}`, datasets: true }));
-/** How long the service thinks before it looks at a key: requests straddle the rotations. */
+/** Delay before the service checks a key, so that requests overlap with rotations. */
 const THINKING_MS = 40;
-/** Between the two halves of a rotation. */
+/** Pause between the two halves of a rotation. */
 const GAP_MS = 5;
 
-/** A service that accepts one key only, and tells which refusals no client could have avoided. */
+/** Starts a service that accepts one key only and counts the refusals that a client could have avoided. */
 async function startStrict() {
   let valid = KEY;
   let onDisk = KEY;
-  /** Paths refused although the file held the valid key; until they are asked for with it. */
+  /** Paths refused although the file held the valid key, until they are requested with it. */
   const owed = new Set<string>();
   const seen = { accepted: 0, excusable: 0, avoidable: 0 };
   const service = await startService(async ({ path, headers }, response) => {
@@ -79,7 +79,7 @@ describe('a key', UNHURRIED, () => {
           await sleep(GAP_MS);
         }
         await sleep(2 * THINKING_MS);
-        // What was refused is asked for again within its poll, and the next rotation must not meet that.
+        // A refused request is repeated within its poll, and the next rotation must not interfere with that.
         await vi.waitFor(() => expect(service.owed).toEqual(new Set()), PATIENCE);
       }
       const { accepted, avoidable, excusable } = service.seen;

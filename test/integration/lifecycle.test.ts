@@ -25,11 +25,11 @@ import {
   startService,
 } from '../support/service.ts';
 
-/** The 8 s that a stop may wait for a request in flight take longer than any test may. */
+/** Makes the 8 s that a stop waits for a request longer than any test may take. */
 const SLOWLY = { speed: 0.01 };
 const TWO = [{ id: 'alpha' }, { id: 'beta' }];
 
-/** A service that answers nothing until it is told to. */
+/** Starts a service that answers only by `answerAll`. */
 async function startHangingService() {
   const waiting: ServerResponse[] = [];
   const service = await startService((_, response) => void waiting.push(response));
@@ -93,7 +93,7 @@ describe('a stop', UNHURRIED, () => {
     ]);
     expect((await readHere(place, ['status', '--json'])).json()).toEqual([]);
 
-    // A failure that had been stored would be told by the next success, and a poll of then would not be due now.
+    // A stored failure would make the next success a recovery, and after a stored poll none would be due.
     await place.configure({ schedule: '0 0 1 1 *' });
     await using next = await startHere(place);
     await service.arrived(2);

@@ -8,10 +8,10 @@ import { promptItem, sendJson, startAlpha, startService } from '../support/servi
 
 const PROJECTS = [{ id: 'alpha', datasets: true }, { id: 'b "quoted" \\ line\nfeed' }];
 
-/** The projects as a label's value is written. */
+/** Project ids escaped as label values. */
 const ESCAPED = ['alpha', String.raw`b \"quoted\" \\ line\nfeed`];
 
-/** Every series of a metric that must be there before anything has happened. */
+/** Returns every series of a metric that must exist before anything has happened. */
 function seriesOf({ name, type, per, labels, buckets }: MetricFact): readonly string[] {
   const projects = { project: ESCAPED, datasets: ['alpha'], process: [undefined] }[per];
   return projects
@@ -27,7 +27,7 @@ function seriesOf({ name, type, per, labels, buckets }: MetricFact): readonly st
     );
 }
 
-/** Labels sorted: their order says nothing. */
+/** Sorts labels, whose order has no meaning. */
 function sorted(series: Iterable<string>): readonly string[] {
   return [...series]
     .map((each) => {
@@ -137,13 +137,13 @@ describe('the metrics of a daemon at work', UNHURRIED, () => {
     expect(value('prompt_transitions_total', { from: 'NEW', to: 'COMPLETED' })).toBe(1);
     expect(value('prompt_state_duration_seconds_count', { status: 'RUNNING' })).toBe(1);
     const oldest = value('prompt_oldest_in_state_timestamp_seconds', { status: 'PENDING' });
-    // The poll's time, from before its line.
+    // The time of the poll, before that of its line.
     expect(oldest).toBeGreaterThanOrEqual(startedAt);
     expect(oldest).toBeLessThanOrEqual(baselineAt ?? 0);
     expect(
       value('prompt_oldest_in_state_timestamp_seconds', { status: 'RUNNING' }),
     ).toBeUndefined();
-    // Of unchanged listings too.
+    // Unchanged listings count too.
     const polls = value('polls_total') ?? 0;
     expect(value('item_anomalies_total', { reason: 'unknown_status' })).toBe(polls);
     expect(value('schedule_max_interval_seconds')).toBeUndefined();
@@ -176,7 +176,7 @@ describe('the metrics of a daemon at work', UNHURRIED, () => {
   it('have every metric once each has something to tell', async () => {
     await using service = await startAlpha();
     service.set({ p1: 'RUNNING', p2: 'PENDING', p3: 'RUNNING' });
-    // Never answered: it stays in the backlog.
+    // Never answered, so it stays in the backlog.
     service.answer('p1', () => {});
     await using place = await workspace(service.url, {
       projects: [{ id: 'alpha', datasets: true }],
@@ -187,7 +187,7 @@ describe('the metrics of a daemon at work', UNHURRIED, () => {
     service.set({ p1: 'FAILED' });
     await daemon.line('dataset.transition', { to: 'FAILED' });
     const { families } = await scrape(await daemon.url());
-    // Except the reason of failed polls, usual times, which need 20 durations, and error_ids, which need a report.
+    // These need an error_info, a failed poll and 20 durations.
     const later = new Set([
       'evalwatch_prompt_error_first_seen_timestamp_seconds',
       'evalwatch_project_poll_failing',
@@ -202,7 +202,7 @@ describe('the metrics of a daemon at work', UNHURRIED, () => {
   });
 
   const promtool = hasPromtool();
-  // Where the tests decide what lands, its absence is no excuse.
+  // In CI a missing promtool fails the test instead of skipping it.
   it.runIf(promtool || process.env['CI'] === 'true')('please promtool', async () => {
     expect(promtool, 'promtool is not installed').toBe(true);
     await using service = await startAlpha();

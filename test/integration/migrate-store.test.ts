@@ -26,7 +26,7 @@ const REMOVED = 'a\u0000removed \u0001"project"';
 const PROJECTS = ['p', 'q', 'never polled'];
 const TABLES = ['project', 'record', 'transition', 'failure', 'settlement'];
 
-/** A store with something of everything, as a daemon leaves it. */
+/** Writes a store with rows of every kind, as a daemon leaves it. */
 async function writeStore(path: string): Promise<void> {
   const store = await openStore({ path, clock: systemClock, emit: () => {} });
   await store.configureProjects([...PROJECTS, REMOVED, 'pruned'], 1);
@@ -46,7 +46,7 @@ async function writeStore(path: string): Promise<void> {
   await store.configureProjects([...PROJECTS, REMOVED], 70);
   await settleSome(store);
   await store.configureProjects(PROJECTS, 80);
-  // What is left of the pruned project is waste; what comes next must not get the numbers of what is gone.
+  // Remaining rows of the pruned project are garbage, and later rows must not get the numbers of deleted ones.
   await store.prune({ before: 75, firstDay: 0 });
   await see(store, 'q', { a: 'FAILED', b: 'RUNNING' }, 90);
   const pending = await store.pendingFailures({ limitPerProject: 100 });
@@ -85,7 +85,7 @@ describe.skipIf(postgresPrograms() === undefined)('migrate-store', () => {
 
   let directory: string;
   let file: string;
-  /** Of the file, and of the database that it is moved to. */
+  /** Configuration of the file; `config` is that of the database. */
   let before: string;
   let config: string;
   let database: { readonly name: string; readonly url: string };
@@ -189,7 +189,7 @@ describe.skipIf(postgresPrograms() === undefined)('migrate-store', () => {
     }
   });
 
-  /** A store whose only worker owns everything. */
+  /** Opens a store whose only worker owns every project. */
   async function openOwning() {
     const { signal } = new AbortController();
     const worker = 'the only one';
@@ -332,7 +332,7 @@ describe.skipIf(postgresPrograms() === undefined)('migrate-store', () => {
   });
 });
 
-/** Totals come in no order. */
+/** Sorts the totals. */
 function inOrder(snapshot: Awaited<ReturnType<Store['snapshot']>>): unknown {
   return {
     ...snapshot,

@@ -12,7 +12,7 @@ const MOUNT = 'for file in evalwatch.yaml key; do mount --bind "$1/$file" "$2/$f
 const canMount = spawnSync('unshare', ['--mount', 'true']).status === 0;
 if (!canMount) console.warn('nothing can be mounted here: single-file mounts were not tried');
 
-/** A daemon in which the configuration and the key are mounts of their own, from the directory `outside`. */
+/** Starts a daemon whose configuration and key are each bind-mounted from the directory `outside`. */
 function startInside({ directory, config }: Workspace, outside: string) {
   const script = `${MOUNT}; shift 2; exec "$@"`;
   const mounting = ['--mount', 'sh', '-c', script, 'sh', outside, directory];
@@ -36,13 +36,13 @@ describe.skipIf(!canMount)('a daemon whose files are mounted one by one', UNHURR
       paths: [inside.config, inside.key],
     });
 
-    // Written in place it is the same file.
+    // A file written in place is the same.
     await writeFile(config, `\n# the same\n`, { flag: 'a' });
     daemon.process.kill('SIGHUP');
     await daemon.line('config.reloaded');
     expect(daemon.of('config.file_replaced')).toEqual([]);
 
-    // Nor is it another one because a directory above it has another name.
+    // It is the same after a directory above it is renamed.
     const renamed = join(place.directory, 'renamed');
     await rename(outside, renamed);
     await writeFile(join(renamed, 'evalwatch.yaml'), `# still\n`, { flag: 'a' });

@@ -4,16 +4,16 @@ import { startHere } from '../support/daemon-here.ts';
 import { PATIENCE, sleep, UNHURRIED, workspace } from '../support/evalwatch.ts';
 import { sendJson, startService, type Arrival } from '../support/service.ts';
 
-/** How much later than it was sent a request may arrive here while this process is on time, ms. */
+/** Maximum time between the sending and the arrival of a request while this process is on time, ms. */
 const TRANSIT_MS = 100;
-/** Turns of the event loop from there to here: the connection is accepted, read, and its request handled. */
+/** Turns of the event loop until a request arrives: accept the connection, read it, handle the request. */
 const TURNS = 3;
 
 function projects(count: number): readonly object[] {
   return Array.from({ length: count }, (_, index) => ({ id: `project-${index}` }));
 }
 
-/** The most arrivals within any `ms`. */
+/** Maximum number of arrivals within any `ms`. */
 function mostWithin(ms: number, arrivals: readonly Arrival[]): number {
   const times = arrivals.map(({ at }) => at).toSorted((a, b) => a - b);
   return Math.max(
@@ -23,14 +23,14 @@ function mostWithin(ms: number, arrivals: readonly Arrival[]): number {
 }
 
 interface Seen {
-  /** Arrivals whose delay is known: the first ones can have waited for the daemon to start in this process. */
+  /** Arrivals whose delay is known. Earlier ones can have waited for the daemon to start in this process. */
   readonly measured: readonly Arrival[];
   readonly maxInFlight: number;
-  /** How much later than it was sent a request may have been seen, ms. */
+  /** Maximum time between the sending and the arrival of a request, ms. */
   readonly error: number;
 }
 
-/** What arrives from `count` projects until there are at least so many requests. */
+/** Polls `count` projects until more than `atLeast` requests have arrived. */
 async function arrivalsOf(
   atLeast: number,
   count: number,

@@ -165,7 +165,7 @@ describe('a reload', UNHURRIED, () => {
     );
     await using place = await workspace(service.url);
     const { directory } = place;
-    /** As Kubernetes mounts a ConfigMap or a secret: files are links into ..data, itself a link that is renamed. */
+    /** Mounts files as Kubernetes does: they are links into ..data, which is a link that is replaced by renaming. */
     const mount = async (version: string, files: Readonly<Record<string, string>>) => {
       await mkdir(join(directory, version));
       for (const [name, content] of Object.entries(files)) {
@@ -285,7 +285,7 @@ describe('a reload', UNHURRIED, () => {
       },
       prompt: { limit_seconds: 1.5, limit_source: 'configured' },
     });
-    // A page is kept for a second.
+    // A page is cached for a second.
     await vi.waitFor(
       async () =>
         expect((await shown()).page).toBe(
@@ -347,7 +347,7 @@ describe('a reload', UNHURRIED, () => {
       daemon.process.kill('SIGHUP');
       await daemon.line(outcome, {}, before);
     };
-    // The store knows how gamma was polled, which is read when it comes back.
+    // When gamma comes back, its poll health is read from the store.
     await reload(BOTH, 'config.reloaded');
     await writeFile(flag, '');
     const next = [{ id: 'alpha' }, gamma];

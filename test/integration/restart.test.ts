@@ -9,7 +9,7 @@ import { startAlpha } from '../support/service.ts';
 
 const RARELY = '0 0 1 1 *';
 
-/** The series that outlive the process. */
+/** Returns the series that outlive the process. */
 function storeSeries({ families }: Scrape): Readonly<Record<string, number>> {
   const names = METRICS.filter(({ from }) => from === 'store').map(({ name }) => name);
   return Object.fromEntries(names.flatMap((name) => [...(families.get(name)?.samples ?? [])]));
@@ -17,7 +17,7 @@ function storeSeries({ families }: Scrape): Readonly<Record<string, number>> {
 
 const HOUR = 60 * 60 * 1000;
 
-/** A daily schedule whose next run comes in so many ms. */
+/** Returns a daily schedule whose next run comes in `ms`. */
 function dailyIn(ms: number): string {
   const time = new Date(Date.now() + ms);
   return `${time.getUTCMinutes()} ${time.getUTCHours()} * * *`;
@@ -47,7 +47,7 @@ describe('a restart', UNHURRIED, () => {
     await using third = await startHere(place);
     const after = storeSeries(await scrape(await third.url()));
     expect(after).toEqual(before);
-    // Until the stop there may have been one more poll.
+    // One more poll may have run before the stop.
     const lastSuccess = 'evalwatch_poll_last_success_timestamp_seconds{project="alpha"}';
     expect(before).toEqual({ ...running, [lastSuccess]: expect.any(Number) });
     expect(after).toMatchObject({

@@ -4,7 +4,7 @@ import { startHere } from '../support/daemon-here.ts';
 import { KEY, PATIENCE, UNHURRIED, workspace } from '../support/evalwatch.ts';
 import { sendJson, startAlpha, startService } from '../support/service.ts';
 
-/** The page as text, when it says this. */
+/** Waits for these words. Returns the page as text. */
 async function pageThatSays(url: string, words: RegExp): Promise<string> {
   return await vi.waitFor(async () => {
     const text = await (await fetch(url)).text();
@@ -55,7 +55,7 @@ describe('the status page of a daemon', UNHURRIED, () => {
     await writeFile(`${place.directory}/key`, 'long enough but wrong');
     await pageThatSays(url, /Down: the service refuses the API key \(401 or 403\)\. auth/);
 
-    // The store knows that it was for the key, and no more.
+    // The store keeps only that the reason was `auth`.
     await daemon.stop();
     await place.configure({ schedule: '0 0 1 1 *' });
     await using next = await startHere(place);

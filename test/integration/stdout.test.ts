@@ -20,7 +20,7 @@ describe('a stdout that cannot be written', UNHURRIED, () => {
     await using service = await startAlpha();
     service.set({ p1: 'RUNNING' });
     const listen = `127.0.0.1:${await freePort()}`;
-    // At this level the line of the failure is the first one, and the one that is lost.
+    // At this level the line of the failure is the first one, so it is the one that is lost.
     await using place = await workspace(service.url, { web: { listen }, log: { level: 'error' } });
     await using daemon = startDaemon(place);
     const polls = async () => {

@@ -11,12 +11,12 @@ import { METRICS } from '../support/metrics-table.ts';
 import { scrape } from '../support/scrape.ts';
 import { errorOf, startAlpha } from '../support/service.ts';
 
-/** A way to take the disk from a daemon and to give it back. */
+/** A way to make the disk of a daemon unwritable and writable again. */
 interface Disk {
   readonly name: string;
-  /** The reason with which commits then fail. */
+  /** Reason of the failing commits. */
   readonly reason: string;
-  /** Makes the directory of the store; what it returns undoes that. */
+  /** Makes the directory of the store. Returns a function that undoes that. */
   readonly prepare: (directory: string) => Promise<() => void>;
   readonly fill: (directory: string, pid: number) => Promise<void>;
   readonly free: (directory: string, pid: number) => Promise<void>;
@@ -41,7 +41,7 @@ const small: Disk = {
   free: (directory) => rm(join(directory, 'filler')),
 };
 
-/** Needs no rights: the process may no longer write to files. */
+/** Limits the size of written files, which needs no privileges. */
 const limited: Disk = {
   name: 'a disk that takes no byte',
   reason: 'io',
@@ -90,7 +90,7 @@ describe('a store that cannot be written', UNHURRIED, () => {
         ).toBeGreaterThanOrEqual(polls ?? NaN);
         expect(down.value('evalwatch_prompts', { project, status: 'RUNNING' })).toBe(1);
         expect(daemon.of('store.commit_failed')).toMatchObject([{ level: 'error', reason }]);
-        // Commit, then tell: what is not stored is not told.
+        // Commit, then emit: what is not stored is not logged.
         expect(daemon.of('prompt.transition')).toEqual([]);
         expect(daemon.of('prompt.failed')).toEqual([]);
         expect((await fetch(`${url}/-/healthy`)).status).toBe(200);
@@ -148,7 +148,7 @@ describe('a store that cannot be written while nothing changes', UNHURRIED, () =
       );
       return seen;
     }, PATIENCE);
-    // A poll that failed is no success, though its listing was read.
+    // A poll that cannot be stored is no success, though its listing was read.
     expect(lastSuccess(later)).toBe(lastSuccess(down));
 
     await limited.free(place.directory, pid);

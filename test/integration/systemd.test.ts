@@ -12,7 +12,7 @@ const python = debianTool('python3-minimal', 'python3') ?? '';
 const isPossible = notifier !== '' && python !== '';
 if (!isPossible) console.warn('no systemd-notify or no python3 here: nothing was notified');
 
-/** systemd's end: Node has no datagrams on unix sockets. */
+/** Stands in for systemd. Node has no datagrams on unix sockets. */
 const RECEIVER = `
 import socket, sys
 receiver = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -20,20 +20,19 @@ receiver.bind(sys.argv[1])
 print("bound", flush=True)
 while True: print(receiver.recv(4096).decode(), flush=True)`;
 
-/** A socket in the place of systemd's; `await using` ends it. */
+/** Opens a socket in the place of systemd's; `await using` closes it. */
 async function listenAt(path: string) {
   const child = spawn(python, ['-c', RECEIVER, path], { stdio: ['ignore', 'pipe', 'inherit'] });
   const ended = once(child, 'close');
   const lines: string[] = [];
   createInterface(child.stdout).on('line', (line) => lines.push(line));
   await vi.waitFor(() => expect(lines).toEqual(['bound']), PATIENCE);
-  /** Without the barriers, by which systemd-notify waits until its message was read. */
+  /** Leaves out the barriers by which systemd-notify waits until its message is read. */
   const messages = () => lines.slice(1).filter((line) => line !== 'BARRIER=1');
   const pings = () => messages().filter((message) => message === 'WATCHDOG=1').length;
   return {
     messages,
     pings,
-    /** Waits for one more ping. */
     nextPing: async () => {
       const before = pings();
       await vi.waitFor(() => expect(pings()).toBeGreaterThan(before), PATIENCE);
@@ -55,7 +54,7 @@ describe.skipIf(!isPossible)('a daemon of systemd', UNHURRIED, () => {
       env: { NOTIFY_SOCKET: socket, WATCHDOG_USEC: '300000', WATCHDOG_PID: '1' },
     });
     await vi.waitFor(() => expect(systemd.messages()).toContain('READY=1'), PATIENCE);
-    // Written before the message was sent.
+    // The URL is logged before READY=1 is sent.
     const ready = await fetch(`${await daemon.url()}/-/ready`);
     expect(ready.status).toBe(200);
     await systemd.nextPing();
@@ -90,7 +89,7 @@ describe.skipIf(!isPossible)('a daemon of systemd', UNHURRIED, () => {
       expect(answer).toBeUndefined();
     };
     await vi.waitFor(isFrozen, PATIENCE);
-    // A ping that had begun arrives still.
+    // A ping that had begun still arrives.
     let before: number;
     do {
       before = systemd.pings();

@@ -8,12 +8,12 @@ import { startAlpha } from '../support/service.ts';
 
 const ENTRY = fileURLToPath(new URL('../../src/main.js', import.meta.url));
 const isRoot = process.getuid?.() === 0;
-/** Takes from root the right to read every file. */
+/** Removes the right of root to read every file. */
 const WITHOUT_RIGHTS = ['setpriv', '--bounding-set=-dac_override,-dac_read_search'];
 const NODE = [process.execPath, ENTRY];
 const [program = '', ...args] = isRoot ? [...WITHOUT_RIGHTS, ...NODE] : NODE;
 
-/** Makes a file that only another user may read; an unprivileged user can only take all rights from it. */
+/** Makes a file unreadable: root gives it to another user, any other user removes all rights from it. */
 async function giveAway(path: string): Promise<void> {
   await chmod(path, isRoot ? 0o600 : 0);
   if (isRoot) await chown(path, 12_345, 12_345);

@@ -8,7 +8,7 @@ import { startAlpha } from '../support/service.ts';
 
 const WATCHING = { watchConfig: true, speed: 4 };
 
-/** A daemon that watches its configuration; `withProjects` has the text of one with these projects. */
+/** Sets up a service and a workspace; `withProjects` returns a configuration with these projects. */
 async function watching() {
   await using opened = new AsyncDisposableStack();
   const service = opened.use(await startAlpha());
@@ -77,7 +77,7 @@ describe('a daemon that watches its configuration', UNHURRIED, () => {
     await writeFile(place.config, withProjects('alpha', '.'));
     const line = await daemon.line('config.reload_failed');
     expect(line).toMatchObject({ level: 'error', reasons: [expect.stringContaining('projects')] });
-    // More than two further looks.
+    // More than two further checks.
     await sleep(1500);
     const after = await scrape(url);
     expect(after.value('evalwatch_config_last_reload_successful')).toBe(0);
@@ -102,7 +102,7 @@ describe('a daemon that watches its configuration', UNHURRIED, () => {
     await writeFile(place.config, withProjects('alpha', 'beta'));
     await daemon.reload();
     await daemon.line('project.baseline', { project: 'beta' });
-    // On a busy machine it may have looked before the reload.
+    // On a busy machine it may have been applied before the reload.
     const applied = daemon.of('config.reloaded').length;
     await sleep(1500);
     expect(daemon.of('config.reloaded')).toHaveLength(applied);

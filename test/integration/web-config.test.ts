@@ -31,7 +31,7 @@ interface Place extends Workspace {
   write(text: string): Promise<void>;
 }
 
-/** A workspace with a web configuration, and certificates for it. */
+/** Creates a workspace with a web configuration and certificates for it. */
 async function place(
   baseUrl: string,
   web: string,

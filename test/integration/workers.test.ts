@@ -11,16 +11,16 @@ import { PASSWORD, type PostgresServer, postgresPrograms } from '../support/post
 import { scrape } from '../support/scrape.ts';
 import { errorOf, promptDetail, promptItem, sendJson, startService } from '../support/service.ts';
 
-/** Most looks are scrapes: more of them take more CPU time than the workers. */
+/** Most checks are scrapes: more of them take more CPU time than the workers. */
 const PATIENCE = { timeout: 100_000, interval: 100 };
 const PROJECTS = ['alpha', 'beta', 'gamma'] as const;
-/** Families whose values are the store's. */
+/** Families whose values come from the store. */
 const OF_THE_STORE =
   /^evalwatch_(?:prompt|dataset|project_(?:up|configured|consecutive)|poll_last_success)/;
 const OF_THE_PROCESS = /evalwatch_prompt_state_duration_seconds/;
 const runs = postgresPrograms() !== undefined || process.env['CI'] === 'true';
 
-/** Workers that share a database, over a service whose every project has one prompt. */
+/** Sets up workers that share a database, and a service with one prompt per project. */
 async function setUp(server: PostgresServer, lease = '5s') {
   await using opened = new AsyncDisposableStack();
   const statuses = new Map<string, string>(PROJECTS.map((id) => [id, 'RUNNING']));
@@ -49,12 +49,12 @@ async function setUp(server: PostgresServer, lease = '5s') {
     place,
     query: (text: string) => server.query(name, text),
     start: async () => held.use(await startHere(place)),
-    /** One that is stopped by a signal. */
+    /** Starts a worker that a signal stops. */
     startProcess: () => held.use(startDaemon(place)),
     holdPrompts: (until: Promise<void> | undefined) => {
       gate = until;
     },
-    /** Called before each listing is answered. */
+    /** Sets what is called before each listing. */
     onListing: (action: typeof onListing) => {
       onListing = action;
     },
@@ -70,13 +70,12 @@ async function ownedBy(daemon: Lines): Promise<readonly string[]> {
   );
 }
 
-/** The projects that have series. */
 function withSeries(samples: ReadonlyMap<string, number>): readonly string[] {
   const labelled = [...samples.keys()].map((series) => /[{,]project="(\w+)"/.exec(series)?.[1]);
   return [...new Set(labelled.filter((project) => project !== undefined))].toSorted();
 }
 
-/** Two workers that have found their shares. */
+/** Starts two workers that own their shares. */
 async function startPair<Worker extends Lines>(start: () => Worker | Promise<Worker>) {
   const first = await start();
   await first.line('worker.claimed', { owned: 3 });
@@ -86,7 +85,7 @@ async function startPair<Worker extends Lines>(start: () => Worker | Promise<Wor
   return { first, second };
 }
 
-/** A pair of which one has asked for a failure's error_info; the service answers once that is `answered`. */
+/** Starts a pair of which one has requested a failure's error_info; the service answers when `answered` resolves. */
 async function startTelling<Worker extends Lines>(
   given: Awaited<ReturnType<typeof setUp>>,
   start: () => Worker | Promise<Worker>,
@@ -98,7 +97,7 @@ async function startTelling<Worker extends Lines>(
   const [project = ''] = await ownedBy(first);
   given.set(project, 'FAILED');
   await vi.waitFor(() => expect(asked().length).toBe(1), PATIENCE);
-  // Either may have it: failures are claimed by whoever looks first.
+  // Either may have it: the first worker that looks claims the failure.
   const holders = await given.query('SELECT claimed_by FROM evalwatch.failure');
   const isFirst = holders.some(
     ({ claimed_by }) => claimed_by === first.of('worker.claimed')[0]?.['worker'],
@@ -120,7 +119,7 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
     { timeout: 300_000 },
     async () => {
       await using own = await startPostgres();
-      // It outlives the first scrapes on a slow machine, too.
+      // The lease outlasts the first scrapes on a slow machine too.
       await using given = await setUp(own, '20s');
       const daemon = await given.start();
       await daemon.line('worker.claimed', { owned: 3 });
@@ -203,7 +202,7 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
     expect(event?.data).toMatchObject({ project: theirs, prompt_id: `of ${theirs}` });
     expect(first.of('prompt.transition')).toEqual([]);
     await events.return();
-    // Nor does a request make a worker poll a project of another one.
+    // A request does not make a worker poll a project of another one either.
     const { worker } = await second.line('worker.claimed');
     const refused = await fetch(`${await first.url()}/-/poll?project=${theirs}`, {
       method: 'POST',
@@ -217,7 +216,7 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
 
   it('go on with the series of the store where another one stopped, byte for byte, and count from 0 themselves', async () => {
     await using given = await setUp(server);
-    // Each is polled when it is new, and not again.
+    // Each project is polled when it is new, and not again.
     await given.place.configure({ schedule: '0 0 1 1 *' });
     const { first, second } = await startPair(given.start);
     const [project = ''] = await ownedBy(second);
@@ -257,7 +256,7 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
     expect(refused.stderr).toContain(
       `error: project "beta" is polled by daemon ${String(worker)}: stop that daemon first, or let it poll: `,
     );
-    // Nor does a poll with another configuration take projects from those who watch them.
+    // A poll with another configuration takes no projects from their workers either.
     await given.place.configure({ projects: [{ id: 'new' }], log: { level: 'error' } });
     const alone = await readHere(given.place, ['poll', '--json']);
     await given.place.configure({
@@ -301,7 +300,7 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
     'show a project that %s while it is polled, and poll exits 1',
     async (_, reason, tries, change, advice) => {
       await using given = await setUp(server);
-      // Not as documented: what is never stored is not told either.
+      // An undocumented status: if it is never stored, it is not logged either.
       given.set('beta', 'PAUSED');
       given.onListing(async (project) => {
         if (project === 'beta') await given.query(change);
@@ -350,7 +349,7 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
     );
     given.set('beta', 'FAILED');
     await daemon.line('store.commit_failed');
-    // The others move all the time, and are stored.
+    // The other projects change all the time and are stored.
     const asked = given.service.of('beta').length;
     given.onListing(async (project) => {
       const isEven = given.service.of(project).length % 2 === 0;
@@ -429,7 +428,7 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
     const { teller, other, answered, asked } = await startTelling(given, given.start);
     const stopped = teller.stop();
     await other.line('worker.claimed', { owned: 3 });
-    // The other one looks for failures every second.
+    // The other worker looks for failures every second.
     await setTimeout(2500);
     answered.resolve();
     await stopped;

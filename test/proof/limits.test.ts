@@ -17,7 +17,7 @@ describe('limits of a file of durations', () => {
     return printed;
   }
 
-  /** Twenty prompts of ten minutes at noon of a day of January 1970. */
+  /** Lines of twenty prompts of ten minutes at noon of a day of January 1970. */
   function prompts(project: string, day: number): readonly string[] {
     const noon = (day - 1) * 86_400 + 43_200;
     return Array.from({ length: 20 }, (_, index) => `${project},RUNNING,${noon + index},600`);
@@ -39,7 +39,7 @@ describe('limits of a file of durations', () => {
       .filter((line) => line.startsWith('p,RUNNING'))
       .map((line) => line.split(','));
     expect(days.map(([, , day]) => day?.slice(-2)).join(' ')).toBe('01 02 03 04 05 06 07 08 09 10');
-    // Learned a week after the first day, from the days before only.
+    // The limit is learned a week after the first day, from earlier days only.
     expect(days.map(([, , , limit]) => limit === '14400')).toEqual([
       ...Array<boolean>(7).fill(true),
       false,

@@ -8,7 +8,7 @@ const MISTAKES = ROWS.flatMap(({ name, bug }) =>
   [bug ?? []].flat().map((each) => ({ name, ...each })),
 );
 
-// Whether they are noticed is what `npm run proof` checks.
+// `npm run proof` checks whether they are detected.
 describe('the deliberate mistakes of the proofs', () => {
   it.each(MISTAKES)('$name: $what can be made', ({ file, replace }) => {
     let text = readFileSync(join(SOURCE, file), 'utf8');

@@ -10,7 +10,7 @@ export function describeCauses(h: Harness): void {
     const TIMEOUT = { error_id: 'TIMEOUT', error_msg: 'model m1 timed out after 30 s' };
     const PARSE = { error_id: 'PARSE', error_msg: 'not JSON' };
 
-    /** Lets prompts of a project fail with an error_info each, undefined for a failure without one. */
+    /** Lets a prompt fail for each entry and settles it with that error_info, or without one if undefined. */
     async function fail(
       project: string,
       errors: readonly ({ error_id: string | null; error_msg: string } | undefined)[],

@@ -18,7 +18,7 @@ export function describeDurations(h: Harness): void {
       return await h.store.commitPoll(poll);
     }
 
-    /** Counts of a state as `day/bucket: count`. */
+    /** Returns counts as `day/bucket: count`. */
     async function counted(
       project = 'p',
       status: AddedDurations['status'] = 'RUNNING',

@@ -14,12 +14,10 @@ import type {
 import { eventLog, listingOf } from '../../support/monitor.ts';
 import { detectChanges } from '../../support/at-once.ts';
 
-/** One engine's store, new and empty. */
+/** A new and empty store of one engine. */
 interface StoreUnderTest extends AsyncDisposable {
   readonly store: Store;
-  /** Closes it and opens it again. */
   reopen(): Promise<Store>;
-  /** A reader beside the store. */
   openReader(): Promise<StoreReader>;
 }
 
@@ -58,7 +56,7 @@ export const HARD_TEXTS = [
 
 export type Harness = ReturnType<typeof createHarness>;
 
-/** A new store for each test, and what a monitor does with one, in a word. */
+/** Creates a store for each test, with shortcuts for what a monitor does with it. */
 export function createHarness(open: OpenStore) {
   const log = eventLog();
   let opened: StoreUnderTest;
@@ -84,7 +82,7 @@ export function createHarness(open: OpenStore) {
     return await store.commitPoll({ project, at, health: UP, version, token, listings });
   }
 
-  /** Polls `project`, which shows these statuses by id; two listings without a record, and it is gone. */
+  /** Polls `project`, which shows these statuses by id. A record is gone after two listings without it. */
   async function see(
     project: string,
     statuses: Readonly<Record<string, string>>,
@@ -98,7 +96,7 @@ export function createHarness(open: OpenStore) {
     return await commit(project, { [kind]: changes }, version, at, token);
   }
 
-  /** Gives `project` one failure of each of these prompts, and says their transition ids. */
+  /** Lets each of these prompts fail once. Returns the transition ids. */
   async function fail(
     project: string,
     ids: readonly string[],

@@ -78,7 +78,6 @@ export function describeRetention(h: Harness): void {
   });
 }
 
-/** Retention that takes many turns. */
 export function describeLongRetention(h: Harness): void {
   describe('retention of much', () => {
     beforeEach(() => h.store.configureProjects(['p', 'q'], 500));
@@ -86,7 +85,7 @@ export function describeLongRetention(h: Harness): void {
     it('deletes more than fits into one transaction, and lets others have their turn', async () => {
       const statuses = (status: string) =>
         Object.fromEntries(Array.from({ length: 5001 }, (_, index) => [`x${index}`, status]));
-      // Some transactions more than others need turns below.
+      // The deletion takes more transactions than the calls below take turns.
       for (const status of ['PENDING', 'RUNNING', 'COMPLETED', 'PENDING', 'RUNNING', 'COMPLETED']) {
         await h.see('p', statuses(status), 1000);
       }

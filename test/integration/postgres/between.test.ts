@@ -75,7 +75,7 @@ describe.skipIf(postgresPrograms() === undefined)('a PostgreSQL store behind', (
   });
 });
 
-/** The first gives the project back, and the other one takes it. */
+/** Moves the project from the first worker to the other one. */
 async function release(
   one: Awaited<ReturnType<typeof startWorker>>,
   other: Awaited<ReturnType<typeof startWorker>>,
@@ -85,10 +85,10 @@ async function release(
   return await other.coordinator.claim(other.id, [project], 1);
 }
 
-/** The first two digits of a value of six bytes, such as 150018. */
+/** Matches the first two digits of a value of six bytes, such as 150018. */
 const VERSION = new RegExp(`(?<=${String.fromCharCode(0, 0, 0, 6)})1\\d(?=\\d{4})`);
 
-/** The server at this port, as far as it says which version it has: two digits, so that nothing is moved. */
+/** Starts a proxy to the server at this port that reports version 14. It replaces two digits, so no byte moves. */
 async function startOlderServer(port: number) {
   const proxy = createServer((client) => {
     const upstream = connect(port, '127.0.0.1');

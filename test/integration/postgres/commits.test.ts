@@ -17,7 +17,7 @@ describe.skipIf(postgresPrograms() === undefined)('commits to PostgreSQL', () =>
     ({ url, name: database } = await server.createDatabase());
   });
 
-  /** As time does. */
+  /** Ends a lease, as time does. */
   const expire = (worker: string) =>
     server.query(database, 'UPDATE evalwatch.worker SET expires_at = now() WHERE worker = $1', [
       worker,
@@ -25,7 +25,7 @@ describe.skipIf(postgresPrograms() === undefined)('commits to PostgreSQL', () =>
 
   const WAITING = `SELECT pid FROM pg_stat_activity
     WHERE wait_event_type = 'Lock' AND datname = current_database()`;
-  /** Until so many statements wait for a lock. */
+  /** Waits until this many statements wait for a lock. */
   const waiting = (statements: number) =>
     server.untilRows(database, WAITING, (rows) => rows >= statements);
 
@@ -70,7 +70,7 @@ describe.skipIf(postgresPrograms() === undefined)('commits to PostgreSQL', () =>
       await first.coordinator.release(first.id, ['p']);
       await second.claim(['p']);
 
-      // The version is still the same: only the epoch tells.
+      // The version is still the same; only the epoch differs.
       expect(await first.see('p', { x: 'FAILED' })).toBeUndefined();
       expect(await second.see('p', { x: 'FAILED' })).toMatchObject([{ id: 'x' }]);
       expect(refusals(first.log)).toEqual([['p', 'epoch']]);
@@ -229,7 +229,7 @@ describe.skipIf(postgresPrograms() === undefined)('commits to PostgreSQL', () =>
       const committing = given.commit();
       await waiting(1);
       given.proxy.cut();
-      // What asks whether it was made waits for it.
+      // The query that checks the outcome waits for it.
       await waiting(2);
       await blocking.query('ROLLBACK');
       await blocking.end();
@@ -324,7 +324,7 @@ describe.skipIf(postgresPrograms() === undefined)('commits to PostgreSQL', () =>
   });
 
   describe('of a configuration whose answer is lost', () => {
-    /** Requests of a configuration before the one that changes something. */
+    /** Number of requests of a configuration before the one that changes something. */
     const BEFORE_CHANGE = 1;
     const start = async () => {
       const proxy = await startCuttingProxy(server.port);
@@ -414,7 +414,7 @@ describe.skipIf(postgresPrograms() === undefined)('commits to PostgreSQL', () =>
       await using given = await start();
       given.proxy.down();
       given.proxy.cut();
-      // By then no connection is left that looks alive.
+      // Afterwards no connection is left that looks alive.
       await expect(given.worker.store.projects()).rejects.toMatchObject({ reason: 'io' });
       await expect(given.worker.store.configureProjects(['q'], 2)).rejects.toMatchObject({
         name: 'StoreError',

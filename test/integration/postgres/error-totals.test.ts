@@ -23,7 +23,7 @@ describe.skipIf(postgresPrograms() === undefined)('failures counted by several w
 
   type Worker = Awaited<ReturnType<typeof startWorker>>;
 
-  /** Lets prompts of project p fail. */
+  /** Lets `count` prompts of project p fail. */
   async function fail(worker: Worker, count: number): Promise<readonly FailureKey[]> {
     const all = (status: string) =>
       Object.fromEntries(Array.from({ length: count }, (_, index) => [`x${index}`, status]));

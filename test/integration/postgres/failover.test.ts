@@ -28,7 +28,7 @@ describe.skipIf(postgresPrograms() === undefined)('a PostgreSQL that lost its la
     ({ url, name: database } = await server.createDatabase());
   });
 
-  /** A worker that owns a project, which has been polled with x running. */
+  /** Starts a worker that owns project p and has polled it with x RUNNING. */
   const start = async () => {
     const worker = await startWorker(url);
     const service = serviceThatKnowsWhatItTold();
@@ -61,7 +61,7 @@ describe.skipIf(postgresPrograms() === undefined)('a PostgreSQL that lost its la
     };
   };
 
-  /** Everything but who owns what, as it is now. */
+  /** Saves the projects and records, without ownerships. */
   const remember = () =>
     server.query(
       database,
@@ -184,7 +184,7 @@ interface StatusesBasis extends ListingBasis {
   readonly statuses: Statuses;
 }
 
-/** Answers with the difference from the listing that it returned last. */
+/** Stubs a service that answers with the difference from the previous listing. */
 function serviceThatKnowsWhatItTold() {
   let now: Statuses = {};
   return {

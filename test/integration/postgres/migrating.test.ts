@@ -9,7 +9,7 @@ import { readUrl } from '../../../src/store/postgres/url.ts';
 import { startPostgres } from '../../support/postgres.ts';
 import { postgresPrograms, type PostgresServer } from '../../support/postgres-server.ts';
 
-/** Sleeps while an index of the schema is made, and notes what its session allows. */
+/** Trigger that sleeps while an index is made, and records the limits of its session. */
 const SLOW_INDEXES = `
   CREATE TABLE seen (statement_timeout text, check_interval text);
   CREATE FUNCTION slow() RETURNS event_trigger LANGUAGE plpgsql AS $$
@@ -43,7 +43,7 @@ describe.skipIf(postgresPrograms() === undefined)('the upgrade of a PostgreSQL s
     return { migrate: () => migrate(database), [Symbol.asyncDispose]: () => database.close() };
   }
 
-  /** A store of the version before. */
+  /** Makes a store of schema version 1. */
   async function makeOld() {
     const { url, name } = await server.createDatabase();
     await using worker = await open(url);

@@ -30,7 +30,7 @@ describe.skipIf(postgresPrograms() === undefined)('a PostgreSQL store', () => {
       const { url, name } = await server.createDatabase();
       const setting = `default_transaction_isolation = '${isolation}'`;
       await server.query(name, `ALTER DATABASE ${name} SET ${setting}`);
-      // The holder of the lock makes the schema. All others have found none before they wait for the lock.
+      // The holder of the lock makes the schema. All others found none before they waited for the lock.
       const blocking = await server.connect(name);
       await blocking.query('BEGIN');
       await blocking.query('SELECT pg_advisory_xact_lock($1)', [0x45565754]);
@@ -128,7 +128,7 @@ describe.skipIf(postgresPrograms() === undefined)('a PostgreSQL store', () => {
     const { url, name } = await server.createDatabase();
     await using worker = await startWorker(url.replace('127.0.0.1:', '127.0.0.1:1,127.0.0.1:'));
     const read = () => worker.store.projects();
-    // Each on a connection of its own.
+    // Each read opens its own connection.
     await Promise.all([read(), read(), read(), read()]);
     const pids = `SELECT pid FROM pg_stat_activity
       WHERE datname = '${name}' AND application_name = 'evalwatch' ORDER BY backend_start`;
@@ -137,7 +137,7 @@ describe.skipIf(postgresPrograms() === undefined)('a PostgreSQL store', () => {
     await server.query('postgres', 'SELECT pg_terminate_backend($1)', [one?.['pid']]);
     const gone = `SELECT FROM pg_stat_activity WHERE pid = ${Number(one?.['pid'])}`;
     await server.untilRows('postgres', gone, (rows) => rows === 0);
-    // A statement on it would say that the server shuts down; what it said itself has arrived, and is read by then.
+    // A statement on it would fail with the last message of the server, which has arrived and is read by then.
     await setImmediate();
 
     const outcomes = await Promise.allSettled([read(), read(), read(), read()]);

@@ -31,7 +31,7 @@ describe.skipIf(postgresPrograms() === undefined)('the snapshot of what a worker
   const inOrder = (projects: readonly ProjectSnapshot[]) =>
     projects.toSorted((one, other) => (one.project < other.project ? -1 : 1));
 
-  /** The projects of a worker as a full read has them. */
+  /** Returns the projects of a worker from a full read. */
   async function fullOf(worker: Worker) {
     const { projects, backlog } = await worker.store.snapshot();
     const { rows } = await client.query<{ readonly id: string }>(
@@ -58,7 +58,7 @@ describe.skipIf(postgresPrograms() === undefined)('the snapshot of what a worker
       at,
     );
 
-  /** Outcome of a poll that changed nothing. */
+  /** Commits a poll that changed nothing. */
   async function pollUnchanged({ store }: Worker, project: string, at: number, isUp: boolean) {
     const { version } = await store.loadKnown(project, []);
     const health = { ...healthAt(at), up: isUp, consecutiveFailures: isUp ? 0 : 1 };
@@ -78,7 +78,7 @@ describe.skipIf(postgresPrograms() === undefined)('the snapshot of what a worker
       let at = 1000;
       await first.store.configureProjects(PROJECTS, at);
 
-      /** The commits of those that do not own it are refused. */
+      /** Polls with all workers; only the commit of the owner is accepted. */
       const see = async () => {
         const project = pick(configured);
         const ids = ['x', 'y', 'z'].filter(() => random.chance(0.8));

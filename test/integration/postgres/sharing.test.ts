@@ -19,7 +19,7 @@ describe.skipIf(postgresPrograms() === undefined)('workers on one PostgreSQL', (
     ({ url, name: database } = await server.createDatabase());
   });
 
-  /** As time does. */
+  /** Ends a lease, as time does. */
   const expire = (worker: string) =>
     server.query(database, 'UPDATE evalwatch.worker SET expires_at = now() WHERE worker = $1', [
       worker,
@@ -177,7 +177,7 @@ describe.skipIf(postgresPrograms() === undefined)('workers on one PostgreSQL', (
       expect(await living.coordinator.owner('p')).toMatchObject({ worker: living.id });
     });
 
-    /** Gives the database a clock that can be set: what it is asked for is found there first. */
+    /** Gives the database a clock that can be set: its search path finds these functions first. */
     const makeClock = async () => {
       await server.query(
         database,
@@ -309,7 +309,7 @@ describe.skipIf(postgresPrograms() === undefined)('workers on one PostgreSQL', (
       expect(new Set(taken).size).toBe(taken.length);
       expect(one).not.toEqual([]);
       expect(other.length === 0 || one.length + other.length === 20).toBe(true);
-      // Whoever asks again has what it had.
+      // Asking again returns the same failures.
       expect(await first.store.pendingFailures({ ...due, limitPerProject: one.length })).toEqual(
         one,
       );
@@ -491,7 +491,7 @@ describe.skipIf(postgresPrograms() === undefined)('workers on one PostgreSQL', (
         (turn % 2 === 0 ? first : second).store.configureProjects(turn % 4 < 2 ? many : half, turn),
       ),
     );
-    // The newest change decides, and its digest says so.
+    // The newest change wins, and the digest is its own.
     const configured = async () =>
       (await second.store.snapshot()).projects.map(({ project }) => project);
     const digest = (await second.coordinator.beat(second.identity))?.configured.digest;

@@ -12,9 +12,9 @@ import { healthAt, startWorker } from '../../support/postgres-store.ts';
 import { temporaryDirectory } from '../../support/temporary.ts';
 
 const MIB = 1024 * 1024;
-/** Larger than what fits into the buffers of the connections. */
+/** More bytes than the buffers of the connections hold. */
 const LARGE = 16 * MIB;
-/** Its timers are faster than the real ones, so that the checks of a silent connection are. */
+/** Factor by which timers are faster, so that checks of a silent connection come sooner. */
 const HURRY = 4;
 const hurried: Clock = {
   ...systemClock,
@@ -23,15 +23,15 @@ const hurried: Clock = {
 };
 const SERIAL = { concurrent: false };
 /**
- * A connection is checked each time that so much has passed on it since the last check: on a slow machine too, something
- * moves between the checks. More than half of what can wait in the buffers when all has been sent.
+ * Number of bytes on a connection between two of its checks, so that some move even on a slow machine. More than half of
+ * what the buffers can hold after everything has been sent.
  */
 const CHECKED_EVERY = 3 * MIB;
 const CHECK_EVERY_MS = 1500;
-/** So many checks without an answer give up what is silent. */
+/** Number of checks without progress after which a statement is given up. */
 const MAX_DENIALS = 2;
 
-/** A hurried clock whose checks of silent connections come with what passes on a connection, which waits for them. */
+/** Creates a hurried clock that checks a silent connection by the bytes that pass on it. They wait for the check. */
 function clockOfTraffic() {
   let left = CHECKED_EVERY;
   let check: (() => void) | undefined;
@@ -182,7 +182,7 @@ describe.runIf(runs)('a PostgreSQL that does not answer', { concurrent: true }, 
         listings: new Map([['prompt', changes]]),
       }),
     ).toEqual([]);
-    // It was made, and not a second time.
+    // The commit was made exactly once.
     expect((await worker.store.loadKnown('q', ['prompt'])).version).toBe(version + 1);
     expect(worker.log.of('store.commit_refused')).toEqual([]);
   });
@@ -213,7 +213,7 @@ describe.runIf(runs)('a PostgreSQL that does not answer', { concurrent: true }, 
     await database.close();
   });
 
-  // Not side by side: what they send holds up the process.
+  // Serial, because sending this much holds up the process.
   describe.each(['', '?sslmode=require'])('over a slow connection (%s)', SERIAL, (parameters) => {
     const COUNT = { name: 'count', text: 'SELECT length($1::text) AS length' };
     const BACKEND = { text: 'SELECT pg_backend_pid() AS pid' };
@@ -228,7 +228,7 @@ describe.runIf(runs)('a PostgreSQL that does not answer', { concurrent: true }, 
         timeoutMs: 240_000,
       });
       database.keepPlans();
-      // The server knows the statement now, and shows it as under way only when it has all that it is given.
+      // The statement is prepared now: the server shows it as under way only when all its parameters have arrived.
       await database.query(COUNT, ['']);
       return {
         database,

@@ -5,7 +5,7 @@ import { createConfigLook } from '../../../src/app/config-look.ts';
 import { toSource } from '../../../src/config/source.ts';
 import { temporaryDirectory } from '../../support/temporary.ts';
 
-/** A file that is watched, and the contents with which a reload was asked for. */
+/** Sets up a watched file. `looks` checks it and returns the number of reloads. */
 async function watched() {
   const directory = await temporaryDirectory();
   onTestFinished(() => directory[Symbol.asyncDispose]());

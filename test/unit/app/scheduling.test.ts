@@ -15,7 +15,7 @@ const FINISHED = { project: 'p' } as FinishedPoll;
 beforeEach(() => void vi.useFakeTimers({ now: Date.parse('2026-11-21T10:00:00.250Z') }));
 afterEach(() => vi.useRealTimers());
 
-/** Projects that are due every ten seconds, and polls that last until they are released. */
+/** Sets up projects that are due every ten seconds and polls that a test ends. */
 function setUp(owned = new Set(['p']), projectIds = ['p', 'other']) {
   const events: MonitorEvent[] = [];
   const observers: Observer[] = [];
@@ -123,7 +123,7 @@ describe('of more than a thousand healthy projects that are due', () => {
     emit({ type: 'scheduler.started_poll', project: 'p7', lagMs: 0 });
     await vi.advanceTimersByTimeAsync(0);
     expect(begun().slice(1001)).toEqual(['p1000']);
-    // It has made room already.
+    // p7 has made room already.
     polls.find(({ id }) => id === 'p7')?.resolve(FINISHED);
     await vi.advanceTimersByTimeAsync(0);
     expect([begun().slice(1001), scheduling.isPolling('p7')]).toEqual([['p1000'], false]);

@@ -8,17 +8,17 @@ import { PATIENCE } from '../../support/evalwatch.ts';
 
 const READY_AGAIN_MS = 5000;
 
-/** Notes its argument, and fails until the file `works` exists. */
+/** Records its argument, and fails until its `.works` file exists. */
 const NOTIFIER = `#!/bin/sh
 echo "$1" >> "$0.calls"
 [ -e "$0.works" ]
 `;
 
-// The programs take their real time.
+// The programs take real time.
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
 afterEach(() => void vi.useRealTimers());
 
-/** A notifier in the place of `systemd-notify`, which fails until it is healed. */
+/** Stubs `systemd-notify` by a program that fails until it is healed. */
 function setUp() {
   const directory = mkdtempSync(join(tmpdir(), 'evalwatch-systemd-'));
   const notifier = join(directory, 'systemd-notify');
@@ -38,7 +38,7 @@ function setUp() {
     warnings,
     heal: () => writeFileSync(`${notifier}.works`, ''),
     calls,
-    /** Lets time pass until the notifier was called so often. */
+    /** Lets time pass until the notifier was called `count` times. */
     called: (count: number) =>
       vi.waitFor(async () => {
         await vi.advanceTimersByTimeAsync(READY_AGAIN_MS);
@@ -56,7 +56,7 @@ it('repeats READY=1 until systemd-notify has succeeded, also without a watchdog'
   world.heal();
   const before = world.calls().length;
   await world.called(before + 1);
-  // The program has ended by then.
+  // The program ends in this time.
   await sleep(500);
   await vi.advanceTimersByTimeAsync(10 * READY_AGAIN_MS);
   await sleep(500);

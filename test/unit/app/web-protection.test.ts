@@ -20,7 +20,7 @@ interface Line {
   readonly reasons?: readonly string[];
 }
 
-/** A web configuration and what is said of it, at a time that the test sets. */
+/** Opens a web configuration at a time that the test sets. */
 async function open(text: string) {
   const directory = await temporaryDirectory();
   onTestFinished(() => directory[Symbol.asyncDispose]());

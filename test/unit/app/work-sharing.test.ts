@@ -19,7 +19,7 @@ const CONFIG = {
   projects: PROJECTS.map((id) => ({ id })),
 } as unknown as Config;
 
-/** A worker over rows in memory that has taken all projects. */
+/** Starts a worker over rows in memory, which claims all projects. */
 async function startSharing({ takesAll }: { readonly takesAll: boolean }) {
   const rows = sharedRows();
   const failing: FailingProject[] = [];

@@ -14,7 +14,7 @@ const PROMPTS = 200;
 const VERSIONS = 3;
 const python = findPython();
 
-/** Of each project, the last version. */
+/** Last body of each project. */
 const lastBodies = projectIds(PROJECTS).map((_, project) => {
   const bodies = [...listingBodies(project, { prompts: PROMPTS, versions: VERSIONS })];
   return bodies.at(-1) ?? Buffer.of();
@@ -121,11 +121,11 @@ it('what is joined is as large as a scrape', async () => {
   await using joined = await temporaryDirectory();
   const scrape = await pollThrough('evalwatch scrape', service, scraped.path);
   const lines = await pollThrough('join', service, joined.path);
-  // Times and sizes in it have more digits or fewer.
+  // The number of digits of times and sizes varies.
   expect(Number(lines['bytes']) / Number(scrape['bytes'])).toBeCloseTo(1, 1);
 });
 
-/** Polls every version; what the last round has come to. */
+/** Polls every version. Returns the outcome of the last round. */
 async function pollThrough(
   name: keyof typeof NODE_CONTENDERS,
   service: BenchService,

@@ -15,7 +15,7 @@ async function scriptOf(shell: string): Promise<string> {
   return file;
 }
 
-/** What a shell offers at the end of this line. */
+/** Completions of a line, by shell. */
 const offers: Readonly<Record<string, (line: string) => Promise<readonly string[]>>> = {
   bash: async (line) => {
     const words = line.split(' ');

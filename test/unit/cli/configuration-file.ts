@@ -3,14 +3,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 
-/** A directory that goes with the test. */
+/** Creates a directory for one test. */
 export function temporaryDirectory(): string {
   const directory = mkdtempSync(join(tmpdir(), 'evalwatch-cli-'));
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
   return directory;
 }
 
-/** Writes a configuration beside a key of 20 characters; YAML is JSON too. */
+/** Writes a configuration beside a key of 20 characters, as JSON, which is YAML too. */
 export function writeConfiguration(
   directory: string,
   projects: readonly object[],

@@ -10,7 +10,7 @@ const row = (project: string, status: PromptStatus): StatusRow => {
   return { project, promptId: 'x', status, since: 0, missing: 0, ...none };
 };
 
-/** A reader over an empty store, which records for which projects it is asked. */
+/** Creates a reader over an empty store that records the projects of each read. */
 function setUp() {
   const clock = fakeClock();
   const asked: string[] = [];

@@ -16,7 +16,7 @@ import { commandLine, entry, evalwatch, execute } from '../../support/command-li
 import { temporaryDirectory, writeConfiguration } from './configuration-file.ts';
 import { openStoreInProcess } from '../../support/store-in-process.ts';
 
-/** More than are read at a time. */
+/** More rows than are read at a time. */
 const MANY = 6000;
 const NOW = Date.now();
 const HOUR = 60 * 60 * 1000;

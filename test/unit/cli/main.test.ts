@@ -49,7 +49,7 @@ it('installed from the sources, says which package to install', async () => {
   expect(stderr).toMatch(/^evalwatch is installed from its sources, [^\n]*npm run pack[^\n]*\n$/);
 });
 
-/** Node's arguments that put this code in the place of the command line. */
+/** Returns arguments of Node that replace the command line by this code. */
 function instead(code: string): readonly string[] {
   return preload(`
     import { registerHooks } from 'node:module';
@@ -84,7 +84,7 @@ describe('a signal before the command has taken over', () => {
 });
 
 describe('a command that stops in an orderly way', () => {
-  // Says what it is told and never ends.
+  // Prints each signal and never ends.
   const standIn = instead(`
     export function main(argv, io, signals) {
       signals.onSignal = (signal) => io.stdout.write(signal + '\\n');

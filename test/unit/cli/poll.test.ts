@@ -11,7 +11,7 @@ beforeEach(() => {
   config = writeConfiguration(temporaryDirectory(), [{ id: 'beta' }]);
 });
 
-/** Polls a project that nobody owns before, and that this process no longer polls when it is done. */
+/** Runs `poll` on a project without an owner, which this process loses meanwhile. */
 function pollWhile(ownerAfterwards: () => Promise<string | undefined>) {
   const ownerOf = vi.fn<Engine['ownerOf']>(ownerAfterwards).mockResolvedValueOnce(undefined);
   const engine: Partial<Engine> = {

@@ -18,11 +18,11 @@ import { openStoreInProcess } from '../../support/store-in-process.ts';
 
 const HOUR = 60 * 60 * 1000;
 const NOW = Date.now();
-/** A prompt that does not wait has none of these. */
+/** Fields of a prompt that does not wait. */
 const NO_LIMIT = { limit_seconds: null, limit_source: null, typical_seconds: null };
 const iso = (ms: number) => new Date(ms).toISOString();
 
-/** What a listing shows: statuses by id, a name where there is one. */
+/** Statuses of a listing by id, with a name where there is one. */
 type Shown = Readonly<Record<string, string | { readonly status: string; readonly name: string }>>;
 
 async function commit(
@@ -94,7 +94,7 @@ async function json(...args: string[]): Promise<unknown> {
   return JSON.parse(stdout);
 }
 
-/** Two projects, moves of three prompts and a dataset. */
+/** Stores moves of four prompts and a dataset. */
 function someHistory() {
   return withStore(async (store) => {
     await commit(store, 'checkout-bot', NOW - 50 * HOUR, {
@@ -503,7 +503,7 @@ describe('causes', () => {
   });
   const { id, shape } = causeOf(errorInfo(1));
 
-  /** Failures 30 hours, 2 hours and 1 hour ago. */
+  /** Stores failures of 30 h, 2 h and 1 h ago. */
   function someCauses() {
     return withStore(async (store) => {
       async function fail(project: string, hours: number, shown: Shown) {
@@ -663,7 +663,7 @@ describe('a reading command', () => {
 });
 
 describe('with very many rows', () => {
-  /** Several times what a pipe holds. */
+  /** Several times the rows that a pipe holds. */
   const count = 3000;
   beforeEach(async () => {
     const shown = Object.fromEntries(

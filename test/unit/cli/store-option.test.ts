@@ -25,7 +25,7 @@ function storeOf(version: number): string {
   return join(directory, `version-${version}.db`);
 }
 
-/** A store of this schema version, with a prompt that failed. */
+/** Writes a store of this schema version with a prompt that failed. */
 async function writeStore(version: number): Promise<void> {
   const db = new Database(storeOf(version));
   const migrations = await readMigrations();

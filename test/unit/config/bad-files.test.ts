@@ -5,7 +5,7 @@ import { errorOf, load, places } from './loading.ts';
 
 const directory = join(import.meta.dirname, 'bad');
 
-/** What is said about each file in bad/, as `line:column message`. */
+/** Expected faults of each file in bad/, as `line:column message`. */
 const EXPECTED: Readonly<Record<string, readonly string[]>> = {
   'alias-bomb': ['6:36 not usable YAML: more than 1000000 values once aliases are expanded'],
   'alias-circle': ['5:5 not usable YAML: this alias (*) refers to a value that contains it'],

@@ -547,7 +547,7 @@ describe('a file that would cost too much', () => {
     ]);
   });
 
-  // The proof `large-configurations` has one with a few less.
+  // The proof `large-configurations` loads one below the limit.
   it('has 1,500,000 tokens at most', async () => {
     const { faults } = await errorOf(loadText(directory, tokens(1_501_000)));
     expect(faults.map(({ message }) => message)).toEqual([

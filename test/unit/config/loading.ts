@@ -7,12 +7,12 @@ import type { Config } from '../../../src/config/config.ts';
 import type { Env } from '../../../src/config/environment.ts';
 import { loadConfig } from '../../../src/config/load.ts';
 
-/** Stands in for the schedule room: a cron expression is five or six words of cron characters. */
+/** Stubs the validation of schedules: a cron expression is five or six words of cron characters. */
 function validateSchedule(expression: string): string | undefined {
   return /^([\d*/,-]+ ){4,5}[\d*/,-]+$/.test(expression) ? undefined : 'must be a cron expression';
 }
 
-/** A directory of its own for each test file that asks for one. */
+/** Creates a directory for the tests of one file. */
 export function temporaryDirectory(): string {
   const directory = mkdtempSync(join(tmpdir(), 'evalwatch-config-'));
   afterAll(() => {
@@ -41,7 +41,6 @@ export async function loadText(
   return load(file, options);
 }
 
-/** The error of a load that must fail. */
 export async function errorOf(loading: Promise<Config>): Promise<ConfigError> {
   const error = await loading.then(
     () => new Error('it was loaded without complaint'),
@@ -51,12 +50,12 @@ export async function errorOf(loading: Promise<Config>): Promise<ConfigError> {
   throw error;
 }
 
-/** Faults as `line:column message`. */
+/** Formats faults as `line:column message`. */
 export function places(faults: readonly ConfigFault[]): readonly string[] {
   return faults.map(({ line, column, message }) => `${line}:${column} ${message}`);
 }
 
-/** A file that needs nothing else, with more options under `service` and at the top level. */
+/** Returns a minimal file, with more options under `service`, in the project and at the top level. */
 export function minimal({ service = '', top = '', project = '' } = {}): string {
   return `service:
   base_url: https://evaluation.example.com

@@ -20,7 +20,7 @@ const web = async (section: object) => {
   return await loadWebConfig(file);
 };
 
-/** Reads a configuration in which a path leads there. */
+/** Functions that read a path, by the option that names it. */
 const PLACES: Readonly<Record<string, (path: string) => Promise<unknown>>> = {
   'the main file': (path) => load(path),
   'service.ca_file': (path) =>

@@ -7,7 +7,7 @@ import { errorOf, loadText, places, temporaryDirectory } from './loading.ts';
 
 const directory = temporaryDirectory();
 const HASH = '$2b$10$mDwo.lAisC94iLAyP81MCesa29IzH37oigHC/42V2pdJlUprsJPze';
-/** Everything that an ordinary object has without being given it. */
+/** Names of everything that an ordinary object inherits. */
 const NAMES = Object.getOwnPropertyNames(Object.prototype);
 
 async function loadWeb(text: string) {

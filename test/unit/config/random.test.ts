@@ -48,7 +48,7 @@ it('whatever a file holds, it is loaded or its mistakes are told in place', asyn
   );
 });
 
-// The proof `large-configurations` has texts of the size that a file may have.
+// The proof `large-configurations` has texts of the maximum size of a file.
 it.each(largeTexts(16 * 1024))(
   '%s end in a plain error of at most 101 lines',
   async (_what, text) => {

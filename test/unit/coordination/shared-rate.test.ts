@@ -12,7 +12,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** The one queue of requests of all workers, as the database keeps it. */
+/** Models the request queue of all workers in the database. */
 function sharedQueue(roundTripMs = 2) {
   let nextAt = 0;
   let asked = 0;
@@ -40,7 +40,7 @@ function sharedQueue(roundTripMs = 2) {
   };
 }
 
-/** A worker that sends whatever waits as soon as it may. */
+/** Creates a worker that sends requests as soon as it may. */
 function sender(
   queue: ReturnType<typeof sharedQueue>,
   perSecond: number,
@@ -85,7 +85,7 @@ function sender(
   };
 }
 
-/** The most in any window of so many ms. */
+/** Returns the maximum count in any `windowMs`. */
 function mostIn(times: readonly number[], windowMs: number): number {
   const ordered = times.toSorted((a, b) => a - b);
   let from = 0;

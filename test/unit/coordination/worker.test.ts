@@ -19,7 +19,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** Workers that have started one after the other and found their shares. */
+/** Starts workers one after the other and waits until they own their shares. */
 async function crew(count: number, projects: readonly string[]) {
   const workers = ids(count).map((name) => workerOver(rows, name, projects));
   for (const { worker } of workers) await worker.start();
@@ -323,7 +323,7 @@ describe('workers with different configurations', () => {
 });
 
 describe('projects that the database has lost', () => {
-  /** A worker, and what it has configured again. */
+  /** Creates a worker with a mock of `restoreProjects`. */
   function watched(id: string, projects: readonly string[], digest = () => 'd') {
     const restoreProjects = vi.fn<WorkerOptions['restoreProjects']>(rows.restoreProjects);
     const one = workerOver(rows, id, projects, { restoreProjects, configDigest: digest });
@@ -775,7 +775,7 @@ it('gives thousands of projects back in parts, also those of a lost lease', asyn
   release.mockClear();
   isDown = true;
   await pass(LEASE - BEAT);
-  // It goes on with the first part that was not answered.
+  // The release resumes with the part that failed.
   release.mockRejectedValueOnce(new StoreError('io', 'no answer'));
   await pass(2 * BEAT);
   expect(only.log.of('worker.lease_lost')).toMatchObject([{ projects: 2500 }]);

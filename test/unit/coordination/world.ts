@@ -14,7 +14,7 @@ import { eventLog } from '../../support/monitor.ts';
 
 export const LEASE = 10_000;
 
-/** The rows that workers share, in memory, with the rules of the database. */
+/** Creates the rows that workers share, in memory, with the rules of the database. */
 export function sharedRows() {
   const leases = new Map<string, number>();
   const digests = new Map<string, string>();
@@ -35,7 +35,7 @@ export function sharedRows() {
       return { id, version: '1', configDigest: digests.get(id) ?? '' };
     });
     const lease = { until: now() + LEASE, expiresAt: Date.now() + LEASE };
-    // A project that nobody ever owned has no row here.
+    // Projects without an owner have no row here.
     const newest = stored ?? { epoch: 0, digest: configured.get(worker) ?? '' };
     return { lease, workers, owned: projectsOf(worker).length, hasFree: true, configured: newest };
   }
@@ -72,7 +72,7 @@ export function sharedRows() {
     leases,
     projectsOf,
     configured,
-    /** Has the database remember other projects. */
+    /** Stores the configuration of other projects. */
     store: (number: number) => {
       stored = { epoch: number, digest: 'of others' };
     },
@@ -84,7 +84,7 @@ export function sharedRows() {
   };
 }
 
-/** A worker over shared rows, as its process sees it. */
+/** Creates a worker over shared rows. */
 export function workerOver(
   rows: ReturnType<typeof sharedRows>,
   id: string,

@@ -16,7 +16,7 @@ export interface Service {
 
 interface Port {
   readonly host_ip: string | undefined;
-  /** Or a range of them. */
+  /** A port or a range of ports. */
   readonly published: string;
   readonly target: number;
 }
@@ -40,7 +40,7 @@ type Written = Omit<Service, 'ports'> & {
   readonly extends?: { readonly file: string; readonly service: string };
 };
 
-/** A file below config/ with what its services take from others, and ports in the long form. */
+/** Reads a file below config/, with `extends` resolved and ports in the long form. */
 export function readCompose(file: string): Compose {
   const { services, ...others } = readYaml(file) as Omit<Compose, 'services'> & {
     readonly services: Readonly<Record<string, Written>>;
@@ -50,7 +50,7 @@ export function readCompose(file: string): Compose {
     const from = base && readCompose(base.file).services[base.service];
     const given = ports?.map(toPort) ?? from?.ports;
     const targets = new Set(mounts({ volumes }).map(({ target }) => target));
-    // As Compose does it: a volume takes the place of one that is mounted there.
+    // As in Compose, a volume replaces an inherited one with the same target.
     const inherited = (from?.volumes ?? []).filter(
       (volume) => !mounts({ volumes: [volume] }).some(({ target }) => targets.has(target)),
     );
@@ -66,7 +66,7 @@ function toPort(port: string | Port): Port {
   return { host_ip: address, published, target: Number(target) };
 }
 
-/** As Compose does it, for the two forms that are used. */
+/** Replaces variables as Compose does, in the two forms used. */
 export function interpolate(
   text: string,
   env: Readonly<Record<string, string | undefined>> = {},
@@ -79,7 +79,7 @@ export function interpolate(
   });
 }
 
-/** Where the user has to name directories of his own: the example, and the secrets of the simulator. */
+/** Values for the directories that the user must name: the example, and the secrets of the simulator. */
 export const DIRECTORIES = {
   EVALWATCH_CONFIG_DIR: '.',
   EVALWATCH_SECRETS_DIR: './compose/simulator/secrets',

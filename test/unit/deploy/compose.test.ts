@@ -82,7 +82,7 @@ describe.each(EVERY)('every service of %s', (_file, of: Compose) => {
   });
 });
 
-/** The configuration that evalwatch reads there, if it is in this directory. */
+/** Loads the configuration that evalwatch reads if it is in this directory. */
 async function configOf(service: Service, from: string): Promise<Config> {
   const file = image.env['EVALWATCH_CONFIG'] ?? '';
   const mounted = mounts(service, { ...DIRECTORIES, EVALWATCH_CONFIG_DIR: from });
@@ -232,7 +232,7 @@ describe('evalwatch in compose.scale.yaml', () => {
     const [, user, host, database] =
       /postgres:\/\/(\w+):%s@(\w+)\/(\w+)/.exec(readText('config/compose.scale.yaml')) ?? [];
     expect(scale.services).toHaveProperty(String(host));
-    // Which is called like its user.
+    // The database is named like its user.
     expect(postgres?.environment).toMatchObject({ POSTGRES_USER: user });
     expect(database).toBe(user);
     expect(postgres?.secrets?.map((name) => `/run/secrets/${name}`)).toEqual([

@@ -10,7 +10,7 @@ import { canRender, isOldKubectl } from './kustomize.ts';
 import { renderOverlay, type Overlay, type Pod } from './overlay.ts';
 import { CONFIG, image, loadInImage, readText, readYaml } from './repository.ts';
 
-// What `kubectl apply -k` sends, rendered by kubectl.
+// Tests what `kubectl apply -k` sends, rendered by kubectl.
 
 const NAME = 'evalwatch';
 const LABELS = { 'app.kubernetes.io/name': NAME };
@@ -18,7 +18,7 @@ const LABELS = { 'app.kubernetes.io/name': NAME };
 let daemon: Overlay;
 let workers: Overlay;
 let operator: Overlay;
-/** kubectl may have to be installed. */
+/** Long, because kubectl may have to be installed. */
 const MAX_RENDER_MS = 200_000;
 beforeAll(async () => {
   if (!canRender) return;
@@ -32,7 +32,7 @@ const STORES = [
   ['workers', () => workers],
 ] as const;
 
-/** The configuration in an overlay, loaded as the daemon does. */
+/** Loads the configuration of an overlay as the daemon does. */
 async function configOf(overlay: Overlay): Promise<Config> {
   await using directory = await temporaryDirectory();
   const file = join(directory.path, 'evalwatch.yaml');
@@ -190,7 +190,7 @@ describe.skipIf(!canRender)('one daemon in Kubernetes', () => {
   });
 });
 
-/** The parts of a pod that do not depend on its store. */
+/** Returns the parts of a pod that do not depend on its store. */
 function common(pod: Pod): object {
   const { topologySpreadConstraints: _, containers, volumes, ...others } = pod;
   const [{ volumeMounts, ...container }] = containers;

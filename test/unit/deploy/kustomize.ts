@@ -12,7 +12,7 @@ const kubectl = debianTool('kubernetes-client', 'kubectl');
 if (kubectl === undefined) console.warn('no kubectl here: the kustomizations were not rendered');
 export const canRender = kubectl !== undefined;
 
-/** Whether kubectl has kustomize 2.0.3, which lacks newer fields: that of Debian 12. */
+/** Whether kubectl has kustomize 2.0.3, which lacks newer fields. That of Debian 12 has it. */
 export const isOldKubectl = kubectl !== undefined && (await minorVersion(kubectl)) < 21;
 
 async function minorVersion(program: string): Promise<number> {
@@ -23,7 +23,8 @@ async function minorVersion(program: string): Promise<number> {
 
 /**
  * Renders a kustomization as `kubectl apply -k` does, and fails if kubectl warns.
- * @param directory below config/, or one that `further` makes, with its files
+ * @param directory below config/
+ * @param further files to add to it, by name
  */
 export async function render(
   directory: string,
@@ -48,7 +49,7 @@ interface Kustomization {
   readonly labels?: unknown;
 }
 
-/** Writes the kustomizations with the names that fields had in kustomize 2.0.3. It knows no `labels`. */
+/** Rewrites the kustomizations with the field names of kustomize 2.0.3, which has no `labels`. */
 async function translate(root: string): Promise<void> {
   for await (const file of glob('**/kustomization.yaml', { cwd: root })) {
     const path = join(root, file);

@@ -81,17 +81,16 @@ interface Kinds {
   readonly ServiceMonitor: ServiceMonitor;
 }
 
-/** What `kubectl apply -k` sends to the cluster. */
+/** Objects that `kubectl apply -k` sends to the cluster. */
 export interface Overlay {
   readonly manifests: readonly Manifest[];
   /** Kind and name of each object, sorted. */
   readonly names: readonly string[];
-  /** The object of this kind with this name. */
   readonly get: <Kind extends keyof Kinds>(kind: Kind, name?: string) => Kinds[Kind];
   readonly deployment: Deployment;
   readonly pod: Pod;
   readonly container: Container;
-  /** Where the container sees the volume with this field. */
+  /** Returns the mount path of the volume with this field. */
   readonly mountOf: (field: keyof Volume) => string;
 }
 

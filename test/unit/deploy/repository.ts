@@ -5,7 +5,7 @@ import type { Config } from '../../../src/config/config.ts';
 import { loadConfig } from '../../../src/config/load.ts';
 import { validateSchedule } from '../../../src/schedule/calendar.ts';
 
-// What the manifests have to agree with: the image, the shipped files, the daemon's own reading of its configuration.
+// The manifests must agree with the image, the shipped files and the configuration that the daemon reads.
 
 const ROOT = join(import.meta.dirname, '../../..');
 export const CONFIG = join(ROOT, 'config');
@@ -39,7 +39,7 @@ function instruction(name: string): string {
   return value;
 }
 
-/** What the Dockerfile says of the image. */
+/** Properties of the image, from the Dockerfile. */
 export const image = {
   name: `evalwatch:${(JSON.parse(readText('package.json')) as { version: string }).version}`,
   port: Number(instruction('EXPOSE')),

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { addressOf, REPOSITORY, withAddress } from '../../../scripts/repository.ts';
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
-/** Files that `npm run generate` gives the address of package.json. */
+/** Files into which `npm run generate` writes the address of package.json. */
 const NAMING =
   /^(?:(?:README|SECURITY)\.md|package\.json|config\/prometheus\/[\w.]+\.yml|config\/grafana\/dashboards\/evalwatch\.json|config\/kubernetes\/overlays\/prometheus-operator\/prometheus-rule\.yaml)$/;
 const EVERYTHING = [

@@ -6,7 +6,7 @@ import { KINDS } from '../../../src/domain/status.ts';
 const root = fileURLToPath(new URL('../../../', import.meta.url));
 const page = readFileSync(`${root}docs/operations.md`, 'utf8');
 
-/** The names in the sources; one that is put together from a kind is one for each kind. */
+/** Returns the names in the sources. A name that is built from a kind yields one name per kind. */
 function eventsOfSources(): ReadonlySet<string> {
   const sources = globSync('src/**/*.ts', { cwd: root }).map((file) =>
     readFileSync(root + file, 'utf8'),

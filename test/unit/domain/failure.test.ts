@@ -13,7 +13,7 @@ const untried: Tries = { count: 0, useless: 0, firstAt: undefined, lastAt: undef
 const useless: FailedTry = { useless: true, reason: 'not_found' };
 const down: FailedTry = { useless: false, retryAfterMs: undefined };
 
-/** Tries whenever the next try is due, and tells when each was made and how it ended. */
+/** Tries whenever the next try is due. Returns the times of the tries and the settlement. */
 function tryUntilSettled(outcome: (index: number) => FailedTry) {
   const at: number[] = [];
   let tries = untried;

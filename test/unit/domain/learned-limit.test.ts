@@ -7,7 +7,7 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 const TODAY = 20_000;
-/** What a bucket may add to a duration or take from it. */
+/** Maximum relative error of a bucket. */
 const BUCKET = 0.075;
 
 interface Days {
@@ -17,7 +17,7 @@ interface Days {
   readonly each?: number;
 }
 
-/** Counts durations: on each day one that is the longest, and others of a minute. */
+/** Returns counts of one longest duration on each day, and of others of a minute. */
 function countsOf({ longest, each = 20 }: Days): readonly DurationCount[] {
   return longest.flatMap((duration, index) => {
     if (duration === undefined) return [];
@@ -129,7 +129,7 @@ describe('learnLimit', () => {
     const counts = countsOf({ longest });
     const usual = limitOf(countsOf({ longest: days(30, 10 * MINUTE) }));
     expect(limitOf(counts)).not.toBe(usual);
-    // A day later the first of the three is too old; the others are those of hung prompts.
+    // A day later the first of the three is too old; the other two count as days with hung prompts.
     expect(
       limitOf([...counts, { day: TODAY, bucket: 0, count: 1 }], { now: (TODAY + 1) * DAY }),
     ).toBe(usual);

@@ -64,7 +64,7 @@ describe('a body that comes byte by byte', () => {
       response.writeHead(200, { 'content-encoding': coding });
       response.flushHeaders();
       response.socket?.cork();
-      // Compressed bodies then have as many bytes.
+      // At level 0 the compressed body has as many bytes.
       for (const byte of coding === 'gzip' ? gzipSync(body, { level: 0 }) : body) {
         response.write(Buffer.of(byte));
       }

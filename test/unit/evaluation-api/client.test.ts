@@ -112,7 +112,7 @@ describe('a request', () => {
     const { service } = connect({ baseUrl: url });
     await failureOf(service.list('p', 'prompt', listOptions()));
     for (let count = 0; count < 10; count += 1) await service.list('p', 'prompt', listOptions());
-    // One rests for a moment after each answer, and another takes its turn.
+    // A connection rests for a moment after a response, and another one is used.
     expect(connections).toBeLessThanOrEqual(2);
   });
 });
@@ -273,7 +273,7 @@ describe('a listing', () => {
       expect(answer.unchanged ? 0 : answer.listing.records.size).toBe(count);
       const previous = basisOf(answer);
       const next = await service.list('p', 'prompt', listOptions({ previous }));
-      // What was unusual is parsed again each time.
+      // Unusual items are parsed again each time.
       const unusual = new Set(count === 0 ? ['p0', 'q'] : ['q']);
       expect(next).toMatchObject({ vanished: [], listing: { idsWithoutStatus: unusual } });
       expect(requests).toHaveLength(3);

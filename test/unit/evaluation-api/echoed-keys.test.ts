@@ -39,7 +39,7 @@ function details(statusCode: number, headers: Record<string, string>, body: unkn
 
 type Kept = string | null | undefined;
 
-/** What is kept of a text that the service sent in this field, and in how many characters. */
+/** Fields of responses, with the maximum length and a function that returns what is kept of a text. */
 const FIELDS: Readonly<
   Record<string, readonly [max: number, keep: (text: string) => Kept | Promise<Kept>]>
 > = {
@@ -76,11 +76,11 @@ describe.each(Object.entries(FIELDS))('a key in the %s', (_, [max, keep]) => {
   );
 });
 
-/** Whether any stretch of a written key can be read, as it is or as JSON writes it. */
+/** Whether a piece of a written key can be read, as it is or as JSON writes it. */
 function hasPieceOf(kept: string | null | undefined, written: string): boolean {
   const length = Math.min(12, written.length - 4);
   return [written, JSON.stringify(written).slice(1, -1)].some((text) => {
-    // Around a key in base64 stands what was encoded with it.
+    // A key in base64 is surrounded by what was encoded with it.
     for (let at = 4; at + length <= text.length - 18; at += 1) {
       if (kept?.includes(text.slice(at, at + length))) return true;
     }

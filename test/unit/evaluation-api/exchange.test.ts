@@ -9,7 +9,7 @@ vi.mock(import('../../../src/evaluation-api/sending/body.ts'));
 const MAX_CHUNKS_PER_TURN = 16_384;
 const nextTurn = () => new Promise((resolve) => void setImmediate(resolve));
 
-/** An exchange whose connection and decoders do what the test says. */
+/** Starts an exchange with a mock connection and mock decoders. */
 function setUp(options: Pick<Partial<ExchangeOptions>, 'timeoutMs' | 'onPiece'> = {}) {
   const ending = new AbortController();
   const controller = { pause: vi.fn<() => void>(), resume: vi.fn<() => void>(), abort: () => {} };
@@ -64,7 +64,7 @@ it('a flood of tiny chunks is paused once a turn, until the next turn', async ()
   await nextTurn();
   expect(given.resume).toHaveBeenCalledOnce();
 
-  // Each turn has as many.
+  // The next turn has as many.
   given.receive(MAX_CHUNKS_PER_TURN - 1);
   expect(given.pause).toHaveBeenCalledOnce();
   given.receive(1);

@@ -43,7 +43,7 @@ describe('a failing project', () => {
       failureOf(service.list(project, 'dataset', listOptions())),
     ]);
     await vi.waitFor(() => expect(requests).toHaveLength(4), PATIENCE);
-    // Both datasets hang, which is half of the slots: the prompts have to wait with their second attempts.
+    // Both dataset listings hang and take half of the slots: the second attempts of the prompt listings must wait.
     await sleep(600);
     expect(requests).toHaveLength(4);
     await service.list('well', 'prompt', listOptions());
@@ -85,8 +85,8 @@ describe('the service', () => {
   });
 
   it('is sent no more requests in a second than allowed, listings and details together', async () => {
-    // On a busy machine requests arrive later than they are sent, and closer to each other. A pause between the decision to
-    // send one and its departure is none of the client's either: time stands still within a turn of the event loop.
+    // On a busy machine requests arrive late and closer to each other, so this measures departures. A pause between a
+    // decision and its departure does not count either: time stands still within a turn of the event loop.
     let now = performance.now();
     const turns = setInterval(() => {
       now = performance.now();

@@ -19,7 +19,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** Lets everybody act who can without time going by. */
+/** Runs everything that can run without time passing. */
 async function settle(): Promise<void> {
   await vi.advanceTimersByTimeAsync(0);
 }
@@ -29,7 +29,7 @@ interface Admitted {
   readonly pass: Pass;
 }
 
-/** Sends requests through a gate and remembers in which order they got in. */
+/** Sends requests through a gate and records the order in which they are admitted. */
 function crowd(gate: Gate) {
   const admitted: Admitted[] = [];
   const queue = async (
@@ -107,7 +107,7 @@ describe('slots', () => {
 });
 
 describe('the order', () => {
-  /** One slot, always left at once, with everybody already in line. */
+  /** Returns the order of admission of a full queue to one slot, always left at once. */
   async function orderOf(...line: readonly (readonly [string, RequestClass])[]): Promise<string> {
     const gate = createGate({ clock: systemClock, slots: 1, rate: createRateLimit(0, clock) });
     const holder = await gate.enter(() => 'healthy', never);

@@ -29,12 +29,12 @@ export const KEY = 'key-of-the-tests/1+2=3';
 export interface TestServer {
   readonly url: string;
   readonly server: Server;
-  /** In the order in which they arrived. */
+  /** In order of arrival. */
   readonly requests: readonly IncomingMessage[];
   readonly sockets: ReadonlySet<Socket>;
 }
 
-/** A server on the loopback for one test. */
+/** Starts a server on the loopback for one test. */
 export async function serve(listener: RequestListener): Promise<TestServer> {
   const requests: IncomingMessage[] = [];
   const sockets = new Set<Socket>();
@@ -58,7 +58,7 @@ export async function serve(listener: RequestListener): Promise<TestServer> {
   return { url: `http://127.0.0.1:${port}`, server, requests, sockets };
 }
 
-/** Answers every request with the same. */
+/** Answers every request with the same response. */
 export function answering(
   status: number,
   body: string | Buffer = '',
@@ -70,7 +70,7 @@ export function answering(
   };
 }
 
-/** Answers the first requests with the first listeners, and all further ones with the last. */
+/** Answers each request with the next listener, and all further ones with the last listener. */
 export function inTurn(...listeners: readonly RequestListener[]): RequestListener {
   let turn = 0;
   return (request, response) => {
@@ -79,7 +79,7 @@ export function inTurn(...listeners: readonly RequestListener[]): RequestListene
   };
 }
 
-/** Answers with bytes that no HTTP server would send, then goes. */
+/** Answers with raw bytes, which need not be HTTP, and closes the connection. */
 export function raw(bytes: string | Buffer): RequestListener {
   return (_: IncomingMessage, response: ServerResponse) => {
     response.socket?.end(bytes);
@@ -98,7 +98,7 @@ export interface TestClientOptions extends Partial<ServiceSettings> {
   readonly records?: RecordBudget;
 }
 
-/** A client for one test; it waits between attempts for as short as it may. */
+/** Creates a client for one test, with the shortest waits between attempts. */
 export function connect({
   key = { env: 'TEST_KEY', value: KEY },
   clock = systemClock,
@@ -148,7 +148,7 @@ export function listOptions(options: Partial<ListOptions> = {}): ListOptions {
   };
 }
 
-/** The `ApiError` with which a call ends; any other end fails the test. */
+/** Returns the `ApiError` of a call; any other outcome fails the test. */
 export async function failureOf(call: Promise<unknown>): Promise<ApiError> {
   try {
     await call;

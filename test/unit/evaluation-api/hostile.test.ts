@@ -34,7 +34,7 @@ const BODY = JSON.stringify(
   Array.from({ length: 500 }, (_, index) => ({ id: `p${index}`, status: 'RUNNING' })),
 );
 
-/** What a listing from such a server comes to: the number of its records, or why there are none. */
+/** Reads a listing from such a server. `end` is the number of records, or the reason of the failure. */
 async function outcome(listener: RequestListener, options: Partial<TestClientOptions> = {}) {
   const { url, requests, sockets } = await serve(listener);
   const { service, events } = connect({ baseUrl: url, ...options });

@@ -4,7 +4,6 @@ import { ApiError } from '../../../src/monitor/errors.ts';
 
 const startScan = createItemScanner(1_000_000);
 
-/** What a scan of a body has found. */
 interface Found {
   first: number;
   readonly ends: number[];
@@ -28,7 +27,7 @@ function startCollecting(start = startScan) {
   };
 }
 
-/** Scans a body in pieces of so many bytes. */
+/** Scans a body in pieces of `bytes` bytes. */
 function scan(body: string | Buffer, bytes = Number.MAX_SAFE_INTEGER, start = startScan): Found {
   const whole = Buffer.from(body);
   const running = startCollecting(start);

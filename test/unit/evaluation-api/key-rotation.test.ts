@@ -19,7 +19,7 @@ async function keyFile(content: string): Promise<string> {
   return file;
 }
 
-/** A service that accepts the new key only; `onRefusal` happens before it says no. */
+/** Starts a service that accepts the new key only and calls `onRefusal` before a refusal. */
 async function serveNewKey(status: number, onRefusal: () => void) {
   return await serve((request, response) => {
     if (request.headers['x-api-key'] !== NEW) {

@@ -25,7 +25,7 @@ function startStream(steps: StepQueue, scanner = startScan, rank = 0, previous?:
   });
 }
 
-/** A queue that takes no step before it is released. */
+/** Creates a queue that takes no step before it is released. */
 function heldQueue() {
   const queue = createStepQueue(Infinity);
   const held = Promise.withResolvers<void>();
@@ -42,7 +42,7 @@ it('asks for no more than it can keep, until something was parsed', async () => 
   let read = 0;
   let room: Promise<void> | undefined;
   for (; room === undefined; read += PIECE) room = stream.push(body.subarray(read, read + PIECE));
-  // Two stretches wait and a third one fills.
+  // Two stretches wait and a third one is being filled.
   expect(read).toBeGreaterThan(2 * 256 * 1024);
   expect(read).toBeLessThan(4 * 256 * 1024);
   queue.release();
@@ -63,7 +63,7 @@ it('parses nothing more once it is cancelled, and delays nobody', async () => {
 });
 
 it('knows which id an item has, also in stretches that are parsed in several steps', async () => {
-  // Full stretches of items of this length are a little longer than what is parsed at once.
+  // A full stretch of items of this length is a little longer than what one step parses.
   const text = (index: number) => {
     const start = `{"id":"p${index}","status":"RUNNING","name":"`;
     return `${start}${'n'.repeat(127 - start.length - 2)}"}`;

@@ -14,7 +14,7 @@ async function read(items: unknown, kind: Kind = 'prompt'): Promise<Listing> {
   return await readListing(Buffer.from(body), kind, secrets.scrub);
 }
 
-/** One sound item beside those of interest, so that the list as a whole is of use. */
+/** Reads these items beside a sound one, so that the list as a whole is valid. */
 async function readBeside(...items: readonly unknown[]): Promise<Listing> {
   return await read([{ id: 'sound', status: 'PENDING' }, ...items]);
 }

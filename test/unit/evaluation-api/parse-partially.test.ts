@@ -15,7 +15,7 @@ const fieldsOf = (...names: readonly string[]): Keep => ({
 });
 const LIST: Keep = { items: fieldsOf('a', 'b') };
 
-/** What is left of a value when the whole of it is built first. */
+/** Keeps the named parts of a value that was built as a whole. */
 function pick(value: unknown, { fields, items }: Keep): unknown {
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) return items ? value.map((item) => pick(item, items)) : [];
@@ -34,7 +34,7 @@ function outcome(read: () => unknown): unknown {
   }
 }
 
-/** A JSON text, with white space or without, perhaps with one character changed. */
+/** JSON texts, with or without white space, perhaps with one character replaced. */
 const texts = fc
   .record({
     value: fc.array(

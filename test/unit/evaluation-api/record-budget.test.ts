@@ -8,7 +8,7 @@ import {
 
 const MIB = 1024 * 1024;
 
-/** Lets the listing wait as long as it has to; `isOver` tells whether it still does. */
+/** Waits for room for a listing; `isOver` is true when the wait is over. */
 function waitOf(reading: ReadingBudget): { isOver: boolean } {
   const wait = { isOver: false };
   const waitForRoom = async () => {
@@ -19,7 +19,7 @@ function waitOf(reading: ReadingBudget): { isOver: boolean } {
   return wait;
 }
 
-/** Records of this size that wait for the store. */
+/** Adds records of this size that wait for the store. */
 function store(budget: RecordBudget, bytes: number) {
   const held = budget.holdRecords();
   held.add(bytes);
@@ -27,7 +27,7 @@ function store(budget: RecordBudget, bytes: number) {
   return held;
 }
 
-/** Lets this much time pass, and every promise resolve that can. */
+/** Lets time pass, and lets every promise resolve that can. */
 async function pass(ms = 0): Promise<void> {
   await vi.advanceTimersByTimeAsync(ms);
 }

@@ -13,7 +13,7 @@ function scrub(text: string, ...keys: readonly string[]): string {
   return scrubber(...keys)(text);
 }
 
-/** Keys that consist of what has to be escaped, and of what looks like an escape. */
+/** Keys of characters that must be escaped, and of texts that look like an escape. */
 const KEYS = ['sé"c\\r/et+ke y', "aB3%4f&x\\9;#&amp;'<>z", 'p&lt;%25\\u0041=~more', 'Zq/+9x&d'];
 const forms = Object.entries(KEY_FORMS);
 
@@ -27,7 +27,7 @@ describe('a key', () => {
 
   it.each(forms.filter(([name]) => name.startsWith('in base64')))('is hidden %s', (_, write) => {
     for (const key of KEYS) {
-      // Beside it is what stood beside the key, and the padding.
+      // What stood beside the key and the padding remain beside it.
       expect(scrub(`<${write(key)}>`, key)).toMatch(
         /^<\w{0,8}\[redacted\](?:\w{10,14}=*|(?:=|%3D)*)>$/,
       );
@@ -41,7 +41,7 @@ describe('a key', () => {
       fc.integer({ min: 0xa1, max: 0xff }).map((code) => String.fromCharCode(code)),
     );
     const chains = fc.array(fc.constantFrom(...Object.values(CHARACTER_FORMS)), { maxLength: 3 });
-    // At both ends it is ordinary: what stands beside it cannot become a part of an escape.
+    // Both ends of the key are plain, so that the text beside it cannot become a part of an escape.
     const keys = fc.array(fc.tuple(characters, chains), { minLength: 6, maxLength: 30 });
     fc.assert(
       fc.property(keys, (pairs) => {
@@ -115,7 +115,7 @@ describe('a text without a key', () => {
   });
 
   it('stays as it is though it has pieces of the base64 of a short key', () => {
-    // Of 8 characters at least 10 of the base64 are looked for.
+    // For 8 characters, at least 10 of the base64 are searched for.
     const encoded = Buffer.from('password').toString('base64');
     const text = `${encoded.slice(0, 9)} ${encoded.slice(1, 10)} cGFzc3dvc passwor`;
     expect(scrub(text, 'password')).toBe(text);

@@ -134,7 +134,7 @@ describe('a certificate', () => {
 });
 
 describe('a proxy', () => {
-  /** Tunnels if it is to answer so, never answers if that is undefined, and keeps all that it could read. */
+  /** Starts a proxy that answers CONNECT with this status, or never if undefined, and records all that it can read. */
   async function proxy(tunnelStatus: number | undefined) {
     const seen: string[] = [];
     const requests: IncomingMessage[] = [];

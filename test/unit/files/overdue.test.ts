@@ -2,7 +2,7 @@ import { expect, it, vi } from 'vitest';
 import { readRegularFile } from '../../../src/files/regular-file.ts';
 import { errorOf, loadText, minimal, temporaryDirectory } from '../config/loading.ts';
 
-// As for work whose file system hangs.
+// Mocks file work whose file system hangs.
 vi.mock(import('../../../src/files/thread-work.ts'), async (original) => ({
   ...(await original()),
   queueFileWork: async () => undefined,

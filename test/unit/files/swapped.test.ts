@@ -5,7 +5,7 @@ import { beforeEach, expect, it, vi } from 'vitest';
 import { readRegularFile, readRegularFileSync } from '../../../src/files/regular-file.ts';
 import { temporaryDirectory } from '../../support/temporary.ts';
 
-/** Called between the look at a path and its opening. */
+/** Called between the stat of a path and its opening. */
 let swap: (path: string) => void = () => {};
 
 vi.mock(import('node:fs/promises'), async (original) => {

@@ -8,7 +8,7 @@ import { queueFileWork, hasPendingWork } from '../../../src/files/thread-work.ts
 import { PATIENCE } from '../../support/evalwatch.ts';
 import { temporaryDirectory } from '../../support/temporary.ts';
 
-/** The timers of the module under test are out of reach of fake ones, so it is given the global ones. */
+/** Passes the global timers to the module under test, because fake timers do not replace those of node:timers. */
 vi.mock(import('node:timers'), async (original) => ({
   ...(await original()),
   setInterval: ((run: () => void, ms: number) => setInterval(run, ms)) as typeof setInterval,

@@ -41,7 +41,6 @@ interface Variable {
   readonly regex?: string;
 }
 
-/** The dashboard that is shipped. */
 export const dashboard = JSON.parse(dashboardText) as {
   readonly schemaVersion: number;
   readonly uid: string;
@@ -52,7 +51,7 @@ export const dashboard = JSON.parse(dashboardText) as {
 export const rows = dashboard.panels.filter(({ type }) => type === 'row');
 export const panels = dashboard.panels.filter(({ type }) => type !== 'row');
 
-/** Every query of a panel as Prometheus gets it: variables replaced as Grafana does. */
+/** Every query of a panel as Prometheus gets it, with the variables replaced. */
 export const queries = panels.flatMap(({ title, type, targets }) =>
   targets.map(({ refId, expr, legendFormat }) => ({
     title,

@@ -117,7 +117,7 @@ it.each([
   expect(new RegExp(regex.slice(1, -1)).exec(answer)?.[1]).toBe(value);
 });
 
-/** The cells of Grafana's grid, 24 wide, that a panel covers. */
+/** Returns the cells of Grafana's grid, 24 wide, that a panel covers. */
 function cellsOf({ gridPos: { x, y, w, h } }: Panel): readonly string[] {
   return Array.from(
     { length: w * h },

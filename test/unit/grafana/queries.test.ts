@@ -17,7 +17,7 @@ const labelsOf = await knownLabels();
 const ALL = [...METRICS, ...WORKER_METRICS];
 const facts = new Map(ALL.map((fact) => [fact.name, fact]));
 
-/** What queries are filtered with; not shown, so neither replicas nor chosen projects matter. */
+/** Metric that filters queries. It is not shown, so neither replicas nor chosen projects matter. */
 const TEAM_FILTER = 'evalwatch_project_info';
 
 function factOf(name: string) {
@@ -47,7 +47,7 @@ describe('the dashboard', () => {
       if (metric === TEAM_FILTER && aggregation !== undefined) return false;
       if (fact === undefined) return aggregation === undefined;
       const addsUp = fact.from === 'process' && fact.type !== 'gauge';
-      // An increase is the total of any owner, less the least that any owner had.
+      // An increase is the maximum of all owners minus their minimum.
       if (fact.type === 'counter' && !addsUp && aggregation === 'min') return false;
       return aggregation !== (addsUp ? 'sum' : 'max');
     });
@@ -167,7 +167,7 @@ function series(metric: string, labels: Readonly<Record<string, string>>): strin
   return `${metric}{${pairs.join(',')}}`;
 }
 
-/** Returns what promtool prints of an expression that must have these samples. */
+/** Returns what promtool prints for an expression that must have these samples. */
 async function evaluated(
   expr: string,
   input_series: readonly object[],

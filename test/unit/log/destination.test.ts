@@ -47,7 +47,7 @@ it.each(['blocking', 'nonblocking'])(
       stdio: ['pipe', 'pipe', 'inherit'],
     });
     child.stdin.write('go\n');
-    // A second stall, behind the shell's.
+    // A second stall, after that of the shell.
     await sleep(700);
     const lines = (await text(child.stdout)).trimEnd().split('\n');
     expect(lines.map((line) => (JSON.parse(line) as { number: number }).number)).toEqual(

@@ -47,7 +47,7 @@ describe('a line', () => {
     const { logger, texts, lines } = setUp();
     const nasty = 'a\nb\r\u0000"\\\u0085\u009b\u2028\u2029\u202e\u{e0001} 😀';
     logger.info({ event: 'e', prompt_name: nasty }, 'm');
-    // Not all readers of lines agree on what ends one.
+    // Readers do not all agree on what ends a line.
     expect(texts[0]?.trimEnd().split(/[^ -~\u{1f600}]/u)).toHaveLength(1);
     expect(lines()[0]?.['prompt_name']).toBe(nasty);
   });

@@ -33,7 +33,7 @@ beforeEach(() => {
   });
 });
 
-/** The lines of these events, without time and msg. */
+/** Returns the lines of these events, without time and msg. */
 function linesOf(...events: readonly MonitorEvent[]): Line[] {
   const before = lines.length;
   for (const event of events) observer.observe(event);

@@ -1,10 +1,10 @@
 import { fileDescriptor } from '../../../src/log/destination.ts';
 import { createLogger } from '../../../src/log/logger.ts';
 
-// A process that writes numbered lines to its stdout, after a line on its stdin says go:
+// Writes numbered lines to its stdout once its stdin has data:
 //   node write-lines.ts COUNT [nonblocking]
 const [count, mode] = process.argv.slice(2);
-// Node makes a pipe non-blocking as soon as somebody looks at its stream.
+// Node makes a pipe non-blocking as soon as its stream is accessed.
 if (mode === 'nonblocking') process.stdout.on('error', () => undefined);
 const logger = createLogger({
   level: 'info',

@@ -141,7 +141,7 @@ describe('a family', () => {
       true,
     ]);
     expect(Buffer.concat(second)).toEqual(Buffer.concat([...newRenderer()(after)]));
-    // The pieces of the scrape before are as they were.
+    // The pieces of the previous scrape are unchanged.
     expect(Buffer.concat(first)).toEqual(Buffer.concat([...newRenderer()(before)]));
   });
 

@@ -515,7 +515,7 @@ it('has the same text of a project, however many there are', async () => {
     const n = ids.indexOf(project);
     return { nextPollAt: START + n, maxIntervalSeconds: n };
   };
-  /** The lines of each family of projects, the header first. */
+  /** Returns the lines of each family of projects, the header first. */
   async function linesOf(configured: readonly string[]) {
     const { metrics, configure } = setUp({ store, schedule });
     configure(...configured);
@@ -559,7 +559,7 @@ it('scrapes at the same time share one reading of the store, later ones read aga
 describe('one of several workers', () => {
   const up = { ...NEVER_POLLED, up: true, lastPollAt: START + 5000, lastSuccessAt: START + 5000 };
 
-  /** A worker that may own p, q and r, and a store that says how many there are altogether and what it owns. */
+  /** Sets up a worker that may own p, q and r, and a store that returns its projects and the number of all. */
   function setUpWorker(options: Partial<MetricsOptions> = {}) {
     const owned = new Set<string>();
     const said = { configured: 9, projects: ['p', 'q', 'r'], fails: false };
@@ -591,9 +591,9 @@ describe('one of several workers', () => {
         owned.delete(project);
         given.metrics.changeOwnership({ taken: [], dropped: [project] });
       },
-      /** Its lease has run out, and it has not noticed yet. */
+      /** Ends its lease without a notification. */
       expire: () => owned.clear(),
-      /** Number of owned projects as shown, and the projects with series. */
+      /** Returns the numbers of projects as shown, and the projects with series. */
       shown: async () => {
         const series = await given.scrape();
         const projects = [...series.keys()].map((name) => /[{,]project="(\w+)"/.exec(name)?.[1]);
@@ -685,10 +685,10 @@ describe('one of several workers', () => {
     const worker = setUpWorker();
     worker.take('p');
     worker.take('q');
-    // Another one has it by now, or its configuration has removed it.
+    // Another worker owns p by now, or its configuration has removed p.
     worker.said.projects = ['q', 'r'];
     expect(await worker.shown()).toEqual({ owned: 1, configured: 9, projects: ['q'] });
-    // It is owned, but not configured here.
+    // q is owned, but not configured here.
     worker.configure('p');
     expect(await worker.shown()).toEqual({ owned: 0, configured: 9, projects: [] });
   });

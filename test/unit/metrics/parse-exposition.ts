@@ -1,9 +1,9 @@
-/** A strict reader of the text format 0.0.4 that refuses what Prometheus or promtool would. */
+/** Strict parser of the text format 0.0.4 that rejects what Prometheus or promtool would. */
 
 export interface ParsedFamily {
   readonly type: string;
   readonly help: string;
-  /** By name and labels, as in `name{a="1"}`. */
+  /** Values by name and labels, as in `name{a="1"}`. */
   readonly samples: ReadonlyMap<string, number>;
 }
 
@@ -12,7 +12,7 @@ const LABEL = String.raw`[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\["\\n])*"`;
 const VALUE = String.raw`-?\d+(?:\.\d+)?(?:e[+-]?\d+)?|[+-]Inf|NaN`;
 const SAMPLE = new RegExp(`^(${NAME})(\\{${LABEL}(?:,${LABEL})*\\})? (${VALUE})$`);
 
-/** @throws {Error} naming the first line that is wrong */
+/** @throws {Error} naming the first line or series that is wrong */
 export function parseExposition(text: string): ReadonlyMap<string, ParsedFamily> {
   if (!text.endsWith('\n')) throw new Error('the last line has no end');
   const families = new Map<string, { type: string; help: string; samples: Map<string, number> }>();

@@ -45,7 +45,7 @@ export function snapshotOf(
   return { projects, backlog };
 }
 
-/** Metrics over a store that knows nothing, unless told otherwise; what they emit they observe. */
+/** Creates metrics, by default over an empty store. They observe the events that they emit. */
 export function setUp(options: Partial<MetricsOptions> = {}) {
   const emitted: MonitorEvent[] = [];
   const clock = { ...systemClock, time: START, now: () => clock.time, monotonic: () => 0 };
@@ -75,7 +75,7 @@ export function setUp(options: Partial<MetricsOptions> = {}) {
     metrics.setProjects(
       ids.map((id) => ({ ...BY_DEFAULT, id, datasets: false, health: NEVER_POLLED })),
     );
-  /** Every series by name and labels, from a text that is valid. */
+  /** Scrapes and validates. Returns every series by name and labels. */
   const scrape = async (): Promise<ReadonlyMap<string, number>> => {
     const families = parseExposition(await text(metrics.render()));
     return new Map(families.values().flatMap(({ samples }) => samples));

@@ -18,7 +18,7 @@ describe('a store that is slow to answer scrapes', () => {
     vi.useRealTimers();
   });
 
-  /** Answers its snapshot after this many ms; a test may change it. */
+  /** Delays snapshots by `delayMs`, which a test may change. */
   function setUpSlow(delayMs: number) {
     const store = { delayMs, asked: 0 };
     const snapshot = async (): Promise<StoreSnapshot> => {
@@ -31,13 +31,13 @@ describe('a store that is slow to answer scrapes', () => {
     const size = async () => ({ database: 4096, wal: 0 });
     const given = setUp({ store: { snapshot, size }, clock: CLOCK });
     given.configure('alpha');
-    /** One that takes 2 s at most. */
+    /** Scrapes, which takes at most 2 s. */
     const scrape = async () => {
       const scraping = given.scrape();
       await vi.advanceTimersByTimeAsync(2000);
       return await scraping;
     };
-    /** Until so many ms after the scrape before was begun. */
+    /** Waits until `ms` after the start of the last scrape. */
     const waitUntil = (ms: number) => vi.advanceTimersByTimeAsync(ms - 2000);
     return { ...given, scrape, store, waitUntil };
   }
@@ -134,7 +134,7 @@ it('an answer that came while the process was stopped is in time', async () => {
       onFailure: () => undefined,
     });
     const reading = read();
-    // As in one that is stopped, nothing runs here until the answer has come and the time is over.
+    // As in a stopped process, nothing runs here until the answer has come and the time is over.
     Atomics.store(step, 0, 1);
     Atomics.notify(step, 0);
     Atomics.wait(step, 0, 1);

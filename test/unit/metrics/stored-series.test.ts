@@ -4,7 +4,7 @@ import { transitionPairs, type Kind } from '../../../src/domain/status.ts';
 import type { ProjectSnapshot, StoreSnapshot } from '../../../src/monitor/ports/store.ts';
 import { NEVER_POLLED, START, listing, setUp, snapshotOf, stored } from './setup.ts';
 
-/** The series of a store, of projects that all watch their datasets if `datasets` is set. */
+/** Scrapes the series of a store, whose projects all watch their datasets if `datasets` is set. */
 async function scrapeStore(
   snapshot: StoreSnapshot,
   datasets = false,

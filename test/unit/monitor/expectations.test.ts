@@ -11,7 +11,7 @@ const MINUTE = 60_000;
 const START = 20_000 * DAY + 1000;
 const TEN_MINUTES = bucketOf(10 * MINUTE);
 
-/** Expectations over counts that a test can change; `asked` has the states of each read. */
+/** Creates expectations over counts that a test can change; `asked` has the states of each read. */
 function setUp(...ids: readonly string[]) {
   const clock = { ...systemClock, time: START, now: () => clock.time, monotonic: () => clock.time };
   const asked: string[][] = [];
@@ -47,13 +47,13 @@ function setUp(...ids: readonly string[]) {
     configure,
     intervals,
     expectations,
-    /** Sets what is known of a status: this many durations of ten minutes on each of these days before today. */
+    /** Sets the durations of a status: `count` of ten minutes on each of these days before today. */
     know: (project: string, status: UnfinishedStatus, count: number, ...daysAgo: number[]) => {
       const today = dayOf(clock.time);
       const counts = daysAgo.map((ago) => ({ day: today - ago, bucket: TEN_MINUTES, count }));
       stored.set(`${project} ${status}`, counts);
     },
-    /** A prompt of the project moves. */
+    /** Emits a transition of a prompt. */
     move: (project: string) => {
       const transition = { id: 'x', name: undefined, from: 'RUNNING', to: 'COMPLETED' } as const;
       const committed = { ...transition, heldMs: 1, transitionId: 1, kind: 'prompt' } as const;

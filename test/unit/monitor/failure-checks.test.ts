@@ -21,7 +21,7 @@ const NEVER_TRIED: Tries = {
   nextAt: 0,
 };
 
-/** A reporter on a store in memory, and the seconds in which it looked for failures. */
+/** Creates a reporter on a store in memory; `looks` has the seconds in which it looked. */
 function setUp() {
   const startedAt = Date.now();
   const pending = new Map<number, PendingFailure>();

@@ -19,7 +19,7 @@ import {
 import { temporaryDirectory } from '../../support/temporary.ts';
 
 const MINUTE = 60_000;
-/** A slow machine is no failure. */
+/** Long enough for a slow machine. */
 const SLOW = { timeout: 100_000 };
 const info: ErrorInfo = { error_id: 'QUOTA', error_msg: 'too much' };
 
@@ -54,7 +54,7 @@ async function setUp() {
   };
 
   let answer: () => Promise<ErrorInfo | undefined> = () => Promise.resolve(info);
-  /** What the store has read arrives after this. */
+  /** Delays the results of reads until it resolves. */
   let onTheWay: Promise<void> | undefined;
   let afterFailover: readonly PendingFailure[] | undefined;
   const settled: FailureKey[] = [];
@@ -105,7 +105,7 @@ async function setUp() {
     delayReads: (until: Promise<void>) => {
       onTheWay = until;
     },
-    /** Loses the pending failure, and gives its number to a later one of this prompt. Returns both. */
+    /** Loses the pending failure and gives its number to a later failure of this prompt. Returns both. */
     failsOver: async (promptId: string, laterMs: number) => {
       const [lost] = await store.pendingFailures({ limitPerProject: 1 });
       if (lost === undefined) throw new Error('nothing is pending');
@@ -119,7 +119,7 @@ async function setUp() {
     refuses: (reason: ApiFailureReason, statusCode?: number) => {
       answer = () => Promise.reject(new ApiError(reason, reason, { statusCode }));
     },
-    /** Looks until nothing is due any more. */
+    /** Runs a reporter until nothing is due any more. */
     report: async () => {
       const reporter = reporterOf();
       reporter.start();
@@ -498,7 +498,7 @@ describe('where others report, too', () => {
       const [pending] = await store.pendingFailures({ limitPerProject: 10 });
       expect(pending?.tries.count).toBe(0);
 
-      // Without a lease it takes none; under the next one it tells of those that nobody else has told of.
+      // Without a lease it takes none. Under the next lease it reports those that no other worker has reported.
       await reporter.drain(['p']);
       reporter.start();
       await reporter.stop();

@@ -16,7 +16,7 @@ import {
 } from '../../support/monitor.ts';
 import { temporaryDirectory } from '../../support/temporary.ts';
 
-/** What a listing says of one id: a status, or that the item is there but makes no sense. */
+/** Status of one id in a listing; `present` is an item without a usable status. */
 type Sighting = 'PENDING' | 'RUNNING' | 'COMPLETED' | 'FAILED' | 'PAUSED' | 'present';
 type Served = {
   readonly sightings: Readonly<Record<string, Sighting>>;
@@ -54,7 +54,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: fc.constant({ step: 'restart' as const }) },
 );
 
-/** The rules of docs/specification.md#transitions once more, id by id over everything that was served and stored. */
+/** Applies the rules of docs/specification.md#transitions again, id by id over everything that was served and stored. */
 function expected(history: readonly Served[]) {
   const moves: string[] = [];
   const alive = new Map<string, string>();

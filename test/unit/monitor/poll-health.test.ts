@@ -4,7 +4,7 @@ import type { PollHealth } from '../../../src/monitor/ports/store.ts';
 
 const INTERVAL = 30_000;
 
-/** Health after polls at these times; a negative one fails. */
+/** Returns the health after polls at these times; negative ones fail. */
 function after(before: PollHealth, ...times: readonly number[]): PollHealth {
   return times.reduce((health, time) => {
     const failure =

@@ -25,9 +25,9 @@ async function setUp() {
   });
   await store.configureProjects(['p'], clock.now());
   const broken = new Set<keyof Store>();
-  /** What others do once, between a poll's loading and its commit. */
+  /** Actions that run once between the load and the commit of a poll. */
   const elsewhere = new Set<() => Promise<void>>();
-  /** Of the prompts, at each load: ids, or undefined for all. */
+  /** Ids of prompts that each load asks for, undefined for all. */
   const loaded: (readonly string[] | undefined)[] = [];
   /** Records of polls that have not ended. */
   const held: { bytes: number; isWaitingForStore: boolean }[] = [];
@@ -440,7 +440,7 @@ describe('the records of a poll', () => {
     service.shows(listingOf({ a: 'RUNNING' }), 500);
     service.showsDatasets(listingOf({ d: 'RUNNING' }), 70);
     const seen: unknown[] = [];
-    // oxlint-disable-next-line require-await -- as the others
+    // oxlint-disable-next-line require-await -- an action returns a promise
     elsewhere.add(async () => void seen.push(...held));
     await poll({ id: 'p', datasets: true });
     expect(seen).toEqual([{ bytes: 570, isWaitingForStore: true }]);
@@ -477,7 +477,7 @@ describe('the records of a poll', () => {
     await poll();
     service.repeats();
     const seen: unknown[] = [];
-    // oxlint-disable-next-line require-await -- as the others
+    // oxlint-disable-next-line require-await -- an action returns a promise
     elsewhere.add(async () => void seen.push(...held));
     await poll();
     expect(seen).toEqual([{ bytes: 0, isWaitingForStore: true }]);
@@ -580,7 +580,7 @@ describe('a project that another process polls, too', () => {
   );
 });
 
-/** As another process would, between the loading and the commit of this one. */
+/** Commits as another process would, between the load and the commit of this one. */
 async function commitElsewhere(store: Store): Promise<void> {
   const { version, listings } = await store.loadKnown('p', ['prompt']);
   const records = [...(listings.get('prompt')?.records.values() ?? [])];
@@ -598,14 +598,14 @@ async function commitElsewhere(store: Store): Promise<void> {
 describe('durations', () => {
   const PENDING = { a: 'PENDING', b: 'RUNNING' };
 
-  /** Polls after this time, which shows these statuses. */
+  /** Polls `afterMs` later; the listing shows these statuses. */
   async function show(statuses: Readonly<Record<string, string>>, afterMs = 0) {
     given.clock.advance(afterMs);
     given.service.shows(listingOf(statuses));
     await given.poll();
   }
 
-  /** Counted durations of both statuses as `status bucket: count`. */
+  /** Returns counted durations as `status bucket: count`. */
   async function counted() {
     const states = UNFINISHED_STATUSES.map((status) => ({ project: 'p', status }));
     const durations = await given.store.durations(states, dayOf(given.clock.now()));

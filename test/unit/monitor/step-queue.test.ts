@@ -4,7 +4,7 @@ import type { Steps } from '../../../src/domain/steps.ts';
 
 const nextTurn = () => new Promise((resolve) => void setImmediate(resolve));
 
-/** Work of so many steps, each of which is noted. */
+/** Creates work of `steps` steps that records each of them. */
 function setUp() {
   const taken: string[] = [];
   function* work(name: string, steps: number): Steps<void> {

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import type { Steps } from '../../../src/domain/steps.ts';
 import { BYTES_PER_TURN, steps, takeSteps } from '../../../src/monitor/steps.ts';
 
-/** Notes each step with the turn of the event loop in which it was taken. */
+/** Records each step with the turn of the event loop in which it was taken. */
 function setUp() {
   const taken: string[] = [];
   const turns = new Map<string, number>();

@@ -21,7 +21,7 @@ const env = {
   EVAL_KEY: KEY,
 };
 
-// `npm run test:package` also has npm pack and install it.
+// `npm run test:package` also packs and installs it with npm.
 it('what the npm package contains runs below node_modules', async () => {
   await using place = await temporaryDirectory();
   const cwd = place.path;

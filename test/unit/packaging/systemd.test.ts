@@ -6,7 +6,7 @@ import { debianTool } from '../../support/debian-tool.ts';
 
 const path = fileURLToPath(new URL('../../../config/systemd/evalwatch.service', import.meta.url));
 const unit = readFileSync(path, 'utf8');
-/** Of 10, as systemd-analyze sums it up; the unit's is 1.4 with systemd 252, and grows where checks are added. */
+/** Maximum exposure by systemd-analyze, of 10. The unit has 1.4 with systemd 252, and more where checks are added. */
 const MOST_EXPOSURE = 2;
 
 const analyze = debianTool('systemd', 'systemd-analyze') ?? '';
@@ -17,7 +17,7 @@ const setting = (name: string) => unit.match(new RegExp(`^${name}=(.*)$`, 'm'))?
 describe.skipIf(analyze === '')('the systemd unit', () => {
   it('has no mistake', () => {
     const { status, stdout, stderr } = spawnSync(analyze, ['verify', path], { encoding: 'utf8' });
-    // Node need not be where the unit expects it on the machine of the tests.
+    // On the test machine Node may not be where the unit expects it.
     const complaints = `${stdout}${stderr}`
       .split('\n')
       .filter((line) => line !== '' && !line.includes('/usr/bin/node is not executable'));
@@ -47,6 +47,6 @@ it('the systemd unit restarts a daemon that does not ping, and accepts what syst
   expect(setting('WatchdogSec')).toBe('90');
   expect(setting('WatchdogSignal')).toBe('SIGKILL');
   expect(setting('Restart')).toBe('on-failure');
-  // A start upgrades the store.
+  // A start may upgrade the store.
   expect(setting('TimeoutStartSec')).toBe('30min');
 });

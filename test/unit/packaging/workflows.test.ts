@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { temporaryDirectory } from '../../support/temporary.ts';
 
-// No runner is here: what the workflows call must exist, and they must hold no more rights than they use.
+// No runner is here. Workflows must call commands that exist, and hold no more rights than they use.
 
 const ROOT = join(import.meta.dirname, '../../..');
 const read = (file: string) => readFileSync(join(ROOT, file), 'utf8');
@@ -75,7 +75,7 @@ describe.each([
     expect(workflow.on).not.toHaveProperty('pull_request_target');
     const secrets = [...text.matchAll(/secrets\.(\w+)/g)].map(([, secret]) => secret);
     expect(secrets.filter((secret) => secret !== 'GITHUB_TOKEN')).toEqual([]);
-    // An expression in a script would run the text that it is replaced by.
+    // A script would run the text that replaces an expression in it.
     expect(commands.filter((line) => line.includes('${{'))).toEqual([]);
     const checkouts = steps.filter(({ uses }) => uses?.startsWith('actions/checkout@'));
     for (const checkout of checkouts) {

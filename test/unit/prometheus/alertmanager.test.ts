@@ -157,7 +157,7 @@ describe.skipIf(alertmanager === '')('in Alertmanager', { timeout: 240_000 }, ()
   });
 });
 
-/** An Alertmanager with the shipped configuration that was told of these alerts. */
+/** Starts an Alertmanager with the shipped configuration and posts these alerts to it. */
 async function alertmanagerWith(firing: readonly Labels[]) {
   await using cleanup = new AsyncDisposableStack();
   const directory = cleanup.use(await temporaryDirectory());
@@ -184,7 +184,7 @@ async function alertmanagerWith(firing: readonly Labels[]) {
   }, PATIENCE);
   const owned = cleanup.move();
   return {
-    /** The alerts that it holds back, as "name project", or "name instance", sorted. */
+    /** Returns the alerts that it suppresses, as "name project", or "name instance", sorted. */
     async suppressed(): Promise<readonly string[]> {
       const answer = await fetch(`${url}?active=false&silenced=false`);
       const alertsHeld = (await answer.json()) as readonly { readonly labels: Labels }[];

@@ -6,7 +6,7 @@ import { listing, setUp, snapshotOf, stored } from '../metrics/setup.ts';
 
 const LABELS_OF_A_TARGET = ['job', 'instance'];
 
-/** Every metric that a scrape can show, with its labels, and those that Prometheus makes of itself. */
+/** Returns every metric that a scrape can show, with its labels, and those that Prometheus makes itself. */
 export async function exportedMetrics(): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
   const full = listing({
     lastFailureAt: 1000,

@@ -30,7 +30,7 @@ describe.skipIf(promtool === '')('with promtool', { timeout: 300_000 }, () => {
   });
 
   it.each(TESTS)('%s passes', async (file) => {
-    // Less garbage collection takes a quarter less time, and the other cores have tests of their own.
+    // Less garbage collection takes a quarter less time; the other cores are busy with other tests.
     const env = { ...process.env, GOGC: '800', GOMAXPROCS: '1' };
     await using directory = await temporaryDirectory();
     const split = splitTests(readFileSync(join(PROMETHEUS, file), 'utf8'));

@@ -31,7 +31,7 @@ interface RulesFile {
   }[];
 }
 
-/** The shipped rules, as promtool accepts them. */
+/** The shipped rules, whose form promtool checks. */
 export const groups = (parse(readFileSync(RULES_FILE, 'utf8')) as RulesFile).groups;
 const rules = groups.flatMap((group) => group.rules);
 export const alerts = rules.filter((rule) => 'alert' in rule);

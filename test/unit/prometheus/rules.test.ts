@@ -110,7 +110,7 @@ it('records nothing that no alert uses', () => {
   expect(recordings.filter(({ record }) => !used.has(record))).toEqual([]);
 });
 
-/** The queries of a template, with a text in the place of each variable. */
+/** Returns the queries of a template, with a text in the place of each variable. */
 function queriesIn(template: string): readonly string[] {
   return [...template.matchAll(/printf ("(?:[^"\\]|\\.)*")/g)]
     .map(([, format = '']) =>

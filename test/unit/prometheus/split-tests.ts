@@ -17,7 +17,7 @@ interface Suite {
   readonly tests: readonly { readonly input_series: readonly { readonly series: string }[] }[];
 }
 
-/** A test of the rules as a file of its own, which `test` writes for the path of its rules. */
+/** A test of the rules as a file of its own, whose text `test` returns for the path of the rules. */
 interface SplitTest {
   readonly rules: string;
   readonly test: (rulesFile: string) => string;
@@ -45,7 +45,7 @@ export function splitTests(text: string): readonly SplitTest[] {
   });
 }
 
-/** The rules that can have a result if there are series of these metrics. */
+/** Returns the rules that can have a result if there are series of these metrics. */
 function effectiveRules(metrics: readonly string[]): readonly Group[] {
   const known = new Set(metrics);
   const hasSeries = (metric: string, selector: string) => {
@@ -56,7 +56,7 @@ function effectiveRules(metrics: readonly string[]): readonly Group[] {
     return name === undefined || known.has(metric) || known.has(name);
   };
   const rules = groups.flatMap((group) => group.rules);
-  // A rule can read what a later one has recorded: until there is no further one.
+  // A rule can read what a later one records, so this repeats until no metric is added.
   let before: number;
   do {
     before = known.size;

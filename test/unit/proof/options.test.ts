@@ -7,7 +7,7 @@ const named = (...names: readonly string[]) => ROWS.filter(({ name }) => names.i
 
 describe('the command line of the proofs', () => {
   beforeEach(() => {
-    // Commander prints help and errors.
+    // Silences Commander, which prints help and errors.
     const streams = [process.stdout, process.stderr].map((stream) =>
       vi.spyOn(stream, 'write').mockReturnValue(true),
     );

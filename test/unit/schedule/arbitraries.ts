@@ -22,7 +22,7 @@ const weekdays = fc.oneof(
   field(0, 6),
 );
 
-/** Any expression that node-cron takes and that runs now and then: day of month and weekday are not both narrow. */
+/** Expressions that node-cron accepts and that run now and then: day of month and weekday are not both narrow. */
 export const expressions: fc.Arbitrary<string> = fc
   .tuple(
     fc.option(field(0, 59), { nil: undefined }),

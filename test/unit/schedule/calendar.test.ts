@@ -119,7 +119,7 @@ describe('counting and looking back', () => {
   });
 });
 
-/** Moments at which one zone or another puts its clocks on or back. */
+/** Moments at which the clocks of one of the zones change. */
 const JUMPS = [
   '2025-03-30T01:00:00Z',
   '2025-10-26T01:00:00Z',

@@ -1,6 +1,6 @@
 import type { Schedule } from '../../../src/schedule/calendar.ts';
 
-/** The next runs after a moment, as ISO texts without milliseconds. */
+/** Returns the next runs after a moment, as ISO texts without milliseconds. */
 export function runsAfter(schedule: Schedule, from: string, count: number): readonly string[] {
   const runs: string[] = [];
   let at = Date.parse(from);

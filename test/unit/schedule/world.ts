@@ -13,7 +13,7 @@ export const SECOND = 1000;
 export const MINUTE = 60 * SECOND;
 export const HOUR = 60 * MINUTE;
 export const DAY = 24 * HOUR;
-/** When every test begins, in fake time. */
+/** Fake time at which every test begins. */
 export const START = Date.parse('2025-11-21T10:00:00.250Z');
 
 interface Poll extends Run {
@@ -27,13 +27,13 @@ export interface World {
   polls: Poll[];
   events: MonitorEvent[];
   errors: unknown[];
-  /** Polls last until they are finished by hand; otherwise they end at once. */
+  /** Whether polls last until a test finishes them; otherwise they end at once. */
   slow: boolean;
-  /** Another scheduler that writes to the same lists. */
+  /** Creates another scheduler that writes to the same lists. */
   create(changes?: Partial<SchedulerOptions>): Scheduler;
 }
 
-/** Fake time and a scheduler for each test of a file; afterwards no timer may be left. */
+/** Sets up fake time and a scheduler for each test of a file. No timer may be left. */
 export function useWorld(): World {
   const world: World = {
     scheduler: undefined as never,
@@ -71,7 +71,7 @@ export function useWorld(): World {
   return world;
 }
 
-/** A project that was just polled, every 10 s unless said otherwise. */
+/** Returns a project that was just polled, by default with a poll every 10 s. */
 export function project(id: string, changes: Partial<ScheduledProject> = {}): ScheduledProject {
   return { id, schedule: '*/10 * * * * *', timezone: 'UTC', lastPollAt: START, ...changes };
 }
@@ -80,7 +80,7 @@ export async function pass(ms: number): Promise<void> {
   await vi.advanceTimersByTimeAsync(ms);
 }
 
-/** The wall clock jumps, timers do not: somebody set the clock, or the machine slept. */
+/** Moves the wall clock but not the timers, as if the clock was set or the machine slept. */
 export function jump(ms: number): void {
   vi.setSystemTime(Date.now() + ms);
 }

@@ -15,7 +15,7 @@ function withFaults(text: string) {
   return simulate({ faults: parseFaults(text) });
 }
 
-/** What comes through the wire until the connection ends or `enough` has come. */
+/** Returns the raw response up to the end of the connection or `enough` characters. */
 async function raw(url: string, enough = Infinity): Promise<string> {
   const { port } = new URL(url);
   const socket = connect(Number(port), '127.0.0.1');

@@ -5,7 +5,7 @@ import type { JournalEntry } from '../../../src/simulator/world/journal.ts';
 import { DATASETS, KEY, PROMPTS, simulate, stillWorld } from './simulation.ts';
 import { PATIENCE } from '../../support/evalwatch.ts';
 
-/** A journaling simulation of one prompt, `only`, in PENDING. */
+/** Starts a journaling simulation of the prompt `only`, in PENDING, and a dataset. */
 function journaling(faults = '') {
   const world = stillWorld({ promptsPerProject: 0, datasetsPerProject: 0 });
   world.addPrompt('checkout-bot', { id: 'only' });

@@ -7,7 +7,7 @@ export const KEY = 'a-key-for-all-projects';
 export const PROMPTS = '/v2/projects/checkout-bot/prompts/';
 export const DATASETS = '/v2/projects/checkout-bot/datasets/';
 
-/** A world that only moves when it is told to. */
+/** Creates a world that only a test changes. */
 export function stillWorld(options: Partial<WorldOptions> = {}): World {
   return new World({
     now: () => Date.now(),
@@ -17,7 +17,7 @@ export function stillWorld(options: Partial<WorldOptions> = {}): World {
   });
 }
 
-/** A simulator that is closed when the test ends, with a client for it. */
+/** Starts a simulator that is closed when the test ends, with a client for it. */
 export async function simulate(options: Partial<SimulatorOptions> = {}) {
   const simulator = await startSimulator({ world: stillWorld(), keys: KEY, ...options });
   onTestFinished(() => simulator.close());

@@ -7,7 +7,7 @@ const SECOND = 1000;
 
 const noCommit = async () => {};
 
-/** A queue of numbers whose writes end when the test says so. */
+/** Creates a queue of numbers whose slow writes `end` ends. */
 function createQueue() {
   const written: (readonly (readonly [string, number])[])[] = [];
   const ends: PromiseWithResolvers<void>[] = [];
@@ -102,7 +102,7 @@ describe('the health of polls that changed nothing', () => {
   });
 
   describe('while a newer commit is under way', () => {
-    /** A commit that ends when the test says so. */
+    /** Starts a commit that a test ends. */
     async function supersedeWaiting() {
       const queue = createQueue();
       await queue.add('p', 1);

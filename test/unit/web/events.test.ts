@@ -17,7 +17,7 @@ import { startApi } from './api/api-under-test.ts';
 
 const document = readOpenApi(openApiDocument());
 
-/** An API whose projects p and q have each had their baseline: two prompts that run. */
+/** Sets up an API whose projects p and q have each had their baseline: two RUNNING prompts. */
 async function setUp() {
   const started = await startApi();
   const { api, store, poll } = started;
@@ -33,7 +33,7 @@ async function setUp() {
     return { events, ids };
   }
 
-  /** Everything from the first event on, as far as it is recorded. */
+  /** Returns every recorded event. */
   async function all(query = '') {
     const count = (await store.transitions({})).length + (await store.failures({})).length;
     const { events } = await open(`?after=t0.f0${query}`);
@@ -55,7 +55,7 @@ describe('the event stream', () => {
     await settle(1);
 
     const moves = [(await first).value, ...(await take(events, 1))];
-    // The poll is told at once, and may come before the failure is settled.
+    // The poll is emitted at once, and may come before the failure is settled.
     const others = (await take(events, 2)).toSorted((one, other) =>
       one.type.localeCompare(other.type),
     );
@@ -354,7 +354,7 @@ describe('the event stream', () => {
     let place = 0;
     const catchUp = async (client: string) => {
       while (!isOver.signal.aborted) {
-        // Each time somewhere else, as who reads at the same place shares what is read.
+        // Each read has its own position, because readers at the same position share a read.
         const after = { transition: 0, settlement: (place += 1) };
         await feed.read(after, { client, isBehind: true, gone: isOver.signal });
       }
@@ -367,7 +367,7 @@ describe('the event stream', () => {
     await vi.advanceTimersByTimeAsync(50);
 
     expect(live).toHaveBeenCalledOnce();
-    // A tenth, the burst after the rest, and a read that is under way.
+    // A tenth of the time, the burst after the rest, and a read that is under way.
     expect(timeRead).toBeLessThanOrEqual(1000 + 200 + 50);
     expect(timeRead).toBeGreaterThanOrEqual(1000);
     isOver.abort();
@@ -421,7 +421,7 @@ function finishedPoll(project: string): FinishedPoll {
   };
 }
 
-/** A store in which as many failures as its end says have messages of some length, and as many readings of it. */
+/** Creates a store of `end.settlement` failures with messages of this length that counts parallel reads. */
 function storeOfFailures(count: number, length: number) {
   const end = { transition: 100, settlement: count };
   const message = 'x'.repeat(length);
@@ -456,7 +456,7 @@ function storeOfFailures(count: number, length: number) {
   };
 }
 
-/** What comes until so many events have come. */
+/** Returns the pieces of the first `count` events. */
 async function piecesOf(
   body: ReadableStream<Uint8Array> | null,
   count: number,

@@ -9,16 +9,16 @@ import { createScrapes } from '../../../src/web/scrapes.ts';
 
 const MIB = 1024 * 1024;
 
-/** Scrapes of an exposition of some size, of which each rendering is another one. */
+/** Sets up scrapes of an exposition of this size, each rendering of which differs. */
 function setUp(bytes: number) {
   let renderings = 0;
   const scrape = createScrapes(() => {
     renderings += 1;
     return pieces(String.fromCodePoint(64 + renderings).repeat(bytes));
   });
-  /** A client that reads nothing until it leaves. */
+  /** Opens a scrape whose client reads nothing. */
   async function open(encoding: Encoding = 'identity') {
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- all of it that is used
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the only members that are used
     const response = Object.assign(new EventEmitter(), { destroyed: false }) as ServerResponse;
     const { body, length } = await scrape(response, encoding);
     return { body, length, leave: () => response.emit('close') };

@@ -255,7 +255,7 @@ describe('POST /-/poll', () => {
 });
 
 describe('a scrape', () => {
-  /** An exposition of many pieces, some of them empty. */
+  /** Yields many pieces of an exposition, some of them empty. */
   async function* manyPieces(lines = 20_000) {
     for (let n = 0; n < lines; n += 1) yield Buffer.from(n % 3 === 0 ? '' : `metric_${n} ${n}\n`);
   }
@@ -326,12 +326,12 @@ describe('a scrape', () => {
     const LINES = 'x'.repeat(1024 * 1024);
     const COUNT = 8;
 
-    /** More than the buffers of a connection take. */
+    /** Yields more than the buffers of a connection hold. */
     async function* large() {
       for (let n = 0; n < COUNT; n += 1) yield Buffer.from(LINES);
     }
 
-    /** Clients that have read the beginning of their answers. */
+    /** Starts clients that read only the beginning of their responses. */
     async function stopReading(url: string, count: number): Promise<readonly Socket[]> {
       return await Promise.all(
         Array.from({ length: count }, async () => {
@@ -344,7 +344,7 @@ describe('a scrape', () => {
       );
     }
 
-    /** Whether the answer of a client ends before its end. */
+    /** Returns whether the response to a client is cut short. */
     async function isCut(socket: Socket): Promise<boolean> {
       const answer = await buffer(socket).catch(() => Buffer.alloc(0));
       return answer.length < COUNT * LINES.length;
@@ -393,7 +393,7 @@ it('answers an error of its own without telling what it was', async () => {
   expect(await answer.text()).not.toContain('secret');
 });
 
-/** What comes back for these bytes, until the connection ends or `enough` has come. */
+/** Sends bytes. Returns the response up to its end or a match of `enough`. */
 async function send(url: string, bytes: string, enough?: RegExp): Promise<string> {
   const socket = connect(Number(new URL(url).port), '127.0.0.1');
   socket.setEncoding('latin1');
@@ -407,7 +407,6 @@ async function send(url: string, bytes: string, enough?: RegExp): Promise<string
   return answer;
 }
 
-/** A request that ends its connection. */
 function request(target: string, headers = 'Host: 127.0.0.1', method = 'GET'): string {
   return `${method} ${target} HTTP/1.1\r\n${headers}\r\nConnection: close\r\n\r\n`;
 }
@@ -545,7 +544,7 @@ it('tells clients that it keeps a connection for 30 s', async () => {
 it('holds 1000 connections of one client and 2000 of all, and lets the next one in', async () => {
   const url = await start();
   const sockets: Socket[] = [];
-  /** Opens connections that ask for nothing. */
+  /** Opens connections that request nothing. */
   const hold = (localAddress: string, count: number) => {
     for (let n = 0; n < count; n += 1) {
       const socket = connect({ host: '127.0.0.1', port: Number(new URL(url).port), localAddress });
@@ -554,7 +553,7 @@ it('holds 1000 connections of one client and 2000 of all, and lets the next one 
   };
   const isHealthy = async () =>
     (await ask(`${url}/-/healthy`, { localAddress: '127.0.0.2' })).status === 200;
-  /** Places of the connections that were closed, but for those that were told that they took too long. */
+  /** Returns the places of the connections that were closed without a response. */
   const closed = () =>
     sockets.flatMap((socket, n) => (socket.closed && socket.bytesRead === 0 ? [n] : []));
   const isClosed = (place: number) =>
@@ -564,7 +563,7 @@ it('holds 1000 connections of one client and 2000 of all, and lets the next one 
   expect([await isHealthy(), closed()]).toEqual([true, []]);
   hold('127.0.0.1', 1);
   await isClosed(0);
-  // Some are left over for the visits.
+  // Leaves some connections for `isHealthy`.
   hold('127.0.0.3', 990);
   expect([await isHealthy(), closed()]).toEqual([true, [0]]);
   hold('127.0.0.3', 10);

@@ -15,7 +15,7 @@ import { PATIENCE } from '../../../support/evalwatch.ts';
 const SECRET = '5ecret-5ecret-5ecret';
 const MINUTE = 60_000;
 
-// Requests take their real time.
+// Requests take real time.
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] }));
 afterEach(() => void vi.useRealTimers());
 
@@ -24,7 +24,7 @@ interface Line {
   readonly [field: string]: unknown;
 }
 
-/** A monitor outside, which answers with `status`; and a heartbeat whose minutes pass at `nextMinute`. */
+/** Sets up an external monitor, whose status `answer` sets, and a heartbeat whose minutes pass by `nextMinute`. */
 async function setUp({ isConnected = (): boolean => true } = {}) {
   const requests: { readonly path: string | undefined; readonly headers: object }[] = [];
   const answers: number[] = [];
@@ -61,7 +61,7 @@ async function setUp({ isConnected = (): boolean => true } = {}) {
     lines,
     heartbeat,
     nextMinute,
-    /** Lets minutes pass until so many requests have arrived. */
+    /** Lets minutes pass until at least `count` requests have arrived. */
     minutesUntil: (count: number) =>
       vi.waitFor(async () => {
         await nextMinute();

@@ -8,7 +8,7 @@ const failed = (reason: string) => ({ failure: { reason }, isStored: true }) as 
 /** The service answered 500, and the store failed too. */
 const NOT_STORED = { failure: { reason: 'server_error' }, isStored: false } as FinishedPoll;
 
-/** Minutes that a test ends, and polls that it settles. */
+/** Sets up minutes that a test ends and polls that it settles. */
 function setUp() {
   const verdicts: (Gap | 'whole')[] = [];
   const minutes = createMinutes({ now: () => NOW }, (gap) => verdicts.push(gap ?? 'whole'));

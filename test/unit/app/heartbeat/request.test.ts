@@ -17,7 +17,7 @@ const own = makeCertificate(directory, 'own');
 const other = makeCertificate(directory, 'other');
 const never = new AbortController().signal;
 
-/** A monitor outside with the certificate `own`, and the paths that were requested. */
+/** Starts an external monitor with the certificate `own` that records the requested paths. */
 async function startMonitor() {
   const paths: (string | undefined)[] = [];
   const server = createServer({ cert: own.cert, key: own.key }, ({ url }, response) => {

@@ -5,7 +5,7 @@ import { createProjectChanges } from '../../../../src/store/postgres/configure.t
 import type { Database, Statement } from '../../../../src/store/postgres/database.ts';
 import { CONFIRM } from '../../../../src/store/postgres/sql/projects.ts';
 
-/** More than the rounds that others may disturb. */
+/** More than the number of rounds that others may disturb. */
 const LOST_ANSWERS = 8;
 
 describe('a change of the projects', () => {
@@ -76,17 +76,17 @@ describe('a change of the projects', () => {
 });
 
 interface Trouble {
-  /** How many changes that were made lose their answers. */
+  /** Number of changes that are made but lose their answers. */
   readonly lostChanges?: number;
-  /** Which numbers lose their answers, the first one is 1. */
+  /** Requests for a number that lose their answers, counted from 1. */
   readonly lostNumbers?: readonly number[];
-  /** How often another change comes between a number and its change, after the lost ones. */
+  /** Number of other changes between a number and its change, after the lost ones. */
   readonly preceding?: number;
-  /** How often a confirmation finds other projects. */
+  /** Number of confirmations that find other projects. */
   readonly differing?: number;
 }
 
-/** Sets up the changes on a database that makes every statement. */
+/** Sets up the changes on a database that executes every statement. */
 function setUp({ lostChanges = 0, lostNumbers = [], preceding = 0, differing = 0 }: Trouble) {
   const events: MonitorEvent[] = [];
   const left = { lostChanges, preceding, differing };

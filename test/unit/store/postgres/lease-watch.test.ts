@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { watchLeases } from '../../../../src/store/postgres/ownership/lease-watch.ts';
 
-/** Reads the lease of the one worker at this time. Returns whether it is over. */
+/** Returns a function that reads the lease of a worker and returns whether it is over. */
 function watchLease(): (at: number, expiresUs: number, remainingMs: number) => boolean {
   const clock = { time: 0, monotonic: () => clock.time };
   const over = watchLeases(clock);

@@ -7,7 +7,7 @@ import { CHANGED } from '../../../../src/store/postgres/sql/owned-snapshot.ts';
 const IDS = Array.from({ length: 2600 }, (_, n) => `p${n}`);
 const HEALTH = [true, 0, null, 1, 1, 1] as const;
 
-/** A database of one worker's projects that counts the reads of changed ones. */
+/** Creates a database of one worker's projects that records the reads of changed ones. */
 function databaseOf(fails: (asked: readonly string[]) => boolean) {
   const reads: (readonly string[])[] = [];
   let underWay = 0;

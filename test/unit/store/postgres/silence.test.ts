@@ -17,7 +17,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** What the server shows on a new connection: that look's own statement and these. */
+/** Returns the statements that the server shows to a check, given the check's own one. */
 type Shown = (own: string) => readonly string[];
 
 function everyOther(...shown: readonly [Shown, Shown]): Shown {
@@ -28,10 +28,10 @@ function everyOther(...shown: readonly [Shown, Shown]): Shown {
   };
 }
 
-/** A statement on a connection that says nothing, and what comes of the wait for it. */
+/** Waits for a statement on a silent connection; `outcome` receives the result. */
 function setUp(shown: Shown, stream: object = {}) {
   let ends = 0;
-  // Not `vi.fn`, which would look after the error.
+  // Not `vi.fn`, which would handle the error.
   const end = async () => {
     ends += 1;
     throw new Error('the connection is gone already');
@@ -53,7 +53,7 @@ it('a connection is silent when the server twice works on other statements only'
   expect(outcome).not.toHaveBeenCalled();
   await looks(1);
   expect(outcome).toHaveBeenCalledWith(expect.any(SilentConnectionError));
-  // The connections that looked are closed, and no other look follows.
+  // The connections of the checks are closed, and no other check follows.
   await looks(5);
   expect(open).toHaveBeenCalledTimes(2);
   expect(ends()).toBe(2);
@@ -106,7 +106,7 @@ describe('a connection is waited for', () => {
     const { outcome, looks } = setUp((own) => [own], stream);
     for (; received < 10; received += 1) await looks(1);
     expect(outcome).not.toHaveBeenCalled();
-    // The first one still finds the last byte.
+    // The first check still finds the last byte.
     await looks(3);
     expect(outcome).toHaveBeenCalledWith(expect.any(SilentConnectionError));
   });

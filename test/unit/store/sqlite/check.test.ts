@@ -45,7 +45,7 @@ describe('a store', () => {
       if (failure.transitionId <= 2) continue;
       await store.settleFailure(failure, { reason: 'not_found' }, 41);
     }
-    // The pending failure of the first move stays where what followed it is deleted.
+    // The pending failure of the first transition stays while later transitions are deleted.
     await store.prune({ before: 35, firstDay: 0 });
     expect(await broken()).toEqual([]);
     await see(store, 'p', { a: 'PENDING', b: 'PENDING' }, 50);
@@ -59,7 +59,7 @@ describe('a store', () => {
   it('whose index lost its entries is not', async () => {
     damage('UPDATE record SET missing = 1');
     const image = await readFile(path);
-    // The page of the index; its cells are there no more.
+    // Removes the cells from the page of the index.
     const db = new Database(path, { readonly: true });
     const page =
       db

@@ -4,7 +4,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { COMPILE_CACHE } from '../../../support/compile-cache.ts';
 
-/** A process that runs one of the scripts beside this file, and its lines. */
+/** A process that runs a script of this folder, and the lines that it prints. */
 export interface Child extends AsyncDisposable {
   readonly pid: number | undefined;
   readonly lines: AsyncIterableIterator<string>;
@@ -26,7 +26,7 @@ export function startChild(script: string, ...args: readonly string[]): Child {
   };
 }
 
-/** As the kernel does it: nothing of the process runs any more. */
+/** Kills the process as the kernel does: none of its code runs any more. */
 async function kill(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const closed = once(child, 'close');

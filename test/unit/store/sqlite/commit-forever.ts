@@ -1,4 +1,4 @@
-/** Polls a project over and over, and says the transition id of each commit once it has been acknowledged. */
+/** Polls a project over and over, and prints each transition once its commit is acknowledged. */
 import { writeSync } from 'node:fs';
 import { systemClock } from '../../../../src/app/clock.ts';
 import { openStore } from '../../../../src/store/sqlite/sqlite-store.ts';

@@ -42,7 +42,7 @@ describe('a damaged store', () => {
     await store.commitPoll({ ...commit, listings: new Map([['prompt', changes]]) });
   }
 
-  /** Every error of opening, reading and writing. */
+  /** Returns every error of opening, reading and writing. */
   async function errorsOf(): Promise<readonly unknown[]> {
     const errors: unknown[] = [];
     const attempt = async <Result>(work: () => Promise<Result>): Promise<Result | undefined> => {
@@ -93,7 +93,7 @@ describe('a damaged store', () => {
     expect(errors.every((error) => error instanceof StoreError)).toBe(true);
   });
 
-  // The proof has many more rounds, and threads.
+  // The proof `corrupt-store` has many more rounds, and threads.
   it('gives only StoreErrors, wherever its bits flipped', async () => {
     const random = generator(42);
     for (let round = 0; round < 15; round += 1) {
@@ -105,14 +105,14 @@ describe('a damaged store', () => {
       await writeFile(path, damaged);
       const errors = await errorsOf();
       expect(errors.filter((error) => !(error instanceof StoreError))).toEqual([]);
-      // That would be the lock of the round before.
+      // `busy` would be the lock of the previous round.
       expect(errors).not.toContainEqual(expect.objectContaining({ reason: 'busy' }));
       for (const suffix of ['-wal', '-shm']) await rm(path + suffix, { force: true });
     }
   }, 120_000);
 });
 
-/** Numbers from 0 to 1, the same ones each time. */
+/** Generates numbers from 0 to 1, the same ones each time. */
 function generator(seed: number): () => number {
   let state = seed;
   return () => {

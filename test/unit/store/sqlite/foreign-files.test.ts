@@ -8,7 +8,7 @@ import { openReader } from '../../../../src/store/sqlite/sqlite-reader.ts';
 import { openStoreInProcess } from '../../../support/store-in-process.ts';
 import { temporaryDirectory } from '../../../support/temporary.ts';
 
-/** Files that are no store of ours, and what has to be said of them. */
+/** Files that are no store of evalwatch, and the expected error messages. */
 const FOREIGN: readonly (readonly [
   name: string,
   make: (path: string) => void | Promise<void>,
@@ -97,7 +97,6 @@ describe('a file that is no store of ours', () => {
     );
   });
 
-  /** Every file and its bytes. */
   async function contents() {
     const names = (await readdir(directory.path)).toSorted();
     const bytes = await Promise.all(names.map((name) => readFile(join(directory.path, name))));
@@ -113,7 +112,7 @@ function sql(text: string) {
   };
 }
 
-/** As a crash of its program leaves it. */
+/** Makes a database as a crash of its program leaves it. */
 async function inLogOnly(path: string): Promise<void> {
   const db = new Database(`${path}.origin`);
   db.exec('PRAGMA journal_mode = WAL; CREATE TABLE t (a)');

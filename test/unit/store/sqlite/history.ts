@@ -24,7 +24,7 @@ export async function see(
   await store.commitPoll({ ...commit, listings: new Map([[kind, changes]]) });
 }
 
-/** Makes a store at `path` whose project `p` has moves of two prompts, b's to FAILED twice, and of a dataset. */
+/** Makes a store at `path` whose project `p` has transitions of two prompts, b's to FAILED twice, and of a dataset. */
 export async function writeHistory(path: string): Promise<void> {
   const store = await openStoreInProcess({ path, clock: systemClock, emit: () => {} });
   await store.configureProjects(['p'], 1);

@@ -1,4 +1,4 @@
-/** Opens the store of the first argument and holds it until it is killed; says so, or why it cannot. */
+/** Opens the store of the first argument and holds it until it is killed. Prints `open` or the error. */
 import { writeSync } from 'node:fs';
 import { systemClock } from '../../../../src/app/clock.ts';
 import { openStore } from '../../../../src/store/sqlite/sqlite-store.ts';

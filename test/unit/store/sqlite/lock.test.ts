@@ -20,7 +20,7 @@ describe('a store serves one daemon at a time', () => {
 
   const at = (...names: string[]) => join(directory.path, ...names);
   const openInThread = (path: string) => openStore({ path, clock: systemClock, emit: () => {} });
-  // A lock is that of the process, whichever of its threads SQLite works in.
+  // A lock belongs to the process, whichever of its threads SQLite works in.
   const open = (path: string) => openStoreInProcess({ path, clock: systemClock, emit: () => {} });
 
   async function holder(path: string) {
@@ -110,7 +110,7 @@ describe('a store serves one daemon at a time', () => {
       message: expect.stringContaining(`${at(name)} is one of 2 names (hard links) of a file`),
     });
     await expect(openContents(at(name))).rejects.toMatchObject({ reason: 'busy' });
-    // The first name is kept from the other one, too.
+    // A holder of the other name blocks the first name too.
     await child.kill();
     await using twin = await holder(at(name));
     await expect(open(at('store.db'))).rejects.toMatchObject({ reason: 'busy' });

@@ -7,9 +7,9 @@ import { openStoreInProcess } from '../../../support/store-in-process.ts';
 import { temporaryDirectory } from '../../../support/temporary.ts';
 import { detectChanges } from '../../../support/at-once.ts';
 
-/** Takes three transactions to delete. */
+/** Rows that take three transactions to delete. */
 const MANY = 4500;
-/** Each takes a transaction to settle. */
+/** Failures that take a transaction each to settle. */
 const FAILURES = 50;
 const TABLES = ['project', 'listing', 'record', 'transition', 'transition_total', 'failure'];
 

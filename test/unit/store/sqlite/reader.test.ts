@@ -94,7 +94,7 @@ describe('a reader', () => {
     await chmod(path, 0o444);
     await chmod(directory.path, 0o555);
     const before = await readdir(directory.path);
-    // Nothing is forbidden to root.
+    // Root may write everywhere.
     const isRoot = process.geteuid?.() === 0;
     if (isRoot) process.seteuid?.(NOBODY);
     try {

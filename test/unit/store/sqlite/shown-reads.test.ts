@@ -9,7 +9,7 @@ const CALL: { readonly method: 'projects'; readonly args: [] } = { method: 'proj
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-/** Reads that answer with the thread that was asked. */
+/** Sets up reads that return the name of their thread. */
 function setUp(assertInPlace: () => Promise<void> = async () => {}) {
   const answered = (by: string) => (call: { readonly method: string }) =>
     call.method === 'assertInPlace' ? assertInPlace() : Promise.resolve([by]);

@@ -7,7 +7,7 @@ import { changesOf, recordOf, UP } from '../../../contract/store/harness.ts';
 import { fakeClock } from '../../../support/monitor.ts';
 import { temporaryDirectory } from '../../../support/temporary.ts';
 
-/** More than two pages. */
+/** More than two pages of projects. */
 const IDS = Array.from({ length: 600 }, (_, n) => `p${String(n).padStart(3, '0')}`);
 
 /** Prepares the commit of a listing with this number of running prompts. */
@@ -18,7 +18,6 @@ async function prepare(store: SqliteStore, project: string, running: number) {
   return async () => await store.commitPoll({ project, at: 1, health: UP, version, listings });
 }
 
-/** Number of running prompts by project. */
 function runningOf({ projects }: StoreSnapshot): Readonly<Record<string, number | undefined>> {
   return Object.fromEntries(
     projects.map(({ project, listings }) => {

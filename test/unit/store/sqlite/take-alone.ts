@@ -1,4 +1,4 @@
-/** Takes the database of the first argument for itself alone, and says how that went. */
+/** Locks the database of the first argument exclusively. Prints `taken` or the error. */
 import { writeSync } from 'node:fs';
 import Database from 'better-sqlite3';
 

@@ -64,9 +64,9 @@ describe('a file that is written whole', () => {
     await child.lines.next();
     expect(await names()).toContainEqual(expect.stringMatching(/^file\.partial-/));
     process.kill(Number(child.pid), 'SIGTERM');
-    // Until stdout is closed.
+    // Waits until stdout is closed.
     await child.lines.next();
-    // By another process.
+    // Another process removes the draft.
     await expect.poll(names, PATIENCE).toEqual(left);
   });
 

@@ -1,4 +1,4 @@
-/** Writes the file of the first argument, replacing one if the second says so, and never comes to an end. */
+/** Writes the file of the first argument, and needs 60 s. Replaces a file if the second argument is `replace`. */
 import { writeSync } from 'node:fs';
 import { exit } from '../../../../src/files/thread-work.ts';
 import { writeWhole } from '../../../../src/store/sqlite/file/whole-file.ts';

@@ -1,4 +1,4 @@
-/** Writes the file of the argument to a file system that hangs: a thread of the pool is held up, and so is who removes a file. */
+/** Writes the file of the argument to a file system that hangs: a thread of the pool blocks, and so does a removal. */
 import { execFileSync } from 'node:child_process';
 import fs, { writeSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
@@ -17,6 +17,6 @@ process.on('SIGTERM', () => exit(143));
 await writeWhole(target, true, async ({ file }) => {
   await file.appendFile('half of it');
   writeSync(1, 'written\n');
-  // Nobody writes to it.
+  // Hangs: the pipe has no writer.
   await fs.promises.open(`${target}.pipe`);
 });

@@ -2,15 +2,14 @@ import { differences } from '../../../support/oracle.ts';
 import type { LogLine, Observation, TransitionRow } from '../../../support/oracle/observation.ts';
 import { RIGHT, RUN, samplesOf, told } from './history.ts';
 
-/** What is wrong with the right history. */
 export type Change = Partial<Observation>;
 
-/** What the oracle says of the right history with these changes, as one text. */
+/** Returns what the oracle reports of the right history with these changes. */
 export function verdict(...changes: readonly Change[]): string {
   return differences(Object.assign({}, RIGHT, ...changes)).join('\n');
 }
 
-/** Other transitions, with the totals and lines that go with them. */
+/** Changes the transitions, with the totals and lines that belong to them. */
 export function transitions(
   change: (rows: readonly TransitionRow[]) => readonly TransitionRow[],
 ): Change {
@@ -24,7 +23,7 @@ export function lines(change: (lines: readonly LogLine[]) => readonly LogLine[])
   return { runs: [{ ...RUN, lines: change(RUN.lines) }] };
 }
 
-/** A series with another value, or none. */
+/** Changes or removes a series. */
 export function sample(series: string, value: number | undefined): Change {
   const samples = new Map(RIGHT.samples);
   if (value === undefined) samples.delete(series);
@@ -32,7 +31,7 @@ export function sample(series: string, value: number | undefined): Change {
   return { samples };
 }
 
-/** The same rows, but for one or every one. */
+/** Changes the row with this id, or every row. */
 export function edited<Row extends { readonly transition_id?: number }>(
   rows: readonly Row[],
   fields: Partial<Row>,

@@ -8,7 +8,7 @@ import type {
   TransitionRow,
 } from '../../../support/oracle/observation.ts';
 
-// A small history that a right daemon has seen, told second by second:
+// A small history that a correct daemon has seen, second by second:
 //   1 a PENDING, b RUNNING, d COMPLETED: the baseline    5 a is RUNNING again and listed twice, c is new
 //   2 a RUNNING, b FAILED                                6 an item without an id hides c
 //   3 a FAILED, b is missing                             7 a COMPLETED, c FAILED
@@ -18,7 +18,6 @@ import type {
 const ERROR = { error_id: 'E', error_msg: 'broken' };
 const PROJECT = 'p';
 
-/** The text of a time, by its second. */
 export function time(second: number, ms = 0): string {
   return new Date(second * 1000 + ms).toISOString();
 }
@@ -152,7 +151,7 @@ export const RIGHT: Observation = {
   gave: (_id, errorInfo) => errorInfo === ERROR,
 };
 
-/** /metrics of a daemon that made these transitions and ended as {@link RIGHT} does. */
+/** Returns /metrics of a daemon that made these transitions and ended as {@link RIGHT} does. */
 export function samplesOf(rows: readonly TransitionRow[]): ReadonlyMap<string, number> {
   const samples = new Map([
     ['evalwatch_prompts{project="p",status="PENDING"}', 0],

@@ -3,7 +3,7 @@ import type { LogLine, Run } from '../../../support/oracle/observation.ts';
 import { type Change, edited, transitions, verdict, without } from './doctor.ts';
 import { failure, move, polled, RIGHT, RUN, samplesOf, time, told, toldFailed } from './history.ts';
 
-// The daemon was killed after the listing of second 3, before it told of that poll; the next one began with second 4.
+// The daemon was killed after the listing of second 3, before it logged that poll. The next one began with second 4.
 
 const KILLED_MS = 3500;
 
@@ -11,7 +11,7 @@ const isBefore = (line: LogLine) => Date.parse(line.time) < KILLED_MS;
 const tellsOfThird = (line: LogLine) =>
   line.time.startsWith(time(3).slice(0, 19)) && line.event !== 'prompt.failed';
 
-/** The two lives of the daemon, with these lines. */
+/** Returns the two runs of the daemon, with these lines. */
 function lives(
   before: readonly LogLine[],
   after: readonly LogLine[],
@@ -27,7 +27,7 @@ const before = RUN.lines.filter((line) => isBefore(line) && !tellsOfThird(line))
 const after = RUN.lines.filter((line) => !isBefore(line));
 const isFailure = ({ event }: LogLine) => event === 'prompt.failed';
 
-/** The listing of second 3 was not taken note of: its move is found in second 4. */
+/** Loses the listing of second 3: its transition is found in second 4. */
 function lost(runs: readonly Run[]): Change {
   const rows = edited(RIGHT.transitions, { time: time(4, 10) }, 4);
   return {
@@ -39,7 +39,7 @@ function lost(runs: readonly Run[]): Change {
   };
 }
 
-/** What tells of the move of second 3 when it is found in second 4. */
+/** Lines of the transition of second 3 when it is found in second 4. */
 const foundLater = [
   told(move(4, 4, ['a', 'RUNNING', 'FAILED'])),
   toldFailed(failure(4, 4, 'a'), 4),

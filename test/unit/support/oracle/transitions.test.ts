@@ -10,7 +10,7 @@ function plus(second: number, moved: Move): (rows: Rows) => Rows {
   return (rows) => [move(9, second, moved), ...rows];
 }
 
-/** The numbers of two transitions, exchanged. */
+/** Swaps the numbers of two transitions. */
 function swapped(one: number, other: number): (rows: Rows) => Rows {
   const numbers = new Map([
     [one, other],

@@ -11,7 +11,7 @@ import { fakeClock, listingOf, neverStopping, scriptedService } from '../../../s
 import { BY_DEFAULT, UNLEARNED } from '../../../support/expected.ts';
 import { temporaryDirectory } from '../../../support/temporary.ts';
 
-/** An API over a real store and a real poller, whose service shows what a test says. */
+/** Starts an API over a real store and a real poller, whose service a test scripts. */
 export async function startApi(projects: readonly string[] = ['p', 'q']) {
   const directory = await temporaryDirectory();
   const clock = fakeClock();
@@ -52,7 +52,7 @@ export async function startApi(projects: readonly string[] = ['p', 'q']) {
   };
   const api = createApi(content);
 
-  /** Polls a project whose service shows these raw statuses by id; without any it fails. */
+  /** Polls a project that shows these raw statuses by id. Without prompts the poll fails. */
   async function poll(
     project: string,
     prompts?: Readonly<Record<string, string>>,

@@ -14,7 +14,7 @@ interface Page {
   readonly next_cursor: string | null;
 }
 
-/** An API over a real store in which 5 prompts of project p failed and one runs; q was removed. */
+/** Sets up an API over a real store in which 5 prompts of project p failed and one runs; q was removed. */
 async function setUp() {
   const { api, content, store, clock, poll, request } = await startApi();
   await poll('p', { running: 'RUNNING' });
@@ -225,7 +225,7 @@ describe('rows', () => {
 });
 
 describe('causes', () => {
-  /** Settled failures of project p with three causes, 3, 2 and 1 of them; the most frequent one is older, too. */
+  /** Settles failures of p and q with three causes, 3, 2 and 1 of them. The most frequent cause has an older one too. */
   async function setUpCauses() {
     const given = await startApi();
     const { store, clock, poll, request } = given;
@@ -387,7 +387,7 @@ describe('causes', () => {
 });
 
 describe('a page of rows', () => {
-  /** Failures, the newest first, each with a message. */
+  /** Returns failures with this message, newest first. */
   const failures = (count: number, message: string) =>
     Array.from({ length: count }, (_, n): FailureRow => {
       const errorInfo = { error_id: 'E', error_msg: message };
@@ -479,7 +479,7 @@ describe('a page of rows', () => {
 });
 
 describe('answers that take long', () => {
-  /** An API whose failures take some time to read. */
+  /** Sets up an API whose failures take `ms` to read. */
   async function setUpSlow(ms: number) {
     const { content } = await startApi();
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
@@ -513,7 +513,7 @@ describe('answers that take long', () => {
     // One is being answered, 32 wait.
     expect(answers(attacker, 503)).toHaveLength(7);
 
-    // The time saved up is used up in the meantime.
+    // The time that was saved up is used up by now.
     await vi.advanceTimersByTimeAsync(2500);
     expect(answers(attacker, 200)).toHaveLength(7);
     all.push(ask(visitor));

@@ -12,7 +12,7 @@ import { startApi } from './api-under-test.ts';
 const document = readOpenApi(openApiDocument());
 const ANSWERED = document.paths.filter((path) => path !== '/events');
 
-/** An API with a row of every kind: failures with and without error_info, a failed poll, datasets, odd statuses. */
+/** Sets up an API with rows of every kind: failures with and without error_info, a failed poll, datasets, odd statuses. */
 async function setUp() {
   const started = await startApi(['p', 'q', 'new']);
   const { store, poll } = started;
@@ -120,7 +120,7 @@ describe('the OpenAPI document', () => {
   });
 });
 
-/** Values that somebody might give for any parameter, good ones among them. */
+/** Values for each parameter, valid ones among them. */
 const VALUES: Readonly<Record<string, fc.Arbitrary<string>>> = {
   project: fc.constantFrom('p', 'q', 'new', 'nobody'),
   status: fc.constantFrom('PENDING', 'RUNNING', 'COMPLETED', 'FAILED', 'UNKNOWN'),
@@ -155,7 +155,7 @@ describe('any parameters', () => {
         });
         const isOnce = new Set(given.map(([name]) => name)).size === given.length;
         const cursor = given.find(([name]) => name === 'cursor');
-        // A cursor's text says nothing to who did not write it.
+        // A cursor is opaque, so the test cannot tell whether it is valid.
         const isGood = isAccepted && isOnce && (cursor === undefined || status !== 400);
         expect(status === 400).toBe(!isGood);
       }),
@@ -164,7 +164,7 @@ describe('any parameters', () => {
   });
 });
 
-/** A parameter's text as the value that its schema speaks of. */
+/** Converts a parameter's text to the value that its schema describes. */
 function asValue(name: string, text: string): unknown {
   if (name === 'limit') return /^\d+$/.test(text) ? Number(text) : text;
   return name === 'status' ? text.toUpperCase() : text;

@@ -36,7 +36,7 @@ describe.each(['http', 'https'])('too many %s connections', (scheme) => {
     server.close();
   });
 
-  /** Connects from an address of this host, and is known to the server. */
+  /** Connects from an address of this host, and waits until it is accepted. */
   async function open(from: string): Promise<Socket> {
     const address = server.address();
     const port = typeof address === 'object' && address !== null ? address.port : 0;

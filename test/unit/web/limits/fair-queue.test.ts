@@ -11,7 +11,7 @@ beforeEach(() => {
 function setUp(options: Partial<FairQueueOptions> = {}) {
   const queue = createFairQueue({ maxWaiting: 100, maxWaitingPerKey: 10, ...options });
   const done: string[] = [];
-  /** Works for some time when its turn comes. */
+  /** Works for `ms` when its turn comes. */
   async function work(
     name: string,
     ms: number,
@@ -87,7 +87,7 @@ describe('turns', () => {
     const { done, work } = setUp({ budget: budgetOf(0.1, 50) });
     const all = Promise.all(Array.from({ length: 7 }, (_, n) => work(`a${n}`, 10)));
     await vi.advanceTimersByTimeAsync(65);
-    // The share of this time is a part of a turn more.
+    // The share of this time allows a part of one more turn.
     expect(done).toHaveLength(6);
     await vi.advanceTimersByTimeAsync(30);
     expect(done).toHaveLength(6);

@@ -8,14 +8,14 @@ function setUp({ max = 4, areFinite = true } = {}) {
   const clock = fakeClock();
   const take = limitOpenAnswers({ max, areFinite, clock });
   const ended: string[] = [];
-  /** Asks for a place for an answer, which has a name for the sake of the test. */
+  /** Requests a place for a response, which a test knows by its name. */
   function ask(name: string, remoteAddress = name.charAt(0)) {
     const response = Object.assign(new EventEmitter(), { headersSent: false });
     const destroy = () => {
       ended.push(name);
       response.emit('close');
     };
-    /* oxlint-disable typescript/no-unsafe-type-assertion -- all of them that is used */
+    /* oxlint-disable typescript/no-unsafe-type-assertion -- the only members that are used */
     const request = { socket: { remoteAddress, destroy } } as unknown as IncomingMessage;
     const hasPlace = take(request, response as unknown as ServerResponse);
     /* oxlint-enable typescript/no-unsafe-type-assertion */

@@ -11,13 +11,13 @@ beforeEach(() => {
   onTestFinished(() => void vi.useRealTimers());
 });
 
-/** Asks for an answer that its client does not read to the end. */
+/** Requests a response that its client does not read to the end. */
 function ask(route: Route) {
   const response = new EventEmitter();
   const destroy = vi.fn<() => void>();
   const handle = vi.fn<Handler>();
   const target = { path: '/', search: '', route, host: undefined };
-  /* oxlint-disable typescript/no-unsafe-type-assertion -- all of them that is used */
+  /* oxlint-disable typescript/no-unsafe-type-assertion -- the only members that are used */
   limitRequests(handle, fakeClock())(
     { socket: { remoteAddress: '192.0.2.1', destroy } } as unknown as IncomingMessage,
     response as unknown as ServerResponse,

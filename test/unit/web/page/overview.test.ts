@@ -8,7 +8,7 @@ async function setUp() {
   const world = await openPageWorld(NIGHT - 3 * HOUR);
   await world.configure(['alpha', 'beta', 'gamma']);
   return Object.assign(world, {
-    /** The text of a page as somebody reads it. */
+    /** Reads a page; `text` is what a user sees. */
     read: async (path = '/', change: Partial<PageContent> = {}) => {
       const answer = await createPage({ ...world.content, ...change }).request(path);
       const html = await answer.text();
@@ -24,7 +24,7 @@ function textOf(html: string): string {
     .replaceAll(/\s+/g, ' ');
 }
 
-/** In the order in which the words first stand in the text. */
+/** Sorts words by their first occurrence in the text. */
 function order(text: string, words: readonly string[]): readonly string[] {
   return words.toSorted((a, b) => text.indexOf(a) - text.indexOf(b));
 }
@@ -141,7 +141,7 @@ describe('the store', () => {
     expect(text).toContain('the service refuses the API key');
     expect(text + project.text).not.toContain('page 7');
     expect(project.text).toContain('The store cannot be read');
-    // Nobody knows how many.
+    // The number of failures is unknown.
     expect(html + project.html).not.toMatch(/\d failures?\b/);
   });
 
@@ -303,7 +303,7 @@ describe('what is expected', () => {
   const configured = { limitMs: 90 * SECOND, source: 'configured', typicalMs: undefined } as const;
   const off = { limitMs: undefined, source: 'off', typicalMs: undefined } as const;
 
-  /** alpha has a prompt that has been RUNNING for 3 h 40 min, beta one for a minute. */
+  /** Lets a prompt of alpha be RUNNING for 3 h 40 min, and one of beta for a minute. */
   async function setUpWaiting() {
     const world = await setUp();
     await world.see('alpha', { slow: 'RUNNING' });
@@ -394,7 +394,7 @@ describe('what is expected', () => {
 });
 
 describe('the causes of failures', () => {
-  /** In alpha, 3 prompts failed 2 days ago and 5 now; in beta 2 now. The last of alpha is not settled. */
+  /** Lets 3 prompts of alpha fail 2 days ago and 5 now, and 2 of beta now. The last of alpha is not settled. */
   async function setUpCauses() {
     const world = await setUp();
     const all = (ids: string, status: string) =>

@@ -37,7 +37,7 @@ beforeAll(async () => {
   stranger = makeCertificate(path, 'stranger');
 });
 
-/** Serves for one test, with a protection that it can change. */
+/** Starts a server with a protection that the test can change. */
 async function serve(first: Protection, handle?: Handler) {
   let now: Protection | undefined = first;
   let broken: Error | undefined;
@@ -49,7 +49,7 @@ async function serve(first: Protection, handle?: Handler) {
     request[1].setHeader('x-login', 'none');
     withLogin(...request);
   };
-  // It takes a moment to read files: whoever leaves meanwhile does no harm.
+  // Reading files takes a moment, in which clients can leave.
   const look = async () => {
     await setTimeout(5);
     if (broken !== undefined) throw broken;
@@ -72,7 +72,7 @@ async function serve(first: Protection, handle?: Handler) {
     port,
     url: `${first.tls === undefined ? 'http' : 'https'}://127.0.0.1:${port}`,
     bugs,
-    /** What looking at the protection throws from now on. */
+    /** Makes every read of the protection throw this error. */
     breakWith: (error: Error | undefined) => {
       broken = error;
     },
@@ -216,7 +216,7 @@ describe('with users', () => {
     await hashing.promise;
 
     become({ ...WITH_LOGIN, users: new Map([['bob', bcrypt.hashSync('other', 4)]]) });
-    // By it the server learns of the change.
+    // This request makes the server read the change.
     expect((await ask(url)).status).toBe(401);
     released.resolve();
 
@@ -372,7 +372,7 @@ describe('with TLS', () => {
   });
 });
 
-/** What comes back for these bytes, in latin1. */
+/** Sends these bytes. Returns the response, in latin1. */
 async function send(port: number, bytes: string): Promise<string> {
   const socket = connectPlainly(port, '127.0.0.1');
   socket.setEncoding('latin1');
@@ -380,7 +380,7 @@ async function send(port: number, bytes: string): Promise<string> {
   return await text(socket);
 }
 
-/** One request over a connection that may resume a session. */
+/** Sends one request over a connection that may resume a session. */
 async function visit(options: ConnectionOptions) {
   const socket: TLSSocket = connect({ host: '127.0.0.1', ...options });
   let ticket: Buffer | undefined;

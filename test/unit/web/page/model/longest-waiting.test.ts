@@ -6,7 +6,7 @@ import { listing, stored } from '../../../metrics/setup.ts';
 
 type Prompt = readonly [project: string, status: UnfinishedStatus, since: number];
 
-/** A store with these prompts, and what it was asked. */
+/** Creates a store with these prompts that records its queries. */
 function storeOf(prompts: readonly Prompt[]) {
   const asked: string[] = [];
   const rows = prompts.map(([project, status, since], index): StatusRow => {
