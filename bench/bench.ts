@@ -1,4 +1,4 @@
-/** What evalwatch costs beside floors and peers (docs/performance.md). */
+/** Measures the cost of evalwatch beside floors and peers (docs/performance.md). */
 import { readFile, writeFile } from 'node:fs/promises';
 import { thisMachine } from './machine.ts';
 import { readOptions, USAGE, type Options } from './options.ts';
@@ -28,7 +28,7 @@ async function measureAll(): Promise<Report> {
       const result = { row: name, title, goals, ...measured };
       results.push(result);
       console.log(tableOf(result));
-      // Now, for what is measured is not lost if it is ended early.
+      // Written after each result, so that an interrupted run keeps its figures.
       if (json !== undefined) await writeFile(json, toJson({ machine, runs, results }));
     }
   }

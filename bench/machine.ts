@@ -1,7 +1,6 @@
 import { availableParallelism, cpus, loadavg, release, totalmem } from 'node:os';
 import Database from 'better-sqlite3';
 
-/** Where and with what it was measured. */
 export interface Machine {
   readonly cpu: string;
   readonly cores: number;
@@ -9,7 +8,7 @@ export interface Machine {
   readonly kernel: string;
   readonly node: string;
   readonly sqlite: string;
-  /** Processes that wanted to run, others' too, just before. */
+  /** Load average of the minute before the start. */
   readonly load: number;
 }
 

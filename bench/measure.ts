@@ -19,19 +19,18 @@ export interface MeasuredTask extends Task {
   readonly warmUp: number;
   /** Measured rounds. */
   readonly polls: number;
-  /** Each round with an empty store and a new client. */
+  /** Whether each round has an empty store and a new client. */
   readonly fresh: boolean;
-  /** Where to write a CPU profile of the measured rounds. */
+  /** Path of the file for the CPU profiles of the measured rounds. */
   readonly profile?: string;
 }
 
-/** What one process measured; times are means over its rounds. */
+/** Figures of one process; CPU and wall time are means over its rounds. */
 export type Sample = Figures & {
-  /** Of the last round. */
+  /** Outcome of the last round. */
   readonly outcome: Outcome;
 };
 
-/** What contenders are to do, and how often. */
 export interface Scenario extends Pick<MeasuredTask, 'warmUp' | 'polls' | 'fresh'> {
   readonly workload: Workload;
 }
@@ -42,11 +41,11 @@ const MOST_OUTPUT_BYTES = 16 * 1024 * 1024;
 
 export interface MeasureOptions {
   readonly runs: number;
-  /** Is given CPU profiles of evalwatch's rounds in the last run. */
+  /** Receives the CPU profiles of evalwatch's rounds in the last run. */
   readonly onProfiles?: (profiles: readonly Profiler.Profile[]) => void;
 }
 
-/** Runs the contenders in turns, each time another one first, and takes the medians. */
+/** Measures the contenders in turn, in each run another one first, and returns the medians. */
 export async function measure(
   scenario: Scenario,
   contenders: readonly ContenderName[],
@@ -86,13 +85,13 @@ async function measureOnce(
   return sample;
 }
 
-/** Has one contender do its task in a process of its own. */
+/** Runs the task of one contender in a process of its own. */
 export async function runContender(task: MeasuredTask): Promise<Sample> {
   const [program, script] =
     task.contender === 'python'
       ? [PYTHON, 'contenders/python_peer.py']
       : [process.execPath, 'measured-process.ts'];
-  // Python has no constants of ours.
+  // The Python script cannot import the constants.
   const argument = JSON.stringify({ ...task, apiKey: API_KEY, concurrency: CONCURRENCY });
   const { stdout } = await run(program, [join(import.meta.dirname, script), argument], {
     maxBuffer: MOST_OUTPUT_BYTES,
@@ -100,7 +99,7 @@ export async function runContender(task: MeasuredTask): Promise<Sample> {
   return JSON.parse(stdout) as Sample;
 }
 
-/** Of each figure that there is. */
+/** Returns the median of each measured figure. */
 export function mediansOf(samples: readonly Figures[]): Figures {
   const medianOf = (metric: keyof Figures) => {
     const values = samples.map((sample) => sample[metric]).filter((value) => value !== undefined);

@@ -1,6 +1,4 @@
-/**
- * The process that one contender is measured in: takes a `MeasuredTask` as JSON in its arguments and prints a `Sample`.
- */
+/** Measures one contender in this process. The argument is a `MeasuredTask` as JSON; prints a `Sample`. */
 import { mkdtemp, writeFile } from 'node:fs/promises';
 import type { Profiler } from 'node:inspector';
 import { Session } from 'node:inspector/promises';
@@ -25,7 +23,7 @@ let outcome: Outcome = {};
 let cpuMs = 0;
 let wallMs = 0;
 
-/** Who does the next round, ready for it. */
+/** Returns the contender of the next round, prepared. */
 async function nextContender(): Promise<Contender> {
   if (contender === undefined || task.fresh) {
     await contender?.close();
@@ -45,7 +43,6 @@ async function measurePoll(polling: Contender): Promise<void> {
   cpuMs += (user + system) / 1000;
 }
 
-/** Does `work` under the profiler. */
 async function profiled(work: () => Promise<void>): Promise<Profiler.Profile> {
   const session = new Session();
   session.connect();
@@ -62,14 +59,14 @@ for (let round = 0; round < task.warmUp; round += 1) {
   const polling = await nextContender();
   await polling.poll();
 }
-// The peak is that of the measured rounds.
+// Resets the peak before the measured rounds.
 await writeFile('/proc/self/clear_refs', '5');
 const profiles: Profiler.Profile[] = [];
 const blocksMs: number[] = [];
 for (let round = 0; round < task.polls; round += 1) {
   const polling = await nextContender();
   delays.enable();
-  // Its own timer has to be under way.
+  // Its timer has to be running first.
   await setTimeout(2 * BLOCK_RESOLUTION_MS);
   delays.reset();
   if (task.profile === undefined) await measurePoll(polling);

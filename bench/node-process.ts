@@ -7,25 +7,24 @@ import { ALLOCATION, NODE_FLAGS } from '../test/support/node-flags.ts';
 
 export const ROOT = join(import.meta.dirname, '..');
 
-/** A process of Node; `await using` ends it. */
+/** A Node process; `await using` kills it. */
 export interface NodeProcess extends AsyncDisposable {
   readonly pid: number;
-  /** The next line of its stdout that has all these texts in it. @throws {Error} if it ends before */
+  /** Returns the next line of stdout that contains all these texts. @throws {Error} if it ends before */
   line(...texts: readonly string[]): Promise<string>;
 }
 
-/** Starts a program of this repository, with the flags and the memory allocation that image and systemd unit give the daemon. */
+/** Starts a program of this repository with the Node flags and the memory allocation of the image and the systemd unit. */
 export function startNode(program: string, ...args: readonly string[]): NodeProcess {
   return startNodeWith({ flags: NODE_FLAGS }, program, ...args);
 }
 
-/** Flags of Node, and variables of the environment beside those of {@link startNode}. */
+/** Node flags, and environment variables in addition to those of {@link startNode}. */
 export interface NodeOptions {
   readonly flags: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** Starts a program of this repository with these options. */
 export function startNodeWith(
   { flags, env }: NodeOptions,
   program: string,
@@ -55,14 +54,14 @@ export function startNodeWith(
   };
 }
 
-/** Memory of a process in RAM, now (`VmRSS`) or at most so far (`VmHWM`), in bytes. Linux only. */
+/** Returns the resident memory of a process, current (`VmRSS`) or peak (`VmHWM`), in bytes. Linux only. */
 export async function memoryOf(pid: number | 'self', field: 'VmHWM' | 'VmRSS'): Promise<number> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8');
   const [, kilobytes] = new RegExp(`^${field}:\\s+(\\d+) kB$`, 'm').exec(status) ?? [];
   return Number(kilobytes) * 1024;
 }
 
-/** CPU time of the threads that a process has, ms. Linux only. */
+/** Returns the CPU time of the live threads of a process, ms. Linux only. */
 export async function cpuMsOf(pid: number): Promise<number> {
   const tasks = await readdir(`/proc/${pid}/task`);
   const times = await Promise.all(

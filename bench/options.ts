@@ -27,7 +27,7 @@ export interface Options {
   readonly writeDocs: boolean;
 }
 
-/** @throws {Error} for what cannot be measured */
+/** @throws {Error} if a row or an option is invalid */
 export function readOptions(args: readonly string[]): Options {
   const { values, positionals } = parseArgs({
     args: [...args],

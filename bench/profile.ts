@@ -3,11 +3,11 @@ import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const LINES = 20;
-/** Waiting, and the profiler's own. */
+/** Frames of waiting and of the profiler itself. */
 const NOT_WORK = ['(idle)', 'post node:inspector:115'];
 const ROOT = join(import.meta.dirname, '..');
 
-/** Prints the functions that took most time themselves. */
+/** Prints the functions with the most self time. */
 export function printProfiles(profiles: readonly Profiler.Profile[]): void {
   const selfUs = new Map<string, number>();
   for (const profile of profiles) {
@@ -27,7 +27,7 @@ export function printProfiles(profiles: readonly Profiler.Profile[]): void {
 }
 
 function nameOf({ functionName, url, lineNumber }: Profiler.Profile['nodes'][number]['callFrame']) {
-  // What SQLite's driver calls is native and has no name.
+  // The native functions of SQLite's driver have no name.
   if (url === '') return functionName || '(native addon)';
   const file = url.startsWith('file:') ? relative(ROOT, fileURLToPath(url)) : url;
   return `${functionName || '(anonymous)'} ${file}:${lineNumber + 1}`;

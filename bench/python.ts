@@ -1,13 +1,13 @@
 import { spawnSync } from 'node:child_process';
 import { installDebianPackages } from '../test/support/debian-tool.ts';
 
-/** Debian's own: another Python on the PATH does not see Debian's packages. */
+/** Python of Debian. Another Python on the PATH does not see Debian's packages. */
 export const PYTHON = '/usr/bin/python3';
 const PACKAGES = ['python3-requests', 'python3-prometheus-client'];
 
 /**
- * A Python with what the peer imports, installed where that can be; otherwise undefined, which is said.
- * @throws {Error} where `CI=true`, as nothing may be skipped there
+ * Returns a Python with the packages of the peer, installed if possible. Otherwise warns and returns undefined.
+ * @throws {Error} if `CI=true`, because CI may skip nothing
  */
 export function findPython(): string | undefined {
   const missing = 'the Python peer needs python3-requests and python3-prometheus-client';

@@ -1,25 +1,25 @@
 import type { Machine } from './machine.ts';
 import type { Workload } from './workload.ts';
 
-/** What one contender cost; what it has no figure of is left out. */
+/** Cost of one contender; figures that were not measured are absent. */
 export interface Figures {
-  /** User and system time of all its threads, of one round. */
+  /** User and system time of all its threads, per round. */
   readonly cpuMs?: number;
   readonly wallMs?: number;
   /** Longest block of the event loop, in the median round. */
   readonly blockMs?: number;
-  /** In the worst round: on a busy machine, how long others had the processor. */
+  /** Longest block in the worst round. Other processes on the machine lengthen it. */
   readonly worstBlockMs?: number;
-  /** Most memory in RAM. */
+  /** Peak resident memory. */
   readonly peakBytes?: number;
-  /** Memory in RAM when it has nothing to do. */
+  /** Resident memory while idle. */
   readonly restBytes?: number;
 }
 
-/** At most `most`: a factor of what `over` has, bytes more than `above` has at rest, or itself in ms or bytes. */
+/** Limit of a figure: `most` times that of `over`, `most` bytes above `restBytes` of `above`, or `most` ms or bytes. */
 export interface Goal {
   readonly metric: keyof Figures;
-  /** Who has to reach it; by default evalwatch. */
+  /** Contender that has to reach it; default evalwatch. */
   readonly of?: string;
   readonly over?: string;
   readonly above?: string;
@@ -29,10 +29,9 @@ export interface Goal {
 /** One row at one size. */
 export interface Result extends Pick<Workload, 'projects' | 'prompts' | 'encoding'> {
   readonly row: string;
-  /** What is done, in words. */
   readonly title: string;
   readonly goals: readonly Goal[];
-  /** By contender; medians over the runs. */
+  /** Medians over the runs, by contender. */
   readonly figures: Readonly<Record<string, Figures>>;
 }
 
@@ -45,7 +44,7 @@ export interface Report {
 
 export type Measured = Pick<Result, 'projects' | 'prompts' | 'encoding' | 'figures'>;
 
-/** What evalwatch reached; undefined where it was not measured. */
+/** Returns the value to compare with `goal.most`; undefined if not measured. */
 export function reached(goal: Goal, figures: Result['figures']): number | undefined {
   const { metric, of = 'evalwatch', over, above } = goal;
   const own = figures[of]?.[metric];

@@ -9,9 +9,9 @@ interface Listing {
   readonly etag: string | undefined;
 }
 
-/** An Evaluation Service that does nothing but send what it has ready. */
+/** Evaluation Service that only sends prepared responses. */
 export interface BenchService extends AsyncDisposable {
-  /** Of a run: whoever asks below another run's address sees the first version first. */
+  /** Returns the base address of a run. Each run begins with the first version. */
   readonly urlOf: (run: string) => string;
 }
 

@@ -1,4 +1,4 @@
-/** Of at least one value. */
+/** Returns the median of at least one value. */
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((one, other) => one - other);
   const middle = sorted.length / 2;
@@ -7,7 +7,7 @@ export function median(values: readonly number[]): number {
   return (lower + upper) / 2;
 }
 
-/** How y grows with x, as the exponent of a power: 1 is in proportion. By least squares of the logarithms. */
+/** Returns the exponent of the growth of y with x (1: proportional), by least squares of the logarithms. */
 export function growth(points: readonly (readonly [x: number, y: number])[]): number {
   const logs = points.map(([x, y]) => [Math.log(x), Math.log(y)] as const);
   const meanX = mean(logs.map(([x]) => x));

@@ -1,12 +1,12 @@
-/** What the service of a measurement has to tell. */
+/** Listings of the service of a measurement. */
 export interface Workload {
   readonly projects: number;
-  /** Of each project. */
+  /** Prompts of each project. */
   readonly prompts: number;
-  /** Listings that differ from each other by 1 %, served in order; the last one again and again. */
+  /** Number of listings, each 1 % different from the previous, served in order; the last one repeats. */
   readonly versions: number;
   readonly encoding: 'identity' | 'gzip';
-  /** The service names an ETag, and answers 304 to it. */
+  /** Whether the service sends an ETag, and answers 304 to it. */
   readonly etag: boolean;
 }
 
@@ -24,9 +24,9 @@ export function projectIds(count: number): readonly string[] {
 }
 
 /**
- * The bodies of one project's prompt listing, one for each version. Items have every field that the service documents
- * and 350 to 600 bytes; their ids are in order of time (UUID version 7), so that whoever stores them in the order of
- * the listing fills one page after the other.
+ * Yields the bodies of the prompt listing of one project, one for each version. Items have every field that the service
+ * documents and 350 to 600 bytes. Their ids are ordered by time (UUID version 7), so that a store that inserts them in
+ * the order of the listing fills one page after the other.
  */
 export function* listingBodies(
   project: number,
@@ -36,7 +36,7 @@ export function* listingBodies(
   const pick = <T>(values: readonly T[]): T => values[Math.floor(random() * values.length)] as T;
   const items = Array.from({ length: prompts }, (_, index) => {
     const { status, ...fields } = item(project, index, pick);
-    // All but the status, which comes last.
+    // All fields but the status, which comes last.
     return { start: `${JSON.stringify(fields).slice(0, -1)},"status":"`, status };
   });
   for (let version = 0; version < versions; version += 1) {
@@ -71,7 +71,7 @@ function uuid(at: Date, project: number, index: number): string {
   return `${time.slice(0, 8)}-${time.slice(8)}-7000-8000-${tail}`;
 }
 
-/** One of a hundred, at least one. */
+/** Returns 1 % of the indexes, at least one. */
 function someIndexes(count: number, random: () => number): ReadonlySet<number> {
   const indexes = new Set<number>();
   while (indexes.size < Math.max(1, Math.round(count / 100))) {
@@ -80,14 +80,14 @@ function someIndexes(count: number, random: () => number): ReadonlySet<number> {
   return indexes;
 }
 
-/** As evaluations move, one in ten failing; what has ended is run again. */
+/** Returns the next status. One evaluation in ten fails; ended ones run again. */
 function nextStatus(status: string, chance: number): string {
   if (status === 'PENDING') return 'RUNNING';
   if (status === 'RUNNING') return chance < 0.1 ? 'FAILED' : 'COMPLETED';
   return 'PENDING';
 }
 
-/** Between 0 and 1, the same for the same seed (mulberry32). */
+/** Creates a generator of numbers from 0 to 1 for a seed (mulberry32). */
 function randomNumbers(seed: number): () => number {
   let state = seed;
   return () => {

@@ -1,7 +1,6 @@
 /**
- * Writes the address of the repository, which package.json has, into the files that name it and are not generated.
- * It comes before the generators that copy these files. With --check it writes nothing and exits 1 when a file names
- * another address.
+ * Writes the address of the repository, from package.json, into the files that name it and are not generated. Runs before
+ * the generators that copy these files. With --check it writes nothing and exits 1 when a file names another address.
  */
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

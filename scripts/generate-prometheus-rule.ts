@@ -1,6 +1,6 @@
 /**
- * Writes config/kubernetes/overlays/prometheus-operator/prometheus-rule.yaml, the alert rules in the format of the Prometheus
- * Operator. With --check it writes nothing and exits 1 when the file is out of date.
+ * Writes config/kubernetes/overlays/prometheus-operator/prometheus-rule.yaml, the alert rules in the format of the
+ * Prometheus Operator. With --check it writes nothing and exits 1 when the file is out of date.
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';

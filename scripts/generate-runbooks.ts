@@ -1,4 +1,4 @@
-/** Writes the section First look of each runbook. With --check it writes nothing and exits 1 when one of them is out of date. */
+/** Writes the section First look of each runbook. With --check it writes nothing and exits 1 when one is out of date. */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { writeOrCheck } from './generated-file.ts';

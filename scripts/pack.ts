@@ -1,6 +1,6 @@
 /**
  * Makes the npm package evalwatch-VERSION.tgz in the directory of the first argument (default: the working directory), and
- * prints its path. A plain `npm pack` cannot: Node strips no types below node_modules, so `bin` must be compiled, and
+ * prints its path. A plain `npm pack` does not work: Node strips no types below node_modules, so `bin` must be compiled, and
  * the optional Node of the checkout must stay out. The package bundles the packages that package-lock.json pins, with their
  * binaries for every platform, so its installation needs no registry.
  */

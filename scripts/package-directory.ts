@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { root, shippedPackages } from './shipped-packages.ts';
 
-/** Half of the files, and SQLite's sources, of which the package has the binaries. */
+/** Files to leave out: half of all, with the sources of SQLite (its binaries are kept). */
 const UNUSED =
   /node_modules\/(?:better-sqlite3\/(?:deps|src)|zod\/src|[^/]+\/tests?)$|\.map$|\.d\.[cm]?ts$|\/(?!licen[cs]e)[^/]*\.md$/i;
 

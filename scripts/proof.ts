@@ -1,6 +1,6 @@
 /**
- * Exposes the daemon and its store to faults (docs/reliability.md); `--help` says how. Exits 1 if a guarantee is broken, and 2 if
- * an option is wrong.
+ * Exposes the daemon and its store to faults (docs/reliability.md); `--help` explains how. Exits 1 if a guarantee is broken,
+ * and 2 if an option is wrong.
  */
 import { randomInt } from 'node:crypto';
 import { Readable } from 'node:stream';
@@ -15,7 +15,7 @@ import { repeat } from '../proof/simulation/repeat.ts';
 import { search } from '../proof/simulation/search.ts';
 import { environment, resolveFromUser } from '../src/config/environment.ts';
 
-/** Seeds that are drawn are below, and easy to type. */
+/** Drawn seeds are below this, so that they are easy to type. */
 const MAX_DRAWN_SEED = 1_000_000;
 
 const options = optionsOrExit();
@@ -40,7 +40,7 @@ async function printLimits(file: string): Promise<void> {
     const path = resolveFromUser(file, environment());
     await pipeline(Readable.from(limitsOfFile(path)), process.stdout, { end: false });
   } catch (error) {
-    // The reader, such as `head`, has seen enough.
+    // The reader, such as `head`, has closed the pipe.
     if (error instanceof Error && 'code' in error && error.code === 'EPIPE') return;
     console.error(`${file}: ${error instanceof Error ? error.message : String(error)}`);
     process.exitCode = 1;
@@ -68,7 +68,6 @@ async function findIn(task: SimulationTask): Promise<number> {
   return await rates({ ...from, searches: task.searches, mistake: task.mistake });
 }
 
-/** Runs the rows and prints their figures. */
 async function runRows({ rows, short, seed: given }: RowsTask): Promise<void> {
   const broken: string[] = [];
   for (const row of rows) {

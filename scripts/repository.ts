@@ -13,10 +13,10 @@ const { repository } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8
 /** Address of the repository in a browser: `repository.url` of package.json without `git+` and `.git`. */
 export const REPOSITORY = addressOf(repository.url);
 
-/** Address under which the files of the repository are, by their paths. */
+/** Address to which the path of a file of the repository is appended. */
 export const FILES_ADDRESS = `${REPOSITORY}/blob/main`;
 
-/** An address that is followed by what only an address of this repository has. */
+/** Matches an address of this repository, by the text that follows only such an address. */
 const NAMED_ADDRESS =
   /https:\/\/[^\s"'`<>()]+?(?=\/blob\/main\/|\/security\/advisories\/new\b|\/issues"|#readme"|\.git\s)/g;
 
@@ -33,8 +33,8 @@ export function addressOf(url: string): string {
 }
 
 /**
- * Returns a text with `address` in every link to a file of the repository, to its issues, its page for reports of
- * vulnerabilities and its clone. The text must link no other repository in these ways.
+ * Returns the text with `address` in the clone URL and in every link to a file, the README, the issues or the security
+ * reports of the repository. The text must not link to another repository in these ways.
  */
 export function withAddress(text: string, address: string): string {
   return text.replace(NAMED_ADDRESS, address);

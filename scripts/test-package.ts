@@ -1,6 +1,6 @@
 /**
- * Makes the npm package, installs it in an empty directory without a registry, and polls a simulated service with it. Exits 1
- * at the first failed check.
+ * Makes the npm package, installs it in an empty directory without a registry, and polls a simulated service with it.
+ * Exits 1 at the first failed check.
  */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';

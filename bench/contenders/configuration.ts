@@ -3,11 +3,11 @@ import { join } from 'node:path';
 import { API_KEY, CONCURRENCY, type Task } from './contender.ts';
 
 export interface Configuration extends Pick<Task, 'baseUrl' | 'projects' | 'directory'> {
-  /** Sections that are to be others. */
+  /** Sections that replace the default ones. */
   readonly change?: object;
 }
 
-/** Writes what a user would, with limits that are out of the way, and lines only for what is wrong. Returns its path. */
+/** Writes a typical configuration whose limits slow no poll down, with log level `warn`. Returns its path. */
 export async function writeConfiguration(options: Configuration): Promise<string> {
   const { baseUrl, projects, directory, change } = options;
   const file = join(directory, 'evalwatch.yaml');
@@ -27,7 +27,7 @@ export async function writeConfiguration(options: Configuration): Promise<string
     ...change,
   };
   await writeFile(join(directory, 'key'), `${API_KEY}\n`);
-  // YAML is JSON too.
+  // JSON is valid YAML.
   await writeFile(file, JSON.stringify(content));
   return file;
 }

@@ -1,27 +1,26 @@
-/** What a contender is asked to do, in a process of its own; also the argument of the one in Python. */
+/** Task of a contender, which runs in a process of its own. The Python one receives it as JSON too. */
 export interface Task {
-  /** The service's base address. */
   readonly baseUrl: string;
-  /** Polled one after the other or side by side, as a contender likes best. */
+  /** Ids of the projects, which a contender polls in sequence or in parallel. */
   readonly projects: readonly string[];
-  /** Empty, for whatever is stored. */
+  /** Empty directory for stored files. */
   readonly directory: string;
 }
 
-/** What one round of polls has come to: the same for the same bodies. */
+/** Result of one round of polls, the same for the same bodies. */
 export type Outcome = Readonly<Record<string, string | number>>;
 
 export interface Contender {
-  /** What has to happen before each round and is not measured. */
+  /** Does the unmeasured work before each round. */
   prepare?(): Promise<void>;
-  /** Polls every project once. */
+  /** Polls every project once, or renders a scrape. */
   poll(): Promise<Outcome>;
   close(): Promise<void>;
 }
 
 export type OpenContender = (task: Task) => Promise<Contender>;
 
-/** Connections that are used side by side, by everyone. */
+/** Number of parallel connections of each contender. */
 export const CONCURRENCY = 32;
 export const API_KEY = 'bench-key-0123456789';
 

@@ -1,6 +1,6 @@
 import type { OpenContender } from './contender.ts';
 
-/** Those that run in Node, by name. Each is loaded only where it runs: what the others import costs memory. */
+/** Contenders that run in Node, by name. A process loads only the one it runs, because imports cost memory. */
 export const NODE_CONTENDERS = {
   'not modified': async () => (await import('./floors.ts')).notModified,
   download: async () => (await import('./floors.ts')).download,

@@ -10,7 +10,7 @@ import { validateSchedule } from '../../src/schedule/calendar.ts';
 import { writeConfiguration } from './configuration.ts';
 import type { OpenContender, Task } from './contender.ts';
 
-/** Until the next poll, as far as the client knows: it trusts a 304 for an hour. */
+/** Time until the next poll, ms. Above an hour, the poller would send no ETag. */
 const POLL_EVERY_MS = 10_000;
 
 export interface OpenedEngine {
@@ -20,8 +20,8 @@ export interface OpenedEngine {
 }
 
 /**
- * The engine of the daemon on a configuration of its own. Lines below `warn` are left out, as the goals end with the
- * commit.
+ * Opens the engine of the daemon with a configuration of its own. Log lines below `warn` are left out, because the goals
+ * end with the commit.
  */
 export async function openBenchEngine(task: Task): Promise<OpenedEngine> {
   const config = await loadConfig({
@@ -52,7 +52,7 @@ export async function openBenchEngine(task: Task): Promise<OpenedEngine> {
   };
 }
 
-/** @throws {Error} if a poll fails, for then there is nothing to measure */
+/** @throws {Error} if a poll fails, because then there is nothing to measure */
 export async function pollAll({ engine, config }: OpenedEngine) {
   return await Promise.all(
     config.projects.map(async (project) => {
@@ -67,7 +67,7 @@ export async function pollAll({ engine, config }: OpenedEngine) {
   );
 }
 
-/** The daemon's own path from HTTP to commit. */
+/** Polls with the daemon's own code, from HTTP to commit. */
 export const evalwatch: OpenContender = async (task) => {
   const opened = await openBenchEngine(task);
   return {

@@ -9,13 +9,13 @@ import {
   type Outcome,
 } from './contender.ts';
 
-/** Takes the bytes of one listing, after decompression, and then says what came of them. */
+/** Consumes the decompressed bytes of one listing and returns the outcome at the end. */
 interface Sink {
   readonly write: (chunk: Buffer) => void;
   readonly end: () => Outcome;
 }
 
-/** The bytes downloaded and thrown away. */
+/** Downloads the bytes and discards them. */
 export const download = floor(() => {
   let bytes = 0;
   return {
@@ -26,7 +26,7 @@ export const download = floor(() => {
   };
 });
 
-/** The bytes downloaded and hashed. */
+/** Downloads and hashes the bytes. */
 export const sha256 = floor(() => {
   const hash = createHash('sha256');
   return {
@@ -35,12 +35,12 @@ export const sha256 = floor(() => {
   };
 });
 
-/** The bytes downloaded and parsed. */
+/** Downloads and parses the bytes. */
 export const parse = floor(() =>
   collecting((body) => ({ prompts: (JSON.parse(body.toString()) as object[]).length })),
 );
 
-/** A conditional request that is answered 304: the second one on, that is. */
+/** Sends conditional requests, which are answered 304 from the second round on. */
 export const notModified: OpenContender = async ({ baseUrl, projects }) => {
   const pool = openPool(baseUrl);
   const etags = new Map<string, string>();
@@ -71,7 +71,7 @@ function openPool(baseUrl: string): Pool {
   return new Pool(new URL(baseUrl).origin, { connections: CONCURRENCY });
 }
 
-/** One that needs nothing but the bodies; undici's `dispatch` is the cheapest way to them. */
+/** Creates a contender that needs only the bodies, by undici's `dispatch`, the cheapest way. */
 export function floor(createSink: () => Sink): OpenContender {
   return async ({ baseUrl, projects }) => {
     const pool = openPool(baseUrl);
@@ -128,7 +128,7 @@ export function collecting(interpret: (body: Buffer) => Outcome): Sink {
   };
 }
 
-/** Of the numbers; what else there is has no sum. */
+/** Adds up the numbers of each name; other values are dropped. */
 function sum(outcomes: readonly Outcome[]): Outcome {
   const total: Record<string, number> = {};
   for (const [name, value] of outcomes.flatMap((outcome) => Object.entries(outcome))) {

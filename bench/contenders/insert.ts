@@ -10,7 +10,7 @@ interface Item {
   readonly timestamp: string;
 }
 
-/** Downloaded, parsed, and inserted raw into an empty table, in one transaction, as durable as the daemon's. */
+/** Downloads, parses and inserts the raw items into an empty table, in one transaction as durable as the daemon's. */
 export const insert: OpenContender = async (task) => {
   const db = new Database(join(task.directory, 'floor.db'));
   db.pragma('journal_mode = WAL');

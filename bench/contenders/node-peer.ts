@@ -8,7 +8,7 @@ interface Item {
   readonly status: string;
 }
 
-/** The script that a user of Node would write: fetch, `JSON.parse`, an upsert for each row in one transaction. */
+/** Script that a user of Node would write: fetch, parse the JSON, upsert each row, in one transaction per project. */
 export const nodePeer: OpenContender = async ({ baseUrl, projects, directory }) => {
   const db = new Database(join(directory, 'peer.db'));
   db.pragma('journal_mode = WAL');

@@ -7,7 +7,7 @@ import { createScrapes } from '../../src/web/scrapes.ts';
 import type { OpenContender, Task } from './contender.ts';
 import { openBenchEngine, pollAll } from './evalwatch.ts';
 
-/** What the daemon does for a scrape until the text can be sent; every project is polled in between. */
+/** Work of the daemon for a scrape until the text can be sent. Every project is polled before it. */
 export const scrape: OpenContender = async (task) => {
   const { opened, render } = await openMetrics(task);
   const answer = createScrapes(render);
@@ -20,7 +20,7 @@ export const scrape: OpenContender = async (task) => {
   };
 };
 
-/** The same text joined from its lines, which are ready. */
+/** Joins the same text from its lines, which exist already. */
 export const join: OpenContender = async (task) => {
   const { opened, render } = await openMetrics(task);
   let lines: readonly string[] = [];
@@ -34,7 +34,6 @@ export const join: OpenContender = async (task) => {
   };
 };
 
-/** The metrics as the daemon has them. */
 async function openMetrics(task: Task) {
   const opened = await openBenchEngine(task);
   const { engine } = opened;

@@ -1,4 +1,4 @@
-/** Measures the PostgreSQL engine on a server of its own and prints each figure beside its bound: `npm run bench:postgres`. */
+/** Measures the PostgreSQL engine on its own server and prints each figure beside its bound: `npm run bench:postgres`. */
 import { randomUUID } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import { systemClock } from '../../src/app/clock.ts';
@@ -15,7 +15,7 @@ const PROMPTS = 100;
 /** Each project is polled every 30 s, and every fifth poll finds one change. */
 const POLLS_A_SECOND = Math.round(PROJECTS / 30);
 const CHANGES_ONE_IN = 5;
-/** The time between two checkpoints: each page is written whole once in it. */
+/** Time between two checkpoints, in which each page is logged whole once. */
 const SECONDS = 300;
 
 await using server = await startPostgres({ fsync: true, settings: SETTINGS });
@@ -41,7 +41,7 @@ const [small = '', large = '', ...others] = all;
 await work.baseline(small, 100);
 await work.baseline(large, 10_000);
 await server.query(database.name, 'ANALYZE');
-// What is asked for at every scrape: sees that there are statistics, and plans are kept from now on.
+// A scrape calls this too. It finds that the tables are analysed, so plans are kept from now on.
 await store.size();
 await measure('commit, 1 of 100 prompts changed', 1, 200, () => work.change(small, 1));
 await measure('commit, 100 of 10,000 changed', 5, 60, () => work.change(large, 100));
@@ -64,7 +64,7 @@ for (let poll = 0; poll < SECONDS * POLLS_A_SECOND; poll += 1) {
   const project = others[poll % others.length] ?? '';
   if (poll % CHANGES_ONE_IN === 0) await work.change(project, 1);
   else await work.unchanged(project);
-  // Faster than the clock: what would gather in a second is written after a second's worth of polls.
+  // The loop is faster than real time, so it flushes after the polls of each second.
   if (poll % POLLS_A_SECOND === POLLS_A_SECOND - 1) await store.flush();
 }
 const after = await counters();
@@ -87,7 +87,7 @@ async function measure(
 }
 
 async function counters() {
-  // The server's own counts are up to a second late.
+  // The statistics of the server are up to a second late.
   await setTimeout(2000);
   return await serverCounters(server, database.name);
 }

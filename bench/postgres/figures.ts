@@ -2,16 +2,16 @@ import type { PostgresServer } from '../../test/support/postgres-server.ts';
 import { cpuMsOf } from './server-cpu.ts';
 
 export interface ServerCounters {
-  /** CPU time of all its processes, ms. */
+  /** CPU time of all server processes, ms. */
   readonly cpu: number;
   /** Bytes of write-ahead log. */
   readonly wal: number;
-  /** Of rows of `project`. */
+  /** Updated rows of `project`. */
   readonly updates: number;
   readonly hot: number;
 }
 
-/** What a server has done so far. */
+/** Reads the counters of a server. */
 export async function serverCounters(
   server: PostgresServer,
   database: string,
@@ -30,7 +30,7 @@ export async function serverCounters(
   };
 }
 
-/** Prints what so many polls cost a server, beside the bounds of a poll unless there are none. */
+/** Prints the cost of a poll for the server, beside its bounds if `isBound`. */
 export function reportPolls(
   before: ServerCounters,
   after: ServerCounters,
@@ -49,7 +49,7 @@ interface Bound {
   readonly least?: number;
 }
 
-/** Prints a figure beside its bound; one that misses it makes the process fail. */
+/** Prints a figure beside its bound. Sets exit code 1 if it misses the bound. */
 export function report(what: string, unit: string, figure: number, bound: Bound = {}): void {
   const { most = Infinity, least = -Infinity } = bound;
   const isKept = figure >= least && figure <= most;

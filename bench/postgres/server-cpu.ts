@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 
 const TICKS_A_SECOND = Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }));
 
-/** CPU time so far of a PostgreSQL server and all processes that it ever had, ms. */
+/** Returns the CPU time of a PostgreSQL server and all its processes, also ended ones, ms. */
 export function cpuMsOf(postmaster: number): number {
   const processes = readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -17,7 +17,7 @@ export function cpuMsOf(postmaster: number): number {
 
 function readStat(pid: string) {
   try {
-    // The second field is a name in parentheses, which may hold anything.
+    // The second field is a name in parentheses, which may contain any character.
     const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
       .replace(/^.*\) /, '')
       .split(' ');

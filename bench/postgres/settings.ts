@@ -1,4 +1,4 @@
-/** Of the server, as docs/scaling.md has them. */
+/** Settings of the server, as in docs/scaling.md. */
 export const SETTINGS = [
   'shared_buffers=512MB',
   'max_wal_size=4GB',

@@ -11,11 +11,11 @@ const UP: PollHealth = {
   lastSuccessAt: undefined,
 };
 
-/** The polls of one worker, without a service: what a poll brought is made up. */
+/** Polls of one worker without a service: their results are synthetic. */
 export interface Workload {
-  /** The first listing of a project: so many prompts that run; how long its commit took, ms. */
+  /** Commits the first listing of a project: `prompts` that are RUNNING. Returns the duration, ms. */
   baseline(project: string, prompts: number): Promise<number>;
-  /** A poll that finds the status of so many of them changed; how long its commit took, ms. */
+  /** Commits a poll that finds `prompts` changed. Returns the duration, ms. */
   change(project: string, prompts: number): Promise<number>;
   unchanged(project: string): Promise<void>;
 }
@@ -26,7 +26,7 @@ export function createWorkload(store: PostgresStore): Workload {
   async function commit(project: string, changes: Changes | undefined): Promise<number> {
     const known = projects.get(project) ?? { version: 0, polls: 0 };
     const ids = changes?.records.map(({ id }) => id);
-    // As the poller does: only what the listing shows to be new.
+    // Like the poller, loads only the records that the listing changes.
     const loaded = ids && (await store.loadKnown(project, ['prompt'], new Map([['prompt', ids]])));
     const at = Date.now();
     store.planTick(project, at + 30_000);

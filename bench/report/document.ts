@@ -8,11 +8,11 @@ import { number, sizeOf, verdictsOn } from './text.ts';
 
 const TEMPLATE = join(import.meta.dirname, 'performance.md');
 
-/** Of a listing, where the row is about one; else of projects. */
+/** Rows whose size is the number of prompts, not of projects. */
 const BY_PROMPTS = ['unchanged', 'changed', 'first'];
 const BY_PROJECTS = ['many', 'many-first'];
 
-/** `docs/performance.md`: the template with the figures in their places. */
+/** Returns `docs/performance.md`: the template with the figures in their places. */
 export async function documentOf(now: Report, before: Report): Promise<string> {
   const places: Readonly<Record<string, string>> = {
     machine: machineText(now.machine, now.runs),
@@ -48,7 +48,7 @@ function plainOf(results: readonly Result[], row: string): readonly Result[] {
   return results.filter((result) => result.row === row && result.encoding === 'identity');
 }
 
-/** CPU time by size, a line for each contender. */
+/** Returns CPU time by size, one line for each contender. */
 function linesOf(results: readonly Result[], sizeAt: (result: Result) => number): readonly Line[] {
   return Object.keys(results[0]?.figures ?? {}).map((name) => ({
     name,
@@ -65,7 +65,7 @@ function machineText(machine: Machine, runs: number): string {
   return `${cpu}, ${cores} cores, ${memory}, Linux ${kernel}, Node ${node}, SQLite ${sqlite}, ${runs} ${runs === 1 ? 'run' : 'runs'}, load ${load.toFixed(1)} at the start`;
 }
 
-/** Of each row its largest plain size. */
+/** Shows each row at its largest size without gzip. */
 function goalsTable(now: readonly Result[], before: readonly Result[]): string {
   const rows = [...new Set(now.map(({ row }) => row))];
   const lines = rows.flatMap((row) => {

@@ -16,7 +16,7 @@ const TOP = 64;
 const GAP = 54;
 const BOTTOM = 44;
 
-/** Colours on white and on black, and how a line is dashed; floors are grey. */
+/** Colours in the light and dark theme, and dashes; floors are grey. */
 const STYLES: Readonly<Record<string, readonly [light: string, dark: string, dashes: string]>> = {
   evalwatch: ['#1d4ed8', '#7aa2ff', 'none'],
   node: ['#b45309', '#f0a04b', 'none'],
@@ -27,7 +27,7 @@ const STYLES: Readonly<Record<string, readonly [light: string, dark: string, das
   insert: ['#6b7280', '#9ca3af', '9 3 2 3'],
 };
 
-/** Panels side by side on the same logarithmic scales, as SVG that follows the reader's light or dark theme. */
+/** Draws panels side by side on the same logarithmic scales, as SVG that follows the reader's light or dark theme. */
 export function plot(panels: readonly Panel[], xLabel: string, yLabel: string): string {
   const points = panels.flatMap(({ lines }) => lines.flatMap((line) => line.points));
   const x = logScale(points.map(([value]) => value));
@@ -51,12 +51,12 @@ export function plot(panels: readonly Panel[], xLabel: string, yLabel: string): 
 }
 
 interface Scale {
-  /** From 0 to 1. */
+  /** Position from 0 to 1. */
   readonly at: (value: number) => number;
   readonly ticks: readonly number[];
 }
 
-/** Over whole powers of ten. */
+/** Returns a scale over whole powers of ten. */
 function logScale(values: readonly number[]): Scale {
   const low = Math.floor(Math.log10(Math.min(...values)));
   const high = Math.max(low + 1, Math.ceil(Math.log10(Math.max(...values))));
@@ -88,7 +88,7 @@ function drawPanel({ title, lines }: Panel, x: Scale, y: Scale, xLabel: string):
   ].join('\n');
 }
 
-/** Such as 10K. */
+/** Returns a text such as 10K. */
 function label(tick: number): string {
   return tick.toLocaleString('en', { notation: 'compact' });
 }

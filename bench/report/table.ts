@@ -10,7 +10,7 @@ const COLUMNS: readonly (readonly [name: string, metric: keyof Figures, unit: nu
   ['rest MB', 'restBytes', 1e6],
 ];
 
-/** One result for a terminal: what each contender cost, and what that means for the goals. */
+/** Formats one result for a terminal: the cost of each contender, and whether it meets the goals. */
 export function tableOf(result: Result): string {
   const columns = COLUMNS.filter(([, metric]) =>
     Object.values(result.figures).some((figures) => figures[metric] !== undefined),

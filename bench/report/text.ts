@@ -1,6 +1,5 @@
 import { reached, type Figures, type Goal, type Result } from '../result.ts';
 
-/** A figure as people read it: ms or MB. */
 function figure(metric: keyof Figures, value: number): string {
   return metric.endsWith('Bytes') ? `${number(value / 1e6)} MB` : `${number(value)} ms`;
 }
@@ -16,13 +15,13 @@ const WORDS: Readonly<Record<keyof Figures, string>> = {
 
 export interface Verdict {
   readonly met: boolean;
-  /** What it is about, such as `CPU of evalwatch`. */
+  /** Name of the figure, such as `wall time, compiled`. */
   readonly what: string;
   readonly reached: string;
   readonly goal: string;
 }
 
-/** How a result stands to the goals of its row, those that were measured. */
+/** Compares a result with the goals of its row that were measured. */
 export function verdictsOn({ goals, figures }: Result): readonly Verdict[] {
   return goals.flatMap((goal) => {
     const value = reached(goal, figures);
@@ -50,7 +49,7 @@ export function sizeOf({ projects, prompts, encoding }: Omit<Result, 'figures'>)
   return encoding === 'identity' ? what : `${what}, ${encoding}`;
 }
 
-/** Three digits or so. */
+/** Rounds to about three digits. */
 export function number(value: number): string {
   return value < 9.995 ? value.toFixed(2) : value.toFixed(value < 99.95 ? 1 : 0);
 }

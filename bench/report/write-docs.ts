@@ -5,7 +5,7 @@ import { ROOT } from '../node-process.ts';
 import type { Report } from '../result.ts';
 import { documentOf, plotByProjects, plotByPrompts } from './document.ts';
 
-/** Figures from before anything was done for speed; they stay as they are. */
+/** Figures from before all work on performance; the file is never rewritten. */
 const BEFORE = 'docs/performance/before.json';
 
 /** Writes `docs/performance.md`, its plots and its figures. */

@@ -18,7 +18,7 @@ export interface Daemon extends NodeProcess {
   readonly url: string;
 }
 
-/** Starts the real daemon, with further flags of Node; resolves when it is ready. */
+/** Starts the real daemon, with additional Node flags. Resolves when it is ready. */
 export async function startReady(
   program: string,
   config: string,

@@ -12,16 +12,16 @@ const PROJECTS = 10;
 const PROMPTS = 100_000;
 const REST_MS = 60_000;
 const QUICK_REST_MS = 15_000;
-/** After the first poll, which comes at once. */
+/** Schedule after the first poll, which comes at once. */
 const EVERY_10_SECONDS = '*/10 * * * * *';
 const NEVER = '0 0 29 2 *';
-/** Flags of Node by the name of the figure. */
+/** Node flags by the name of the figure. */
 const MILLION = [
   ['million', []],
   ['contained', ['--max-old-space-size=128']],
 ] as const;
 
-/** Of the compiled daemon, as it is run. */
+/** Memory of the compiled daemon. */
 export const memory: Row = {
   name: 'memory',
   title: `the daemon: ${PROJECTS} projects of few prompts, polled every 10 s (idle); one poll of a project of ${PROMPTS.toLocaleString('en')} prompts; and ${PROJECTS} such projects, polled for the first time in the same second, without a limit of memory, and with the heap that the image has in a container of 256 MiB (contained)`,
@@ -70,7 +70,7 @@ const STEADY: Workload = {
   etag: false,
 };
 
-/** A daemon that has polled all its projects once. */
+/** Starts a daemon and waits until all its projects are polled. */
 async function startPolled(workload: Workload, schedule: string, flags: readonly string[] = []) {
   const opened = new AsyncDisposableStack();
   const service = opened.use(startNode('bench/service-process.ts', JSON.stringify(workload)));
@@ -93,7 +93,7 @@ async function startPolled(workload: Workload, schedule: string, flags: readonly
       await writeFile(`/proc/${daemon.pid}/clear_refs`, '5');
       const [project] = projects;
       const polled = await fetch(`${daemon.url}/-/poll?project=${project}`, { method: 'POST' });
-      // It answers when the project was polled.
+      // The response comes after the poll.
       await polled.text();
       if (!polled.ok) throw new Error(`${project} was not polled: ${polled.status}`);
     },

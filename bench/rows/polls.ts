@@ -4,11 +4,11 @@ import type { Goal } from '../result.ts';
 import type { Workload } from '../workload.ts';
 import type { Row, RowOptions } from './row.ts';
 
-/** An event loop is never blocked for longer, so that a scrape is never late. */
+/** Maximum block of the event loop, so that a scrape is never late. */
 const BLOCK: Goal = { metric: 'blockMs', most: 15 };
 const PROJECT_COUNTS = [100, 300, 1000];
 const PROMPTS_OF_EACH = 100;
-/** Also in gzip, which costs the same for each byte. */
+/** Also measured in gzip; one size is enough, as gzip costs the same per byte. */
 const ZIPPED = 10_000;
 
 export const POLL_ROWS: readonly Row[] = [
@@ -67,7 +67,7 @@ interface PollRow extends Pick<Row, 'name' | 'title' | 'goals'> {
   readonly scenarios: (options: RowOptions) => readonly Scenario[];
 }
 
-/** A row whose contenders each poll in a process of their own. */
+/** Creates a row that measures each contender in a process of its own. */
 export function row({ contenders, scenarios, ...facts }: PollRow): Row {
   return {
     ...facts,
@@ -82,7 +82,7 @@ export function row({ contenders, scenarios, ...facts }: PollRow): Row {
   };
 }
 
-/** The same client and store all the time, after some rounds to warm up. */
+/** Returns a scenario with one client and store for all rounds, after a warm-up. */
 export function steady(
   listing: Partial<Workload> & Pick<Workload, 'prompts'>,
   polls: number,
@@ -95,7 +95,7 @@ export function steady(
   };
 }
 
-/** Each round sees another version. */
+/** Gives each round another version. */
 export function changing(scenario: Scenario): Scenario {
   const versions = scenario.warmUp + scenario.polls;
   return { ...scenario, workload: { ...scenario.workload, versions } };
@@ -113,7 +113,7 @@ function listings(sizes: readonly number[]) {
   ];
 }
 
-/** As many as make a figure steady, and no run long. */
+/** Returns enough rounds for steady figures in short runs. */
 function rounds(prompts: number): number {
   return Math.max(5, Math.min(100, Math.round(300_000 / prompts)));
 }

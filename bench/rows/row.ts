@@ -5,20 +5,20 @@ export interface RowOptions {
   /** Prompts in a listing, for rows that are measured at several sizes. */
   readonly sizes: readonly number[];
   readonly runs: number;
-  /** The Python peer can take part. */
+  /** Whether the Python peer can run. */
   readonly python: boolean;
-  /** Rests are short, where memory is measured. */
+  /** Whether the rests before memory is read are short. */
   readonly quick: boolean;
-  /** Is given CPU profiles of the last run of each size, where there are any. */
+  /** Receives CPU profiles of the last run of each size, if the row takes any. */
   readonly onProfiles?: (profiles: readonly Profiler.Profile[]) => void;
 }
 
 /** One kind of work, the goals for it, and how it is measured. */
 export interface Row {
-  /** As the command line is asked for it. */
+  /** Name on the command line. */
   readonly name: string;
   readonly title: string;
   readonly goals: readonly Goal[];
-  /** One size after the other. */
+  /** Measures one size after the other. */
   measure(options: RowOptions): AsyncIterable<Measured>;
 }

@@ -10,7 +10,7 @@ import type { Row } from './row.ts';
 const PROJECTS = 10;
 const STARTS_PER_RUN = 3;
 
-/** From the start of the process until `/-/ready` says so, with a store that is there. */
+/** Time from the start of the process to the line `daemon.started`, with an existing store. */
 export const start: Row = {
   name: 'start',
   title: 'start to ready, and Node that only imports the same libraries',
@@ -22,7 +22,7 @@ export const start: Row = {
     await build();
     await using directory = await temporaryDirectory();
     const config = await writeConfiguration({
-      // Nobody listens there: it is ready before its first poll.
+      // Nothing listens there: the daemon is ready before its first poll.
       baseUrl: 'http://127.0.0.1:9',
       projects: projectIds(PROJECTS),
       directory: directory.path,
@@ -44,7 +44,7 @@ export const start: Row = {
         await using node = await started();
         const wallMs = performance.now() - before;
         const sample = { wallMs, cpuMs: await cpuMsOf(node.pid) };
-        // The first start makes the store, and fills the caches of the system.
+        // The first start creates the store and fills the caches of the system.
         if (number > 0) samples.set(name, [...(samples.get(name) ?? []), sample]);
       }
     }

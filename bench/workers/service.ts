@@ -1,7 +1,7 @@
 /**
- * An Evaluation Service, in a process of its own, that counts who asks for what: prints its address, and answers
- * `/reset` and `/counts` about itself ({@link Counts}). Its arguments are the interval between two polls of a
- * project, ms, and the number of prompts in each project.
+ * Evaluation Service in a process of its own that counts polls. It prints its address, and answers `/reset` and `/counts`
+ * ({@link Counts}). Its arguments are the interval between two polls of a project, ms, and the number of prompts in each
+ * project.
  */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -9,21 +9,21 @@ import type { AddressInfo } from 'node:net';
 import { errorOf, promptDetail } from '../../test/support/service.ts';
 import { listingBodies } from '../workload.ts';
 
-/** What was asked for since the last `/reset`. */
+/** Requests since the last `/reset`. */
 export interface Counts {
-  /** Listings. */
+  /** Requests for listings. */
   readonly polls: number;
-  /** Of them, those that came less than half an interval after the one before of the same project since the reset. */
+  /** Polls that came less than half an interval after the previous one of the same project since the reset. */
   readonly doubled: number;
 }
 
-/** Every fifth poll finds one percent of the prompts moved. */
+/** Every fifth poll finds one percent of the prompts changed. */
 const CHANGES_ONE_IN = 5;
 const VERSIONS = 8;
-/** Asked for once after each move to FAILED. */
+/** Path requested once after each move to FAILED. */
 const PROMPT = /^\/v2\/prompts\/([^/]+)\/$/;
 
-// All projects show the same listings: what the service costs is not what is measured.
+// The cost of the service is not measured, so all projects have the same listings.
 const [intervalMs = 0, prompts = 0] = process.argv.slice(2).map(Number);
 const bodies = [...listingBodies(0, { prompts, versions: VERSIONS })];
 const versions = new Map<string, number>();
@@ -44,13 +44,13 @@ const server = createServer({ keepAliveTimeout: 60_000 }, (request, response) =>
   }
   if (url.pathname === '/reset') {
     counts = { polls: 0, doubled: 0 };
-    // A first poll, made when its project was taken, may come shortly before the first tick.
+    // The first poll of a project, when a worker claims it, may come shortly before the first tick.
     lastAt.clear();
     response.end();
     return;
   }
   const project = url.pathname;
-  // Each time another fifth of the projects changes.
+  // First values differ, so each time another fifth of the projects changes.
   const asked = versions.get(project) ?? versions.size % CHANGES_ONE_IN;
   versions.set(project, asked + 1);
   const at = performance.now();

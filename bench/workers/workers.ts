@@ -42,17 +42,16 @@ const { values } = parseArgs({
 const projects = Number(values.projects);
 const every = Number(values.every);
 const seconds = Number(values.seconds);
-/** Until PostgreSQL has counted the rows of new tables, which it does once a minute, at least. */
+/** Long enough for PostgreSQL to count the rows of new tables, which it does once a minute. */
 const warmUp = Number(values['warm-up'] ?? Math.max(2 * every, 90));
-/** A poll's cost is bound at this size, its lag at the smaller one. */
+/** Whether a poll may lag 1 s instead of 100 ms. If not huge, its cost has bounds. */
 const isLarge = projects >= 10_000;
 const isHuge = projects >= 100_000;
-/** What the schedules ask for, a second; a little is lost where the time that is measured begins and ends. */
+/** Polls per second by the schedules, without 0.5 % for the start and the end of the measured time. */
 const leastPolls = (projects / every) * 0.995;
 
-/** A line with a series. */
 const SERIES = /^[a-z].*$/gm;
-/** Name and value of the series that are summed up; a reading of all would take too long. */
+/** Matches name and value of the series that are added up. Parsing all would take too long. */
 const COUNTED =
   /^(evalwatch_(?:scheduler_lag_seconds_count|store_commits_refused_total|poll_failures_total|api_retries_total|scheduler_(?:overlapped|missed)_runs_total|scheduler_lag_seconds_bucket\{le="[\d.]+"\}))(?:\{[^}]*\})? (\S+)$/gm;
 
@@ -75,7 +74,7 @@ const workers = await Promise.all(
 );
 
 await untilShared();
-// The first polls, of all at once, are not what is measured.
+// The first polls, of all projects at once, are not measured.
 await pass(warmUp);
 await fetch(`${serviceUrl}/reset`);
 blocks.length = 0;
@@ -110,7 +109,7 @@ report('scrapes refused or cut off', '', lostScrapes, { most: 0 });
 await reportScrapes();
 await reportTakeover();
 
-/** Prints what the scrapes cost, beside the bounds of many projects. */
+/** Prints the cost of the scrapes, beside the bounds for many projects. */
 async function reportScrapes(): Promise<void> {
   const bound = (most: number) => (isLarge && !isHuge ? { most } : {});
   const plain = await Promise.all(workers.map(({ url }) => scrape(url, 'identity')));
@@ -134,7 +133,7 @@ async function reportScrapes(): Promise<void> {
   );
 }
 
-/** Kills a worker and prints when the last of its projects has another owner, who polls at once what is due. */
+/** Kills a worker and prints the time until all its projects have other owners, which poll due projects at once. */
 async function reportTakeover(): Promise<void> {
   const [victim, ...others] = workers;
   if (victim === undefined || others.length === 0) return;
@@ -154,7 +153,7 @@ async function reportTakeover(): Promise<void> {
   report('projects of a killed worker owned again after', 's', tookS, { most: 20 });
 }
 
-/** The bytes of the exposition as they are sent. */
+/** Returns the bytes of the exposition as they are sent. */
 async function scrape(url: string, encoding: 'gzip' | 'identity'): Promise<Buffer> {
   const request = get(`${url}/metrics`, { headers: { 'accept-encoding': encoding } });
   // A connection that is cut later also rejects the read.
@@ -167,7 +166,7 @@ async function scrape(url: string, encoding: 'gzip' | 'identity'): Promise<Buffe
 interface StartedWorker {
   readonly process: NodeProcess;
   readonly url: string;
-  /** Has the longest block of its event loop, ms, since the last SIGUSR2. */
+  /** File with the longest block of its event loop since the last SIGUSR2, ms. */
   readonly blockFile: string;
 }
 
@@ -177,7 +176,7 @@ async function startWorker(name: string): Promise<StartedWorker> {
   await writeFile(join(place, 'key'), 'bench-bench-bench');
   await writeFile(join(place, 'url'), database.url);
   const config = join(place, 'evalwatch.yaml');
-  // YAML is JSON too.
+  // JSON is valid YAML.
   await writeFile(
     config,
     JSON.stringify({
@@ -198,7 +197,7 @@ async function startWorker(name: string): Promise<StartedWorker> {
   return { process, url: started.url, blockFile };
 }
 
-/** Lets this time pass, in which the workers are scraped as by a Prometheus. */
+/** Waits this time, and scrapes the workers meanwhile as Prometheus does. */
 async function pass(forSeconds: number): Promise<void> {
   const interval = Number(values.scrape);
   const end = performance.now() + forSeconds * 1000;
@@ -210,7 +209,7 @@ async function pass(forSeconds: number): Promise<void> {
   }
 }
 
-/** Scrapes a worker, and notes the longest block of its event loop meanwhile. */
+/** Scrapes a worker, and records the longest block of its event loop meanwhile. */
 async function scrapeAsPrometheus({ url, process: { pid }, blockFile }: StartedWorker) {
   process.kill(pid, 'SIGUSR2');
   try {
@@ -218,12 +217,12 @@ async function scrapeAsPrometheus({ url, process: { pid }, blockFile }: StartedW
   } catch {
     lostScrapes += 1;
   }
-  // Until the probe has written.
+  // Waits until the probe has written.
   await setTimeout(300);
   blocks.push(Number(await readFile(blockFile, 'utf8')));
 }
 
-/** A daemon whose lines nobody reads stands still; its errors are shown. */
+/** Reads the lines of a daemon, which would block otherwise, and prints its errors. */
 async function drain(process: NodeProcess): Promise<void> {
   try {
     for (;;) {
@@ -233,11 +232,11 @@ async function drain(process: NodeProcess): Promise<void> {
       console.log(line.slice(0, 300));
     }
   } catch {
-    // It has ended.
+    // The process has ended.
   }
 }
 
-/** Until each worker has a fair share; a scrape of all their projects would be more work than this. */
+/** Waits until each worker owns a fair share. Reads it from the database, which is less work than scrapes. */
 async function untilShared(): Promise<void> {
   const share = Math.ceil(projects / workers.length);
   for (;;) {
@@ -253,7 +252,7 @@ async function untilShared(): Promise<void> {
   }
 }
 
-/** The text of a scrape; a worker that has just too much to do is asked again. */
+/** Returns the text of a scrape. Retries up to 5 times if the worker is busy. */
 async function exposition(url: string): Promise<string> {
   for (let tries = 5; ; tries -= 1) {
     try {

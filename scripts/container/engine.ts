@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 
 const execute = promisify(execFile);
-/** Maximum size of the output of a build. */
+/** Maximum size of the output of a call. */
 const MOST_OUTPUT_BYTES = 64 * 1024 * 1024;
 
 /** The container engine of this machine. */

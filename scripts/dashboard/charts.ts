@@ -31,7 +31,7 @@ import {
 
 const TOOLTIP = { mode: TooltipDisplayMode.Multi, sort: SortOrder.Descending };
 
-/** Draws lines over time. Those of projects link their pages. */
+/** Draws lines over time. Lines of projects link to their pages. */
 export function lines(about: About, ...queries: readonly Query[]): TimeSeriesBuilder {
   const panel = described(new TimeSeriesBuilder(), about)
     .targets([...targetsOf(queries)])

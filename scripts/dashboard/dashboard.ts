@@ -21,7 +21,7 @@ import { waiting } from './rows/waiting.ts';
 
 const ROWS = [overview, statuses, waiting, api, poller, store, processes];
 
-/** Start of the addresses of the projects' pages. Not taken from the dashboard's URL, which must not decide where its links lead. */
+/** Start of the address of a project's page. The URL of the dashboard cannot set it, and so cannot redirect the links. */
 const page = new QueryVariableBuilder(PAGE_VARIABLE)
   .datasource(DATASOURCE)
   .refresh(VariableRefresh.OnTimeRangeChanged)

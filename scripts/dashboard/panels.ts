@@ -74,14 +74,14 @@ export const PAGE_VARIABLE = 'page';
 
 /**
  * Returns the link from a project to its page at evalwatch. `id` is the variable that has the id. It opens a new tab,
- * because Grafana would take the relative address without an external_url for one of its own.
+ * because Grafana would treat the relative address, used without an external_url, as one of its own.
  */
 export function projectPage(id: '__value.raw' | '__field.labels.project') {
   const url = `\${${PAGE_VARIABLE}:raw}\${${id}:percentencode}`;
   return { title: 'Page of the project', url, targetBlank: true };
 }
 
-/** Adds the queries of a panel, named A, B and so on. */
+/** Returns the queries of a panel, named A, B and so on. */
 export function targetsOf(queries: readonly Query[]): readonly DataqueryBuilder[] {
   return queries.map(([legend, expr], index) =>
     new DataqueryBuilder()
@@ -99,7 +99,7 @@ export function refId(index: number): string {
 
 export type Step = readonly [from: number, color: string];
 
-/** Colours: green, and another colour from each of these values on. */
+/** Returns colours: green, and another one from each of these values on. */
 export function thresholds(...steps: readonly Step[]): ThresholdsConfigBuilder {
   const above = steps.map(([value, color]) => ({ value, color }));
   return new ThresholdsConfigBuilder()

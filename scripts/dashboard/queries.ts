@@ -1,7 +1,7 @@
 /**
- * Queries of the dashboard. They work for one daemon and for several workers, of which each exports the projects that it
- * owns. Values from the store are the same wherever a project is shown, so the maximum is used; values that a process
- * counts are added up.
+ * Queries of the dashboard. They work for one daemon and for several workers, which each export the projects that they
+ * own. Values from the store are the same wherever they are exported, so the maximum is used; counters of a process are
+ * added up.
  */
 
 const PROJECT = 'project=~"$project"';
@@ -26,7 +26,7 @@ export function told(by: string, metric: string, matchers = ''): string {
 
 /**
  * Returns the increase of a total of the store within a range. It is exact, while increase() extrapolates. Neither a
- * restart nor another owner affects it, because the store keeps the total. `by` has all its labels.
+ * restart nor another owner affects it, because the store keeps the total. `by` must list all its labels.
  */
 export function grown(by: string, metric: string, range: string, matchers = ''): string {
   const total = chosen(metric, matchers);
@@ -65,7 +65,7 @@ export function quantile(q: number, histogram: string, by?: string): string {
   return `histogram_quantile(${q}, ${rate(`${histogram}_bucket`, labels)})`;
 }
 
-/** Age of a project's data, as a share of the age at which EvalwatchDataStale fires. */
+/** Returns the age of a project's data, as a share of the age at which EvalwatchDataStale fires. */
 export function staleness(): string {
   const success = told('project', 'evalwatch_poll_last_success_timestamp_seconds');
   const configured = told('project', 'evalwatch_project_configured_timestamp_seconds');
@@ -74,9 +74,9 @@ export function staleness(): string {
 }
 
 /**
- * Address to which the id of a project is appended to open its page, as the label `page`. All daemons of the chosen projects
- * must have it, because a wrong page is worse than none. Otherwise it opens the dashboard for that project alone: there,
- * the address is that of its own daemon.
+ * Returns the address to which the id of a project is appended to open its page, as the label `page`. All daemons of the
+ * chosen projects must export the same one, because a wrong page is worse than none. Otherwise it opens the dashboard for
+ * that project alone, which uses the address of its own daemon.
  */
 export function pageAddress(): string {
   const up = chosen('evalwatch_project_up');

@@ -8,7 +8,7 @@ export interface Column {
   readonly expr: string;
   /** Format of the column, instead of the unit of the table. */
   readonly properties?: readonly DynamicConfigValue[];
-  /** True for a query whose value is hidden, because only its labels are shown. */
+  /** Whether the value of the query is hidden, because only its labels are shown. */
   readonly hidden?: boolean;
 }
 
@@ -19,8 +19,8 @@ const PROJECT_ALONE = {
 
 /**
  * Shows one row for each current set of labels: first the labels under these titles, then one column for each query.
- * Labels and columns keep the given order. The label `project` links the page of the project, and the dashboard for the
- * project alone.
+ * Labels and columns keep the given order. The label `project` links to the page of the project, and to the dashboard
+ * for the project alone.
  */
 export function table(
   about: About,

@@ -6,7 +6,6 @@ export interface Fact {
   readonly absentUntil?: string;
   /** Engine of the store, for a metric that exists with one engine only. */
   readonly onlyWith?: 'SQLite' | 'PostgreSQL';
-  /** Further explanation. */
   readonly note?: string;
 }
 

@@ -4,7 +4,6 @@ import { operationsOf } from './promql.ts';
 export interface Mutant {
   /** Name of the alert or recorded series. */
   readonly rule: string;
-  /** Description of the change. */
   readonly change: string;
   /** The whole rules file with this one change. */
   readonly text: string;

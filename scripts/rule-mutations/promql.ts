@@ -1,6 +1,6 @@
 /** Finds the operators of a PromQL expression and their operands. */
 
-/** A binary operator, with its `on (…)` or `bool`, and its operands. */
+/** Operands of a binary operator, which is between them with its `on (…)` or `bool`. */
 interface Operation {
   readonly left: Span;
   readonly right: Span;

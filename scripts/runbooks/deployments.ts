@@ -1,7 +1,7 @@
 /** Shell functions that the commands of the runbooks use (docs/operations.md#commands-by-deployment). */
 export type ShellFunction = 'evalwatch' | `evalwatch_${'log' | 'get' | 'state' | 'disk'}`;
 
-/** What the functions of a page act on. */
+/** Daemon that the functions of a page act on. */
 export interface Target {
   /** Whether the page is about one of several workers. */
   readonly isWorker: boolean;
@@ -35,7 +35,7 @@ export const DEPLOYMENTS: readonly Deployment[] = [
     functions: ({ mayBeDown }) => {
       const name = '"$CONTAINER"';
       const inspect = (what: string) => `docker inspect -f '{{${what}}}' ${name}`;
-      // Its mounts, environment and network, so that the configuration and the store are those of the stopped container.
+      // The mounts, environment and network of the stopped container give access to its configuration and store.
       const environment = `<(${inspect('range .Config.Env}}{{println .}}{{end')})`;
       const network = `"$(${inspect('.HostConfig.NetworkMode')})"`;
       const image = `"$(${inspect('.Config.Image')})"`;

@@ -20,7 +20,7 @@ interface Step {
 
 /**
  * Returns a runbook with its section First look: the page, and for each deployment one block to paste, which runs the
- * commands of the steps under Diagnose. The commands stand in the steps only, so that the blocks cannot differ from them.
+ * commands of the steps under Diagnose. The commands are written in the steps only, so the blocks cannot differ from them.
  * @throws {Error} if a step has no question, or one that a shell would not print as it is
  */
 export function withFirstLook(runbook: string): string {
@@ -102,7 +102,7 @@ function run({ number, question, commands }: Step): readonly string[] {
   return [`echo "${number}. ${question}"`, ...commands];
 }
 
-/** Without comments, because an interactive zsh runs them as commands. */
+/** Returns a block without comments, because an interactive zsh runs them as commands. */
 function sh(lines: readonly string[]): string {
   return ['```sh', ...lines, '```', ''].join('\n');
 }

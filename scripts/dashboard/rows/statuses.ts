@@ -8,15 +8,15 @@ const INTERVAL = '$__rate_interval';
 const BY_ERROR = 'project, error_id';
 const FAILURES = 'evalwatch_prompt_failures_total';
 const FIRST_SEEN_AGE = `time() - ${told(BY_ERROR, 'evalwatch_prompt_error_first_seen_timestamp_seconds')}`;
-/** The series of an error_id begins with its first failures: they count as well. */
+/** `begun` adds the first failures of an error_id, with which its series begins. */
 const FAILED_WITH = `(${grown(BY_ERROR, FAILURES, INTERVAL)} > 0 or ${begun(BY_ERROR, FAILURES, INTERVAL)} and ${FIRST_SEEN_AGE} < 3600)`;
 const OBJECTIVE = told('project', 'evalwatch_project_max_failure_ratio');
-/** 3 days, looked at once an hour: every sample of 3 days, at each point of the chart, is too much to read. */
+/** 3 days in steps of an hour, because reading every sample of 3 days at each point of the chart is too slow. */
 const DAYS = '3d:1h';
 const FAILED = 'to="FAILED"';
 const FINISHED = 'to=~"COMPLETED|FAILED"';
 
-/** Prompts that moved to these statuses within the preceding range, by project. */
+/** Returns the prompts that moved to these statuses within the range, by project. */
 function moved(to: string, range: string): string {
   return `sum by (project) (${grown('project, from, to', MOVES, range, to)})`;
 }
